@@ -110,7 +110,7 @@ def bulk_writes(figures: Figures) -> Iterator[Verdict]:
 
 def bulk_imports(figures: Figures) -> Iterator[Verdict]:
     """Judge the import of each size, per 50,000 entities; a small one is mostly the start of the process."""
-    for size in [each for each in figures.sizes() if each >= IMPORTED] or [LARGE]:
+    for size in [size for size in figures.sizes() if size >= IMPORTED] or [LARGE]:
         seconds = ratio(figures.raw(IMPORT.key, SQLITE, size), size / IMPORTED)
         yield at_most(
             f"import of {short(size)}, per 50k entities, sqlite", seconds, 5, " s of processor time"
@@ -119,7 +119,7 @@ def bulk_imports(figures: Figures) -> Iterator[Verdict]:
 
 def store_size(figures: Figures) -> Iterator[Verdict]:
     """Judge the size of the largest stores; a small one is mostly empty pages."""
-    for size in [each for each in figures.sizes() if each >= LARGE] or [LARGE]:
+    for size in [size for size in figures.sizes() if size >= LARGE] or [LARGE]:
         times = figures.raw(ON_DISK_RATIO.key, SQLITE, size)
         yield at_most(f"size on disk, {short(size)}, sqlite", times, 3.5, "x JSON lines")
 

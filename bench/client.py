@@ -111,9 +111,9 @@ class Session:
         """Return how many files and pipes the process has open."""
         return len(list(Path(f"/proc/{self._pipe.pid}/fd").iterdir()))
 
-    def close(self) -> None:
-        """End the server."""
-        self._pipe.close()
+    def close(self) -> int:
+        """End the server. Return its exit status."""
+        return self._pipe.close()
 
     def failure(self, what: str) -> BenchError:
         """Return an error that names the server and quotes the end of its log."""

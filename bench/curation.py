@@ -16,14 +16,11 @@ import numpy as np
 from bench.budgets import Verdict, at_most
 from bench.figures import Cost
 from bench.machine import describe_machine
-from polymnia.engine import entities, relations
 from polymnia.engine.curation.clusters import clusters
-from polymnia.engine.curation.duplicates import duplicate_names
-from polymnia.engine.curation.gaps import relation_gaps
-from polymnia.engine.curation.orphans import orphans
-from polymnia.engine.curation.pending import pending
+from polymnia.engine.curation.findings import orphans, pending, relation_gaps
 from polymnia.engine.curation.report import consolidation_report
-from polymnia.engine.curation.similar import similar_pairs
+from polymnia.engine.curation.similar import duplicate_names, similar_pairs
+from polymnia.engine.graph import entities, relations
 from polymnia.engine.memory import Memory
 from polymnia.model import EntityDraft, Relation
 from polymnia.stores import open_store
@@ -73,9 +70,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(
             f"{name}: {cost.wall:.2f} s, {cost.processor:.2f} s of processor time, peak memory {cost.peak:.0f} MB"
         )
-    for each in _judge(costs):
+    for item in _judge(costs):
         print(
-            f"{each.what}: {each.measured}, budget {each.budget}: {'met' if each.met else 'missed'}"
+            f"{item.what}: {item.measured}, budget {item.budget}: {'met' if item.met else 'missed'}"
         )
     return 0
 
@@ -186,12 +183,12 @@ def _fill_vectors(store: Store, names: Sequence[str]) -> None:
     while True:
         with store.reading() as read:
             waiting = [passage for passage, _ in read.vectors.pending(model, _BATCH, below=below)]
-            passages = read.passages_by_id(waiting)
+            passages = read.passages(waiting)
         if not waiting:
             return
         rows = [
-            (each.id, (near[each.entity] + _noise(source)).astype("<f4").tobytes())
-            for each in passages
+            (passage.id, (near[passage.entity] + _noise(source)).astype("<f4").tobytes())
+            for passage in passages
         ]
         store.vectors.put(model, rows)
         below = min(waiting)

@@ -26,20 +26,20 @@ def measure_install() -> Install:
         if name not in found:
             found[name] = distribution(name)
             pending += required_names(found[name])
-    return Install(len(found), sum(size_of(each) for each in found.values()))
+    return Install(len(found), sum(size_of(item) for item in found.values()))
 
 
 def required_names(package: Distribution) -> list[str]:
     """Return the packages that this one requires here, without extras."""
-    requirements = [Requirement(each) for each in package.requires or ()]
+    requirements = [Requirement(require) for require in package.requires or ()]
     return [
-        each.name
-        for each in requirements
-        if each.marker is None or each.marker.evaluate({"extra": ""})
+        requirement.name
+        for requirement in requirements
+        if requirement.marker is None or requirement.marker.evaluate({"extra": ""})
     ]
 
 
 def size_of(package: Distribution) -> int:
     """Return the size of a package's installed files."""
-    paths = [package.locate_file(each) for each in package.files or ()]
+    paths = [package.locate_file(file) for file in package.files or ()]
     return sum(path.stat().st_size for path in map(Path, map(str, paths)) if path.is_file())

@@ -18,10 +18,10 @@ from bench.dataset import entity, entity_name, token, write_dataset
 from bench.machine import describe_machine
 from bench.report import machine_line, table
 from bench.servers import load_by_import
-from polymnia.dialects.base import Client, NoteRules
+from polymnia.dialects.base import Client, ServerRules
 from polymnia.dialects.registry import open_dialect
 from polymnia.engine.memory import Memory
-from polymnia.engine.workspaces import OneWorkspace
+from polymnia.engine.workspaces.workspaces import OneWorkspace
 from polymnia.mcp.server import Server
 from polymnia.mcp.session import Session
 from polymnia.model import OWNER
@@ -67,9 +67,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             )
         calls = calls_of(options.entities)
         chosen = options.dialects.split(",") if options.dialects else list(calls)
-        costs = [each for name in chosen for each in _measure(path, name, calls[name])]
+        costs = [item for name in chosen for item in _measure(path, name, calls[name])]
     print(machine_line(describe_machine()) + "\n\n" + _report(costs))
-    return int(any(_is_bad(each) for each in costs))
+    return int(any(_is_bad(cost) for cost in costs))
 
 
 def calls_of(size: int) -> Mapping[str, Mapping[str, Arguments]]:
@@ -78,15 +78,15 @@ def calls_of(size: int) -> Mapping[str, Mapping[str, Arguments]]:
     word = "to"  # in nearly every observation
     new = [entity_of(number) for number in range(5_000)]
     rows = [
-        {"name": each["name"], "type": each["entityType"], "facts": each["observations"]}
-        for each in new
+        {"name": item["name"], "type": item["entityType"], "facts": item["observations"]}
+        for item in new
     ]
     return {
         "reference": {
             "read_graph": {},
             "search_nodes": {"query": word},
             "create_entities": {"entities": new},
-            "delete_entities": {"entityNames": [each["name"] for each in new]},
+            "delete_entities": {"entityNames": [item["name"] for item in new]},
         },
         "graph": {
             "read_graph": {"limit": 1000},
@@ -153,7 +153,7 @@ def _measure(path: Path, dialect: str, calls: Mapping[str, Arguments]) -> Iterat
 def _session(path: Path, dialect: str) -> Iterator[Session]:
     store = open_store(str(path))
     try:
-        rules = NoteRules(toolsets=("all",)) if dialect == "native" else NoteRules()
+        rules = ServerRules(toolsets=("all",)) if dialect == "native" else ServerRules()
         workspaces = OneWorkspace(Memory(store))
         server = Server(open_dialect(dialect, rules), workspaces)
         session = Session(server, client=Client(principal=OWNER, workspace=workspaces.sole))
@@ -221,15 +221,15 @@ def _report(costs: Sequence[Cost]) -> str:
     heads = ["dialect", "tool", "ms", "reply KB", "progress", "ms after cancellation", ""]
     rows = [
         [
-            each.dialect,
-            each.tool,
-            f"{each.seconds * 1e3:.0f}",
-            f"{each.size / 1000:.0f}",
-            str(each.reports) if each.late is not None else "",
-            f"{each.late * 1e3:.0f}" if each.late is not None else "",
-            "NOT within bounds" if _is_bad(each) else "",
+            item.dialect,
+            item.tool,
+            f"{item.seconds * 1e3:.0f}",
+            f"{item.size / 1000:.0f}",
+            str(item.reports) if item.late is not None else "",
+            f"{item.late * 1e3:.0f}" if item.late is not None else "",
+            "NOT within bounds" if _is_bad(item) else "",
         ]
-        for each in sorted(costs, key=lambda cost: -cost.seconds)
+        for item in sorted(costs, key=lambda cost: -cost.seconds)
     ]
     return table(heads, rows)
 

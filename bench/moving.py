@@ -52,9 +52,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(
             f"{name}: {cost.wall:.2f} s, {cost.processor:.2f} s of processor time, peak memory {cost.peak:.0f} MB"
         )
-    for each in _judge(costs):
+    for item in _judge(costs):
         print(
-            f"{each.what}: {each.measured}, budget {each.budget}: {'met' if each.met else 'missed'}"
+            f"{item.what}: {item.measured}, budget {item.budget}: {'met' if item.met else 'missed'}"
         )
     return 0
 
@@ -135,7 +135,7 @@ def _run(folder: Path, *arguments: str) -> Cost:
 def _judge(costs: dict[str, Cost]) -> Iterator[Verdict]:
     for name, budget in _BUDGETS_S.items():
         yield at_most(f"{name}, processor time", costs[name].processor, budget, " s")
-    yield at_most("peak memory", max([each.peak for each in costs.values()]), _BUDGET_MB, " MB")
+    yield at_most("peak memory", max([cost.peak for cost in costs.values()]), _BUDGET_MB, " MB")
 
 
 if __name__ == "__main__":

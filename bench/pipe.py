@@ -55,8 +55,11 @@ class Pipe:
         self._rest = chunk[end + 1 :]
         return b"".join((*parts, chunk[:end]))
 
-    def close(self) -> None:
-        """End the server as a client does, by closing its stdin. Kill it if it stays."""
+    def close(self) -> int:
+        """End the server as a client does, by closing its stdin. Kill it if it stays.
+
+        Return its exit status.
+        """
         self._stdin.close()
         try:
             self._process.wait(timeout=EXIT_SECONDS)
@@ -64,6 +67,7 @@ class Pipe:
             self._process.kill()
             self._process.wait()
         self._stdout.close()
+        return self._process.returncode
 
     def _read_chunk(self) -> bytes:
         if not self._ready.poll(SILENCE_MS):

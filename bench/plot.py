@@ -94,8 +94,10 @@ def _x(ratio: float) -> float:
 
 def medians_of(document: Mapping[str, Any], size: int) -> dict[tuple[str, str], float]:
     """Return the median of each row and server at one size."""
-    figures = [each for each in document["figures"] if each["size"] == size and each["median"]]
-    return {(each["row"], each["server"]): each["median"] for each in figures}
+    figures = [
+        figure for figure in document["figures"] if figure["size"] == size and figure["median"]
+    ]
+    return {(figure["row"], figure["server"]): figure["median"] for figure in figures}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -105,7 +107,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     document = json.decode(options.numbers.read_bytes())
     options.directory.mkdir(parents=True, exist_ok=True)
-    for size in sorted({each["size"] for each in document["figures"] if each["size"]}):
+    for size in sorted({figure["size"] for figure in document["figures"] if figure["size"]}):
         (options.directory / f"{size}.svg").write_text(
             chart(medians_of(document, size), size), "utf-8"
         )

@@ -20,9 +20,10 @@ from bench.postgres_servers import measure_servers, report_servers
 from bench.postgres_vectors import K, measure_vectors, report_vectors
 from bench.report import machine_line
 from bench.rounds import Limits, take_rounds
-from polymnia.engine import entities, relations, search
+from polymnia.engine.graph import entities, relations
 from polymnia.engine.memory import Memory
-from polymnia.engine.workspaces import Workspaces, open_workspaces
+from polymnia.engine.recall import search
+from polymnia.engine.workspaces.workspaces import Workspaces, open_workspaces
 from polymnia.model import EntityDraft, PassageKind, Relation
 from polymnia.search.expression import Phrase
 from tests.postgres import new_database, running_server
@@ -134,7 +135,7 @@ class Database:
         memory, _, number = self._any()
         began = perf_counter()
         with memory.reading() as read:
-            read.touching([f"entity {number}"])
+            read.relations([f"entity {number}"])
         return perf_counter() - began
 
     def close(self) -> None:
@@ -176,13 +177,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
             for size in options.sizes
         ]
         # All sizes in the same rounds, so that a busy machine slows all alike.
-        rows = {(each.size, title): row for each in databases for title, row in each.rows().items()}
+        rows = {
+            (database.size, title): row
+            for database in databases
+            for title, row in database.rows().items()
+        }
         samples = take_rounds(rows, limits)
         servers = measure_servers(databases[-1].url, "w0", options.seconds)
         searches = measure_vectors(stack.enter_context(new_database(server)), options.vectors)
     print(f"\n{machine_line(machine)}\n")
     verdicts = [
-        *_report(samples, sorted(each.size for each in databases)),
+        *_report(samples, sorted(database.size for database in databases)),
         _at_least(
             "two servers with a client each beside one", report_servers(servers), SERVERS_BUDGET
         ),

@@ -69,8 +69,8 @@ def measure_servers(url: str, workspace: str, seconds: float) -> list[list[Turn]
             stack.enter_context(_serving(store, Path(home) / f"{place}.log")) for place in range(2)
         ]
         database = stack.enter_context(psycopg.connect(url, autocommit=True))
-        for each in servers:
-            _take_turn([each], 2, database, _WARM_UP_S)
+        for server in servers:
+            _take_turn([server], 2, database, _WARM_UP_S)
         rounds = [
             [
                 _take_turn(servers[:count], clients, database, seconds / _ROUNDS)
@@ -88,7 +88,7 @@ def report_servers(turns: Sequence[Sequence[Turn]]) -> float:
         for count, clients in SETUPS
     ]
     print(f"\n| point reads | {' | '.join(heads)} |\n|---|{'---|' * len(SETUPS)}")
-    rates = [median([each.calls / each.seconds for each in some]) for some in turns]
+    rates = [median([item.calls / item.seconds for item in some]) for some in turns]
     print(f"| calls per second | {' | '.join([number(rate) for rate in rates])} |")
     for party in ("servers", "database", "clients"):
         print(
@@ -99,9 +99,9 @@ def report_servers(turns: Sequence[Sequence[Turn]]) -> float:
 
 
 def _usage(turns: Sequence[Turn], party: str) -> str:
-    spent = sum([getattr(each, party) for each in turns])
-    cores = spent / sum([each.seconds for each in turns])
-    return f"{cores:.2f} ({1e3 * spent / sum([each.calls for each in turns]):.2f})"
+    spent = sum([getattr(turn, party) for turn in turns])
+    cores = spent / sum([turn.seconds for turn in turns])
+    return f"{cores:.2f} ({1e3 * spent / sum([turn.calls for turn in turns]):.2f})"
 
 
 @contextmanager
@@ -118,9 +118,9 @@ def _take_turn(
     database: psycopg.Connection[tuple[Any, ...]],
     seconds: float,
 ) -> Turn:
-    with closing(Load([each.port for each in servers], clients, _requests())) as load:
+    with closing(Load([server.port for server in servers], clients, _requests())) as load:
         backends = [pid for (pid,) in database.execute(_BACKENDS)]
-        pids = [each.pid for each in servers]
+        pids = [server.pid for server in servers]
         before = (perf_counter(), _spent(pids), _spent(backends), process_time())
         calls = len(load.run(seconds))
         after = (perf_counter(), _spent(pids), _spent(backends), process_time())

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.recall.vectors import DIMENSION, make_vectors
-from polymnia.engine import entities
+from polymnia.engine.graph import entities
 from polymnia.engine.memory import Memory
 from polymnia.model import EntityDraft
 from polymnia.stores import open_store
@@ -68,9 +68,9 @@ class Filled:
 
     def build_index(self) -> None:
         """Let the store see that there are many vectors, and wait until it has built the index."""
-        self.store.vectors.indexes.indexed_from = INDEXED_FROM
+        self.store.vector_indexes.indexed_from = INDEXED_FROM
         self.put()
-        self.store.vectors.indexes.wait()
+        self.store.vector_indexes.wait()
 
 
 def measure_vectors(url: str, sizes: Sequence[int]) -> list[Searches]:
@@ -82,35 +82,35 @@ def measure_vectors(url: str, sizes: Sequence[int]) -> list[Searches]:
         workspaces = [
             stack.enter_context(_filled(f"{url}?workspace=v{size}", size)) for size in sizes
         ]
-        searches = [each.search("one by one") for each in workspaces]
-        for each in workspaces:
-            if len(each.vectors) > INDEXED_FROM:
+        searches = [workspace.search("one by one") for workspace in workspaces]
+        for workspace in workspaces:
+            if len(workspace.vectors) > INDEXED_FROM:
                 began = perf_counter()
-                each.build_index()
+                workspace.build_index()
                 print(
-                    f"index of {len(each.vectors):,} vectors: built in {perf_counter() - began:.0f} s",
+                    f"index of {len(workspace.vectors):,} vectors: built in {perf_counter() - began:.0f} s",
                     flush=True,
                 )
-                searches.append(each.search("an index"))
+                searches.append(workspace.search("an index"))
     return searches
 
 
 def report_vectors(searches: Sequence[Searches]) -> float:
     """Print the searches. Return the smallest share of the nearest that was found."""
     print(f"| the {K} nearest vectors | compared by | ms, median | found |\n|---|---|---|---|")
-    for each in searches:
+    for search in searches:
         print(
-            f"| of {each.vectors:,} | {each.by} | {1e3 * each.seconds:.1f} | {100 * each.recall:.2f} % |"
+            f"| of {search.vectors:,} | {search.by} | {1e3 * search.seconds:.1f} | {100 * search.recall:.2f} % |"
         )
     print()
-    return min([each.recall for each in searches])
+    return min([search.recall for search in searches])
 
 
 @contextmanager
 def _filled(url: str, size: int) -> Iterator[Filled]:
     store = open_store(url)
     assert isinstance(store, PostgresStore)
-    store.vectors.indexes.indexed_from = sys.maxsize
+    store.vector_indexes.indexed_from = sys.maxsize
     texts = [
         tuple([f"text {start + at}" for at in range(_OBSERVATIONS)])
         for start in range(0, size, _OBSERVATIONS)

@@ -15,8 +15,8 @@ from bench.figures import number
 from bench.pipe import Launch
 from bench.rounds import Limits, take_rounds
 from bench.servers import POLYMNIA, POLYMNIA_VARIABLES, clean_environment
-from polymnia.engine import entities
-from polymnia.engine.workspaces import open_workspaces
+from polymnia.engine.graph import entities
+from polymnia.engine.workspaces.workspaces import open_workspaces
 from polymnia.model import EntityDraft
 
 # A switch opens the project, and a server keeps some projects open: compare directories with more than those.

@@ -156,9 +156,9 @@ def direct_read(stage: Stage) -> float:
     name = entity_name(stage.pick())
     began = perf_counter()
     with stage.direct().reading() as read:
-        entities, _ = read.find([name]), read.touching([name])
+        entities, _ = read.entities([name]), read.relations([name])
     seconds = perf_counter() - began
-    return expect(stage, seconds, [each.name for each in entities] == [name])
+    return expect(stage, seconds, [item.name for item in entities] == [name])
 
 
 def past_read(stage: Stage) -> float:
@@ -166,12 +166,12 @@ def past_read(stage: Stage) -> float:
     name = entity_name(stage.pick())
     began = perf_counter()
     with stage.direct().reading() as read:
-        rows = read.history.at(stage.loaded_at, [name])
+        rows = read.history.state_at(stage.loaded_at, [name])
     seconds = perf_counter() - began
     return expect(
         stage,
         seconds,
-        [(each.name, len(each.observations)) for each in rows.entities] == [(name, 3)],
+        [(item.name, len(item.observations)) for item in rows.entities] == [(name, 3)],
     )
 
 

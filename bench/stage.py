@@ -107,7 +107,7 @@ def open_stages(
             folder = home / str(size)
             folder.mkdir(parents=True)
             dataset = data.write_dataset(size, folder / "dataset.jsonl")
-            for server in [each for each in servers if each.can_hold(size)]:
+            for server in [server for server in servers if server.can_hold(size)]:
                 stage = Stage(server, size, folder / server.name)
                 stack.callback(stage.close)
                 say(f"loading {stage.title}")

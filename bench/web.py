@@ -91,7 +91,7 @@ def _judge(figures: dict[str, Figure]) -> Iterator[Verdict]:
     yield at_most("home, server time", figures[_HOME].usual, 300, " ms")
     yield at_most("search, server time", figures[_SEARCH].usual, 100, " ms")
     yield at_most("graph overview", figures[_GRAPH].size / 1024, 100, " KB")
-    yield at_most("rows of a page", max(each.rows for each in figures.values()), _MAX_ROWS, "")
+    yield at_most("rows of a page", max(figure.rows for figure in figures.values()), _MAX_ROWS, "")
 
 
 def _measure(folder: Path, entities: int, requests: int) -> dict[str, Figure]:

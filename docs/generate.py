@@ -41,6 +41,8 @@ _CLIENTS_PAGE = """\
 a test that it starts and answers. Comments and everything else in the file stay, and the former file is kept beside it.
 `polymnia install --list` shows which clients are on this machine and what they have.
 
+{checkout}
+
 | client | command | file on Linux |
 |---|---|---|
 {rows}
@@ -58,6 +60,11 @@ a test that it starts and answers. Comments and everything else in the file stay
 If the client has an entry of the reference memory server, `install` offers to replace it and imports the file in its
 `MEMORY_FILE_PATH`.
 """
+
+# Beside every `polymnia install`: nothing on these pages needs a released package.
+_CHECKOUT = """\
+If `polymnia` is not on the `PATH`: after `python3 -m venv .venv && .venv/bin/pip install -q '.[semantic]'` in a
+checkout, write `.venv/bin/polymnia`. Nothing is on PyPI yet."""
 
 _DIALECTS_PAGE = """\
 # Dialects
@@ -106,7 +113,8 @@ def readme_clients() -> str:
         f"Clients: {names}.\n\n"
         f"[![Add to Cursor](https://img.shields.io/badge/Add_to-Cursor-black)]({cursor})\n"
         f"[![Add to VS Code](https://img.shields.io/badge/Add_to-VS_Code-0098FF)]({vscode})\n"
-        "(these two need [uv](https://docs.astral.sh/uv/))\n"
+        "(these two run `uvx polymnia serve`: they need [uv](https://docs.astral.sh/uv/) and a released package, so "
+        "from a checkout\nuse `polymnia install cursor` and `polymnia install vscode`)\n"
     )
 
 
@@ -115,7 +123,7 @@ def clients_page() -> str:
         f"| [{client.title}]({name}.md) | `polymnia install {name}` | `{_place(client, 'Linux')}` |"
         for name, client in CLIENTS.items()
     ]
-    return _CLIENTS_PAGE.format(rows="\n".join(rows))
+    return _CLIENTS_PAGE.format(rows="\n".join(rows), checkout=_CHECKOUT)
 
 
 def client_page(client: Client) -> str:
@@ -125,6 +133,7 @@ def client_page(client: Client) -> str:
         f"# {client.title}\n",
         f"```sh\npolymnia install {client.name}\n```\n",
         f"{client.then}\n",
+        f"{_CHECKOUT}\n",
         _plugin_part(client),
         f"## The file\n\n| system | file |\n|---|---|\n{places}\n",
         _project_part(client),
@@ -169,11 +178,12 @@ def dialect_page(name: str) -> str:
         for tool in dialect.tools.values()
     ]
     resources = [
-        f"| `{each.uri}` | {_first_sentence(each.description)} |" for each in dialect.resources
+        f"| `{resource.uri}` | {_first_sentence(resource.description)} |"
+        for resource in dialect.resources
     ]
     resources += [
-        f"| `{each.uri_template}` | {_first_sentence(each.description)} |"
-        for each in dialect.templates
+        f"| `{template.uri_template}` | {_first_sentence(template.description)} |"
+        for template in dialect.templates
     ]
     more = next((page for page in (f"{name}.md", f"{name}s.md") if (DOCS / page).exists()), "")
     parts = [
@@ -194,14 +204,14 @@ def commands_page(root: Command) -> str:
     parts = [_COMMANDS_PAGE]
     for command in root.actions:
         parts.append(f"## polymnia {command.name}\n\n{_sentence(command.help)}\n")
-        for each in command.actions or (command,):
-            words = [f"polymnia {command.name}", *([each.name] if command.actions else [])]
+        for action in command.actions or (command,):
+            words = [f"polymnia {command.name}", *([action.name] if command.actions else [])]
             words += [
                 f"{argument.metavar}..." if argument.is_repeated else argument.metavar
-                for argument in each.arguments
+                for argument in action.arguments
             ]
-            about = f"{_sentence(each.help)}\n\n" if command.actions else ""
-            parts.append(f"```text\n{' '.join(words)}\n```\n\n{about}{_options_table(each)}")
+            about = f"{_sentence(action.help)}\n\n" if command.actions else ""
+            parts.append(f"```text\n{' '.join(words)}\n```\n\n{about}{_options_table(action)}")
     return "\n".join(parts)
 
 
@@ -248,7 +258,7 @@ def _snippet(client: Client, entry: dict[str, object]) -> str:
 def _place(client: Client, system: str) -> str:
     names = ("home", "applications", "claude", "codex", "zed")
     roots = ClientRoots(
-        **{name: Path(each) for name, each in zip(names, _ROOTS[system], strict=True)}
+        **{name: Path(root) for name, root in zip(names, _ROOTS[system], strict=True)}
     )
     path = PurePosixPath(client.path("user", roots, Path()) or "")
     return str(path).replace("/", "\\") if system == "Windows" else str(path)

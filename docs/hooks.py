@@ -30,7 +30,7 @@ def on_config(config: "MkDocsConfig") -> "MkDocsConfig":
 
 def _fill(nav: Any) -> Any:
     if isinstance(nav, list):
-        return [_fill(each) for each in nav]
+        return [_fill(entry) for entry in nav]
     if isinstance(nav, dict):
         return {
             name: _pages(_DIRECTORIES[name]) if name in _DIRECTORIES else _fill(nav[name])

@@ -1,6 +1,6 @@
 """Take the pictures of the web interface in docs/images/ui/: `python -m docs.screenshots [NAME…]`.
 
-Each page is shown with the memory in docs/demo.py, light and dark. It needs Chromium.
+Each page is shown with the memory of `polymnia demo`, light and dark. It needs Chromium.
 """
 
 import json
@@ -14,10 +14,10 @@ from typing import get_args
 
 from playwright.sync_api import FilePayload, Page
 
-from docs.demo import MAIN
+from polymnia.cli.demo import MAIN
 from polymnia.cli.main import main as polymnia
-from polymnia.engine import entities
-from polymnia.engine.workspaces import open_workspaces
+from polymnia.engine.graph import entities
+from polymnia.engine.workspaces.workspaces import open_workspaces
 from polymnia.model import EntityDraft
 from tests.web.browser import Theme, Visit, chromium
 from tests.web.serving import Ui, demo_server

@@ -45,6 +45,8 @@ _RUN = pytest.StashKey[ExitStack]()
 
 # Servers that tests start load no embedding model; tests of semantic search say which embedder they want.
 os.environ["POLYMNIA_EMBEDDER"] = "none"
+# Nor do they leave a process behind that holds a model.
+os.environ["POLYMNIA_SHARE_EMBEDDER"] = "false"
 
 
 def pytest_configure(config: pytest.Config) -> None:

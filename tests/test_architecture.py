@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+from polymnia.stores.contract import TABLES
 from polymnia.stores.sql import read_queries
 from tests.groups import MARKED, ONE_AT_A_TIME
 
@@ -18,25 +19,28 @@ TEST_FILES = sorted((ROOT / "tests").rglob("*.py"))
 
 # A layer may import itself and the layers above it in this list.
 LAYERS = [
-    {"errors", "model", "__init__"},
+    {"arguments", "errors", "model", "__init__"},
     {"search"},
     {"chat", "disk", "embedders", "stores"},
     {"engine"},
+    {"formats"},
     {"dialects"},
     {"importers", "folders"},
     {"mcp"},
     {"transports", "auth"},
     {"log_lines", "settings"},
-    {"clients", "hooks"},
+    {"clients", "hooks", "places"},
     {"web"},
     {"app"},
     {"api"},
     {"cli", "__main__"},
 ]
 SQLITE_DRIVER_HOMES = {"stores/sqlite", "stores/directory", "search/terms.py"}
+# `stores/versioned/tables.py` puts these names together.
+TABLE_QUERIES = {f"{verb}_{table}" for verb in ("read", "write") for table in TABLES}
 BROAD_EXCEPT_HOME = {"mcp/session.py"}
 
-MAX_FILE_LINES = 400
+MAX_FILE_LINES = 600
 MAX_FUNCTION_LINES = 50
 
 
@@ -45,7 +49,8 @@ def test_imports_point_inward() -> None:
         f"{name(path)} imports {imported}"
         for path in FILES
         for imported in imported_layers(path)
-        if level(imported) > level(layer(path))
+        # The package offers the names of the API to type checkers, and imports it on first use.
+        if level(imported) > level(layer(path)) and name(path) != "__init__.py"
     ]
     assert offenders == []
 
@@ -133,7 +138,8 @@ def test_every_named_query_is_used() -> None:
         f"{name(file)}: {query}"
         for file in query_files()
         for query in read_queries(file)
-        if f'"{query}"' not in source_of(file.parent) + source_of(file.parent.parent)
+        if query not in TABLE_QUERIES
+        and f'"{query}"' not in source_of(file.parent) + source_of(file.parent.parent / "versioned")
     ]
     assert offenders == []
 
@@ -189,11 +195,11 @@ def imported_layers(path: Path) -> set[str]:
         module.split(".")[1] for module in imported_modules(path) if module.startswith("polymnia.")
     ]
     known = set().union(*LAYERS)
-    return {each if each in known or (SOURCE / each).exists() else "__init__" for each in below}
+    return {item if item in known or (SOURCE / item).exists() else "__init__" for item in below}
 
 
 def is_concrete_store(module: str) -> bool:
-    """Tell whether the module is a store: a package in stores/, or stores/memory.py."""
+    """Tell whether the module is a store: a package in stores/, or stores/memory/store.py."""
     parts = module.split(".")
     if parts[:2] != ["polymnia", "stores"] or len(parts) < 3:
         return False

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from bench import floor, long_calls, postgres, projects
+from bench import floor, lists, long_calls, postgres, projects
 from bench.__main__ import main
 from bench.budgets import Verdict, judge
 from bench.dataset import token, write_dataset
@@ -58,7 +58,22 @@ def test_a_quick_run_over_http_measures_every_server(capsys: pytest.CaptureFixtu
     assert http_main(["--entities", "20", "--seconds", "0.05", "--rounds", "1"]) == 0
     printed = capsys.readouterr().out
     assert all(title in printed for title in TITLES.values())
-    assert printed.count("at 32 connections >= 0.4x the echo") == 2
+    assert printed.count("at 32 connections >= 0.2x the echo") == 2
+
+
+def test_every_verb_that_takes_a_list_is_measured_by_its_length(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    lists.main(["--sizes", "5", "10", "--rounds", "1"])
+    printed = capsys.readouterr().out
+    assert [verb for verb in lists.VERBS if f"| {verb} " not in printed] == []
+
+
+def test_a_verb_that_grows_faster_than_its_list_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lists, "_cost", lambda verb, size, rounds: 5.0)
+    assert lists.main([]) == 0
+    monkeypatch.setattr(lists, "_cost", lambda verb, size, rounds: 5.0 if size < 10_000 else 6.6)
+    assert lists.main([]) == 1
 
 
 def test_long_calls_are_listed_with_their_progress(capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,16 +4,36 @@ from pathlib import Path
 
 import pytest
 
-from bench import agents
+from bench.agents import hooks, tasks
 
 
 def test_every_hook_and_the_import_are_measured(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     small = ["--entities", "20", "--turns", "450", "--rounds", "1", "--cache", str(tmp_path)]
-    assert agents.main(small) == 0
+    assert hooks.main(small) == 0
     printed = capsys.readouterr().out
     assert "20 entities with 100 facts" in printed
-    assert [name for name in (agents.BARE, *agents.HOOKS) if f"\n{name} " not in printed] == []
-    assert f"{agents.IMPORT}: 450 turns in" in printed
-    assert printed.count("  met\n") + printed.count("  over\n") == len(agents.HOOKS) + 1
+    assert [name for name in (hooks.BARE, *hooks.HOOKS) if f"\n{name} " not in printed] == []
+    assert f"{hooks.IMPORT}: 450 turns in" in printed
+    assert printed.count("  met\n") + printed.count("  over\n") == len(hooks.HOOKS) + 1
+
+
+def test_the_sessions_of_an_agent_are_replayed_and_judged(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert tasks.main(["--embedder", "none", "--max-tokens", "500"]) == 0
+    printed = capsys.readouterr().out
+    assert "101 calls in 9 sessions, 0 failed" in printed
+    rows = [line.split(" | ") for line in printed.splitlines() if line.startswith("| ")]
+    assert rows[-1][:2] == ["| all with an answer", "86"]
+    assert float(rows[-1][2].removesuffix(" %")) > 50
+
+
+def test_a_reply_is_judged_by_what_it_shows() -> None:
+    question = tasks.Question("how long?", ["35 minutes"], ["20 minutes"])
+    bare = tasks.judge(question, "#1 20 minutes\n#2 35 minutes", ["x", "35 minutes"])
+    assert (bare.shown, bare.is_misleading, bare.first_rank) == (1.0, True, 2)
+    marked = tasks.judge(question, "#2 35 minutes [was: 20 minutes]", ["35 minutes"])
+    assert not marked.is_misleading
+    assert tasks.judge(question, "Nothing about this is stored.", []).is_refusal

@@ -21,7 +21,7 @@ def test_a_model_answers_without_its_thoughts(server: ChatServer, kind: str, bel
     assert model.complete("Be brief.", "facts") == "Draft: facts"
     (asked,) = server.asked
     assert (asked["model"], asked["stream"]) == ("small", False)
-    assert [each["role"] for each in asked["messages"]] == ["system", "user"]
+    assert [message["role"] for message in asked["messages"]] == ["system", "user"]
     assert server.keys == ["Bearer secret"]
 
 

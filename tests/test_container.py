@@ -57,7 +57,7 @@ def test_every_copied_file_exists_and_is_not_ignored() -> None:
         for name, rest in instructions()
         if name == "COPY" and "--from" not in rest
     ]
-    sources = [source for each in copied for source in each]
+    sources = [source for item in copied for source in item]
     assert [source for source in sources if not (ROOT / source).exists()] == []
     not_ignored = re.findall(r"^!(.+)$", (ROOT / ".dockerignore").read_text("utf-8"), re.MULTILINE)
     assert set(sources) == set(not_ignored)
@@ -121,18 +121,18 @@ def test_the_servers_of_a_team_share_a_database_and_its_tokens() -> None:
             {},
             {
                 name: value
-                for name, value in each["environment"].items()
+                for name, value in server["environment"].items()
                 if name.startswith("POLYMNIA_")
             },
         )
-        for each in servers
+        for server in servers
     ]
-    assert {(each.store, each.tokens, each.insecure) for each in settings} == {
+    assert {(setting.store, setting.tokens, setting.insecure) for setting in settings} == {
         ("postgresql://polymnia@database/memory", f"{last('VOLUME')}/team.tokens", False)
     }
-    assert len({each["ports"][0] for each in servers}) == 2
-    assert all(each["profiles"] == ["team"] for each in (*servers, services["database"]))
-    assert all("--insecure" not in each["command"] for each in servers)
+    assert len({server["ports"][0] for server in servers}) == 2
+    assert all(server["profiles"] == ["team"] for server in (*servers, services["database"]))
+    assert all("--insecure" not in server["command"] for server in servers)
 
 
 def test_compose_does_not_switch_tokens_off(service: dict[str, Any]) -> None:
@@ -143,7 +143,7 @@ def test_compose_does_not_switch_tokens_off(service: dict[str, Any]) -> None:
 def container_command(directory: Path) -> list[str]:
     """Return the container's command on a free port, with its data in the directory."""
     replaced = {"/data": str(directory / "data"), str(PORT): "0"}
-    return [sys.executable, "-m", "polymnia", *(replaced.get(each, each) for each in command()[1:])]
+    return [sys.executable, "-m", "polymnia", *(replaced.get(item, item) for item in command()[1:])]
 
 
 def container_environment(directory: Path) -> dict[str, str]:
@@ -182,7 +182,7 @@ def address(tmp_path: Path) -> Iterator[str]:
 
 
 def test_the_health_check_finds_the_server_healthy(address: str, tmp_path: Path) -> None:
-    check = [each.replace(f"127.0.0.1:{PORT}", address) for each in health_check()]
+    check = [item.replace(f"127.0.0.1:{PORT}", address) for item in health_check()]
     subprocess.run([sys.executable, *check[1:]], check=True, timeout=TIMEOUT_S)
     assert (tmp_path / "data" / "_meta.db").is_file()
 
@@ -216,7 +216,7 @@ def test_the_server_does_not_start_without_a_token(tmp_path: Path) -> None:
 
 
 def test_the_health_check_fails_without_a_server() -> None:
-    check = [each.replace(f":{PORT}", ":1") for each in health_check()]
+    check = [item.replace(f":{PORT}", ":1") for item in health_check()]
     ended = subprocess.run(
         [sys.executable, *check[1:]], check=False, timeout=TIMEOUT_S, capture_output=True
     )

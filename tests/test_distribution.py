@@ -131,7 +131,9 @@ def test_every_file_has_the_version_of_the_package(server: dict[str, Any]) -> No
         for path in (ROOT / "packages" / "plugin").glob(".*/plugin.json")
     ]
     assert len(plugins) == 2
-    assert {*versions, bundle["version"], *[each["version"] for each in plugins]} == {__version__}
+    assert {*versions, bundle["version"], *[plugin["version"] for plugin in plugins]} == {
+        __version__
+    }
     assert bundle["dependencies"] == [f"polymnia[semantic]=={__version__}"]
 
 
@@ -152,7 +154,7 @@ def test_every_file_has_the_description_and_the_addresses_of_the_package(
 
 def test_the_variables_that_clients_may_set_exist(server: dict[str, Any]) -> None:
     manifest = json.loads((ROOT / "packages" / "mcpb" / "manifest.json").read_text("utf-8"))
-    named = {each["name"] for each in server["packages"][0]["environmentVariables"]}
+    named = {variable["name"] for variable in server["packages"][0]["environmentVariables"]}
     named |= set(manifest["server"]["mcp_config"]["env"])
     assert named <= {f"POLYMNIA_{name.upper()}" for name in Settings.__struct_fields__}
 
@@ -165,10 +167,43 @@ def test_publishing_needs_no_secret_but_the_workflows_own_token() -> None:
         assert jobs[name]["permissions"]["id-token"] == "write"
 
 
+def test_every_action_is_pinned_by_its_commit() -> None:
+    workflows = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+    actions = re.findall(r"uses: (.+)", "\n".join(path.read_text("utf-8") for path in workflows))
+    assert actions
+    assert [action for action in actions if not re.match(r"[\w/-]+@[0-9a-f]{40} # v", action)] == []
+
+
+def test_the_workflow_runs_the_gate() -> None:
+    workflow = yaml.safe_load((ROOT / ".github/workflows/test.yml").read_text("utf-8"))
+    commands = [step.get("run") for step in workflow["jobs"]["gate"]["steps"]]
+    assert commands[-2:] == ["sudo .ci/install-programs", ".ci/run"]
+
+
+def test_the_lock_file_pins_every_development_package_with_hashes() -> None:
+    """`just lock` writes the file again."""
+    lines = (ROOT / "requirements-dev.txt").read_text("utf-8").splitlines()
+    pinned = dict(re.findall(r"^([\w.-]+)==(\S+)", "\n".join(lines), re.MULTILINE))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    extras = project["optional-dependencies"].values()
+    wanted = [*project["dependencies"], *(line for extra in extras for line in extra)]
+    names = {re.split(r"[\[<>=;]", line)[0] for line in wanted} - {"polymnia"}
+    assert names - pinned.keys() == set()
+    assert {name for name, version in exact_versions(wanted) if pinned[name] != version} == set()
+    assert all("--hash=sha256:" in line for line in lines if line.startswith("    "))
+
+
+def exact_versions(requirements: list[str]) -> list[tuple[str, str]]:
+    """Return the names and versions of the requirements that allow one version."""
+    return re.findall(r"^([\w-]+)==(\S+)$", "\n".join(requirements), re.MULTILINE)
+
+
 def test_dependabot_watches_every_directory_with_dependencies() -> None:
     updates = yaml.safe_load((ROOT / ".github" / "dependabot.yml").read_text("utf-8"))["updates"]
     watched = {
-        place for each in updates for place in each.get("directories", [each.get("directory")])
+        place
+        for update in updates
+        for place in update.get("directories", [update.get("directory")])
     }
     manifests = [
         *ROOT.glob("tests/interop/*/package.json"),

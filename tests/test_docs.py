@@ -34,9 +34,9 @@ EXAMPLES = {"CLIENT": "cursor", "SHELL": "bash", "ID": "1", "ID…": "1", "ID...
 def test_every_setting_is_documented() -> None:
     page = text("docs/settings.md")
     names = [
-        each
+        item
         for name in Settings.__struct_fields__
-        for each in (f"`{name}`", f"`POLYMNIA_{name.upper()}`")
+        for item in (f"`{name}`", f"`POLYMNIA_{name.upper()}`")
     ]
     assert [name for name in names if name not in page] == []
 
@@ -148,7 +148,7 @@ def test_the_workflow_tests_every_python_that_the_package_names() -> None:
     classifiers = tomllib.loads(text("pyproject.toml"))["project"]["classifiers"]
     supported = re.findall(r"Python :: (3\.\d+)", "\n".join(classifiers))
     workflow = yaml.safe_load(text(".github/workflows/test.yml"))
-    assert workflow["jobs"]["test"]["strategy"]["matrix"]["python"] == supported
+    assert workflow["jobs"]["platforms"]["strategy"]["matrix"]["python"] == supported
 
 
 def text(name: str) -> str:

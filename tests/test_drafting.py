@@ -7,7 +7,7 @@ import pytest
 from polymnia.app import open_servers
 from polymnia.engine.curation import drafts
 from polymnia.engine.curation.report import consolidation_report
-from polymnia.engine.entities import create
+from polymnia.engine.graph.entities import create
 from polymnia.errors import SettingsError
 from polymnia.model import EntityDraft
 from polymnia.settings import Settings

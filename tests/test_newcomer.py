@@ -1,12 +1,13 @@
-"""The newcomer's path: every documented way to install, then a client, a first memory and a search.
+"""The newcomer's path: what the README says, in a fresh clone and after a release.
 
-It starts with Python and pip alone. The commands are those of the README; only the wheel comes from a directory,
-because nothing is published yet.
+A fresh clone starts with Python alone, on a machine without uv and pipx. For the commands that need
+a released package, a directory of wheels stands for the package index.
 """
 
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import venv
@@ -43,6 +44,7 @@ class Newcomer:
 
     def __init__(self, home: Path, wheels: Path) -> None:
         self.home = home
+        self.directory = home
         kept = (
             "SSL_CERT_FILE",
             "SSL_CERT_DIR",
@@ -69,7 +71,7 @@ class Newcomer:
         done = subprocess.run(
             ["bash", "-c", line],
             input=given,
-            cwd=self.home,
+            cwd=self.directory,
             env=self.environment,
             capture_output=True,
             text=True,
@@ -82,7 +84,7 @@ class Newcomer:
     def has_tools(self, *names: str) -> None:
         """Give the user uv or pipx, in an environment of its own."""
         venv.create(self.home / "tools", with_pip=True)
-        self.run(f"tools/bin/pip install -q {' '.join(names)}")
+        self.run(f"{self.home}/tools/bin/pip install -q {' '.join(names)}")
 
 
 @pytest.fixture(scope="module")
@@ -108,6 +110,59 @@ def newcomer(wheels: Path, tmp_path: Path) -> Newcomer:
     return Newcomer(tmp_path, wheels)
 
 
+@pytest.fixture
+def clone(tmp_path: Path) -> Newcomer:
+    """Return somebody with a fresh clone, Python and git, but neither uv nor pipx."""
+    home = tmp_path / "home"
+    programs = home / "programs"
+    programs.mkdir(parents=True)
+    base = Path(sys.executable).resolve()
+    (programs / "python3").symlink_to(base)
+    for name in ("bash", "sh", "git"):
+        (programs / name).symlink_to(str(shutil.which(name)))
+    subprocess.run(["git", "clone", "-q", str(ROOT), str(home / "polymnia")], check=True)
+    somebody = Newcomer(home, home)
+    somebody.environment |= {"PATH": str(programs), "PIP_FIND_LINKS": ""}
+    somebody.directory = home / "polymnia"
+    return somebody
+
+
+def readme_blocks(section: str) -> list[str]:
+    """Return the blocks of shell in a section of the README."""
+    text = README.partition(f"## {section}\n")[2].partition("\n## ")[0]
+    return re.findall(r"```sh\n(.*?)\n```", text, re.DOTALL)
+
+
+def test_the_first_blocks_of_the_readme_work_in_a_fresh_clone(clone: Newcomer) -> None:
+    first, second, _ = readme_blocks("Start")
+    assert "\n" not in first
+    tour = clone.run(first)
+    assert "Ines Duarte [person]: prefers tea to coffee" in tour
+    assert "undone as change harbour:" in tour
+    assert not (clone.home / ".local").exists()
+    assert "the server works: " in clone.run(second)
+    entry = json.loads((clone.home / ".claude.json").read_text("utf-8"))["mcpServers"]["memory"]
+    remember(clone, entry)
+    hits = clone.run(".venv/bin/polymnia recall what does Ada drink")
+    assert "Ada [person]: likes tea" in hits
+    assert "searched polymnia and personal" in hits
+
+
+def test_the_test_command_of_the_readme_works_in_a_fresh_clone(clone: Newcomer) -> None:
+    (command,) = readme_blocks("Test")
+    assert " passed" in clone.run(f"{command} -n 0 tests/test_settings.py")
+
+
+@pytest.mark.parametrize("tool", ["uv tool install", "pipx install"])
+def test_a_clone_is_installed_by_a_tool(tool: str, clone: Newcomer) -> None:
+    (command,) = set(re.findall(rf"`({tool} '[.]\[semantic]')`", README))
+    clone.environment["PATH"] += f"{os.pathsep}/usr/bin{os.pathsep}/bin"
+    clone.environment["PATH"] = f"{clone.home}/tools/bin:{clone.environment['PATH']}"
+    clone.has_tools(tool.split()[0])
+    clone.run(command)
+    assert clone.run(f"{clone.home}/.local/bin/polymnia --version").startswith("polymnia ")
+
+
 def documented(start: str) -> str:
     """Return the command of the README's first steps that begins like this."""
     blocks = re.findall(
@@ -130,34 +185,29 @@ def test_pipx_installs_the_command(newcomer: Newcomer) -> None:
     assert newcomer.run("polymnia --version").startswith("polymnia ")
 
 
-def test_uvx_runs_the_server_without_installing_it(newcomer: Newcomer) -> None:
+def test_uvx_runs_the_demo_and_the_server_without_installing_them(newcomer: Newcomer) -> None:
     newcomer.has_tools("uv")
-    (command,) = re.findall(r"`(uvx polymnia serve)`", README)
+    assert "prefers tea to coffee" in newcomer.run(documented("uvx"))
     hello = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
-    assert '"tools"' in newcomer.run(command, json.dumps(hello) + "\n")
+    assert '"tools"' in newcomer.run("uvx polymnia serve", json.dumps(hello) + "\n")
     entry = json.loads(newcomer.run("uvx polymnia install cursor --print"))["mcpServers"]["memory"]
     assert (Path(entry["command"]).name, entry["args"]) == ("uvx", ["polymnia", "serve"])
 
 
-def test_the_path_from_pip_to_a_memory_that_claude_code_can_use(
+def test_claude_code_connects_to_what_pip_installed(
     newcomer: Newcomer, pytestconfig: pytest.Config
 ) -> None:
-    newcomer.run(documented("python3 -m venv"))
+    newcomer.run("python3 -m venv .venv && .venv/bin/pip install -q 'polymnia[semantic]'")
     polymnia = newcomer.home / ".venv" / "bin" / "polymnia"
-    said = newcomer.run(
-        f"{polymnia} {documented('polymnia install claude-code').split('#')[0].removeprefix('polymnia')}"
-    )
-    assert "the server works: " in said
+    assert "the server works: " in newcomer.run(f"{polymnia} install claude-code")
     entry = json.loads((newcomer.home / ".claude.json").read_text("utf-8"))["mcpServers"]["memory"]
     assert entry["command"] == str(polymnia)
-    remember(newcomer, entry)
-    found = newcomer.run(f"{polymnia} search who drinks tea")
-    assert "Ada" in found
-    assert "likes tea" in found
     programs = client_programs(pytestconfig.rootpath / ".test-cache") / "node_modules"
     newcomer.run(f"node {programs}/@anthropic-ai/claude-code/install.cjs")
     assert re.search(
-        r"^memory: .* - .*Connected", newcomer.run(f"{programs}/.bin/claude mcp list"), re.MULTILINE
+        r"^memory: .* - .*Connected",
+        newcomer.run(f"{programs}/.bin/claude mcp list"),
+        re.MULTILINE,
     )
 
 

@@ -22,7 +22,7 @@ def read(path: Path) -> Any:
 def test_every_hook_runs_the_command_for_its_event() -> None:
     hooks = read(PLUGIN / "hooks" / "hooks.json")["hooks"]
     commands = {
-        event: [each["command"] for group in groups for each in group["hooks"]]
+        event: [hook["command"] for group in groups for hook in group["hooks"]]
         for event, groups in hooks.items()
     }
     assert commands == {event: [f"polymnia hook {event}"] for event in EVENTS}
@@ -36,8 +36,8 @@ def test_both_marketplaces_name_the_plugin_and_its_folder() -> None:
     manifests = [
         read(PLUGIN / name / "plugin.json") for name in (".claude-plugin", ".codex-plugin")
     ]
-    assert {each["name"] for each in (claude, codex, *manifests)} == {"polymnia"}
-    assert len({each["description"] for each in (claude, *manifests)}) == 1
+    assert {manifest["name"] for manifest in (claude, codex, *manifests)} == {"polymnia"}
+    assert len({manifest["description"] for manifest in (claude, *manifests)}) == 1
 
 
 def test_the_skill_names_tools_that_exist() -> None:

@@ -135,7 +135,7 @@ def test_the_commands_on_the_page_of_a_client_work(name: str, reader: Reader) ->
         if "--print" not in found
     ]
     # In another directory than home, so that the project's file is not the user's.
-    commands = [f"mkdir -p project && cd project && {each}" for each in inline]
+    commands = [f"mkdir -p project && cd project && {item}" for item in inline]
     commands += [block.text for block in blocks(page) if block.language == "sh"]
     with Running(reader.home / "team.db") as server:
         url = f"http://127.0.0.1:{server.port}/mcp"

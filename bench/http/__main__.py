@@ -36,7 +36,7 @@ from bench.report import machine_line, table
 from bench.servers import load_by_import
 
 CONNECTIONS = (1, 32)
-BUDGET = 0.4
+BUDGET = 0.2
 TITLES = {
     POLYMNIA: "polymnia, point read",
     STATELESS: "polymnia, point read, 2026-07-28",
@@ -118,7 +118,7 @@ def measure(found: Sequence[Contestant], options: argparse.Namespace) -> Rates:
     """Take turns in random order. Return responses per second and the median seconds of one."""
     rng = Random(0)
     rates: Rates = {}
-    turns = [(each, connections) for each in found for connections in CONNECTIONS]
+    turns = [(item, connections) for item in found for connections in CONNECTIONS]
     for _ in range(options.rounds):
         for each, connections in rng.sample(turns, len(turns)):
             with closing(Load([each.port], connections, each.requests)) as load:
@@ -134,17 +134,26 @@ def report(rates: Rates) -> str:
     """Return a table of medians and whether the budget is met."""
     heads = [
         "",
-        *(f"{each} conn., req/s" for each in CONNECTIONS),
-        *(f"{each} conn., x echo" for each in CONNECTIONS),
+        *(f"{connection} conn., req/s" for connection in CONNECTIONS),
+        *(f"{connection} conn., x echo" for connection in CONNECTIONS),
     ]
-    heads += [f"{each} conn., median ms" for each in CONNECTIONS]
-    heads += [f"{each} conn., CPU us" for each in CONNECTIONS]
+    heads += [f"{connection} conn., median ms" for connection in CONNECTIONS]
+    heads += [f"{connection} conn., CPU us" for connection in CONNECTIONS]
     lines = []
     for name, title in TITLES.items():
-        speeds = [median(rate for rate, _, _ in rates[name, each]) for each in CONNECTIONS]
-        echoes = [median(rate for rate, _, _ in rates[ECHO, each]) for each in CONNECTIONS]
-        waits = [median(wait for _, wait, _ in rates[name, each]) * 1e3 for each in CONNECTIONS]
-        spent = [median(cpu for _, _, cpu in rates[name, each]) * 1e6 for each in CONNECTIONS]
+        speeds = [
+            median(rate for rate, _, _ in rates[name, connection]) for connection in CONNECTIONS
+        ]
+        echoes = [
+            median(rate for rate, _, _ in rates[ECHO, connection]) for connection in CONNECTIONS
+        ]
+        waits = [
+            median(wait for _, wait, _ in rates[name, connection]) * 1e3
+            for connection in CONNECTIONS
+        ]
+        spent = [
+            median(cpu for _, _, cpu in rates[name, connection]) * 1e6 for connection in CONNECTIONS
+        ]
         times = [f"{speed / echo:.2f}" for speed, echo in zip(speeds, echoes, strict=True)]
         lines.append(
             [title, *map(number, speeds), *times, *map(number, waits), *map(number, spent)]

@@ -31,15 +31,15 @@ class Load:
         self._connections = [
             Connection(connect(ports[at % len(ports)])) for at in range(connections)
         ]
-        for each in self._connections:
-            self._selector.register(each.socket, selectors.EVENT_READ, each)
+        for connection in self._connections:
+            self._selector.register(connection.socket, selectors.EVENT_READ, connection)
 
     def run(self, seconds: float) -> list[float]:
         """Send requests for that long. Return the seconds each response took. Raise BenchError on anything but 200."""
         taken: list[float] = []
         end = perf_counter() + seconds
-        for each in self._connections:
-            self._send(each)
+        for item in self._connections:
+            self._send(item)
         pending = len(self._connections)
         while pending:
             for key, _ in self._selector.select(10):
@@ -56,8 +56,8 @@ class Load:
 
     def close(self) -> None:
         """Close the connections."""
-        for each in self._connections:
-            each.socket.close()
+        for connection in self._connections:
+            connection.socket.close()
         self._selector.close()
 
     def _send(self, connection: Connection) -> None:

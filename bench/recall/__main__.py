@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from time import process_time
 
 from bench.recall.mcp import McpStage
-from bench.recall.measures import DEPTHS, Score, mean, score
+from bench.recall.measures import MEASURES, Measure, Score, interval, mean, score
 from bench.recall.questions import Case
 from bench.recall.sets import load_cases
 from bench.recall.stage import Stage
@@ -60,7 +60,8 @@ def _parser() -> argparse.ArgumentParser:
     new.add_argument(
         "path",
         type=Path,
-        help="a LoCoMo-format .json file, or the directory of a SMART collection (Cranfield, CISI)",
+        help="a .json or .json.gz file in the form of LoCoMo or LongMemEval, "
+        "or the directory of a SMART collection (Cranfield, CISI)",
     )
     new.add_argument(
         "--variant",
@@ -107,32 +108,53 @@ def _run(
                     began = process_time()
                     ranked = ranking(asked.text)
                     times.setdefault(name, []).append(process_time() - began)
-                    of = scores.setdefault(name, {})
-                    of.setdefault(asked.kind, []).append(score(ranked, asked.answers))
+                    by_kind = scores.setdefault(name, {})
+                    by_kind.setdefault(asked.kind, []).append(score(ranked, asked))
             return stage.embedding_seconds
         finally:
             stage.close()
 
 
 def _table(scores: Scores, times: Times) -> str:
-    heads = [f"R@{depth}" for depth in DEPTHS]
-    lines = [
-        f"| ranking | kind | questions | {' | '.join(heads)} | MRR | nDCG@10 | ms CPU |",
-        f"|{'---|' * (len(heads) + 6)}",
+    """Return a row for each ranking, with 95 % intervals, and a row for each kind of question."""
+    every_score = [
+        score for kinds in scores.values() for listed in kinds.values() for score in listed
     ]
+    measures = [measure for measure in MEASURES if _values(measure, every_score)]
+    heads = ["ranking", "kind", "questions", *(measure.head for measure in measures), "ms CPU"]
+    lines = [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
     for name, kinds in scores.items():
-        everything = [each for listed in kinds.values() for each in listed]
+        everything = [score for listed in kinds.values() for score in listed]
         median = sorted(times[name])[len(times[name]) // 2] * 1000
-        lines.append(_line(name, "all", everything, f"{median:.1f}"))
-        if len(kinds) > 1:
-            lines += [_line(name, kind, kinds[kind], "") for kind in sorted(kinds)]
+        cells = [_cell(measure, everything, measure.has_interval) for measure in measures]
+        lines.append(_line(name, "all", len(everything), cells, f"{median:.1f}"))
+        if len(kinds) == 1:
+            continue
+        for kind in sorted(kinds):
+            cells = [_cell(measure, kinds[kind]) for measure in measures]
+            lines.append(_line(name, kind, len(kinds[kind]), cells, ""))
     return "\n".join(lines)
 
 
-def _line(name: str, kind: str, scores: list[Score], time: str) -> str:
-    whole = mean(scores)
-    numbers = [*whole.recall, whole.reciprocal_rank, whole.gain]
-    return f"| {name} | {kind} | {len(scores)} | {' | '.join(f'{100 * each:.1f}' for each in numbers)} | {time} |"
+def _cell(measure: Measure, scores: list[Score], has_interval: bool = False) -> str:
+    values = _values(measure, scores)
+    if not values:
+        return ""
+    text = f"{100 * mean(values):.1f}"
+    if has_interval:
+        low, high = interval(values)
+        text += f" [{100 * low:.1f}, {100 * high:.1f}]"
+    return text
+
+
+def _values(measure: Measure, scores: list[Score]) -> list[float]:
+    """Return a measure of the questions that have it."""
+    values = (measure.value(score) for score in scores)
+    return [value for value in values if value is not None]
+
+
+def _line(name: str, kind: str, count: int, cells: list[str], time: str) -> str:
+    return f"| {name} | {kind} | {count} | {' | '.join(cells)} | {time} |"
 
 
 if __name__ == "__main__":

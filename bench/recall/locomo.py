@@ -3,10 +3,7 @@
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
-
-from msgspec import json
 
 from bench.recall.questions import Asked, Case, Told
 
@@ -14,9 +11,11 @@ _KINDS = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop"}
 _LABEL = re.compile(r"D:?(\d+:\d+)")
 
 
-def load_locomo(path: Path) -> list[Case]:
-    """Return a case for each conversation. Questions of the fifth category have no answer and are left out."""
-    samples = json.decode(path.read_bytes())
+def load_locomo(samples: list[dict[str, Any]]) -> list[Case]:
+    """Return a case for each conversation.
+
+    Questions of the fifth category have no answer and are left out.
+    """
     return [_case(number, sample) for number, sample in enumerate(samples, 1)]
 
 
@@ -47,9 +46,9 @@ def _text(turn: dict[str, Any]) -> str:
 
 
 def _questions(listed: list[dict[str, Any]]) -> Iterator[Asked]:
-    for each in listed:
+    for item in listed:
         labels = {
-            label for evidence in each.get("evidence", ()) for label in _LABEL.findall(evidence)
+            label for evidence in item.get("evidence", ()) for label in _LABEL.findall(evidence)
         }
-        if each["category"] in _KINDS and labels:
-            yield Asked(each["question"], _KINDS[each["category"]], dict.fromkeys(labels, 1))
+        if item["category"] in _KINDS and labels:
+            yield Asked(item["question"], _KINDS[item["category"]], dict.fromkeys(labels, 1))

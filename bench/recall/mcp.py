@@ -15,9 +15,9 @@ from bench.recall.stage import Ranking
 from polymnia.dialects import open_dialect
 from polymnia.dialects.base import Client
 from polymnia.embedders.base import Embedder
-from polymnia.engine.meaning import Meaning, PendingQuestion, SharedEmbedder
 from polymnia.engine.memory import Memory
-from polymnia.engine.workspaces import OneWorkspace
+from polymnia.engine.semantic.meaning import Meaning, PendingQuestion, SharedEmbedder
+from polymnia.engine.workspaces.workspaces import OneWorkspace
 from polymnia.mcp.server import Server
 from polymnia.mcp.session import Session
 from polymnia.model import OWNER
@@ -54,12 +54,12 @@ class McpStage:
 
     def rankings(self) -> dict[str, Ranking]:
         """Every ranking by name, as a function from a question to labels."""
-        words = _Conversation(Memory(self._store))
+        words = Conversation(Memory(self._store))
         found: dict[str, Ranking] = {
             "through MCP, words alone": lambda question: self._recall(words, question)
         }
         if self._meaning is not None:
-            both = _Conversation(Memory(self._store, self._meaning))
+            both = Conversation(Memory(self._store, self._meaning))
             found["through MCP, words and meaning"] = lambda question: self._recall(both, question)
         return found
 
@@ -69,26 +69,26 @@ class McpStage:
 
     def _write(self, case: Case) -> dict[Place, str]:
         """Remember each turn by itself; return the labels of the facts. A fact that is known already is not written."""
-        client = _Conversation(Memory(self._store))
+        client = Conversation(Memory(self._store))
         for told in case.told:
             client.call("remember", {"entities": [_entity(told, case.kind)]})
         texts = {(told.entity, told.text): told.label for told in reversed(case.told)}
         with self._store.reading() as read:
             return {
-                (entity.name, each.ordinal): texts.get((entity.name, each.text), "")
+                (entity.name, observation.ordinal): texts.get((entity.name, observation.text), "")
                 for entity in read.entities()
-                for each in entity.observations
+                for observation in entity.observations
             }
 
-    def _recall(self, client: "_Conversation", question: str) -> list[str]:
+    def _recall(self, client: "Conversation", question: str) -> list[str]:
         found = client.call(
             "recall", {"query": question, "limit": _DEEPEST, "max_tokens": _MAX_TOKENS}
         )
         items = found["structuredContent"]["items"]
-        return [self._labels.get((each["name"], each.get("fact", 0)), "") for each in items]
+        return [self._labels.get((item["name"], item.get("fact", 0)), "") for item in items]
 
 
-class _Conversation:
+class Conversation:
     """A client of the native dialect in this process."""
 
     def __init__(self, memory: Memory) -> None:
@@ -106,6 +106,11 @@ class _Conversation:
         if result.get("isError"):
             raise BenchError(f"{tool} failed: {result['content']}")
         return result
+
+    def try_call(self, tool: str, arguments: dict[str, Any]) -> str:
+        """Return the error of a tool, or nothing if it succeeded."""
+        result = self._request("tools/call", {"name": tool, "arguments": arguments})
+        return str(result["content"]) if result.get("isError") else ""
 
     def _request(self, method: str, params: dict[str, Any]) -> Any:
         self._asked += 1

@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.recall.locomo import load_locomo
-from bench.recall.measures import DEPTHS, Score, mean, score
+from bench.recall.measures import DEPTHS, MEASURES, Score, mean, score
 from bench.recall.questions import Case
+from bench.recall.sets import load_cases
 from polymnia.dialects.workspace.perspectives import DEFAULT_PERSPECTIVES
 from polymnia.embedders import open_embedder
 from polymnia.embedders.base import Embedder
@@ -28,11 +28,14 @@ _PLAIN = Perspective("text", "{text}", "{query}")
 # What the defaults are compared with: one vector, and a prefix for each perspective on both sides.
 RANKINGS: dict[str, tuple[Perspective, ...]] = {
     "one vector of {text}": (_PLAIN,),
-    **{f"one vector: {each.name}": (each,) for each in DEFAULT_PERSPECTIVES},
+    **{f"one vector: {perspective.name}": (perspective,) for perspective in DEFAULT_PERSPECTIVES},
     "the five defaults": DEFAULT_PERSPECTIVES,
     "five prefixes": (
         _PLAIN,
-        *[Perspective(each, f"{each}: {{text}}", f"{each}: {{query}}") for each in _PREFIXES],
+        *[
+            Perspective(prefixe, f"{prefixe}: {{text}}", f"{prefixe}: {{query}}")
+            for prefixe in _PREFIXES
+        ],
     ),
 }
 
@@ -57,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if embedder is None:
         parser.error("there is nothing to measure without an embedder")
     scores: dict[str, list[Score]] = {name: [] for name in RANKINGS}
-    for case in load_locomo(options.path):
+    for case in load_cases(options.path):
         vectors = _Vectors(case, embedder)
         for name, perspectives in RANKINGS.items():
             scores[name] += _rank(case, vectors, perspectives)
@@ -76,15 +79,15 @@ class _Vectors:
     def told(self, template: str) -> Floats:
         texts = [
             render_document(
-                template, text=each.text, name=each.entity, kind=self._case.kind, at=each.valid_at
+                template, text=item.text, name=item.entity, kind=self._case.kind, at=item.valid_at
             )
-            for each in self._case.told
+            for item in self._case.told
         ]
         return self._embed(template, texts, asking=False)
 
     def asked(self, template: str) -> Floats:
         return self._embed(
-            template, [render_query(template, each.text) for each in self._case.asked], asking=True
+            template, [render_query(template, item.text) for item in self._case.asked], asking=True
         )
 
     def _embed(self, template: str, texts: list[str], *, asking: bool) -> Floats:
@@ -95,25 +98,29 @@ class _Vectors:
 
 def _rank(case: Case, vectors: _Vectors, perspectives: Sequence[Perspective]) -> list[Score]:
     cosines = np.max(
-        [vectors.asked(each.query) @ vectors.told(each.document).T for each in perspectives], axis=0
+        [
+            vectors.asked(perspective.query) @ vectors.told(perspective.document).T
+            for perspective in perspectives
+        ],
+        axis=0,
     )
     ranked = np.argsort(-cosines, axis=1, kind="stable")[:, : max(DEPTHS)]
     return [
-        score([case.told[place].label for place in row], asked.answers)
+        score([case.told[place].label for place in row], asked)
         for asked, row in zip(case.asked, ranked, strict=True)
     ]
 
 
 def table(scores: dict[str, list[Score]]) -> str:
     """Return the means as a Markdown table."""
+    measures = MEASURES[: len(DEPTHS) + 1]
     lines = [
-        f"| perspectives | {' | '.join(f'R@{depth}' for depth in DEPTHS)} | MRR |",
-        f"|{'---|' * (len(DEPTHS) + 2)}",
+        f"| perspectives | {' | '.join(measure.head for measure in measures)} |",
+        f"|{'---|' * (len(measures) + 1)}",
     ]
-    for name, each in scores.items():
-        whole = mean(each)
-        numbers = [f"{100 * number:.1f}" for number in (*whole.recall, whole.reciprocal_rank)]
-        lines.append(f"| {name} | {' | '.join(numbers)} |")
+    for name, listed in scores.items():
+        means = [mean([measure.value(score) or 0.0 for score in listed]) for measure in measures]
+        lines.append(f"| {name} | {' | '.join(f'{100 * value:.1f}' for value in means)} |")
     return "\n".join(lines)
 
 

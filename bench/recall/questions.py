@@ -16,11 +16,15 @@ class Told(Struct, frozen=True):
 
 
 class Asked(Struct, frozen=True):
-    """A question, its kind, and the labels of what answers it, each with how well."""
+    """A question, its kind, and the labels of what answers it, each with how well.
+
+    Where sessions are marked too, a label is `session:turn`.
+    """
 
     text: str
     kind: str
     answers: dict[str, int]
+    sessions: frozenset[str] = frozenset()
 
 
 class Case(Struct, frozen=True):

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from bench.budgets import Verdict, at_most
 from polymnia.embedders import open_embedder
 from polymnia.embedders.base import Embedder
-from polymnia.engine import entities, observations
-from polymnia.engine.indexer import index_store
-from polymnia.engine.meaning import Meaning, QuestionVector, SharedEmbedder
+from polymnia.engine.graph import entities, observations
 from polymnia.engine.memory import Memory
-from polymnia.engine.recall import recall
+from polymnia.engine.recall.passages import recall
+from polymnia.engine.semantic.indexer import index_store
+from polymnia.engine.semantic.meaning import Meaning, QuestionVector, SharedEmbedder
 from polymnia.model import EntityDraft, ObservationDraft
 from polymnia.stores import open_store
 
@@ -66,9 +66,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         path = str(Path(folder) / "memory.db")
         _fill(path, text, options.observations)
         verdicts = [_searches(path, text, options.questions), _writes(path, text, options.writes)]
-    for each in verdicts:
+    for verdict in verdicts:
         print(
-            f"{each.what}: {each.measured}, budget {each.budget}: {'met' if each.met else 'missed'}"
+            f"{verdict.what}: {verdict.measured}, budget {verdict.budget}: {'met' if verdict.met else 'missed'}"
         )
     return 0
 
@@ -141,7 +141,7 @@ def _in_turns(
             way(question)
             spent[name].append((perf_counter() - wall, process_time() - processor))
     return {
-        name: (_median([each[0] for each in times]), _median([each[1] for each in times]))
+        name: (_median([time[0] for time in times]), _median([time[1] for time in times]))
         for name, times in spent.items()
     }
 

@@ -32,7 +32,7 @@ def load_collection(directory: Path) -> list[Case]:
         for place, (_, fields) in enumerate(queries, 1)
         if gains.get(str(place))
     ]
-    return [Case(name, "abstract", [each for each in told if each.text], asked)]
+    return [Case(name, "abstract", [item for item in told if item.text], asked)]
 
 
 def _files(directory: Path) -> tuple[str, tuple[str, str, str]]:

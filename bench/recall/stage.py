@@ -12,13 +12,12 @@ from bench.recall.measures import DEPTHS
 from bench.recall.questions import Case, Place, Told
 from bench.recall.variants import PHRASINGS, Phrasing
 from polymnia.embedders.base import Embedder
-from polymnia.engine import entities, observations
-from polymnia.engine.meaning import Meaning, SharedEmbedder
+from polymnia.engine.graph import entities, observations
 from polymnia.engine.memory import Memory
-from polymnia.engine.recall import recall
+from polymnia.engine.recall.passages import recall
+from polymnia.engine.semantic.meaning import Meaning, SharedEmbedder
 from polymnia.model import EntityDraft, ObservationDraft
-from polymnia.search.terms import STOP_WORDS, words_of
-from polymnia.search.text import fold
+from polymnia.search.terms import STOP_WORDS, fold, words_of
 from polymnia.stores import open_store
 
 ME = "bench"
@@ -53,9 +52,11 @@ class Stage:
         self._cleanup = ExitStack()
         self.memory = Memory(open_store(self._path))
         self._cleanup.callback(self.memory.store.close)
+        self._case = case
         self._labels = load_case(self.memory, case)
         self.memory.store.compact()  # the plain rankings look into the index themselves
         self.meaning: Meaning | None = None
+        self._embedder = embedder
         self.embedding_seconds = 0.0
         if embedder is not None:
             self._embed(embedder, coverage)
@@ -73,7 +74,7 @@ class Stage:
             ),
         }
         if self.meaning is not None:
-            found["vectors alone"] = self._vectors
+            found["vectors alone"] = self._vector_ranking()
         found["polymnia, words alone"] = lambda question: self._recall(question, None)
         if self.meaning is not None:
             found["polymnia, words and meaning"] = lambda question: self._recall(
@@ -123,15 +124,19 @@ class Stage:
         rows = self._plain.execute(_BM25, (match, _DEEPEST))
         return [self._labels[name, ordinal] for name, ordinal in rows]
 
-    def _vectors(self, question: str) -> list[str]:
-        assert self.meaning is not None
-        asked = self.meaning.ask(question, timeout=_TIMEOUT_S).answer()
-        assert not isinstance(asked, str), asked
-        with self.memory.reading() as read:
-            (model,) = read.vectors.models()
-            near = read.vectors.nearest(model.number, asked.vector, _DEEPEST)
-            at = {passage.id: passage.key for passage in read.passages_by_id(near)}
-        return [self._labels[at[place]] for place in near]
+    def _vector_ranking(self) -> Ranking:
+        """Return the ranking by cosine alone, of the text that everybody embeds: `Name: text`."""
+        assert self._embedder is not None
+        texts = [f"{told.entity}: {told.text}" for told in self._case.told]
+        vectors = self._embedder.embed(texts)
+
+        def rank(question: str) -> list[str]:
+            assert self._embedder is not None
+            (asked,) = self._embedder.embed([question], asking=True)
+            nearest = (-(vectors @ asked)).argsort(kind="stable")[:_DEEPEST]
+            return [self._case.told[place].label for place in nearest]
+
+        return rank
 
     def _recall(self, question: str, meaning: Meaning | None) -> list[str]:
         memory = Memory(self.memory.store, meaning)
@@ -149,7 +154,7 @@ def load_case(memory: Memory, case: Case) -> dict[Place, str]:
     for told in _together(case.told):
         added = observations.add(
             memory,
-            [ObservationDraft(each.entity, (each.text,), each.valid_at) for each in told],
+            [ObservationDraft(item.entity, (item.text,), item.valid_at) for item in told],
             by=ME,
             skip_repeats=False,
         )
@@ -161,10 +166,10 @@ def load_case(memory: Memory, case: Case) -> dict[Place, str]:
 def _together(told: Sequence[Told]) -> list[list[Told]]:
     """Group what has the same time, in order, to write it at once."""
     groups: list[list[Told]] = []
-    for each in told:
-        if not groups or groups[-1][-1].valid_at != each.valid_at:
+    for item in told:
+        if not groups or groups[-1][-1].valid_at != item.valid_at:
             groups.append([])
-        groups[-1].append(each)
+        groups[-1].append(item)
     return groups
 
 

@@ -11,12 +11,11 @@ from tempfile import TemporaryDirectory
 
 from msgspec import Struct
 
-from bench.recall.locomo import load_locomo
 from bench.recall.questions import Case
-from bench.recall.smart import load_collection
+from bench.recall.sets import load_cases
 from bench.recall.stage import load_case
 from polymnia.engine.memory import Memory
-from polymnia.engine.recall import recall
+from polymnia.engine.recall.passages import recall
 from polymnia.model import PassageKind
 from polymnia.search.expression import And, Expression, Or, plain_words
 from polymnia.stores import open_store
@@ -50,7 +49,7 @@ class Comparison(Struct):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print how many rankings are equal; 1 if one is not."""
     options = _parser().parse_args(arguments)
-    cases = load_collection(options.path) if options.path.is_dir() else load_locomo(options.path)
+    cases = load_cases(options.path)
     words, recalled = Comparison(), Comparison()
     with ExitStack() as stack:
         server = options.postgres or stack.enter_context(running_server()).url
@@ -92,7 +91,7 @@ def _expressions(text: str) -> Iterator[Expression]:
 
 def _match(store: Store, expression: Expression) -> list[tuple[object, float]]:
     with store.reading() as read:
-        return [(each.id, each.score) for each in read.match(expression, KINDS, DEPTH)]
+        return [(item.id, item.score) for item in read.match(expression, KINDS, DEPTH)]
 
 
 def _recall(store: Store, text: str) -> list[tuple[object, float]]:

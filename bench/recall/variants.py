@@ -54,7 +54,7 @@ def as_keywords(cases: list[Case]) -> list[Case]:
 def with_dates(cases: list[Case]) -> list[Case]:
     """Ask only the questions that name a month."""
     return [
-        replace(case, asked=[each for each in case.asked if _MONTH.search(each.text)])
+        replace(case, asked=[item for item in case.asked if _MONTH.search(item.text)])
         for case in cases
     ]
 
@@ -67,16 +67,16 @@ def with_wrong_dates(cases: list[Case]) -> list[Case]:
 def in_one_store(cases: list[Case]) -> list[Case]:
     """Write all cases into one memory."""
     told = [
-        replace(each, label=f"{case.name} {each.label}") for case in cases for each in case.told
+        replace(item, label=f"{case.name} {item.label}") for case in cases for item in case.told
     ]
     asked = [
         Asked(
-            each.text,
-            each.kind,
-            {f"{case.name} {label}": gain for label, gain in each.answers.items()},
+            item.text,
+            item.kind,
+            {f"{case.name} {label}": gain for label, gain in item.answers.items()},
         )
         for case in cases
-        for each in case.asked
+        for item in case.asked
     ]
     return [Case("all", cases[0].kind, told, asked)] if cases else []
 
@@ -103,7 +103,7 @@ PHRASINGS: dict[str, Phrasing] = {
 
 
 def _ask(case: Case, change: Callable[[str], str]) -> Case:
-    return replace(case, asked=[replace(each, text=change(each.text)) for each in case.asked])
+    return replace(case, asked=[replace(item, text=change(item.text)) for item in case.asked])
 
 
 def _swap_names(case: Case, text: str) -> str:

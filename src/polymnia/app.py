@@ -9,34 +9,30 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from polymnia.dialects.base import Dialect, NoteRules
+from polymnia.dialects.base import Dialect, ServerRules
 from polymnia.dialects.registry import find_spec, open_dialect
 from polymnia.engine.memory import Memory
-from polymnia.engine.projects import (
-    PERSONAL,
-    create_missing,
-    default_workspace,
-    existing_default,
-    find_project,
-)
-from polymnia.engine.workspaces import Workspaces, first_workspace, open_workspaces
-from polymnia.errors import BadInput, SettingsError
+from polymnia.engine.workspaces.projects import PERSONAL, default_workspace
+from polymnia.engine.workspaces.workspaces import Workspaces, first_workspace, open_workspaces
+from polymnia.errors import SettingsError
 from polymnia.mcp.server import Server
 from polymnia.model import OWNER, Capability
+from polymnia.places import open_meaning
 from polymnia.settings import Settings
-from polymnia.stores.contract import Store
 from polymnia.stores.open import adopt_legacy, hide_passwords, store_kind
 
 if TYPE_CHECKING:
     from polymnia.auth.authenticator import Authenticator
-    from polymnia.engine.meaning import Meaning
     from polymnia.transports.http.guard import RequestGuard
+    from polymnia.web import SiteParts
     from polymnia.web.login import WebSessions
-    from polymnia.web.site import SiteParts
 
     OnReady = Callable[[str, WebSessions], None]
 
 logger = logging.getLogger(__name__)
+# The address of a server is shown whatever the level: it may have chosen the port itself.
+_start_logger = logging.getLogger(f"{__name__}.start")
+_start_logger.setLevel(logging.INFO)
 
 
 def serve(
@@ -60,11 +56,10 @@ def serve(
 @contextmanager
 def open_servers(settings: Settings) -> Iterator[dict[str, Server]]:
     """Yield a started server for every dialect, all over the same store."""
-    rules = NoteRules(
+    rules = ServerRules(
         dimension=settings.embedding_dimension,
         # A read-only server must not delete the notes of earlier sessions.
         persist_sessions=settings.session_persist or settings.read_only,
-        secrets=settings.secrets,
         toolsets=settings.toolsets,
     )
     dialects = {name: open_dialect(name, rules) for name in settings.served}
@@ -77,7 +72,8 @@ def open_servers(settings: Settings) -> Iterator[dict[str, Server]]:
                 settings.workspace,
                 trash_days=0 if settings.read_only else settings.trash_days,
                 read_only=settings.read_only,
-                meaning=_meaning(settings),
+                meaning=open_meaning(settings),
+                secrets=settings.secrets,
             )
         ) as workspaces,
         _use_chat_model(settings, workspaces),
@@ -140,6 +136,7 @@ def _serve_lines(settings: Settings, server: Server) -> None:
 
         authenticator = _authenticator(settings)
         _warn_if_insecure(settings, authenticator)
+        server.workspaces.warm_up()
         serve_tcp(
             server, settings.address, limit=limit, guard=authenticator, insecure=settings.insecure
         )
@@ -164,8 +161,8 @@ def _serve_http(settings: Settings, on_ready: "OnReady", requires_login: bool) -
     """Serve over HTTP. Listen first, so that a busy port is reported before the store is opened."""
     from polymnia.transports.address import parse_bind, parse_public_path, require_protection
     from polymnia.transports.http.serve import Options, listen, serve_http
+    from polymnia.web import WebInterface
     from polymnia.web.login import WebSessions
-    from polymnia.web.site import Site
 
     host, port = parse_bind(settings.address)
     authenticator = _authenticator(settings, is_strict=requires_login)
@@ -176,7 +173,8 @@ def _serve_http(settings: Settings, on_ready: "OnReady", requires_login: bool) -
     guard = partial(_request_guard, settings, authenticator, host)
     guard("")  # report invalid hosts and origins before anything is opened
     listener = listen(host, port)
-    base = _announce(settings, host, listener.getsockname()[1])
+    # Who needs a link to log in gets the address with it.
+    base = _announce(settings, host, listener.getsockname()[1], is_quiet=requires_login)
     _warn_if_insecure(settings, authenticator)
     options = Options(
         limit=settings.max_message_bytes,
@@ -190,8 +188,10 @@ def _serve_http(settings: Settings, on_ready: "OnReady", requires_login: bool) -
     sessions = WebSessions(authenticator.holds)
     with open_servers(settings) as servers:
         server = servers[settings.dialect]
-        make_ui = partial(Site, _site_parts(settings, server, sessions, base))
+        parts = _site_parts(settings, server, sessions, base, requires_login)
+        make_ui = partial(WebInterface, parts)
         on_ready(base, sessions)
+        server.workspaces.warm_up()
         serve_http(
             servers,
             settings.dialect,
@@ -225,12 +225,12 @@ def _request_guard(
 
 
 def _site_parts(
-    settings: Settings, server: Server, sessions: "WebSessions", base: str
+    settings: Settings, server: Server, sessions: "WebSessions", base: str, requires_login: bool
 ) -> "SiteParts":
     from urllib.parse import urlsplit
 
     from polymnia.auth.authenticator import tokens_of
-    from polymnia.web.site import SiteParts
+    from polymnia.web import SiteParts
 
     public = urlsplit(settings.public_url)
     return SiteParts(
@@ -243,15 +243,17 @@ def _site_parts(
         backups=settings.backups,
         secrets=settings.secrets,
         mcp_url=f"{base}/mcp",
+        requires_login=requires_login,
     )
 
 
-def _announce(settings: Settings, host: str, port: int) -> str:
+def _announce(settings: Settings, host: str, port: int, *, is_quiet: bool) -> str:
     """Log the address of the server, and return the URL that clients use."""
     own = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     base = settings.public_url.rstrip("/") or f"http://{own}"
     listens = f", listening on {own}" if settings.public_url else ""
-    logger.warning("serving %s at %s/mcp%s", settings.dialect, base, listens)
+    if not is_quiet:
+        _start_logger.info("serving %s at %s/mcp%s", settings.dialect, base, listens)
     return base
 
 
@@ -301,57 +303,6 @@ def _authenticator(settings: Settings, *, is_strict: bool = False) -> "Authentic
 def _max_capability(settings: Settings) -> Capability:
     """Return the highest capability that any client gets."""
     return "read" if settings.read_only else "admin"
-
-
-@contextmanager
-def open_workspace_store(settings: Settings, *, read_only: bool = False) -> Iterator[Store]:
-    """Open the store of the chosen workspace for the block. Raise BadInput if there are several and none is chosen."""
-    with closing(
-        open_workspaces(settings.store, settings.workspace, read_only=read_only)
-    ) as workspaces:
-        yield _choose_memory(workspaces, settings, may_create=not read_only).store
-
-
-@contextmanager
-def open_workspace_memory(settings: Settings, *, read_only: bool = False) -> Iterator[Memory]:
-    """Open the memory of the chosen workspace for the block. The embedding model is loaded when first needed."""
-    with closing(
-        open_workspaces(
-            settings.store, settings.workspace, read_only=read_only, meaning=_meaning(settings)
-        )
-    ) as workspaces:
-        yield _choose_memory(workspaces, settings, may_create=not read_only)
-
-
-def _choose_memory(workspaces: Workspaces, settings: Settings, *, may_create: bool) -> Memory:
-    """Return the memory of the named workspace, of the only one, of the current project, or the personal one.
-
-    The first workspace of an empty directory is created for a command that writes.
-    """
-    name = settings.workspace or workspaces.sole or existing_default(workspaces, Path.cwd())
-    if name is None and may_create and not workspaces.find_all():
-        name = default_workspace(workspaces, Path.cwd())
-        create_missing(workspaces, name, str(find_project(Path.cwd()) or ""))
-    if name is None:
-        names = ", ".join(each.name for each in workspaces.find_all("active")) or "none yet"
-        raise BadInput(
-            f"{settings.store} holds several workspaces: name one with --workspace ({names})"
-        )
-    return workspaces.memory(name)
-
-
-def _meaning(settings: Settings) -> "Meaning | None":
-    """Return what searches by meaning; None if the embedder is `none`. Raise SettingsError."""
-    if settings.embedder == "none":
-        return None
-    from polymnia.embedders import open_embedder
-    from polymnia.embedders.base import check_embedder
-    from polymnia.engine.meaning import Meaning, SharedEmbedder
-
-    check_embedder(settings.embedder)
-    return Meaning(
-        SharedEmbedder(settings.embedder, partial(open_embedder, key=settings.embedder_key))
-    )
 
 
 @contextmanager

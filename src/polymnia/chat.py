@@ -14,7 +14,7 @@ _OLLAMA, _OPENAI = "http://127.0.0.1:11434", "https://api.openai.com/v1"
 _KINDS = (
     "`ollama:MODEL`, `openai:MODEL` or either with a server: `ollama:MODEL@http://127.0.0.1:11434`"
 )
-# A local model may have to be loaded first. Drafts are written in the background, so no client waits for it.
+# A local model may have to be loaded first. No client waits: drafts are written in the background.
 CHAT_TIMEOUT_S = 60.0
 MAX_REPLY_BYTES = 1 << 20
 # What reasoning models write before their answer.

@@ -9,12 +9,11 @@
     │   └── NoWorkspace       the client has not selected a workspace
     ├── NotAllowed            the caller lacks the capability, or may not use the workspace
     ├── NotAdmitted           no token, or an invalid one
-    ├── Refused               an HTTP request that gets a status and a sentence instead of being handled
-    ├── ProtocolError         a request that gets a JSON-RPC error, with its code, instead of a result
+    ├── Refused               an HTTP request that gets a status and a sentence
+    ├── ProtocolError         a request that gets a JSON-RPC error with its code
     │   ├── InvalidParams     the parameters do not fit the method (-32602)
     │   └── MissingCapability the client lacks a capability the request needs (-32021)
     ├── Cancelled             the client cancelled the request
-    ├── ReadTooLong           a read that must be short is not; it is repeated where it may take long
     ├── InputRequired         the client must be asked first; then the request is run again
     ├── Unanswered            the client did not answer a question
     ├── EmbedderError         the embedding model is missing or failed
@@ -42,7 +41,8 @@ from collections.abc import Mapping, Sequence
 class PolymniaError(Exception):
     """Anything Polymnia refuses or fails to do, in a sentence.
 
-    `hint` is advice for the person who runs the server. It may name files and commands; remote clients read `public`.
+    `hint` is advice for the person who runs the server. It may name files and commands; remote
+    clients read `public`.
     """
 
     def __init__(self, message: str = "", *, hint: str = "") -> None:
@@ -68,7 +68,7 @@ class EntityNotFound(BadInput):
 
 
 class TextChanged(BadInput):
-    """Another client changed a text since it was read. `text` is what it is now; None if it was deleted."""
+    """Another client changed a text. `text` is what it is now; None if it was deleted."""
 
     def __init__(self, what: str, text: str | None) -> None:
         super().__init__(
@@ -157,10 +157,6 @@ class Cancelled(PolymniaError):
     """The client cancelled the request."""
 
 
-class ReadTooLong(PolymniaError):
-    """A read that must be short is not. A transport repeats the request where it may take long."""
-
-
 class InputRequired(PolymniaError):
     """The client must be asked first; then the request is run again with its answers."""
 
@@ -220,7 +216,10 @@ class StoreUnavailable(StoreError):
 class ChangeInDoubt(StoreUnavailable):
     """The connection to the database was lost during a commit: the change may have been made."""
 
-    summary = "the connection to the database was lost; look whether the change was made before you repeat it"
+    summary = (
+        "the connection to the database was lost; "
+        "check whether the change was saved before you repeat it"
+    )
 
 
 class StoreFull(StoreError):

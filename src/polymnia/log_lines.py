@@ -8,7 +8,8 @@ from msgspec.json import encode
 
 from polymnia.errors import SettingsError
 
-# What a log line about a request may carry besides its message, as `extra` of the logging call, in this order.
+# What a log line about a request may carry besides its message, in this order. The logging call
+# passes it as `extra`.
 LOG_FIELDS = ("request_id", "client", "token", "method", "tool", "duration_ms")
 _LEVELS = {
     "debug": logging.DEBUG,
@@ -19,7 +20,10 @@ _LEVELS = {
 
 
 def configure_logging(level: str, form: str = "text") -> None:
-    """Log to standard error, as text or as one JSON object per line. Raise SettingsError for an unknown level."""
+    """Log to standard error, as text or as one JSON object per line.
+
+    Raise SettingsError for an unknown level.
+    """
     if level not in _LEVELS:
         raise SettingsError(f"unknown log level {level!r}: use {', '.join(_LEVELS)}")
     handler = logging.StreamHandler(sys.stderr)
@@ -40,7 +44,7 @@ class TextFormatter(logging.Formatter):
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object per line: time, level, logger, message, the fields of a request, and a traceback."""
+    """One JSON object per line, with the fields of a request and a traceback."""
 
     def format(self, record: logging.LogRecord) -> str:
         entry: dict[str, Any] = {
@@ -56,8 +60,9 @@ class JsonFormatter(logging.Formatter):
 
 
 def _log_fields(record: logging.LogRecord) -> dict[str, Any]:
-    return {
-        name: value
-        for name in LOG_FIELDS
-        if (value := getattr(record, name, None)) not in (None, "")
-    }
+    fields = {}
+    for name in LOG_FIELDS:
+        value = getattr(record, name, None)
+        if value not in (None, ""):
+            fields[name] = value
+    return fields

@@ -61,6 +61,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     trash_days: Annotated[int, Meta(ge=0)] = 0
     embedder: str = "local"
     embedder_key: str = ""
+    share_embedder: bool = True
     chat_model: str = ""
     chat_model_key: str = ""
     secrets: Literal["warn", "refuse", "off"] = "warn"
@@ -116,7 +117,7 @@ def load_settings(
     values["store"] = _Value(_choose_store(values, given, environment), "store")
     try:
         return convert(
-            {name: _parse(name, each.value) for name, each in values.items()},
+            {name: _parse(name, entry.value) for name, entry in values.items()},
             Settings,
             strict=False,
         )
@@ -144,6 +145,29 @@ def client_roots(environment: Mapping[str, str] | None = None) -> ClientRoots:
     )
 
 
+def runtime_directory(environment: Mapping[str, str] | None = None) -> Path:
+    """Return the directory for sockets of this user's processes. It may not exist yet."""
+    environment = os.environ if environment is None else environment
+    if environment.get("XDG_RUNTIME_DIR"):
+        return Path(environment["XDG_RUNTIME_DIR"]) / "polymnia"
+    try:
+        home = Path.home()
+    except RuntimeError:  # a user without a home directory
+        return Path(f"/tmp/polymnia-{os.getuid()}")
+    if sys.platform == "darwin":
+        return home / "Library/Caches/polymnia"
+    return Path(environment.get("XDG_CACHE_HOME") or home / ".cache") / "polymnia"
+
+
+def default_store(environment: Mapping[str, str] | None = None) -> str:
+    """Return the user's directory of workspaces, or the single file of an earlier version."""
+    data = _data_directory(os.environ if environment is None else environment)
+    directory, file = data / "workspaces", data / "memory.db"
+    if file.is_file() and not directory.exists():
+        return str(file)
+    return f"{directory}/"
+
+
 def positions_file(environment: Mapping[str, str] | None = None) -> Path:
     """Return the file that says how far the transcripts of sessions were read."""
     return _data_directory(os.environ if environment is None else environment) / "checkpoints.json"
@@ -168,13 +192,9 @@ def _choose_store(
         values["store"].value if "store" in values else None,
         spec.store if "dialect" in values else None,
     )
-    return next((str(each) for each in candidates if each), _default_store(environment))
-
-
-def _default_store(environment: Mapping[str, str]) -> str:
-    """Return the user's directory of workspaces, or the single file that an earlier version created."""
-    directory, file = (_data_directory(environment) / name for name in ("workspaces", "memory.db"))
-    return str(file) if file.is_file() and not directory.exists() else f"{directory}/"
+    return next(
+        (str(candidate) for candidate in candidates if candidate), default_store(environment)
+    )
 
 
 def _chosen_dialect(values: Mapping[str, _Value]) -> DialectSpec:
@@ -223,7 +243,7 @@ def _read_file(environment: Mapping[str, str]) -> dict[str, _Value]:
 
 def _parse(name: str, value: Any) -> Any:
     if name in _LISTS and isinstance(value, str):
-        return [each.strip() for each in value.split(",") if each.strip()]
+        return [part.strip() for part in value.split(",") if part.strip()]
     return value
 
 
@@ -231,7 +251,7 @@ def _explain(problem: str, values: Mapping[str, _Value]) -> str:
     """Name the flag, variable or file entry that is wrong, what was expected there, and what it holds."""
     if (unknown := _UNKNOWN_FIELD.match(problem)) and unknown["name"] in values:
         return f"{values[unknown['name']].source}: there is no such setting"
-    from polymnia.dialects.schema import explain_mistake  # needed only when something is wrong
+    from polymnia.arguments import explain_mistake  # needed only when something is wrong
 
     sentence = explain_mistake(problem, Settings, "settings")
     found = _FIELD.search(problem)

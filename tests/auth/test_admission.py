@@ -43,9 +43,9 @@ def tokens(store: Path) -> Iterator[Tokens]:
     """The server's tokens; those that a test creates are revoked at its end."""
     kept = Tokens(Path(f"{store}.tokens"))
     yield kept
-    for each in kept.all():
-        if each.name != "first" and each.revoked_at is None:
-            kept.revoke(each.name)
+    for item in kept.all():
+        if item.name != "first" and item.revoked_at is None:
+            kept.revoke(item.name)
 
 
 @pytest.fixture(scope="module")
@@ -134,7 +134,7 @@ def test_every_message_of_a_tcp_batch_needs_the_token(line_server: Running) -> N
     with Line(line_server.port) as line:
         line.say([call("read_graph", 1), call("read_graph", 2)])
         heard = line.hear()
-    assert "error" in heard if isinstance(heard, dict) else all("error" in each for each in heard)
+    assert "error" in heard if isinstance(heard, dict) else all("error" in item for item in heard)
 
 
 def test_the_next_request_after_a_revocation_is_rejected(server: Running, tokens: Tokens) -> None:
@@ -196,7 +196,7 @@ def test_a_listen_stream_ends_with_its_token(server: Running, tokens: Tokens) ->
         assert events.message()["method"] == "notifications/subscriptions/acknowledged"
         tokens.revoke("alice")
         ended = list(iter(events.message, None))
-    assert [each.get("method") for each in ended] == [None]
+    assert [item.get("method") for item in ended] == [None]
     assert ended[0]["result"]["resultType"] == "complete"
 
 

@@ -8,12 +8,12 @@ import apsw
 import pytest
 from msgspec import Struct
 
+from polymnia.arguments import json_schema
 from polymnia.auth.tokens import Tokens
 from polymnia.dialects import DIALECTS, open_dialect
 from polymnia.dialects.base import Tool
 from polymnia.dialects.project import projects
-from polymnia.dialects.schema import json_schema
-from polymnia.model import CAPABILITIES
+from polymnia.model import CAPABILITIES, ChangeQuery
 from polymnia.stores.sqlite.store import SqliteStore
 from tests.auth.arguments import made_for, sensible
 from tests.auth.ways import REFUSED, WAYS, Opened, Way
@@ -32,7 +32,7 @@ TOKENS: dict[str, dict[str, Any]] = {
 NONE = "none"
 KNOWN, NEW = "known", "new"
 # Tools that are about workspaces, not about what is in the client's own.
-ABOUT_WORKSPACES = {each.name for each in vars(projects).values() if isinstance(each, Tool)}
+ABOUT_WORKSPACES = {var.name for var in vars(projects).values() if isinstance(var, Tool)}
 
 
 class Place(Struct):
@@ -131,7 +131,7 @@ def outcome(reply: Any) -> str | None:
     text = text_of(reply) if is_refused(reply) else ""
     if "there is no workspace" in text or "There is no project" in text:
         return "no such"
-    return next((each for each in ("may only", "may not use the workspace") if each in text), None)
+    return next((item for item in ("may only", "may not use the workspace") if item in text), None)
 
 
 @pytest.mark.parametrize("kind", WAYS)
@@ -203,7 +203,7 @@ def test_the_same_calls_do_change_something_where_that_is_allowed(place: Place) 
 @pytest.mark.parametrize("token", ["reader", "writer", "boss", "reader here", "boss elsewhere"])
 def test_a_client_sees_exactly_the_tools_it_may_call(place: Place, token: str, kind: str) -> None:
     with place.way(kind, token, None) as way:
-        listed = [each["name"] for each in way.ask(request("tools/list"))["result"]["tools"]]
+        listed = [tool["name"] for tool in way.ask(request("tools/list"))["result"]["tools"]]
     may = CAPABILITIES.index(TOKENS[token]["can"])
     assert listed == [
         tool.name for tool in place.tools.values() if CAPABILITIES.index(tool.needs) <= may
@@ -223,7 +223,11 @@ def test_the_change_log_names_the_client_and_its_token(place: Place, kind: str) 
         store = SqliteStore(str(place.store), read_only=True)
         # The server itself deletes session notes at the end of a conversation.
         with store.reading() as read:
-            last = [each for each in read.history.changes() if each.operation != "end_session"][-1]
+            last = [
+                change
+                for change in read.history.changes(ChangeQuery(limit=None))[::-1]
+                if change.operation != "end_session"
+            ][-1]
         store.close()
         assert last.actor.endswith(f"(token {token})")
         assert last.actor.startswith("tester 1" if kind != "sse" else "unknown client")

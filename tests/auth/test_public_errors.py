@@ -8,7 +8,7 @@ from polymnia import errors
 from polymnia.auth.authenticator import Authenticator
 from polymnia.auth.tokens import Tokens
 from polymnia.engine.memory import Memory
-from polymnia.engine.workspaces import OneWorkspace
+from polymnia.engine.workspaces.workspaces import OneWorkspace
 from polymnia.errors import (
     BadInput,
     NotAdmitted,
@@ -20,9 +20,7 @@ from polymnia.errors import (
 from polymnia.stores import open_store
 
 STORE_ERRORS = [
-    each
-    for each in vars(errors).values()
-    if isinstance(each, type) and issubclass(each, StoreError)
+    var for var in vars(errors).values() if isinstance(var, type) and issubclass(var, StoreError)
 ]
 
 

@@ -108,9 +108,9 @@ def test_a_revoked_token_is_rejected_in_every_process(tokens: Tokens) -> None:
     other = Tokens(tokens.path)
     other.recognise(text)
     tokens.revoke("alice")
-    for each in (tokens, other):
+    for item in (tokens, other):
         with pytest.raises(NotAdmitted, match="alice is revoked"):
-            each.recognise(text)
+            item.recognise(text)
 
 
 def test_revoking_a_name_also_revokes_the_active_token_behind_an_expired_one(
@@ -246,10 +246,10 @@ def test_a_principal_stays_admitted_until_revoked_or_expired(
     assert authenticator.holds(OWNER)
     lasting = authenticator.admit(tokens.create("alice", can="read"))
     passing = authenticator.admit(tokens.create("bob", can="read", lifetime=60))
-    assert [authenticator.holds(each) for each in (OWNER, lasting, passing)] == [False, True, True]
+    assert [authenticator.holds(item) for item in (OWNER, lasting, passing)] == [False, True, True]
     now = time.time()
     monkeypatch.setattr(time, "time", lambda: now + 61)
-    assert [authenticator.holds(each) for each in (lasting, passing)] == [True, False]
+    assert [authenticator.holds(item) for item in (lasting, passing)] == [True, False]
     tokens.revoke("alice")
     assert not authenticator.holds(lasting)
 
@@ -403,7 +403,7 @@ def test_the_command_rotates_and_shows_the_last_use(tmp_path: Path) -> None:
     new = polymnia("rotate", "ci", "--store", store).stdout.strip()
     assert (new.startswith("ply_"), new != old) == (True, True)
     listed = json.loads(polymnia("list", "--json", "--store", store).stdout)
-    assert [(each["state"], each["last_used_at"] is None) for each in listed] == [
+    assert [(item["state"], item["last_used_at"] is None) for item in listed] == [
         ("revoked", False),
         ("active", True),
     ]
@@ -435,7 +435,7 @@ def test_many_failed_logins_do_not_flood_the_log(
         for _ in range(100):
             with pytest.raises(NotAdmitted):
                 authenticator.admit("guess")
-    messages = [each.getMessage() for each in caplog.records]
+    messages = [record.getMessage() for record in caplog.records]
     assert messages == [
         "login failed: unknown token",
         "login failed: unknown token (100 since the last report)",

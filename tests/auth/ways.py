@@ -56,7 +56,7 @@ class InBatches(OverHttp):
         return (
             replies
             if replies is REFUSED
-            else next(each for each in replies if each["id"] == message["id"])
+            else next(reply for reply in replies if reply["id"] == message["id"])
         )
 
 

@@ -1,6 +1,6 @@
 """Shortcuts to create and inspect graphs in tests."""
 
-from polymnia.engine import entities, relations
+from polymnia.engine.graph import entities, relations
 from polymnia.engine.memory import Memory
 from polymnia.model import Entity, EntityDraft, Graph, Relation
 
@@ -12,7 +12,7 @@ def create(memory: Memory, *drafts: EntityDraft, by: str = ME) -> list[Entity]:
 
 
 def link(memory: Memory, *keys: tuple[str, str, str]) -> list[Relation]:
-    return relations.create(memory, [Relation(*key) for key in keys], by=ME)
+    return relations.create(memory, [Relation(*key) for key in keys], by=ME).new
 
 
 def names(graph: Graph) -> list[str]:

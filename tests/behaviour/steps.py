@@ -5,19 +5,23 @@ from contextlib import suppress
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from polymnia.engine import (
-    entities,
-    forget,
-    notes,
-    observations,
-    relations,
-    remember,
-    revise,
-    trash,
-)
+from polymnia.engine import notes
+from polymnia.engine.facts import forget, remember, revise
+from polymnia.engine.facts.merge import merge
+from polymnia.engine.graph import entities, observations, relations
+from polymnia.engine.history import trash
 from polymnia.engine.memory import Memory
 from polymnia.errors import BadInput, NotSupported
-from polymnia.model import VAULT, Entity, EntityDraft, Note, ObservationDraft, Relation, Rows
+from polymnia.model import (
+    VAULT,
+    ChangeQuery,
+    Entity,
+    EntityDraft,
+    Note,
+    ObservationDraft,
+    Relation,
+    Rows,
+)
 
 ACTORS = ("ann's client", "ben's client")
 NAMES = ("a", "b", "c", "d")
@@ -57,7 +61,7 @@ def state_of(memory: Memory) -> object:
 
 def rows_state(rows: Rows) -> object:
     """Return the same of a past state."""
-    kept = [replace(each, updated_at=0, next_ordinal=0) for each in rows.entities]
+    kept = [replace(entity, updated_at=0, next_ordinal=0) for entity in rows.entities]
     return (
         sorted(kept, key=lambda entity: entity.name),
         sorted(rows.relations, key=lambda relation: relation.key),
@@ -68,7 +72,7 @@ def rows_state(rows: Rows) -> object:
 def last_change(memory: Memory) -> tuple[int, int]:
     """Return the id and time of the last change; zeros if there is none."""
     with memory.reading() as read:
-        changes = read.history.changes()
+        changes = read.history.changes(ChangeQuery(limit=None))[::-1]
     return (changes[-1].id, changes[-1].at) if changes else (0, 0)
 
 
@@ -93,7 +97,7 @@ def _take(memory: Memory, verb: str, name: str, other: str, text: str, by: str) 
     elif verb == "add":
         observations.add(memory, [ObservationDraft(name, (text,), 5)], by=by, skip_repeats=False)
     elif verb == "remove":
-        observations.remove(memory, [ObservationDraft(name, (text,))], by=by)
+        observations.remove(memory, [(name, (text,))], by=by)
     elif verb == "link":
         relations.create(memory, [Relation(name, other, "r")], by=by)
     elif verb == "unlink":
@@ -101,7 +105,7 @@ def _take(memory: Memory, verb: str, name: str, other: str, text: str, by: str) 
     elif verb == "delete":
         entities.delete(memory, [name], by=by)
     elif verb == "merge":
-        revise.merge(memory, [name], other, by=by)
+        merge(memory, [name], other, by=by)
     elif verb == "remember":
         facts = remember.EntityFacts(
             name=name, facts=(remember.FactDraft(text, 7),), tags=(other,), summary=text

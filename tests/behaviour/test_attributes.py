@@ -2,7 +2,8 @@
 
 import pytest
 
-from polymnia.engine import attributes, entities, relations
+from polymnia.engine.facts.revise import Revision, revise
+from polymnia.engine.graph import entities, relations
 from polymnia.engine.memory import Memory
 from polymnia.errors import BadInput, EntityNotFound
 from polymnia.model import Entity, EntityDraft, Relation
@@ -27,7 +28,7 @@ def find(memory: Memory, name: str) -> Entity:
 
 def test_a_summary_is_set_with_its_time(people: Memory) -> None:
     before = find(people, "Ann")
-    changed = attributes.set_summary(people, "Ann", "A person", by=ME)
+    changed = revise(people, "Ann", Revision(summary="A person"), by=ME).after
     assert find(people, "Ann") == changed
     assert (changed.summary, changed.summary_at, changed.texts) == (
         "A person",
@@ -38,19 +39,26 @@ def test_a_summary_is_set_with_its_time(people: Memory) -> None:
 
 
 def test_tags_are_replaced_and_the_time_of_the_summary_stays(people: Memory) -> None:
-    summarized = attributes.set_summary(people, "Ann", "A person", by=ME)
-    attributes.set_tags(people, "Ann", ["x", "y", "x"], by=ME)
+    summarized = revise(people, "Ann", Revision(summary="A person"), by=ME).after
+    revise(people, "Ann", Revision(tags=("x", "y", "x")), by=ME)
     found = find(people, "Ann")
     assert (found.tags, found.summary_at) == (("x", "y"), summarized.summary_at)
     assert found.updated_at > summarized.updated_at
-    assert attributes.set_tags(people, "Ann", [], by=ME).tags == ()
+    assert revise(people, "Ann", Revision(tags=()), by=ME).after.tags == ()
+
+
+def test_a_summary_that_is_given_again_is_up_to_date(people: Memory) -> None:
+    first = revise(people, "Ann", Revision(summary="A person"), by=ME).after
+    again = revise(people, "Ann", Revision(summary="A person"), by=ME).after
+    assert again.summary == first.summary
+    assert again.summary_at > first.summary_at
 
 
 def test_an_unknown_entity_has_no_summary_and_no_tags(people: Memory) -> None:
     with pytest.raises(EntityNotFound):
-        attributes.set_summary(people, "nobody", "x", by=ME)
+        revise(people, "nobody", Revision(summary="x"), by=ME)
     with pytest.raises(EntityNotFound):
-        attributes.set_tags(people, "nobody", ["x"], by=ME)
+        revise(people, "nobody", Revision(tags=("x",)), by=ME)
 
 
 def test_a_relation_updates_the_entities_at_its_ends(people: Memory) -> None:
@@ -80,10 +88,10 @@ def test_creating_relations_tells_which_existed_and_which_ends_are_unknown(peopl
         ("Ben", "nobody", "knows"),
         ("Ben", "Cem", "knows"),
     ]
-    result = relations.create_known(people, [Relation(*key) for key in keys], by=ME)
-    assert [each.key for each in result.created] == [("Ben", "Cem", "knows")]
-    assert [each.key for each in result.existing] == [("Ann", "Ben", "knows")]
-    assert result.unknown == ["nobody"]
+    result = relations.create(people, [Relation(*key) for key in keys], by=ME, unknown_ends="skip")
+    assert [item.key for item in result.new] == [("Ben", "Cem", "knows")]
+    assert [item.key for item in result.existing] == [("Ann", "Ben", "knows")]
+    assert result.unknown_ends == ["nobody"]
 
 
 def test_a_relation_is_renamed_unless_there_is_such_a_one(people: Memory) -> None:
@@ -94,7 +102,7 @@ def test_a_relation_is_renamed_unless_there_is_such_a_one(people: Memory) -> Non
         relations.rename(people, Relation("Ben", "Ann", "knows"), "likes", by=ME)
     relations.rename(people, Relation("Ann", "Ben", "knows"), "knows", by=ME)
     relations.rename(people, Relation("Ann", "Ben", "knows"), "met", by=ME)
-    assert {each.key for each in relations.between(people, "Ann", "Ben")} == {
+    assert {item.key for item in relations.between(people, "Ann", "Ben")} == {
         ("Ann", "Ben", "met"),
         ("Ann", "Ben", "likes"),
     }
@@ -108,7 +116,7 @@ def test_relations_between_two_entities_are_found_in_both_directions(people: Mem
         ("Ann", "Cem", "knows"),
         ("Cem", "Cem", "is"),
     )
-    assert [each.key for each in relations.between(people, "Ann", "Ben")] == [
+    assert [item.key for item in relations.between(people, "Ann", "Ben")] == [
         ("Ann", "Ben", "knows"),
         ("Ben", "Ann", "likes"),
     ]

@@ -5,14 +5,18 @@ from pathlib import Path
 
 import pytest
 
-from polymnia.engine import browse, history, notes
-from polymnia.engine.forget import Unwanted, forget
+from polymnia.engine import notes
+from polymnia.engine.facts.forget import Unwanted, forget
+from polymnia.engine.facts.merge import merge
+from polymnia.engine.facts.revise import Revision, revise
+from polymnia.engine.history import changes as history
+from polymnia.engine.history.changes import find_former
 from polymnia.engine.memory import Memory
-from polymnia.engine.revise import Revision, merge, revise
-from polymnia.engine.whereabouts import find_former
+from polymnia.engine.recall.names import names_containing
 from polymnia.errors import BadInput, TextChanged
 from polymnia.model import EntityDraft, Note, join_actor, split_actor
 from polymnia.stores import open_store
+from polymnia.web.pages.search import Filters, search
 from tests.behaviour.graphs import ME, create, link
 from tests.conftest import STORES
 
@@ -31,32 +35,36 @@ def test_hits_are_counted_by_type_client_and_tag(memory: Memory) -> None:
         by="cursor (token ci)",
     )
     create(memory, EntityDraft("Sloop", "boat", ("boats need wind",)), by="codex")
-    found = browse.find(memory, "boats")
+    found = search(memory, "boats", Filters())
     assert {name for name, _ in found.clients} == {"cursor", "codex"}
     assert dict(found.types)["person"] == 1
     assert dict(found.tags) == {"crew": 1}
     assert found.ages[0][1] == len(found.hits)
-    only = browse.find(memory, "boats", client="cursor")
-    assert {each.actor for each in only.hits} == {"cursor (token ci)"}
+    only = search(memory, "boats", Filters(client="cursor"))
+    assert {hit.actor for hit in only.hits} == {"cursor (token ci)"}
 
 
 def test_names_are_suggested_by_any_part(memory: Memory) -> None:
     create(memory, *(EntityDraft(name, "boat") for name in ("Sloop", "The old sloop", "Ketch")))
-    assert sorted(each.name for each in browse.suggest(memory, "SLOOP")) == [
+    assert sorted(item.name for item in names_containing(memory, "SLOOP")) == [
         "Sloop",
         "The old sloop",
     ]
-    assert browse.suggest(memory, " ") == []
+    assert names_containing(memory, " ") == []
 
 
 def test_a_page_of_changes_ends_after_so_many_rows(memory: Memory) -> None:
     for number in range(9):
         create(memory, EntityDraft(f"{number}a", "x"), EntityDraft(f"{number}b", "x"))
     page = history.latest(memory, limit=50, max_rows=8)
-    assert ([each.id for each in page.changes], page.next) == ([9, 8, 7, 6], 6)
+    assert ([change.id for change in page.changes], page.next) == ([9, 8, 7, 6], 6)
     rest = history.latest(memory, limit=50, before=page.next, max_rows=100)
-    assert ([each.id for each in rest.changes], rest.next) == ([5, 4, 3, 2, 1], None)
-    assert [each.id for each in history.latest(memory, limit=3, max_rows=100).changes] == [9, 8, 7]
+    assert ([change.id for change in rest.changes], rest.next) == ([5, 4, 3, 2, 1], None)
+    assert [change.id for change in history.latest(memory, limit=3, max_rows=100).changes] == [
+        9,
+        8,
+        7,
+    ]
     assert history.latest(memory, limit=9).next is None
 
 

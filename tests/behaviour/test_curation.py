@@ -8,10 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from polymnia.engine import entities, observations
-from polymnia.engine.curation.gaps import Gap, relation_gaps
-from polymnia.engine.curation.orphans import orphans
-from polymnia.engine.curation.pending import pending
+from polymnia.engine.curation.findings import Gap, orphans, pending, relation_gaps
+from polymnia.engine.graph import entities, observations
 from polymnia.engine.memory import Memory
 from polymnia.errors import Cancelled
 from polymnia.model import EntityDraft, ObservationDraft, Rows
@@ -35,7 +33,7 @@ def person(name: str, *texts: str) -> EntityDraft:
 
 def summarize(memory: Memory, name: str, summary: str | None) -> None:
     with memory.writing("summarize", ME) as transaction:
-        (old,) = transaction.read.find([name])
+        (old,) = transaction.read.entities([name])
         new = replace(old, summary=summary, summary_at=transaction.at, updated_at=transaction.at)
         transaction.apply(before=Rows(entities=(old,)), after=Rows(entities=(new,)))
 
@@ -67,7 +65,7 @@ def test_a_relation_in_either_direction_closes_a_gap(
 def test_deleted_entities_and_observations_make_no_gaps(memory: Memory) -> None:
     create(memory, person("Ann", "works with Ben", "works with Cai"), person("Ben"), person("Cai"))
     entities.delete(memory, ["Ben"], by=ME)
-    observations.remove(memory, [ObservationDraft("Ann", ("works with Cai",))], by=ME)
+    observations.remove(memory, [("Ann", ("works with Cai",))], by=ME)
     assert relation_gaps(memory) == []
 
 
@@ -151,9 +149,9 @@ def test_gaps_report_progress_and_stop_when_told(memory: Memory) -> None:
 
 def test_an_orphan_has_no_relation(memory: Memory) -> None:
     create(memory, person("Ann"), person("Ben"), person("Cai"))
-    assert [each.name for each in orphans(memory)] == ["Ann", "Ben", "Cai"]
+    assert [orphan.name for orphan in orphans(memory)] == ["Ann", "Ben", "Cai"]
     link(memory, ("Ann", "Ben", "knows"), ("Ann", "Nobody", "knows"))
-    assert [(each.name, each.type) for each in orphans(memory)] == [("Cai", "person")]
+    assert [(orphan.name, orphan.type) for orphan in orphans(memory)] == [("Cai", "person")]
     link(memory, ("Cai", "Cai", "is"))
     assert orphans(memory) == []
 
@@ -161,7 +159,7 @@ def test_an_orphan_has_no_relation(memory: Memory) -> None:
 def test_the_last_updated_orphan_comes_first(summaries: Memory) -> None:
     create(summaries, person("Ann"), person("Ben"))
     observations.add(summaries, [ObservationDraft("Ben", ("tea",))], by=ME, skip_repeats=False)
-    assert [each.name for each in orphans(summaries, limit=1)] == ["Ben"]
+    assert [orphan.name for orphan in orphans(summaries, limit=1)] == ["Ben"]
 
 
 def test_an_entity_is_pending_until_it_is_summarized_and_again_after_an_observation(
@@ -178,20 +176,34 @@ def test_an_entity_is_pending_until_it_is_summarized_and_again_after_an_observat
     assert found.updated_at == found.last_observation_at
 
 
+def test_an_entity_with_neither_observations_nor_summary_is_pending_on_request(
+    summaries: Memory,
+) -> None:
+    create(summaries, person("Empty"), person("Ann", "tea"))
+    assert [item.name for item in pending(summaries)] == ["Ann"]
+    waiting = pending(summaries, with_empty=True)
+    assert [(item.name, item.last_observation_at > 0) for item in waiting] == [
+        ("Ann", True),
+        ("Empty", False),
+    ]
+    summarize(summaries, "Empty", "nothing yet")
+    assert [item.name for item in pending(summaries, with_empty=True)] == ["Ann"]
+
+
 def test_the_latest_observation_is_pending_first(summaries: Memory) -> None:
     create(summaries, person("Ann", "tea"), person("Ben", "tea"))
     observations.add(summaries, [ObservationDraft("Ben", ("cocoa",))], by=ME, skip_repeats=False)
-    assert [each.name for each in pending(summaries)] == ["Ben", "Ann"]
-    assert [each.name for each in pending(summaries, limit=1)] == ["Ben"]
+    assert [item.name for item in pending(summaries)] == ["Ben", "Ann"]
+    assert [item.name for item in pending(summaries, limit=1)] == ["Ben"]
 
 
 def test_a_summary_that_was_taken_back_is_pending(summaries: Memory) -> None:
     create(summaries, person("Ann", "tea"))
     summarize(summaries, "Ann", "drinks")
     summarize(summaries, "Ann", None)
-    assert [(each.name, each.summary_at) for each in pending(summaries)] == [("Ann", 0)]
+    assert [(item.name, item.summary_at) for item in pending(summaries)] == [("Ann", 0)]
 
 
 def test_every_entity_of_a_store_without_summaries_is_pending(memory: Memory) -> None:
     create(memory, person("Ann", "tea"))
-    assert [each.name for each in pending(memory)] == ["Ann"]
+    assert [item.name for item in pending(memory)] == ["Ann"]

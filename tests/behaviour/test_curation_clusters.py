@@ -4,14 +4,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from polymnia.engine.curation import clusters as clustering
-from polymnia.engine.curation import duplicates
+from polymnia.engine.curation import similar
 from polymnia.engine.curation.clusters import clusters
-from polymnia.engine.curation.duplicates import duplicate_names
+from polymnia.engine.curation.similar import duplicate_names
 from polymnia.engine.memory import Memory
-from polymnia.errors import Cancelled, MissingPackage
+from polymnia.errors import Cancelled
 from polymnia.model import EntityDraft
-from polymnia.search.labels import label_groups
+from polymnia.search.communities import label_groups
 from polymnia.stores import open_store
 from tests.behaviour.graphs import create, link
 from tests.behaviour.vectors import put_vectors
@@ -52,9 +51,9 @@ def test_relations_hold_clusters_together(memory: Memory) -> None:
         ("Sloop", "Sloop", "is"),
     )
     found = clusters(memory)
-    assert [(each.number, set(each.names)) for each in found] == [(1, set(TEA)), (2, set(SHIP))]
-    assert [each.names[0] for each in found] == ["Assam", "Frigate"]  # the most connected
-    labels = [each.label for each in found]
+    assert [(item.number, set(item.names)) for item in found] == [(1, set(TEA)), (2, set(SHIP))]
+    assert [item.names[0] for item in found] == ["Assam", "Frigate"]  # the most connected
+    labels = [item.label for item in found]
     assert "brewed" in str(labels[0])
     assert "sails" in str(labels[1])
 
@@ -64,15 +63,15 @@ def test_similar_meaning_holds_clusters_together(embedded: Memory) -> None:
     tea, sea = (1.0, 0.1), (0.0, 1.0)
     texts = {f"{name} is brewed": tea for name in TEA} | {f"{name} sails": sea for name in SHIP}
     put_vectors(embedded, texts)
-    assert [set(each.names) for each in clusters(embedded)] == [set(TEA), set(SHIP)]
+    assert [set(cluster.names) for cluster in clusters(embedded)] == [set(TEA), set(SHIP)]
 
 
 def test_small_clusters_are_left_out(memory: Memory) -> None:
     put_groups(memory)
     link_all(memory, TEA)
     link_all(memory, SHIP)
-    assert [set(each.names) for each in clusters(memory, min_size=4)] == [set(TEA)]
-    assert [set(each.names) for each in clusters(memory, limit=1)] == [set(TEA)]
+    assert [set(cluster.names) for cluster in clusters(memory, min_size=4)] == [set(TEA)]
+    assert [set(cluster.names) for cluster in clusters(memory, limit=1)] == [set(TEA)]
     assert clusters(memory, min_size=5) == []
 
 
@@ -89,14 +88,6 @@ def test_the_same_memory_always_has_the_same_clusters(memory: Memory) -> None:
         *[(f"E{one}", f"E{(one * step) % 60}", "to") for one in range(60) for step in (7, 13)],
     )
     assert clusters(memory) == clusters(memory)
-
-
-def test_without_networkx_the_error_says_what_to_install(
-    memory: Memory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(clustering, "find_spec", lambda package: None)
-    with pytest.raises(MissingPackage, match=r"needs the package networkx.*polymnia\[semantic\]"):
-        clusters(memory)
 
 
 def test_clustering_stops_when_told(memory: Memory) -> None:
@@ -124,7 +115,7 @@ def test_a_label_has_the_words_that_tell_a_group_from_the_others() -> None:
 
 
 def pairs(memory: Memory) -> list[tuple[str, str]]:
-    return [(each.a, each.b) for each in duplicate_names(memory)]
+    return [(name.a, name.b) for name in duplicate_names(memory)]
 
 
 @pytest.mark.parametrize(
@@ -180,12 +171,12 @@ def test_the_most_similar_names_come_first(memory: Memory) -> None:
         ("Redis", "redis"),
         ("Postgres", "Postgress"),
     ]
-    assert [each.similarity for each in duplicate_names(memory, limit=2)] == [1.0, 1.0]
+    assert [name.similarity for name in duplicate_names(memory, limit=2)] == [1.0, 1.0]
 
 
 def test_many_names_that_are_all_alike_do_not_fill_the_memory(
     memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(duplicates, "MAX_ALIKE", 3)
+    monkeypatch.setattr(similar, "MAX_ALIKE", 3)
     create(memory, *[EntityDraft("redis" + "!" * number, "x") for number in range(10)])
     assert len(duplicate_names(memory)) == 3

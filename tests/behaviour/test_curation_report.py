@@ -6,13 +6,13 @@ from collections.abc import Iterator
 import pytest
 
 from polymnia.chat import open_chat_model
-from polymnia.engine import entities, observations
 from polymnia.engine.curation import clusters, drafts, similar
 from polymnia.engine.curation.drafts import Drafter, Prompt
 from polymnia.engine.curation.report import ConsolidationReport, consolidation_report
+from polymnia.engine.graph import entities, observations
 from polymnia.engine.memory import Memory
 from polymnia.errors import Cancelled, ChatModelError
-from polymnia.model import EntityDraft, ObservationDraft
+from polymnia.model import ChangeQuery, EntityDraft, ObservationDraft
 from polymnia.stores import open_store
 from tests.behaviour.graphs import ME, create, link
 from tests.behaviour.vectors import put_vectors
@@ -53,16 +53,18 @@ def events(report: ConsolidationReport) -> tuple[int, int, int]:
 def test_a_report_has_everything_that_needs_attention(embedded: Memory) -> None:
     report = consolidation_report(embedded)
     assert [
-        (each.entity.name, each.entity.observations, each.draft) for each in report.stale_summaries
+        (summary.entity.name, summary.entity.observations, summary.draft)
+        for summary in report.stale_summaries
     ] == [
         ("Ann", 1, None),
         ("Ben", 1, None),
     ]
-    assert [(each.pair.a, each.pair.b, each.rationale) for each in report.relation_candidates] == [
-        ("Ann", "Ben", None)
-    ]
-    assert {each.name for each in report.orphans} == {"Ann", "Ben", "Empty"}
-    assert [set(each.names) for each in report.clusters] == [{"X", "Y", "Z"}]
+    assert [
+        (candidate.pair.a, candidate.pair.b, candidate.rationale)
+        for candidate in report.relation_candidates
+    ] == [("Ann", "Ben", None)]
+    assert {orphan.name for orphan in report.orphans} == {"Ann", "Ben", "Empty"}
+    assert [set(cluster.names) for cluster in report.clusters] == [{"X", "Y", "Z"}]
     assert report.notes == ()
 
 
@@ -70,7 +72,7 @@ def test_a_report_on_any_store_has_what_the_store_can_tell(memory: Memory) -> No
     create(memory, EntityDraft("Ann", "person", ("drinks tea",)), EntityDraft("Ben", "person"))
     link(memory, ("Ann", "Ben", "knows"))
     report = consolidation_report(memory)
-    assert [each.entity.name for each in report.stale_summaries] == ["Ann"]
+    assert [summary.entity.name for summary in report.stale_summaries] == ["Ann"]
     assert (report.relation_candidates, report.orphans, report.clusters) == ([], [], [])
     assert events(report) == (3, 0, 0)
 
@@ -98,10 +100,10 @@ def test_the_time_of_the_last_report_is_kept_in_the_store(embedded: Memory, path
 
 def test_a_report_is_no_change(embedded: Memory) -> None:
     with embedded.reading() as read:
-        before = len(read.history.changes())
+        before = len(read.history.changes(ChangeQuery(limit=None)))
     consolidation_report(embedded)
     with embedded.reading() as read:
-        assert len(read.history.changes()) == before
+        assert len(read.history.changes(ChangeQuery(limit=None))) == before
 
 
 def test_an_empty_memory_has_an_empty_report(memory: Memory) -> None:
@@ -120,8 +122,9 @@ def test_what_is_not_installed_is_left_out_and_named(
     monkeypatch.setattr(similar, "find_spec", lambda package: None)
     monkeypatch.setattr(clusters, "find_spec", lambda package: None)
     report = consolidation_report(embedded)
-    assert (report.relation_candidates, report.clusters) == ([], [])
-    assert ["numpy" in report.notes[0], "networkx" in report.notes[1]] == [True, True]
+    assert report.relation_candidates == []
+    (note,) = report.notes
+    assert "numpy" in note
     assert len(report.stale_summaries) == 2
 
 
@@ -162,7 +165,7 @@ def test_the_model_drafts_summaries_and_rationales(
 ) -> None:
     use_model(embedded, f"{kind}:small@{server.url}{below}", TIMEOUT_S, monkeypatch)
     report = consolidation_report(embedded)
-    ann, ben = [each.draft for each in report.stale_summaries]
+    ann, ben = [summary.draft for summary in report.stale_summaries]
     assert ann == "Draft: Name: Ann\nType: person\nFacts:\n- drinks tea"
     assert "likes tea" in str(ben)
     (candidate,) = report.relation_candidates
@@ -175,10 +178,13 @@ def test_a_slow_model_delays_no_report_and_its_drafts_are_in_the_next_one(
 ) -> None:
     use_model(embedded, f"ollama:slow@{server.url}", 0.0, monkeypatch)
     server.released.clear()
-    assert [each.draft for each in consolidation_report(embedded).stale_summaries] == [None, None]
+    assert [summary.draft for summary in consolidation_report(embedded).stale_summaries] == [
+        None,
+        None,
+    ]
     server.released.set()
     monkeypatch.setattr(drafts, "DRAFT_TIMEOUT_S", TIMEOUT_S)
-    assert None not in [each.draft for each in consolidation_report(embedded).stale_summaries]
+    assert None not in [summary.draft for summary in consolidation_report(embedded).stale_summaries]
     assert len(server.asked) == 3  # nothing is asked twice
 
 
@@ -188,7 +194,10 @@ def test_a_failing_model_fails_no_report_and_is_left_alone_for_a_while(
 ) -> None:
     server.garbage = garbage
     use_model(embedded, f"ollama:small@{server.url}", TIMEOUT_S, monkeypatch)
-    assert [each.draft for each in consolidation_report(embedded).stale_summaries] == [None, None]
+    assert [summary.draft for summary in consolidation_report(embedded).stale_summaries] == [
+        None,
+        None,
+    ]
     asked = len(server.asked)
     consolidation_report(embedded)
     assert len(server.asked) == asked
@@ -198,7 +207,10 @@ def test_an_unreachable_model_fails_no_report(
     embedded: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     use_model(embedded, "ollama:small@http://127.0.0.1:1", TIMEOUT_S, monkeypatch)
-    assert [each.draft for each in consolidation_report(embedded).stale_summaries] == [None, None]
+    assert [summary.draft for summary in consolidation_report(embedded).stale_summaries] == [
+        None,
+        None,
+    ]
 
 
 class Recorder:

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from polymnia.engine import entities
 from polymnia.engine.curation import comparison, similar
 from polymnia.engine.curation.similar import SimilarPair, similar_pairs
-from polymnia.engine.meaning import Meaning, SharedEmbedder
+from polymnia.engine.graph import entities
 from polymnia.engine.memory import Memory
+from polymnia.engine.semantic.meaning import Meaning, SharedEmbedder
 from polymnia.errors import BadInput, Cancelled, MissingPackage, NotSupported
 from polymnia.model import EntityDraft, Perspective
 from polymnia.stores import open_store
@@ -44,7 +44,7 @@ def put_triangle(memory: Memory) -> None:
 
 
 def names(found: list[SimilarPair]) -> list[tuple[str, str]]:
-    return [(each.a, each.b) for each in found]
+    return [(item.a, item.b) for item in found]
 
 
 def test_pairs_are_compared_by_the_mean_of_their_vectors(memory: Memory) -> None:
@@ -146,7 +146,7 @@ def test_the_best_pairs_are_found_in_blocks_of_any_size(
         <= set(expected_pairs(vectors, 0.8 - ROUNDING))
     )
     best = sorted(expected_pairs(vectors, 0.8).values(), reverse=True)
-    assert [each.similarity for each in similar_pairs(memory, limit=20)] == pytest.approx(
+    assert [pair.similarity for pair in similar_pairs(memory, limit=20)] == pytest.approx(
         best[:20], abs=ROUNDING
     )
 
@@ -173,7 +173,7 @@ def test_many_equal_entities_fill_the_list_and_no_more(
     put_vectors(memory, {f"t{number}": (1.0, 0.0) for number in range(200)})
     found = similar_pairs(memory, limit=30)
     assert len(set(names(found))) == 30
-    assert all(each.a != each.b and each.similarity == pytest.approx(1) for each in found)
+    assert all(item.a != item.b and item.similarity == pytest.approx(1) for item in found)
 
 
 def test_a_comparison_reports_progress_and_stops_when_told(memory: Memory) -> None:

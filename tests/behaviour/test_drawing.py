@@ -2,8 +2,8 @@
 
 import pytest
 
-from polymnia.engine import drawing
-from polymnia.engine.drawing import Drawing, draw, drawn_graph
+from polymnia.engine.graph import drawing
+from polymnia.engine.graph.drawing import Drawing, draw, drawn_graph
 from polymnia.engine.memory import Memory
 from polymnia.model import EntityDraft
 from tests.behaviour.graphs import create, keys, link, names
@@ -36,7 +36,7 @@ def shown(found: Drawing) -> dict[str, int]:
 def test_a_drawing_tells_how_many_neighbours_are_not_drawn(river: Memory) -> None:
     found = draw(river, ["hub", "b", "nobody"])
     assert shown(found) == {"hub": 3, "b": 1}
-    assert [each.key for each in found.relations] == [("b", "hub", "s")]
+    assert [relation.key for relation in found.relations] == [("b", "hub", "s")]
     assert found.entities == 7
     assert all(not node.entity.observations for node in found.nodes)
 
@@ -57,7 +57,7 @@ def test_of_many_neighbours_those_with_the_latest_relations_are_drawn(river: Mem
 def test_only_relations_of_the_chosen_types_count(river: Memory) -> None:
     found = draw(river, [], expand=["hub"], kinds=["s"])
     assert shown(found) == {"hub": 0, "b": 0}
-    assert [(each.type, each.count) for each in found.types] == [("r", 5), ("s", 1)]
+    assert [(kind.type, kind.count) for kind in found.types] == [("r", 5), ("s", 1)]
     assert shown(draw(river, ["hub", "a"], kinds=[])) == {"hub": 0, "a": 0}
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from polymnia.engine import entities
+from polymnia.engine.graph import entities
 from polymnia.engine.memory import Memory
 from polymnia.errors import BadInput
 from polymnia.model import EntityDraft, Graph
@@ -177,10 +177,11 @@ def test_counts_exclude_deleted_rows(memory: Memory) -> None:
 
 
 @pytest.mark.parametrize("memory", WITH_HISTORY, indirect=True)
-def test_names_are_found_by_id(memory: Memory) -> None:
+def test_outlines_are_found_by_id(memory: Memory) -> None:
     drafts = [EntityDraft("a", "t"), EntityDraft("b", "t"), EntityDraft("c", "t")]
     a, b, c = entities.create(memory, drafts, by=ME)
     entities.delete(memory, ["c"], by=ME)
     with memory.reading() as read:
-        assert read.names_of([a.id, b.id, c.id, "no such id"]) == {a.id: "a", b.id: "b"}
-        assert read.names_of([]) == {}
+        named = read.outlines(ids=[a.id, b.id, c.id, "no such id"])
+        assert [(entity.id, entity.name) for entity in named] == [(a.id, "a"), (b.id, "b")]
+        assert read.outlines(ids=[]) == []

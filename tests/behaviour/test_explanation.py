@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from polymnia.engine.explanation import Absence, explain, explain_absence
-from polymnia.engine.meaning import Meaning, SharedEmbedder
 from polymnia.engine.memory import Memory
-from polymnia.engine.recall import recall
+from polymnia.engine.recall.explanation import Absence, explain, explain_absence
+from polymnia.engine.recall.passages import recall
+from polymnia.engine.semantic.meaning import Meaning, SharedEmbedder
 from polymnia.model import EntityDraft, Within
 from polymnia.stores import open_store
 from tests.behaviour.graphs import create
@@ -35,17 +35,17 @@ def why(memory: Memory, wanted: str, *, limit: int = 1, within: Within | None = 
 
 def test_the_signals_of_a_hit_add_up_to_its_score(farm: Memory) -> None:
     found = explain(farm, QUESTION)
-    assert [each.hit for each in found.hits] == recall(farm, QUESTION).hits
-    for each in found.hits:
-        assert sum(value * weight for _, value, weight in each.signals) == pytest.approx(
-            each.hit.score
+    assert [hit.hit for hit in found.hits] == recall(farm, QUESTION).hits
+    for hit in found.hits:
+        assert sum(value * weight for _, value, weight in hit.signals) == pytest.approx(
+            hit.hit.score
         )
 
 
 def test_without_an_embedder_the_ranking_is_that_of_words(farm: Memory) -> None:
     found = explain(farm, QUESTION)
-    assert [each.by_words for each in found.hits] == [*range(1, len(found.hits) + 1)]
-    assert found.words.passages == [each.hit.passage for each in found.hits]
+    assert [hit.by_words for hit in found.hits] == [*range(1, len(found.hits) + 1)]
+    assert found.words.passages == [hit.hit.passage for hit in found.hits]
     assert (found.meaning.passages, found.embedded) == ([], 0)
     assert "no embedder" in found.note
     assert found.passages == 6

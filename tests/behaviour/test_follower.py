@@ -5,7 +5,7 @@ from threading import enumerate as all_threads
 
 import pytest
 
-from polymnia.engine.workspaces import open_workspaces
+from polymnia.engine.workspaces.workspaces import open_workspaces
 from tests.processes import TIMEOUT_S
 
 
@@ -14,7 +14,9 @@ def test_closing_ends_the_thread_that_follows(place: str, tmp_path: Path) -> Non
     workspaces = open_workspaces(f"{tmp_path}/{place}")
     before = set(all_threads())
     workspaces.follow(lambda workspace, change: None, lambda: True)
-    (follower,) = [each for each in set(all_threads()) - before if each.name == "polymnia-follower"]
+    (follower,) = [
+        thread for thread in set(all_threads()) - before if thread.name == "polymnia-follower"
+    ]
     workspaces.close()
     follower.join(TIMEOUT_S)
     assert not follower.is_alive()

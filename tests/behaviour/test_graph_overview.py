@@ -2,7 +2,12 @@
 
 import pytest
 
-from polymnia.engine.graph_overview import MAX_GROUPS, GraphOverview, GraphOverviews, graph_overview
+from polymnia.engine.graph.drawing import (
+    MAX_GROUPS,
+    GraphOverview,
+    GraphOverviews,
+    graph_overview,
+)
 from polymnia.engine.memory import Memory
 from polymnia.model import EntityDraft
 from tests.behaviour.graphs import create, link
@@ -29,7 +34,7 @@ def test_groups_are_the_clusters_with_their_relations(memory: Memory) -> None:
     assert (first.type, first.inside, first.outside) == ("person", 10, 2)
     assert (second.type, second.inside, second.outside) == ("project", 6, 2)
     assert first.names[0] == "k0"
-    assert [(each.one, each.other, each.count) for each in found.links] == [(0, 1, 2)]
+    assert [(item.one, item.other, item.count) for item in found.links] == [(0, 1, 2)]
     assert (found.entities, found.relations) == (9, 18)
 
 
@@ -43,7 +48,7 @@ def test_entities_without_relations_are_grouped_by_type(memory: Memory) -> None:
     create(memory, *[EntityDraft(name, "place") for name in "abc"], EntityDraft("d", "person"))
     link(memory, ("d", "d", "knows"))
     found = graph_overview(memory)
-    assert [(each.kind, each.label, len(each.names)) for each in found.groups] == [
+    assert [(group.kind, group.label, len(group.names)) for group in found.groups] == [
         ("loose", "place without relations", 3),
         ("loose", "person without relations", 1),
     ]
@@ -82,7 +87,7 @@ def test_an_overview_is_computed_anew_when_something_has_changed(memory: Memory)
 def test_a_large_memory_is_not_looked_through_unless_asked(
     memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("polymnia.engine.graph_overview.MAX_QUICK_ENTITIES", 1)
+    monkeypatch.setattr("polymnia.engine.graph.drawing.MAX_QUICK_ENTITIES", 1)
     overviews = GraphOverviews()
     create(memory, EntityDraft("a", "place"))
     create(memory, EntityDraft("b", "place"))

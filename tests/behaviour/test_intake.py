@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from polymnia.engine import entities
-from polymnia.engine.intake import MAX_CONFLICTS, IntakeConflict, Item, take_in
+from polymnia.engine.graph import entities
+from polymnia.engine.history.undo import undo, undo_since
 from polymnia.engine.memory import Memory
-from polymnia.engine.transfer import vault_notes
-from polymnia.engine.undo import undo, undo_since
+from polymnia.engine.moving.intake import MAX_CONFLICTS, IntakeConflict, Item, take_in
+from polymnia.engine.notes import vault_notes
 from polymnia.model import Entity, EntityDraft, Note, Observation, Relation
 from polymnia.stores.sqlite.store import SqliteStore
 from tests.behaviour.graphs import ME, create, names, texts
@@ -157,8 +157,8 @@ def test_an_import_can_be_taken_back(full: Memory) -> None:
     receipt = take_in(full, [*ITEMS, Entity("Carol", "person")], by=ME)
     assert undo(full, receipt.changes, by=ME).conflicts == ()
     after = entities.read_all(full)
-    assert [(each.name, each.texts, each.tags) for each in after.entities] == [
-        (each.name, each.texts, each.tags) for each in before.entities
+    assert [(entity.name, entity.texts, entity.tags) for entity in after.entities] == [
+        (entity.name, entity.texts, entity.tags) for entity in before.entities
     ]
     assert after.relations == []
 

@@ -1,7 +1,11 @@
 """Search by meaning: indexed in the background, by one server at a time, with an embedder that may fail or change."""
 
+import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -11,12 +15,13 @@ from numpy.typing import NDArray
 
 from polymnia.embedders import base as embedder_base
 from polymnia.embedders.base import Embedder
-from polymnia.engine import entities, indexer, meaning, observations
-from polymnia.engine.indexer import index_store
-from polymnia.engine.meaning import Meaning, SharedEmbedder
+from polymnia.engine.graph import entities, observations
 from polymnia.engine.memory import Memory
-from polymnia.engine.recall import RecallResult, recall
-from polymnia.errors import EmbedderError, StoreBusy
+from polymnia.engine.recall.passages import RecallResult, recall
+from polymnia.engine.semantic import indexer, meaning
+from polymnia.engine.semantic.indexer import index_store
+from polymnia.engine.semantic.meaning import Meaning, SharedEmbedder
+from polymnia.errors import EmbedderError
 from polymnia.model import EntityDraft, ObservationDraft, PassageKey, Within
 from polymnia.stores import open_store
 from tests.conftest import STORES
@@ -190,7 +195,7 @@ def test_a_slow_embedder_does_not_delay_an_answer(
         found = recall(memory, "puppy", timeout=0.001)
         assert (first(found), found.note) == (
             ("Caroline", 1),
-            "the embedder did not answer in time",
+            "the embedder did not answer in time, so only words were searched",
         )
         embedder.may_answer.set()
         assert ask(memory, "puppy").note == ""
@@ -221,6 +226,7 @@ def test_vectors_of_another_model_are_ignored(path: str) -> None:
 
 def test_one_server_embeds_at_a_time_and_a_text_is_embedded_once(path: str) -> None:
     seen: list[str] = []
+    is_waiting = threading.Event()
 
     class Counting(BagEmbedder):
         def embed(self, texts: Sequence[str], *, asking: bool = False) -> NDArray[np.float32]:
@@ -230,14 +236,36 @@ def test_one_server_embeds_at_a_time_and_a_text_is_embedded_once(path: str) -> N
     store, other = open_store(path), open_store(path)
     entities.create(Memory(store), LIBRARY, by=ME)
     assert other.vectors.lease("embedding", 60)
-    embedder = SharedEmbedder("local", lambda url: Counting())
-    with pytest.raises(StoreBusy, match="another server is embedding"):
-        index_store(store, embedder)
-    other.vectors.release("embedding")
-    assert [index_store(each, embedder) for each in (store, other, store)] == [4, 0, 0]
+
+    def opener(url: str) -> Embedder:
+        is_waiting.set()  # the command loads the model to see how far the other server is
+        return Counting()
+
+    embedder = SharedEmbedder("local", opener)
+    with ThreadPoolExecutor(1) as pool:
+        command = pool.submit(index_store, store, embedder)
+        assert is_waiting.wait(TIMEOUT_S)
+        assert seen == []
+        other.vectors.lease("embedding", 0)
+        assert command.result(TIMEOUT_S) == 4
+    assert [index_store(item, embedder) for item in (other, store)] == [0, 0]
     assert len(seen) == 4
-    for each in (store, other):
-        each.close()
+    for item in (store, other):
+        item.close()
+
+
+def test_the_lease_of_a_killed_server_is_free(path: str) -> None:
+    hold = "import sys, os, signal; from polymnia.stores import open_store; "
+    hold += "assert open_store(sys.argv[1]).vectors.lease('embedding', 3600); "
+    hold += "os.kill(os.getpid(), signal.SIGKILL)"
+    if ":memory:" in path:
+        pytest.skip("no other process can open this store")
+    store = open_store(path)
+    entities.create(Memory(store), LIBRARY, by=ME)
+    killed = subprocess.run([sys.executable, "-c", hold, path], timeout=TIMEOUT_S, check=False)
+    assert killed.returncode == -signal.SIGKILL
+    assert index_store(store, SharedEmbedder("local", bag)) == 4
+    store.close()
 
 
 def test_indexing_reports_its_progress(path: str) -> None:
@@ -337,9 +365,68 @@ def test_servers_with_different_embedders_keep_the_vectors_of_both(path: str) ->
         index_store(store, embedder)
     with store.reading() as read:
         assert [
-            (each.url, read.vectors.coverage(each.number)) for each in read.vectors.models()
+            (model.url, read.vectors.coverage(model.number)) for model in read.vectors.models()
         ] == [
             ("local", (4, 4)),
             ("ollama:other", (4, 4)),
         ]
+    store.close()
+
+
+def test_closing_does_not_wait_for_the_embedder_and_gives_up_the_lease(path: str) -> None:
+    is_embedding, may_embed = threading.Event(), threading.Event()
+
+    class Stuck(BagEmbedder):
+        def embed(self, texts: Sequence[str], *, asking: bool = False) -> NDArray[np.float32]:
+            is_embedding.set()
+            may_embed.wait()
+            return super().embed(texts, asking=asking)
+
+    with open_memory(path, lambda url: Stuck()):
+        assert is_embedding.wait(TIMEOUT_S)
+    # The memory and its store are closed, and the embedder still works.
+    with open_memory(path, bag) as memory:
+        memory.request_indexing()
+        assert of(memory).settle(TIMEOUT_S)
+        assert coverage(memory) == ("bag/64", 4, 4)
+    may_embed.set()
+
+
+def test_a_question_waits_for_a_model_that_is_loading(path: str) -> None:
+    may_load = threading.Event()
+    with open_memory(path, bag) as memory:
+        assert of(memory).settle(TIMEOUT_S)
+
+    def opener(url: str) -> Embedder:
+        may_load.wait()
+        return BagEmbedder()
+
+    store = open_store(path)
+    memory = Memory(store, Meaning(SharedEmbedder("local", opener)))
+    of(memory).warm_up()
+    threading.Timer(0.01, may_load.set).start()
+    assert recall(memory, "dog", timeout=0.001).note == ""
+    of(memory).close()
+    store.close()
+
+
+def test_a_question_says_that_the_model_is_still_loading(
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(meaning, "LOADING_TIMEOUT_S", 0.01)
+    may_load = threading.Event()
+    with open_memory(path, bag) as memory:
+        assert of(memory).settle(TIMEOUT_S)
+
+    def opener(url: str) -> Embedder:
+        may_load.wait()
+        return BagEmbedder()
+
+    store = open_store(path)
+    memory = Memory(store, Meaning(SharedEmbedder("local", opener)))
+    found = recall(memory, "puppy", timeout=0.001)
+    assert found.note == "the embedding model is still loading, so only words were searched"
+    assert first(found) == ("Caroline", 1)
+    may_load.set()
+    of(memory).close()
     store.close()

@@ -18,31 +18,26 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from polymnia.engine import (
-    entities,
-    observations,
-    ordinals,
-    relations,
-    search,
-    transfer,
-    traverse,
-)
 from polymnia.engine.curation.clusters import clusters
-from polymnia.engine.curation.duplicates import duplicate_names
-from polymnia.engine.curation.gaps import relation_gaps
-from polymnia.engine.curation.orphans import orphans
-from polymnia.engine.curation.pending import pending
-from polymnia.engine.forget import Unwanted, forget
+from polymnia.engine.curation.findings import orphans, pending, relation_gaps
+from polymnia.engine.curation.similar import duplicate_names
+from polymnia.engine.facts.forget import Unwanted, forget
+from polymnia.engine.facts.merge import merge
+from polymnia.engine.facts.remember import EntityFacts, FactDraft, RememberReceipt, remember
+from polymnia.engine.facts.revise import Edit, Revision, revise
+from polymnia.engine.graph import entities, observations, relations, traverse
+from polymnia.engine.graph.observations import AddedObservations, RemovedObservations
+from polymnia.engine.history.changes import count_events
 from polymnia.engine.memory import Memory
-from polymnia.engine.remember import EntityFacts, FactDraft, RememberReceipt, remember
-from polymnia.engine.revise import Edit, Revision, revise
+from polymnia.engine.moving.intake import Item, take_in
+from polymnia.engine.recall import search
 from polymnia.errors import BadInput, EntityNotFound
 from polymnia.model import (
+    ChangeQuery,
     Entity,
     EntityDraft,
     Graph,
     ObservationDraft,
-    ObservationSet,
     Passage,
     Relation,
     RelationKey,
@@ -51,8 +46,8 @@ from polymnia.model import (
 )
 from polymnia.search.terms import terms_of
 from polymnia.stores import open_store
-from polymnia.stores.memory import MemoryStore
-from polymnia.stores.memory_graph import MemoryGraph
+from polymnia.stores.memory.graph import MemoryGraph
+from polymnia.stores.memory.store import MemoryStore
 from tests.conftest import ON_DISK, STORES
 from tests.postgres import new_database, new_workspace, shared_server
 
@@ -106,7 +101,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule(drafts=DRAFTS)
     def create_entities(self, drafts: list[EntityDraft]) -> None:
-        created = [entities.create(each, drafts, by=ME) for each in (self.memory, self.oracle)]
+        created = [entities.create(item, drafts, by=ME) for item in (self.memory, self.oracle)]
         assert _plain(created[0]) == _plain(created[1])
 
     @rule(additions=ADDITIONS, skip_repeats=st.booleans())
@@ -118,26 +113,29 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(removals=ADDITIONS)
     def remove_observations(self, removals: list[ObservationDraft]) -> None:
         removed = [
-            observations.remove(each, removals, by=ME) for each in (self.memory, self.oracle)
+            observations.remove(item, [(one.entity, one.texts) for one in removals], by=ME)
+            for item in (self.memory, self.oracle)
         ]
         assert _set_texts(removed[0]) == _set_texts(removed[1])
 
     @rule(additions=ADDITIONS)
     def append(self, additions: list[ObservationDraft]) -> None:
-        added = [ordinals.append(each, additions, by=ME) for each in (self.memory, self.oracle)]
-        texts = [
-            [None if each is None else [one.text for one in each.observations] for each in side]
-            for side in added
+        mine, theirs = [
+            observations.add(item, additions, by=ME, skip_unknown=True)
+            for item in (self.memory, self.oracle)
         ]
-        assert texts[0] == texts[1]
+        assert _set_texts(mine) == _set_texts(theirs)
+        assert [item.before is None for item in mine] == [their.before is None for their in theirs]
 
     @rule(wanted=RELATIONS)
     def create_known_relations(self, wanted: list[Relation]) -> None:
         mine, theirs = [
-            relations.create_known(each, wanted, by=ME) for each in (self.memory, self.oracle)
+            relations.create(item, wanted, by=ME, unknown_ends="skip")
+            for item in (self.memory, self.oracle)
         ]
-        assert _keys(mine.created) == _keys(theirs.created)
-        assert (_keys(mine.existing), mine.unknown) == (_keys(theirs.existing), theirs.unknown)
+        assert _keys(mine.new) == _keys(theirs.new)
+        assert _keys(mine.existing) == _keys(theirs.existing)
+        assert mine.unknown_ends == theirs.unknown_ends
 
     @rule(
         relation=st.builds(Relation, WORDS, WORDS, st.sampled_from(["r", "s"])),
@@ -151,17 +149,17 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule(wanted=RELATIONS)
     def create_relations(self, wanted: list[Relation]) -> None:
-        created = [relations.create(each, wanted, by=ME) for each in (self.memory, self.oracle)]
-        assert _keys(created[0]) == _keys(created[1])
+        created = [relations.create(item, wanted, by=ME) for item in (self.memory, self.oracle)]
+        assert _keys(created[0].new) == _keys(created[1].new)
 
     @rule(unwanted=RELATIONS)
     def delete_relations(self, unwanted: list[Relation]) -> None:
-        deleted = [relations.delete(each, unwanted, by=ME) for each in (self.memory, self.oracle)]
+        deleted = [relations.delete(item, unwanted, by=ME) for item in (self.memory, self.oracle)]
         assert sorted(_keys(deleted[0])) == sorted(_keys(deleted[1]))
 
     @rule(names=NAMES)
     def delete_entities(self, names: list[str]) -> None:
-        deleted = [entities.delete(each, set(names), by=ME) for each in (self.memory, self.oracle)]
+        deleted = [entities.delete(item, set(names), by=ME) for item in (self.memory, self.oracle)]
         assert _graph(deleted[0]) == _graph(deleted[1])
 
     @rule(drafts=DRAFTS, wanted=RELATIONS)
@@ -170,9 +168,9 @@ class StoreMachine(RuleBasedStateMachine):
         entities.create(scratch, drafts, by=ME)
         relations.create(scratch, wanted, by=ME)
         graph = entities.read_all(scratch)
-        assert transfer.absorb(self.memory, graph, by=ME) == transfer.absorb(
-            self.oracle, graph, by=ME
-        )
+        items: list[Item] = [*graph.entities, *graph.relations]
+        mine, theirs = [take_in(item, items, by=ME) for item in (self.memory, self.oracle)]
+        assert (mine.entities, mine.relations) == (theirs.entities, theirs.relations)
 
     @rule(names=NAMES)
     def open_named(self, names: list[str]) -> None:
@@ -208,11 +206,11 @@ class StoreMachine(RuleBasedStateMachine):
     def remember(self, drafts: list[EntityDraft], wanted: list[Relation]) -> None:
         facts = [
             EntityFacts(
-                name=each.name,
-                type=each.type,
-                facts=tuple([FactDraft(text) for text in each.observations]),
+                name=draft.name,
+                type=draft.type,
+                facts=tuple([FactDraft(text) for text in draft.observations]),
             )
-            for each in drafts
+            for draft in drafts
         ]
         verb = partial(remember, entities=facts, relations=wanted, by=ME)
         assert _outcomes(_either(verb, self.memory)) == _outcomes(_either(verb, self.oracle))
@@ -232,7 +230,7 @@ class StoreMachine(RuleBasedStateMachine):
         corrected, superseded = ((), edit) if supersede else (edit, ())
         revision = Revision(name=new, type=kind, replace=corrected, supersede=superseded)
         verb = partial(revise, name=name, revision=revision, by=ME)
-        results = [_either(verb, each) for each in (self.memory, self.oracle)]
+        results = [_either(verb, item) for item in (self.memory, self.oracle)]
         assert (
             results[0] == results[1]
             if isinstance(results[1], str)
@@ -242,20 +240,23 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(names=NAMES, unwanted=RELATIONS)
     def forget(self, names: list[str], unwanted: list[Relation]) -> None:
         chosen = Unwanted(entities=tuple(names), relations=tuple(unwanted))
-        found = [forget(each, chosen, by=ME) for each in (self.memory, self.oracle)]
+        found = [forget(item, chosen, by=ME) for item in (self.memory, self.oracle)]
         assert _plain(list(found[0].entities)) == _plain(list(found[1].entities))
         assert sorted(_keys(list(found[0].relations))) == sorted(_keys(list(found[1].relations)))
         assert found[0].unknown == found[1].unknown
 
     @rule(start=WORDS, end=WORDS)
     def merge(self, start: str, end: str) -> None:
-        merge = partial(entities.merge, source=start, target=end, by=ME)
-        assert _either(merge, self.memory) == _either(merge, self.oracle)
+        def verb(memory: Memory) -> tuple[int, int, int]:
+            receipt = merge(memory, [start], end, by=ME)
+            return receipt.observations, receipt.relations, receipt.known
+
+        assert _either(verb, self.memory) == _either(verb, self.oracle)
 
     @rule(start=WORDS, end=WORDS, depth=st.integers(0, 4))
     def paths(self, start: str, end: str, depth: int) -> None:
         for verb in (
-            traverse.shortest_path,
+            lambda *ends: traverse.shortest_path(*ends).names,
             partial(traverse.all_paths, max_depth=depth, max_paths=20),
         ):
             assert _either(verb, self.memory, start, end) == _either(verb, self.oracle, start, end)
@@ -297,15 +298,15 @@ class StoreMachine(RuleBasedStateMachine):
         for verb in (relation_gaps, duplicate_names, clusters):
             assert verb(self.memory) == verb(self.oracle)
         for listed in (orphans, pending):
-            assert {each.name for each in listed(self.memory)} == {
-                each.name for each in listed(self.oracle)
+            assert {item.name for item in listed(self.memory)} == {
+                item.name for item in listed(self.oracle)
             }
 
     @rule(since=st.integers(0, 10))
     def events(self, since: int) -> None:
         if self.memory.store.capabilities.history:
             with self.memory.reading() as read, self.oracle.reading() as expected:
-                assert read.history.count_events(since) == expected.history.count_events(since)
+                assert count_events(read.history, since) == count_events(expected.history, since)
 
     @rule()
     def compact(self) -> None:
@@ -322,8 +323,8 @@ class StoreMachine(RuleBasedStateMachine):
         replayed = MemoryGraph()
         with self.memory.reading() as read:
             for time, state in self.states.items():
-                assert _rows(read.history.at(time)) == state
-            changes = read.history.changes()
+                assert _rows(read.history.state_at(time)) == state
+            changes = read.history.changes(ChangeQuery(limit=None))[::-1]
         assert [change.id for change in changes] == list(range(1, len(changes) + 1))
         for change in changes:
             replayed.apply(change)
@@ -334,7 +335,7 @@ class StoreMachine(RuleBasedStateMachine):
     def the_state_is_recorded(self) -> None:
         if self.memory.store.capabilities.history:
             with self.memory.reading() as read:
-                changes = read.history.changes()
+                changes = read.history.changes(ChangeQuery(limit=None))[::-1]
             self.states[changes[-1].at if changes else 0] = _graph(entities.read_all(self.memory))
 
     @rule(names=NAMES)
@@ -343,19 +344,18 @@ class StoreMachine(RuleBasedStateMachine):
             return
         time = max(self.states)
         with self.memory.reading() as read, self.oracle.reading() as expected:
-            mine = read.history.at(time, names)
-            assert _plain(list(mine.entities)) == _plain(expected.find(names))
+            mine = read.history.state_at(time, names)
+            assert _plain(list(mine.entities)) == _plain(expected.entities(names))
             living = {entity.name for entity in mine.entities}
-            assert _keys(list(mine.relations)) == _keys(expected.touching(living))
+            assert _keys(list(mine.relations)) == _keys(expected.relations(living))
 
     @invariant()
     def the_same_is_remembered(self) -> None:
         assert _graph(entities.read_all(self.memory)) == _graph(entities.read_all(self.oracle))
         with self.memory.reading() as read, self.oracle.reading() as expected:
             assert read.counts() == expected.counts()
-            assert read.distinct_texts() == expected.distinct_texts()
-            assert read.entity_types() == expected.entity_types()
-            assert read.relation_types() == expected.relation_types()
+            assert read.type_counts("entities") == expected.type_counts("entities")
+            assert read.type_counts("relations") == expected.type_counts("relations")
 
 
 @pytest.mark.parametrize("kind", STORES)
@@ -395,10 +395,12 @@ def _outcomes(receipt: object) -> object:
     if not isinstance(receipt, RememberReceipt):
         return receipt
     entities = [
-        (each.name, each.outcome, [fact.outcome for fact in each.facts])
-        for each in receipt.entities
+        (entity.name, entity.outcome, [fact.outcome for fact in entity.facts])
+        for entity in receipt.entities
     ]
-    return entities, [(each.relation.key, each.outcome, each.reason) for each in receipt.relations]
+    return entities, [
+        (relation.relation.key, relation.outcome, relation.reason) for relation in receipt.relations
+    ]
 
 
 def _added(memory: Memory, additions: list[ObservationDraft], skip_repeats: bool) -> object:
@@ -415,7 +417,7 @@ def _plain(found: list[Entity]) -> list[tuple[str, str, tuple[str, ...]]]:
 
 def _texts(found: list[Passage]) -> list[tuple[str, bool, str]]:
     """Return what was found, without texts that contain unassigned characters: tokenizers differ about these."""
-    return sorted((each.entity, each.ordinal == 0, each.text) for each in found if each.text in ODD)
+    return sorted((item.entity, item.ordinal == 0, item.text) for item in found if item.text in ODD)
 
 
 def _keys(found: list[Relation]) -> list[tuple[str, str, str]]:
@@ -430,5 +432,5 @@ def _rows(rows: Rows) -> object:
     return _plain(list(rows.entities)), _keys(list(rows.relations))
 
 
-def _set_texts(sets: list[ObservationSet]) -> object:
-    return [(each.entity, [observation.text for observation in each.observations]) for each in sets]
+def _set_texts(sets: list[AddedObservations] | list[RemovedObservations]) -> object:
+    return [(item.entity, [observation.text for observation in item.observations]) for item in sets]

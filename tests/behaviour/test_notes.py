@@ -261,7 +261,7 @@ def test_vectors_of_another_length_are_ignored(versioned_url: str) -> None:
 def _check_hits(hits: list[NoteHit], expected: dict[str, float], text: str, limit: int) -> None:
     given = [hit.relevance for hit in hits]
     assert given == sorted(given, reverse=True)
-    assert all(0 <= each <= 1 for each in given)
+    assert all(0 <= item <= 1 for item in given)
     assert {hit.note.key: hit.relevance for hit in hits} == {
         hit.note.key: pytest.approx(expected[hit.note.key], abs=1e-6) for hit in hits
     }
@@ -277,7 +277,7 @@ def _bm25(kept: list[Note], text: str) -> dict[str, float]:
     )
     rows = [(note.key, " ".join(note.tags), note.content) for note in kept]
     connection.executemany("INSERT INTO words VALUES (?, ?, ?)", rows)
-    bare = ["".join(each if each.isalnum() else " " for each in text).split()][0]
+    bare = ["".join(item if item.isalnum() else " " for item in text).split()][0]
     both = (
         [joiner.join(f'"{word}"' for word in bare) for joiner in (" AND ", " OR ")] if bare else []
     )

@@ -2,7 +2,7 @@
 
 import pytest
 
-from polymnia.engine import entities, observations
+from polymnia.engine.graph import entities, observations
 from polymnia.engine.memory import Memory
 from polymnia.errors import EntityNotFound
 from polymnia.model import EntityDraft, ObservationDraft
@@ -13,7 +13,7 @@ def add(
     memory: Memory, *additions: ObservationDraft, skip_repeats: bool = True
 ) -> list[tuple[str, ...]]:
     added = observations.add(memory, additions, by=ME, skip_repeats=skip_repeats)
-    return [tuple(each.text for each in group.observations) for group in added]
+    return [tuple(observation.text for observation in group.observations) for group in added]
 
 
 def test_added_observations_follow_the_others(memory: Memory) -> None:
@@ -63,28 +63,27 @@ def test_the_memory_still_works_after_a_failed_call(memory: Memory) -> None:
 
 def test_removing_a_text_removes_every_observation_with_it(memory: Memory) -> None:
     create(memory, EntityDraft("Alice", "person", ("a", "b", "a", "c")))
-    observations.remove(memory, [ObservationDraft("Alice", ("a", "c"))], by=ME)
+    observations.remove(memory, [("Alice", ("a", "c"))], by=ME)
     assert texts(memory, "Alice") == ("b",)
 
 
 def test_removing_ignores_unknown_names_and_texts(memory: Memory) -> None:
     create(memory, EntityDraft("Alice", "person", ("a",)))
-    removed = observations.remove(
-        memory, [ObservationDraft("Nobody", ("a",)), ObservationDraft("Alice", ("z",))], by=ME
-    )
-    assert (removed, texts(memory, "Alice")) == ([], ("a",))
+    removed = observations.remove(memory, [("Nobody", ("a",)), ("Alice", ("z",))], by=ME)
+    assert [(item.observations, item.missing) for item in removed] == [((), ("a",)), ((), ("z",))]
+    assert texts(memory, "Alice") == ("a",)
 
 
 def test_an_ordinal_is_never_reused(memory: Memory) -> None:
     create(memory, EntityDraft("Alice", "person", ("a", "b", "c")))
-    observations.remove(memory, [ObservationDraft("Alice", ("b", "c"))], by=ME)
+    observations.remove(memory, [("Alice", ("b", "c"))], by=ME)
     add(memory, ObservationDraft("Alice", ("d",)))
     assert ordinals(memory, "Alice") == [1, 4]
 
 
 def test_a_removed_text_can_be_added_again(memory: Memory) -> None:
     create(memory, EntityDraft("Alice", "person", ("a", "b")))
-    observations.remove(memory, [ObservationDraft("Alice", ("a",))], by=ME)
+    observations.remove(memory, [("Alice", ("a",))], by=ME)
     add(memory, ObservationDraft("Alice", ("a",)))
     assert texts(memory, "Alice") == ("b", "a")
 

@@ -2,7 +2,7 @@
 
 from polymnia.engine.doctor import check_one
 from polymnia.engine.memory import Memory
-from polymnia.engine.overview import overview
+from polymnia.engine.statistics import overview
 from polymnia.model import Counts, EntityDraft
 from tests.behaviour.graphs import ME, create, link
 

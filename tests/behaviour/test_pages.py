@@ -2,8 +2,10 @@
 
 import pytest
 
-from polymnia.engine import entities, observations, relations, search
-from polymnia.engine.memory import Memory, statistics
+from polymnia.engine.graph import entities, observations, relations
+from polymnia.engine.memory import Memory
+from polymnia.engine.recall import search
+from polymnia.engine.statistics import statistics
 from polymnia.model import EntityDraft, ObservationDraft, Relation, Rows
 from tests.behaviour.graphs import ME, create, keys, link, names
 
@@ -31,9 +33,9 @@ def town(memory: Memory) -> Memory:
 
 
 def test_deleted_entities_and_relations_do_not_count_for_types(town: Memory) -> None:
-    found = [(each.type, each.count) for each in entities.types(town)]
+    found = [(kind.type, kind.count) for kind in entities.types(town)]
     assert found == [("person", 2), ("building", 1), ("drink", 1), ("shop", 1)]
-    assert [(each.type, each.count) for each in relations.types(town)] == [
+    assert [(kind.type, kind.count) for kind in relations.types(town)] == [
         ("knows", 2),
         ("visits", 1),
     ]
@@ -103,7 +105,7 @@ def test_relations_are_found_by_source_target_and_type(
     found: list[tuple[str, str, str]],
 ) -> None:
     matching = relations.find(town, source=source, target=target, kind=kind)
-    assert [each.key for each in matching] == found
+    assert [item.key for item in matching] == found
 
 
 def ranked(
@@ -147,21 +149,28 @@ def test_a_ranked_search_returns_the_relations_of_its_page(town: Memory) -> None
 def test_outlines_are_entities_without_their_observations(town: Memory) -> None:
     with town.reading() as read:
         everything = read.outlines()
-        assert [each.name for each in everything] == ["Ann", "Café Ann", "Ben", "Annex", "coffee"]
-        assert {each.observations for each in everything} == {()}
-        assert [each.name for each in read.outlines(kind="person")] == ["Ann", "Ben"]
-        assert [each.name for each in read.outlines(["Ben", "Annex", "gone"])] == ["Ben", "Annex"]
-        assert [each.name for each in read.outlines(["Ben", "Annex"], "person")] == ["Ben"]
+        assert [item.name for item in everything] == ["Ann", "Café Ann", "Ben", "Annex", "coffee"]
+        assert {item.observations for item in everything} == {()}
+        assert [outline.name for outline in read.outlines(kind="person")] == ["Ann", "Ben"]
+        assert [outline.name for outline in read.outlines(["Ben", "Annex", "gone"])] == [
+            "Ben",
+            "Annex",
+        ]
+        assert [outline.name for outline in read.outlines(["Ben", "Annex"], kind="person")] == [
+            "Ben"
+        ]
 
 
 def test_recent_entities_are_the_last_updated_ones_first(town: Memory) -> None:
     observations.add(town, [ObservationDraft("Annex", ("has a door",))], by=ME, skip_repeats=False)
     observations.add(town, [ObservationDraft("Ann", ("likes tea",))], by=ME, skip_repeats=False)
     with town.reading() as read:
-        found = read.recent(0, 3)
-        assert [each.name for each in found] == ["Ann", "Annex", "Ben"]
-        assert {each.observations for each in found} == {()}
-        assert [each.name for each in read.recent(found[1].updated_at, 10)] == ["Ann", "Annex"]
+        found = read.outlines(latest=3)
+        assert [item.name for item in found] == ["Ann", "Annex", "Ben"]
+        assert {item.observations for item in found} == {()}
+        assert [
+            outline.name for outline in read.outlines(latest=10, updated_since=found[1].updated_at)
+        ] == ["Ann", "Annex"]
 
 
 def test_a_touched_entity_counts_as_updated(town: Memory) -> None:
@@ -171,4 +180,7 @@ def test_a_touched_entity_counts_as_updated(town: Memory) -> None:
             after=Rows(relations=(Relation("Ben", "coffee", "drinks"),)), touched=["Ben", "nobody"]
         )
     with town.reading() as read:
-        assert [(each.name, each.updated_at) for each in read.recent(at, 10)] == [("Ben", at)]
+        assert [
+            (outline.name, outline.updated_at)
+            for outline in read.outlines(latest=10, updated_since=at)
+        ] == [("Ben", at)]

@@ -6,11 +6,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from polymnia.engine import entities, indexer, meaning, nearest, notes, observations, perspectives
-from polymnia.engine.meaning import Meaning, SharedEmbedder
+from polymnia.engine import notes
+from polymnia.engine.facts.revise import Revision, revise
+from polymnia.engine.graph import entities, observations
 from polymnia.engine.memory import Memory
-from polymnia.engine.nearest import FoundObservation
-from polymnia.engine.revise import Revision, revise
+from polymnia.engine.recall import search as searches
+from polymnia.engine.recall.search import FoundObservation
+from polymnia.engine.semantic import indexer, meaning, perspectives
+from polymnia.engine.semantic.meaning import Meaning, SharedEmbedder
 from polymnia.errors import BadInput, EmbedderError, EntityNotFound
 from polymnia.model import EntityDraft, Note, ObservationDraft, Perspective
 from polymnia.stores import open_store
@@ -79,11 +82,11 @@ def settle(memory: Memory) -> None:
 
 
 def search(memory: Memory, query: str, limit: int = 10) -> list[FoundObservation]:
-    return nearest.entities_by_meaning(memory, query, limit=limit, defaults=PAIR)
+    return searches.entities_by_meaning(memory, query, limit=limit, defaults=PAIR)
 
 
 def shown(found: list[FoundObservation]) -> list[tuple[str, int, str | None]]:
-    return [(each.passage.entity, each.passage.ordinal, each.perspective) for each in found]
+    return [(item.passage.entity, item.passage.ordinal, item.perspective) for item in found]
 
 
 def test_a_memory_that_nobody_asked_for_perspectives_has_one_vector_per_passage(
@@ -91,14 +94,14 @@ def test_a_memory_that_nobody_asked_for_perspectives_has_one_vector_per_passage(
 ) -> None:
     settle(town)
     assert sorted(embedder.texts) == sorted(set(TOWN[0].observations + TOWN[1].observations))
-    assert [each.perspective.name for each in perspectives.find_all(town)] == ["text"]
+    assert [item.perspective.name for item in perspectives.find_all(town)] == ["text"]
 
 
 def test_a_text_that_comes_twice_is_embedded_once(town: Memory, embedder: CountingEmbedder) -> None:
     perspectives.ensure(town, PAIR)
     settle(town)
     assert len(embedder.texts) == len(set(embedder.texts)) == 8
-    assert [(each.embedded, each.total) for each in perspectives.find_all(town)] == [
+    assert [(item.embedded, item.total) for item in perspectives.find_all(town)] == [
         (5, 5),
         (5, 5),
         (5, 5),
@@ -115,7 +118,7 @@ def test_the_best_score_of_all_perspectives_counts(town: Memory) -> None:
     assert shown(found)[0] == ("Melanie", 1, "general")
     assert len(found) == 2
     assert found[0].score > found[1].score
-    assert [each.summary for each in found] == [None, "A nurse"]
+    assert [item.summary for item in found] == [None, "A nurse"]
     assert len(search(town, "marathons", limit=1)) == 1
 
 
@@ -124,7 +127,7 @@ def test_entities_with_many_good_passages_do_not_crowd_out_the_others(town: Memo
     entities.create(town, crowd, by=ME)
     perspectives.ensure(town, PAIR)
     settle(town)
-    assert {each.passage.entity for each in search(town, "marathons", limit=3)} == {
+    assert {item.passage.entity for item in search(town, "marathons", limit=3)} == {
         "Crowd",
         "Melanie",
         "Caroline",
@@ -134,35 +137,36 @@ def test_entities_with_many_good_passages_do_not_crowd_out_the_others(town: Memo
 def test_the_observations_of_one_entity_are_ranked(town: Memory) -> None:
     perspectives.ensure(town, PAIR)
     settle(town)
-    found = nearest.observations_by_meaning(town, "Caroline", "job", defaults=PAIR)
-    assert [each.passage.key for each in found] == [("Caroline", 2), ("Caroline", 1)]
+    found = searches.observations_by_meaning(town, "Caroline", "job", defaults=PAIR)
+    assert [item.passage.key for item in found] == [("Caroline", 2), ("Caroline", 1)]
     assert found[0].score > found[1].score
     with pytest.raises(EntityNotFound):
-        nearest.observations_by_meaning(town, "nobody", "job", defaults=PAIR)
+        searches.observations_by_meaning(town, "nobody", "job", defaults=PAIR)
 
 
 def test_notes_are_no_observations(town: Memory) -> None:
     notes.commit(town, Note("k", "marathons"), by=ME)
     settle(town)
-    assert "k" not in {each.passage.entity for each in search(town, "marathons")}
-    assert nearest.entities_by_words(town, "marathons", limit=5)[0].passage.entity == "Melanie"
+    assert "k" not in {item.passage.entity for item in search(town, "marathons")}
+    assert searches.entities_by_words(town, "marathons", limit=5)[0].passage.entity == "Melanie"
 
 
 def test_words_find_observations_that_have_all_of_them_before_those_that_have_one(
     town: Memory,
 ) -> None:
-    found = nearest.entities_by_words(town, "puppy shelter", limit=5)
-    assert [(each.passage.entity, each.passage.ordinal, each.perspective) for each in found] == [
+    found = searches.entities_by_words(town, "puppy shelter", limit=5)
+    assert [(item.passage.entity, item.passage.ordinal, item.perspective) for item in found] == [
         ("Caroline", 1, None)
     ]
     assert found[0].score > 0
-    found = nearest.entities_by_words(town, "puppy marathons", limit=5)
-    assert {each.passage.entity for each in found} == {"Caroline", "Melanie"}
+    found = searches.entities_by_words(town, "puppy marathons", limit=5)
+    assert {item.passage.entity for item in found} == {"Caroline", "Melanie"}
     assert [
-        each.passage.ordinal for each in nearest.observations_by_words(town, "Melanie", "marathons")
+        word.passage.ordinal
+        for word in searches.observations_by_words(town, "Melanie", "marathons")
     ] == [1, 3]
-    assert nearest.entities_by_words(town, "zebra", limit=5) == []
-    assert nearest.entities_by_words(town, "?!", limit=5) == []
+    assert searches.entities_by_words(town, "zebra", limit=5) == []
+    assert searches.entities_by_words(town, "?!", limit=5) == []
 
 
 def test_a_changed_template_is_embedded_again_by_a_server_that_searches(
@@ -231,7 +235,7 @@ def test_a_stopped_embedder_keeps_nobody_from_writing_and_is_caught_up_with(
         search(town, "dog")
     told = 'the question could not be embedded; search by words instead, with the mode "text"'
     assert failed.value.public == told
-    assert shown(nearest.entities_by_words(town, "sings", limit=5)) == [("Melanie", 4, None)]
+    assert shown(searches.entities_by_words(town, "sings", limit=5)) == [("Melanie", 4, None)]
     embedder.is_stopped = False
     of(town).request_indexing(town)
     settle(town)
@@ -261,10 +265,25 @@ def test_nothing_to_embed_is_complete_and_finds_nothing(
     store.close()
 
 
+def test_a_model_that_has_no_vectors_yet_is_an_error_and_not_an_empty_answer(
+    town: Memory, embedder: CountingEmbedder
+) -> None:
+    settle(town)
+    assert search(town, "dog")
+    # A server under the same name now has vectors of another length. Its model is known and its
+    # vectors are not made yet, as while the indexer works.
+    embedder.identity += "/longer"
+    town.store.vectors.add_model(embedder.identity, of(town).url, embedder.dimension)
+    with pytest.raises(EmbedderError, match="nothing is embedded yet"):
+        search(town, "dog")
+    with pytest.raises(EmbedderError, match="nothing is embedded yet"):
+        searches.observations_by_meaning(town, "Melanie", "dog", defaults=PAIR)
+
+
 def test_own_perspectives_are_kept_when_a_server_starts(town: Memory) -> None:
     perspectives.store(town, "mine", document="{date} {text}", query="when {query}")
     perspectives.ensure(town, PAIR)
-    assert [each.perspective.name for each in perspectives.find_all(town)] == ["text", "mine"]
+    assert [item.perspective.name for item in perspectives.find_all(town)] == ["text", "mine"]
 
 
 def test_the_last_perspective_cannot_be_removed(town: Memory) -> None:

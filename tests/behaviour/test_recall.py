@@ -6,13 +6,13 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from polymnia.engine import entities, observations, relations
+from polymnia.engine.graph import entities, observations, relations
 from polymnia.engine.memory import Memory
-from polymnia.engine.recall import recall
+from polymnia.engine.recall.passages import recall
 from polymnia.model import EntityDraft, Hit, ObservationDraft, PassageKey, Relation, Within
-from polymnia.search.text import fold
+from polymnia.search.terms import fold
 from polymnia.stores import open_store
-from polymnia.stores.memory import MemoryStore
+from polymnia.stores.memory.store import MemoryStore
 from tests.behaviour.graphs import ME, create
 
 LIBRARY = (
@@ -403,8 +403,8 @@ def test_an_observation_is_found_first_by_its_own_text(
 def test_sqlite_finds_what_the_oracle_finds(drafts: list[EntityDraft], question: str) -> None:
     """Compare hits, ignoring the order of equal scores."""
     oracle, memory = Memory(MemoryStore()), Memory(open_store(":memory:"))
-    for each in (oracle, memory):
-        create(each, *drafts)
+    for item in (oracle, memory):
+        create(item, *drafts)
     mine, theirs = hits(memory, question, 100), hits(oracle, question, 100)
     assert [round(hit.score, 6) for hit in mine] == [round(hit.score, 6) for hit in theirs]
     assert {hit.passage.key: hit.match_kind for hit in mine} == {
@@ -425,3 +425,15 @@ def test_a_very_long_question_or_word_is_no_problem(memory: Memory) -> None:
         f"zzq{chr(97 + number % 26)}{chr(97 + number // 26 % 26)}k" for number in range(5_000)
     )
     assert recall(memory, page).hits[0].passage.key == ("Ann", 1)
+
+
+def test_a_question_that_names_an_entity_shows_its_facts_if_nothing_else_matches(
+    memory: Memory,
+) -> None:
+    create(memory, EntityDraft("Ada", "person", ("likes tea", "is from London")))
+    create(memory, EntityDraft("Zoe", "person", ("paints",)))
+    found = hits(memory, "What does Ada drink?")
+    assert {hit.passage.key for hit in found} == {("Ada", 1), ("Ada", 2)}
+    assert all(hit.is_weak and "about: Ada" in hit.reasons for hit in found)
+    assert hits(memory, "What does Bob drink?") == []
+    assert hits(memory, "What does Ada drink?", within=Within(types=("city",))) == []

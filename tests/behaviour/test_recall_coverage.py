@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from polymnia.engine import entities
-from polymnia.engine.meaning import Meaning, SharedEmbedder
+from polymnia.engine.graph import entities
 from polymnia.engine.memory import Memory
-from polymnia.engine.recall import RecallResult, recall
+from polymnia.engine.recall.passages import RecallResult, recall
+from polymnia.engine.semantic.meaning import Meaning, SharedEmbedder
 from polymnia.errors import EmbedderError
 from polymnia.model import EntityDraft, PassageKey
 from polymnia.stores import open_store

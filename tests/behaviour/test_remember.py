@@ -2,11 +2,13 @@
 
 import pytest
 
-from polymnia.engine import entities, history
-from polymnia.engine.forget import Unwanted, forget
+from polymnia.engine.facts.forget import Unwanted, forget
+from polymnia.engine.facts.merge import merge
+from polymnia.engine.facts.remember import EntityFacts, FactDraft, remember
+from polymnia.engine.facts.revise import Edit, Revision, revise
+from polymnia.engine.graph import entities
+from polymnia.engine.history import changes as history
 from polymnia.engine.memory import Memory
-from polymnia.engine.remember import EntityFacts, FactDraft, remember
-from polymnia.engine.revise import Edit, Revision, merge, revise
 from polymnia.errors import BadInput, EntityNotFound
 from polymnia.model import Entity, EntityDraft, Relation
 from polymnia.stores import open_store
@@ -26,14 +28,16 @@ def test_entities_and_relations_are_remembered_together(memory: Memory) -> None:
     receipt = remember(
         memory, [facts("Ann", "tea"), facts("Ben")], [Relation("Ann", "Ben", "knows")], by=ME
     )
-    assert [(each.name, each.type, each.outcome) for each in receipt.entities] == [
+    assert [(entity.name, entity.type, entity.outcome) for entity in receipt.entities] == [
         ("Ann", "person", "created"),
         ("Ben", "person", "created"),
     ]
-    assert [(each.text, each.outcome, each.ordinal) for each in receipt.entities[0].facts] == [
+    assert [(fact.text, fact.outcome, fact.ordinal) for fact in receipt.entities[0].facts] == [
         ("tea", "added", 1)
     ]
-    assert [(each.outcome, each.reason) for each in receipt.relations] == [("created", "")]
+    assert [(relation.outcome, relation.reason) for relation in receipt.relations] == [
+        ("created", "")
+    ]
     assert receipt.change == (1 if memory.store.capabilities.history else 0)
     assert keys(entities.read_all(memory)) == [("Ann", "Ben", "knows")]
 
@@ -52,7 +56,7 @@ def test_a_known_entity_gains_what_is_new(memory: Memory) -> None:
         "person",
         "it stays a person; revise changes a type",
     )
-    assert [(each.outcome, each.reason) for each in ann.facts] == [
+    assert [(fact.outcome, fact.reason) for fact in ann.facts] == [
         ("unchanged", "already known"),
         ("added", ""),
     ]
@@ -69,14 +73,14 @@ def test_a_known_entity_gains_what_is_new(memory: Memory) -> None:
 def test_similar_facts_and_names_are_pointed_out(memory: Memory) -> None:
     remember(memory, [facts("Ada Lovelace", "lives in Berlin", "likes tea")], by=ME)
     receipt = remember(memory, [facts("Ada Lovelace", "lives in Munich")], by=ME)
-    assert [each.text for each in receipt.entities[0].facts[0].similar] == ["lives in Berlin"]
+    assert [item.text for item in receipt.entities[0].facts[0].similar] == ["lives in Berlin"]
     receipt = remember(memory, [facts("ada lovelace")], by=ME)
     assert receipt.entities[0].similar_names == ("Ada Lovelace",)
 
 
 def test_a_name_that_comes_twice_is_one_entity(memory: Memory) -> None:
     receipt = remember(memory, [facts("Ann", "tea"), facts("Ann", "tea", "milk")], by=ME)
-    assert [each.name for each in receipt.entities] == ["Ann"]
+    assert [entity.name for entity in receipt.entities] == ["Ann"]
     assert texts(memory, "Ann") == ("tea", "milk")
 
 
@@ -92,10 +96,10 @@ def test_blank_items_are_refused_and_nothing_is_stored(memory: Memory) -> None:
 def test_a_secret_is_flagged_refused_or_ignored(memory: Memory) -> None:
     key = "sk_live_" + "51Habcdefghijklmnopqr"
     with pytest.raises(BadInput, match="looks like a Stripe key, so nothing was stored"):
-        remember(memory, [facts("billing", key)], by=ME, secrets="refuse")
+        remember(Memory(memory.store, secrets="refuse"), [facts("billing", key)], by=ME)
     flagged = remember(memory, [facts("billing", key)], by=ME)
     assert flagged.entities[0].facts[0].secret == "a Stripe key"
-    ignored = remember(memory, [facts("payments", key)], by=ME, secrets="off")
+    ignored = remember(Memory(memory.store, secrets="off"), [facts("payments", key)], by=ME)
     assert ignored.entities[0].facts[0].secret == ""
 
 
@@ -156,7 +160,9 @@ def test_a_replaced_fact_keeps_its_ordinal_and_a_superseded_one_does_not(memory:
         Revision(replace=(Edit(1, "green tea"),), supersede=(Edit(2, "lives in Munich"),)),
         by=ME,
     )
-    assert [(each.ordinal, each.text) for each in find(memory, "Ann").observations] == [
+    assert [
+        (observation.ordinal, observation.text) for observation in find(memory, "Ann").observations
+    ] == [
         (1, "green tea"),
         (3, "lives in Munich"),
     ]
@@ -165,7 +171,7 @@ def test_a_replaced_fact_keeps_its_ordinal_and_a_superseded_one_does_not(memory:
 def test_an_unknown_observation_is_refused_with_those_that_may_be_meant(memory: Memory) -> None:
     create(memory, EntityDraft("Ann", "person", ("tea", "lives in Berlin")))
     with pytest.raises(
-        BadInput, match=r"Ann has no observation 'she lives in Munich'; it has 2: lives in Berlin$"
+        BadInput, match=r"Ann has no fact 'she lives in Munich'; it has 2: lives in Berlin$"
     ):
         revise(memory, "Ann", Revision(replace=(Edit("she lives in Munich", "x"),)), by=ME)
     with pytest.raises(BadInput, match="revised twice in one call"):
@@ -181,7 +187,7 @@ def test_superseded_facts_are_hidden_and_can_be_listed(versioned_url: str) -> No
     revise(memory, "Ann", Revision(name="Anna"), by=ME)
     assert texts(memory, "Anna") == ("lives in Munich",)
     (fact,) = history.superseded_facts(memory, "Anna")
-    assert (fact.old.text, [each.text for each in fact.new], fact.actor, fact.change) == (
+    assert (fact.old.text, [item.text for item in fact.new], fact.actor, fact.change) == (
         "lives in Berlin",
         ["lives in Munich"],
         "second",
@@ -201,9 +207,10 @@ def test_merged_entities_keep_the_times_of_their_facts(versioned_url: str) -> No
     receipt = merge(memory, ["Anna", "A"], "Ann", by=ME)
     ann = find(memory, "Ann")
     assert (receipt.observations, receipt.relations, ann.tags) == (1, 0, ("x",))
-    assert [(each.text, each.created_at, each.valid_at) for each in ann.observations[1:]] == [
-        ("milk", milk.created_at, 42)
-    ]
+    assert [
+        (observation.text, observation.created_at, observation.valid_at)
+        for observation in ann.observations[1:]
+    ] == [("milk", milk.created_at, 42)]
     memory.store.close()
 
 
@@ -217,7 +224,7 @@ def test_only_what_is_named_is_forgotten(memory: Memory) -> None:
     assert (dry.change, dry.unknown) == (0, ("Zoe", "Ann likes Ben"))
     assert texts(memory, "Ann") == ("tea", "milk")
     receipt = forget(memory, unwanted, by=ME)
-    assert [each.text for each in receipt.observations[0].observations] == ["tea"]
+    assert [observation.text for observation in receipt.observations[0].observations] == ["tea"]
     assert texts(memory, "Ann") == ("milk",)
     assert keys(entities.read_all(memory)) == [("Ann", "Ben", "knows")]
 
@@ -226,7 +233,7 @@ def test_a_whole_entity_takes_its_relations_along(memory: Memory) -> None:
     create(memory, EntityDraft("Ann", "person", ("tea",)), EntityDraft("Ben", "person"))
     link(memory, ("Ann", "Ben", "knows"))
     receipt = forget(memory, Unwanted(entities=("Ann",), observations=(("Ann", 1),)), by=ME)
-    assert ([each.name for each in receipt.entities], len(receipt.relations)) == (["Ann"], 1)
+    assert ([entity.name for entity in receipt.entities], len(receipt.relations)) == (["Ann"], 1)
     graph = entities.read_all(memory)
     assert (names(graph), keys(graph)) == (["Ben"], [])
 
@@ -237,16 +244,18 @@ def test_differences_say_what_a_change_altered(versioned_url: str) -> None:
     link(memory, ("Ann", "Ben", "knows"))
     revise(memory, "Ann", Revision(name="Anna", replace=(Edit(1, "milk"),)), by=ME)
     page = history.latest(memory, names=["Anna"], limit=2)
-    assert ([each.id for each in page.changes], page.next) == ([3, 2], 2)
+    assert ([change.id for change in page.changes], page.next) == ([3, 2], 2)
     found = history.differences(page.changes[0], history.names_of(memory, "Anna"))
-    assert [(each.what, each.name, each.before, each.after) for each in found] == [
+    assert [(item.what, item.name, item.before, item.after) for item in found] == [
         ("name", "Anna", "Ann", "Anna"),
         ("observation", "Ann", "tea", "milk"),
         ("relation", "Ann", "knows Ben", None),
         ("relation", "Anna", None, "knows Ben"),
     ]
     (first,) = history.latest(memory, names=["Anna"], before=2).changes
-    assert [(each.what, each.after) for each in history.differences(first, {"Ann"})] == [
+    assert [
+        (difference.what, difference.after) for difference in history.differences(first, {"Ann"})
+    ] == [
         ("entity", "person"),
         ("observation", "tea"),
     ]

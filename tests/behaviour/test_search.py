@@ -2,8 +2,9 @@
 
 import pytest
 
-from polymnia.engine import entities, observations, search
+from polymnia.engine.graph import entities, observations
 from polymnia.engine.memory import Memory
+from polymnia.engine.recall import search
 from polymnia.model import EntityDraft, ObservationDraft
 from tests.behaviour.graphs import ME, create, keys, link, names
 
@@ -65,7 +66,7 @@ def test_a_search_returns_the_relations_of_what_it_finds(memory: Memory) -> None
 
 def test_deleted_text_is_not_found(memory: Memory) -> None:
     create(memory, EntityDraft("Alice", "person", ("plays chess", "likes tea")))
-    observations.remove(memory, [ObservationDraft("Alice", ("plays chess",))], by=ME)
+    observations.remove(memory, [("Alice", ("plays chess",))], by=ME)
     assert names(search.containing(memory, "chess")) == []
     entities.delete(memory, ["Alice"], by=ME)
     assert (

@@ -2,7 +2,7 @@
 
 import pytest
 
-from polymnia.engine.secrets import find_secret
+from polymnia.engine.facts.secrets import find_secret
 
 # Made up for this test: the right shapes with no account behind them.
 SECRETS = {
@@ -23,6 +23,8 @@ SECRETS = {
     + ".eyJzdWIiOiIxMjM0NTY3ODkwIn0"
     + ".dozjgNryP4J3jVmNHl0w5N",
     "a password in a URL": "the database is postgres://app:s3cr3tPass@db.internal/main",
+    "a password in a connection string": "Server=db;User Id=app;Password=geheim;",
+    "a Polymnia token": "ply_" + "0a1b2c3d4e5f_" + "aB3_dEf6hIj9kLm2nOp5qRs8tUv1wXy4zAb7cDe0fGh",
     "a password or token": "the password is hunter2!Xy",
 }
 ASSIGNMENTS = [
@@ -31,6 +33,21 @@ ASSIGNMENTS = [
     'api_key = "8f14e45fceea167a5a36dedd4bea2543"',
     "Authorization: token: 6f9619ff8b86d011b42d00c04fc964ff",
     "client_secret: 7Fjfp0ZBr1KtDRbnfVdmIw1x",
+    "password is hunter2",
+    "The password is: hunter2.",
+    "PGPASSWORD=geheim psql -h db",
+    "export DB_PASSWORD='letmein'",
+    "MYSQL_PWD=tiger99",
+    "aws_secret_access_key = " + "wJalrXUtnFEMI/K7MDENG/bPxRfiCYzzzz1234AB",
+    "AWS_SECRET_ACCESS_KEY=" + "wJalrXUtnFEMI/K7MDENG+bPxRfiCYzzzz1234AB",
+    "curl -H 'Authorization: Bearer 6f9619ff8b86d011b42d00c04fc964ff'",
+    "Authorization: Basic dXNlcjpzM2NyM3RQYXNz",
+    "the agent sends bearer 6f9619ff8b86d011b42d00c04fc964ff",
+    "redis://:s3cr3tPass@cache:6379/0",
+    "mysql://app:pa:ss:w0rd@db/main",
+    "host=db user=app password=geheim",
+    "AGE-SECRET-KEY-1" + "QPZRY9X8GF2TVDW0S3JN54KHCE6MUA7L" * 2,
+    "-----BEGIN PGP PRIVATE KEY BLOCK-----",
 ]
 PROSE = [
     "The API token is rotated every 90 days by the platform team.",
@@ -57,6 +74,16 @@ PROSE = [
     "git clone git@github.com:acme/app.git",
     "The key is: simplicity-first",
     "Passwords: min-length 12, no rotation.",
+    "The password is argon2id-hashed.",
+    "The password is sha256-hashed before it is stored.",
+    "The passphrase is base64-encoded.",
+    "PWD=/home/ada is the working directory",
+    "PGPASSWORD=$SECRET psql",
+    "The compass: north2east",
+    "Bearer tokens are checked in middleware",
+    "Authorization: Bearer <token>",
+    "DB_PASSWORD is set in the environment",
+    "host=db user=app password=***",
 ]
 
 

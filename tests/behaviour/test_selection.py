@@ -2,10 +2,11 @@
 
 import pytest
 
-from polymnia.engine import entities, selection
+from polymnia.engine.facts.merge import merge, move_observations
+from polymnia.engine.facts.revise import Edit, Revision, TagReceipt, revise, tag_entities
+from polymnia.engine.graph import entities
+from polymnia.engine.history.undo import undo
 from polymnia.engine.memory import Memory
-from polymnia.engine.revise import Edit, Revision, merge, revise
-from polymnia.engine.undo import undo
 from polymnia.errors import BadInput, EntityNotFound, TextChanged
 from polymnia.model import EntityDraft
 from tests.behaviour.graphs import ME, create, link, names, texts
@@ -23,7 +24,7 @@ def harbour(memory: Memory) -> None:
 
 def test_observations_move_with_their_times(memory: Memory) -> None:
     before = entities.open_named(memory, ["Ada"]).entities[0].observations[0]
-    receipt = selection.move_observations(memory, [("Ada", 1)], "Bob", by=ME)
+    receipt = move_observations(memory, [("Ada", 1)], "Bob", by=ME)
     assert (receipt.moved, receipt.known, receipt.is_new) == (1, 0, False)
     moved = entities.open_named(memory, ["Bob"]).entities[0].observations[-1]
     assert (moved.ordinal, moved.text, moved.created_at) == (3, "writes", before.created_at)
@@ -31,26 +32,22 @@ def test_observations_move_with_their_times(memory: Memory) -> None:
 
 
 def test_a_text_that_the_target_has_is_only_removed(memory: Memory) -> None:
-    receipt = selection.move_observations(memory, [("Ada", 1), ("Ada", 2)], "Bob", by=ME)
+    receipt = move_observations(memory, [("Ada", 1), ("Ada", 2)], "Bob", by=ME)
     assert (receipt.moved, receipt.known) == (1, 1)
     assert (texts(memory, "Ada"), texts(memory, "Bob")) == ((), ("sings", "rows", "writes"))
 
 
 def test_observations_may_move_to_a_new_entity(memory: Memory) -> None:
-    receipt = selection.move_observations(
-        memory, [("Ada", 2), ("Bob", 2)], "Choir", by=ME, new_type="group"
-    )
+    receipt = move_observations(memory, [("Ada", 2), ("Bob", 2)], "Choir", by=ME, new_type="group")
     assert receipt.is_new
     assert texts(memory, "Choir") == ("sings", "rows")
     create(memory, EntityDraft("Dora", "person"))
-    selection.move_observations(memory, [("Ada", 1)], "Choir", by=ME)
+    move_observations(memory, [("Ada", 1)], "Choir", by=ME)
     assert texts(memory, "Choir") == ("sings", "rows", "writes")
 
 
 def test_a_preview_of_a_move_changes_nothing(memory: Memory) -> None:
-    receipt = selection.move_observations(
-        memory, [("Ada", 1), ("Ada", 2)], "Bob", by=ME, dry_run=True
-    )
+    receipt = move_observations(memory, [("Ada", 1), ("Ada", 2)], "Bob", by=ME, dry_run=True)
     assert (receipt.change, receipt.moved, receipt.known) == (0, 1, 1)
     assert texts(memory, "Ada") == ("writes", "sings")
 
@@ -63,26 +60,26 @@ def test_a_move_is_refused_whole(memory: Memory) -> None:
         ([("Ada", 1)], "Eve", EntityNotFound),
     ):
         with pytest.raises(error):
-            selection.move_observations(memory, chosen, target, by=ME)
+            move_observations(memory, chosen, target, by=ME)
     assert texts(memory, "Ada") == ("writes", "sings")
 
 
 @pytest.mark.parametrize("memory", WITH_HISTORY, indirect=True)
 def test_a_move_is_one_change_that_can_be_undone(memory: Memory) -> None:
-    receipt = selection.move_observations(memory, [("Ada", 1), ("Ada", 2)], "Bob", by=ME)
+    receipt = move_observations(memory, [("Ada", 1), ("Ada", 2)], "Bob", by=ME)
     undo(memory, [receipt.change], by=ME)
     assert (texts(memory, "Ada"), texts(memory, "Bob")) == (("writes", "sings"), ("sings", "rows"))
 
 
 @pytest.mark.parametrize("memory", WITH_HISTORY, indirect=True)
 def test_several_entities_get_tags(memory: Memory) -> None:
-    assert selection.tag(memory, ["Ada", "Bob"], add=["crew", "old"], by=ME).names == ("Ada", "Bob")
-    assert selection.tag(memory, ["Ada", "Bob"], add=["crew"], remove=["old"], by=ME).names == (
+    assert tag_entities(memory, ["Ada", "Bob"], add=["crew", "old"], by=ME).names == ("Ada", "Bob")
+    assert tag_entities(memory, ["Ada", "Bob"], add=["crew"], remove=["old"], by=ME).names == (
         "Ada",
         "Bob",
     )
-    assert selection.tag(memory, ["Ada", "Bob"], add=["crew"], by=ME) == selection.TagReceipt(0, ())
-    assert [each.tags for each in entities.open_named(memory, ["Ada", "Bob"]).entities] == [
+    assert tag_entities(memory, ["Ada", "Bob"], add=["crew"], by=ME) == TagReceipt(0, ())
+    assert [entity.tags for entity in entities.open_named(memory, ["Ada", "Bob"]).entities] == [
         ("crew",),
         ("crew",),
     ]
@@ -90,9 +87,9 @@ def test_several_entities_get_tags(memory: Memory) -> None:
 
 def test_tags_are_refused_whole(memory: Memory) -> None:
     with pytest.raises(EntityNotFound):
-        selection.tag(memory, ["Ada", "Eve"], add=["crew"], by=ME)
+        tag_entities(memory, ["Ada", "Eve"], add=["crew"], by=ME)
     with pytest.raises(BadInput):
-        selection.tag(memory, ["Ada"], add=[" "], by=ME)
+        tag_entities(memory, ["Ada"], add=[" "], by=ME)
 
 
 def test_a_preview_of_a_merge_counts_and_changes_nothing(memory: Memory) -> None:

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.recall.typos import measure
-from polymnia.embedders.vocabulary import english_words
+from polymnia.embedders.wordpiece import english_words
 from polymnia.engine.memory import Memory
-from polymnia.engine.spelling import repair_spelling
+from polymnia.engine.recall.spelling import repair_spelling
 from polymnia.model import EntityDraft
 from polymnia.search.spelling import (
     edits,
@@ -114,7 +114,7 @@ def test_omitted_swapped_and_doubled_letters_are_likelier_than_wrong_ones() -> N
 @given(WORDS)
 def test_one_edit_is_within_two(word: str) -> None:
     assert all(
-        within_two_edits(word, each) and within_two_edits(each, word) for each in edits(word)
+        within_two_edits(word, edit) and within_two_edits(edit, word) for edit in edits(word)
     )
 
 

@@ -7,13 +7,19 @@ import apsw
 import pytest
 from msgspec.structs import replace
 
-from polymnia.engine import entities, notes, observations, relations, search, trash
+from polymnia.engine import notes
+from polymnia.engine.facts.merge import merge, move_observations
+from polymnia.engine.facts.revise import Revision, revise
+from polymnia.engine.graph import entities, observations, relations
+from polymnia.engine.history import trash, undo
 from polymnia.engine.memory import Memory
-from polymnia.engine.workspaces import OneWorkspace
+from polymnia.engine.recall import search
+from polymnia.engine.workspaces.workspaces import OneWorkspace
 from polymnia.errors import BadInput
 from polymnia.model import (
     VAULT,
     Change,
+    ChangeQuery,
     EntityDraft,
     Note,
     NoteQuery,
@@ -54,16 +60,16 @@ def forget(memory: Memory, *names: str) -> None:
 
 
 def unsay(memory: Memory, name: str, *texts: str) -> None:
-    observations.remove(memory, [ObservationDraft(name, texts)], by=ME)
+    observations.remove(memory, [(name, texts)], by=ME)
 
 
 def changes(memory: Memory) -> list[Change]:
     with memory.reading() as read:
-        return read.history.changes()
+        return read.history.changes(ChangeQuery(limit=None))[::-1]
 
 
 def ids(memory: Memory) -> list[str]:
-    return [each.id for each in trash.items(memory)]
+    return [item.id for item in trash.items(memory)]
 
 
 def one(memory: Memory) -> str:
@@ -80,7 +86,7 @@ def test_a_deleted_entity_is_listed_with_what_was_deleted_with_it(memory: Memory
     forget(memory, "Alice")
     (found,) = trash.items(memory)
     assert (found.id, found.rows.entities) == (alice.id, (alice,))
-    assert [each.key for each in found.rows.relations] == [
+    assert [relation.key for relation in found.rows.relations] == [
         ("Alice", "Bob", "knows"),
         ("Alice", "Go", "uses"),
     ]
@@ -94,8 +100,8 @@ def test_an_entity_is_restored_as_it_was(memory: Memory) -> None:
     after = entities.read_all(memory)
     assert after.entities[0] == before.entities[0]
     # The relations of an entity come back with it, which updates their other ends.
-    assert [replace(each, updated_at=0) for each in after.entities] == [
-        replace(each, updated_at=0) for each in before.entities
+    assert [replace(entity, updated_at=0) for entity in after.entities] == [
+        replace(entity, updated_at=0) for entity in before.entities
     ]
     assert sorted(keys(after)) == sorted(keys(before))
     assert [entity.name for entity in back.entities] == ["Alice"]
@@ -204,7 +210,7 @@ def test_purging_keeps_living_and_recently_deleted_rows(memory: Memory) -> None:
     assert trash.purge(memory, days=0) == PurgeCounts(1, 0, 2)
     assert trash.items(memory) == []
     assert names(entities.read_all(memory)) == [
-        each.name for each in before.entities if each.name != "Bob"
+        entity.name for entity in before.entities if entity.name != "Bob"
     ]
     assert memory.store.check() == []
 
@@ -262,8 +268,8 @@ def test_purging_an_old_note_keeps_the_history_of_its_successor(memory: Memory) 
     notes.prune(memory, [VAULT], key="plan", by=ME)
     notes.commit(memory, Note("plan", "new"), by=ME)
     assert trash.purge(memory, days=0) == PurgeCounts(notes=1)
-    assert [note.content for each in changes(memory) for note in each.after.notes] == ["new"]
-    assert [each.content for each in notes.page(memory, VAULT)] == ["new"]
+    assert [note.content for change in changes(memory) for note in change.after.notes] == ["new"]
+    assert [item.content for item in notes.page(memory, VAULT)] == ["new"]
 
 
 def test_each_deletion_of_a_key_is_purged_in_its_time(memory: Memory, path: Path) -> None:
@@ -279,11 +285,11 @@ def test_each_deletion_of_a_key_is_purged_in_its_time(memory: Memory, path: Path
 
 def test_a_purge_keeps_the_author_and_time_of_changes(memory: Memory) -> None:
     delete_secrets(memory)
-    before = [(each.id, each.at, each.actor, each.operation) for each in changes(memory)]
+    before = [(change.id, change.at, change.actor, change.operation) for change in changes(memory)]
     trash.purge(memory, days=0)
     after = changes(memory)
-    assert [(each.id, each.at, each.actor, each.operation) for each in after] == before
-    assert [note.observations[0].text for each in after for note in each.after.observations] == [
+    assert [(item.id, item.at, item.actor, item.operation) for item in after] == before
+    assert [note.observations[0].text for item in after for note in item.after.observations] == [
         "harmless"
     ]
 
@@ -352,7 +358,7 @@ def test_a_note_is_restored_by_its_key_unless_the_key_is_in_use(memory: Memory) 
     assert trash.items(memory) == []
     notes.prune(memory, [VAULT], key="plan", by=ME)
     trash.restore(memory, "plan", by=ME)
-    assert [each.content for each in notes.page(memory, VAULT)] == ["new"]
+    assert [item.content for item in notes.page(memory, VAULT)] == ["new"]
 
 
 def test_superseded_versions_are_purged_too(memory: Memory, path: Path) -> None:
@@ -362,7 +368,7 @@ def test_superseded_versions_are_purged_too(memory: Memory, path: Path) -> None:
     assert SECRET.encode() in everything(path)
     assert trash.purge(memory, days=0) == PurgeCounts(notes=1)
     assert SECRET.encode() not in everything(path)
-    assert [each.content for each in notes.page(memory, VAULT)] == ["new"]
+    assert [item.content for item in notes.page(memory, VAULT)] == ["new"]
 
 
 def test_notes_of_a_session_leave_nothing_to_restore_and_no_text_in_the_history(
@@ -386,12 +392,51 @@ def test_a_relation_is_not_restored_between_entities_that_are_gone(memory: Memor
     )
     entities.delete(memory, ["Ben"], by=ME)
     lone = {
-        each.rows.relations[0].target: each.id
-        for each in trash.items(memory)
-        if not each.rows.entities
+        item.rows.relations[0].target: item.id
+        for item in trash.items(memory)
+        if not item.rows.entities
     }
     with pytest.raises(
         BadInput, match="the entity Ben at its end is deleted too; restore that first"
     ):
         trash.restore(memory, lone["Ben"], by=ME)
     assert trash.restore(memory, lone["later"], by=ME).relations[0].target == "later"
+
+
+def test_an_undone_merge_leaves_nothing_in_the_trash(memory: Memory) -> None:
+    create(memory, EntityDraft("Alicia", "person", ("plays chess",)))
+    link(memory, ("Alicia", "Bob", "likes"), ("Alicia", "Alicia", "trusts"))
+    receipt = merge(memory, ["Alicia"], "Alice", by=ME)
+    undo.undo(memory, [receipt.change], by=ME)
+    assert trash.items(memory) == []
+
+
+def test_a_fact_that_was_deleted_before_its_merge_was_undone_stays_in_the_trash(
+    memory: Memory,
+) -> None:
+    create(memory, EntityDraft("Alicia", "person", ("plays chess",)))
+    unsay(memory, "Alicia", "plays chess")
+    receipt = merge(memory, ["Alicia"], "Alice", by=ME)
+    undo.undo(memory, [receipt.change], by=ME)
+    trash.restore(memory, one(memory), by=ME)
+    assert texts(memory, "Alicia") == ("plays chess",)
+
+
+def test_a_moved_fact_is_in_the_trash_only_after_it_is_deleted(memory: Memory) -> None:
+    move_observations(memory, [("Alice", 1)], "Bob", by=ME)
+    assert trash.items(memory) == []
+    unsay(memory, "Bob", "drinks tea")
+    trash.restore(memory, one(memory), by=ME)
+    assert (texts(memory, "Alice"), texts(memory, "Bob")) == (("writes Go",), ("drinks tea",))
+
+
+def test_a_rename_leaves_no_relation_in_the_trash(memory: Memory) -> None:
+    revise(memory, "Alice", Revision(name="Alicia"), by=ME)
+    assert trash.items(memory) == []
+
+
+def test_facts_that_an_undo_took_back_are_in_the_trash(memory: Memory) -> None:
+    observations.add(memory, [ObservationDraft("Bob", ("sails",))], by=ME, skip_repeats=False)
+    undo.undo(memory, [changes(memory)[-1].id], by=ME)
+    trash.restore(memory, one(memory), by=ME)
+    assert texts(memory, "Bob") == ("sails",)

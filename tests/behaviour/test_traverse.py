@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from polymnia.engine import traverse
+from polymnia.engine.graph import traverse
 from polymnia.engine.memory import Memory
 from polymnia.errors import EntityNotFound
 from polymnia.model import EntityDraft
@@ -36,7 +36,7 @@ def river(memory: Memory) -> Memory:
 def test_the_shortest_path_follows_relations_in_both_directions(
     river: Memory, source: str, target: str, path: list[str]
 ) -> None:
-    found = traverse.shortest_path(river, source, target)
+    found = traverse.shortest_path(river, source, target).names
     assert len(found) == len(path)
     assert found[:1] == path[:1]
     assert found[-1:] == path[-1:]
@@ -51,7 +51,7 @@ def test_a_long_chain_is_followed_to_its_end(memory: Memory) -> None:
     chain = [f"n{number}" for number in range(200)]
     create(memory, *[EntityDraft(name, "x") for name in chain])
     link(memory, *[(one, two, "next") for one, two in itertools.pairwise(chain)])
-    assert traverse.shortest_path(memory, chain[0], chain[-1]) == chain
+    assert traverse.shortest_path(memory, chain[0], chain[-1]).names == chain
 
 
 def test_all_paths_come_shortest_first(river: Memory) -> None:
@@ -133,7 +133,7 @@ def test_neighbours_include_the_relations_among_them(river: Memory) -> None:
 def test_a_description_has_all_relations_and_neighbours(river: Memory) -> None:
     description = traverse.describe(river, "a")
     assert description.entity.name == "a"
-    assert [each.key for each in description.relations] == [
+    assert [relation.key for relation in description.relations] == [
         ("a", "b", "r"),
         ("a", "d", "t"),
         ("ghost", "a", "r"),
@@ -154,11 +154,11 @@ def test_the_error_for_an_unknown_entity_names_it(river: Memory, verb: str) -> N
 def test_a_route_has_a_relation_for_each_step(memory: Memory) -> None:
     create(memory, *[EntityDraft(name, "x", ("text",)) for name in "abcd"])
     link(memory, ("a", "b", "r"), ("a", "b", "s"), ("c", "b", "t"), ("d", "d", "u"))
-    route = traverse.shortest_route(memory, "a", "c")
+    route = traverse.shortest_path(memory, "a", "c")
     assert route.names == ["a", "b", "c"]
-    assert [each.key for each in route.relations] == [("a", "b", "r"), ("c", "b", "t")]
-    assert traverse.shortest_route(memory, "a", "d") == traverse.Route([], [])
-    assert traverse.shortest_route(memory, "d", "d") == traverse.Route(["d"], [])
+    assert [relation.key for relation in route.relations] == [("a", "b", "r"), ("c", "b", "t")]
+    assert traverse.shortest_path(memory, "a", "d") == traverse.Route([], [])
+    assert traverse.shortest_path(memory, "d", "d") == traverse.Route(["d"], [])
 
 
 def test_a_neighbourhood_has_outlines_and_the_relations_among_them(
@@ -169,7 +169,7 @@ def test_a_neighbourhood_has_outlines_and_the_relations_among_them(
     graph, is_complete = traverse.neighbourhood(memory, "a", 2)
     assert (names(graph), is_complete) == (["a", "b", "c"], True)
     assert keys(graph) == [("a", "b", "r"), ("c", "b", "t")]
-    assert {each.observations for each in graph.entities} == {()}
+    assert {entity.observations for entity in graph.entities} == {()}
     assert names(traverse.neighbourhood(memory, "a", 0)[0]) == ["a"]
     monkeypatch.setattr(traverse, "MAX_NAMES", 2)
     graph, is_complete = traverse.neighbourhood(memory, "a", 2)

@@ -7,10 +7,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from polymnia.engine import entities, notes, observations, relations, trash, undo
+from polymnia.engine import notes
+from polymnia.engine.facts.merge import merge
+from polymnia.engine.facts.remember import EntityFacts, FactDraft, remember
+from polymnia.engine.facts.revise import Edit, Revision, revise
+from polymnia.engine.graph import entities, observations, relations
+from polymnia.engine.history import trash, undo
 from polymnia.engine.memory import Memory
-from polymnia.engine.remember import EntityFacts, FactDraft, remember
-from polymnia.engine.revise import Edit, Revision, merge, revise
 from polymnia.errors import BadInput, NotSupported
 from polymnia.model import VAULT, EntityDraft, Note, ObservationDraft, Relation
 from polymnia.stores import open_store
@@ -73,7 +76,7 @@ def test_a_past_state_is_the_one_recorded_then(kind: str, steps: list[Step]) -> 
     with memory.reading() as read:
         for time, state in states.items():
             if time:
-                assert rows_state(read.history.at(time)) == state
+                assert rows_state(read.history.state_at(time)) == state
 
 
 @pytest.mark.parametrize("kind", WITH_HISTORY)
@@ -99,7 +102,7 @@ def test_undoing_an_actor_touches_nothing_of_others(
 def _texts_by(memory: Memory, actors: set[str]) -> set[tuple[int, str]]:
     """Return the observations that only these actors wrote, as (ordinal, text)."""
     with memory.reading() as read:
-        found = [(each, one) for each in read.entities() for one in each.observations]
+        found = [(entity, one) for entity in read.entities() for one in entity.observations]
         authors = read.history.authors([(each.name, one.ordinal) for each, one in found])
     by = {(one.ordinal, one.text): authors[each.name, one.ordinal].actor for each, one in found}
     return {key for key, actor in by.items() if actor in actors}
@@ -108,7 +111,7 @@ def _texts_by(memory: Memory, actors: set[str]) -> set[tuple[int, str]]:
 def test_a_dry_run_changes_nothing_and_says_what_would_change(memory: Memory) -> None:
     create(memory, EntityDraft("Ann", "person", ("tea",)))
     receipt = undo.undo(memory, [1], by=ME, dry_run=True)
-    assert (receipt.change, [each.name for each in receipt.before.entities]) == (0, ["Ann"])
+    assert (receipt.change, [entity.name for entity in receipt.before.entities]) == (0, ["Ann"])
     assert names(entities.read_all(memory)) == ["Ann"]
 
 
@@ -118,9 +121,9 @@ def test_a_fact_that_was_changed_since_is_a_conflict(memory: Memory) -> None:
     revise(memory, "Ann", Revision(replace=(Edit(1, "water"),), type="scientist"), by="second")
     receipt = undo.undo(memory, [2], by=ME)
     assert receipt.change == 0
-    assert [(each.what, each.reason, each.change) for each in receipt.conflicts] == [
-        ("observation 1 of Ann", "it was changed since", 2)
-    ]
+    assert [
+        (conflict.what, conflict.reason, conflict.change) for conflict in receipt.conflicts
+    ] == [("observation 1 of Ann", "it was changed since", 2)]
     assert texts(memory, "Ann") == ("water",)
 
 
@@ -132,7 +135,7 @@ def test_conflicts_can_be_skipped_and_the_rest_is_undone(memory: Memory) -> None
     observations.add(memory, [ObservationDraft("Ann", ("water",))], by="second", skip_repeats=False)
     assert undo.undo(memory, [1], by=ME).change == 0
     receipt = undo.undo(memory, [1], by=ME, skip_conflicts=True)
-    assert [each.what for each in receipt.conflicts] == ["the entity Ann"]
+    assert [conflict.what for conflict in receipt.conflicts] == ["the entity Ann"]
     assert receipt.conflicts[0].reason == "1 observation was added since"
     graph = entities.read_all(memory)
     assert (names(graph), keys(graph), texts(memory, "Ann")) == (["Ann"], [], ("water",))
@@ -143,17 +146,17 @@ def test_a_name_that_is_taken_again_is_a_conflict(memory: Memory) -> None:
     entities.delete(memory, ["Ann"], by=ME)
     create(memory, EntityDraft("Ann", "robot"))
     receipt = undo.undo(memory, [2], by=ME)
-    assert [(each.what, each.reason) for each in receipt.conflicts] == [
+    assert [(conflict.what, conflict.reason) for conflict in receipt.conflicts] == [
         ("the entity Ann", "there is another entity Ann now")
     ]
 
 
 def test_a_fact_of_an_entity_that_is_gone_is_a_conflict(memory: Memory) -> None:
     create(memory, EntityDraft("Ann", "person", ("tea",)))
-    observations.remove(memory, [ObservationDraft("Ann", ("tea",))], by="first")
+    observations.remove(memory, [("Ann", ("tea",))], by="first")
     entities.delete(memory, ["Ann"], by="second")
     receipt = undo.undo(memory, [2], by=ME)
-    assert [each.reason for each in receipt.conflicts] == ["its entity was deleted since"]
+    assert [conflict.reason for conflict in receipt.conflicts] == ["its entity was deleted since"]
 
 
 def test_a_relation_to_an_entity_that_is_gone_is_a_conflict(memory: Memory) -> None:
@@ -162,7 +165,9 @@ def test_a_relation_to_an_entity_that_is_gone_is_a_conflict(memory: Memory) -> N
     relations.delete(memory, [Relation("Ann", "Ben", "knows")], by="first")
     entities.delete(memory, ["Ben"], by="second")
     receipt = undo.undo(memory, [3], by=ME)
-    assert [each.reason for each in receipt.conflicts] == ["the entity Ben was deleted since"]
+    assert [conflict.reason for conflict in receipt.conflicts] == [
+        "the entity Ben was deleted since"
+    ]
 
 
 def test_undoing_a_rename_takes_newer_relations_and_facts_along(memory: Memory) -> None:
@@ -193,6 +198,18 @@ def test_a_merge_can_be_undone(memory: Memory) -> None:
     assert texts(memory, "Ann") == ("tea", "milk")
     undo.undo(memory, [3], by=ME)
     assert state_of(memory) == before
+
+
+def test_a_merge_stays_whole_if_the_merged_entity_cannot_come_back(memory: Memory) -> None:
+    create(memory, EntityDraft("Ann", "person", ("tea",)), EntityDraft("Anna", "person", ("milk",)))
+    link(memory, ("Anna", "Ben", "knows"))
+    merge(memory, ["Anna"], "Ann", by=ME)
+    create(memory, EntityDraft("Anna", "ship"))
+    before = state_of(memory)
+    receipt = undo.undo(memory, [3], by=ME, skip_conflicts=True)
+    assert state_of(memory) == before
+    assert texts(memory, "Ann") == ("tea", "milk")
+    assert receipt.conflicts[0].reason == "there is another entity Anna now"
 
 
 def test_an_unknown_change_is_refused(memory: Memory) -> None:
@@ -243,14 +260,19 @@ def test_a_conflict_shows_both_texts_and_may_be_overwritten(memory: Memory) -> N
     )
     revise(memory, "Ada", Revision(type="poet", replace=(Edit(1, "rows"),)), by="cursor")
     receipt = undo.undo(memory, [2], by=ME, dry_run=True)
-    found = {each.what: (each.now, each.then, bool(each.key)) for each in receipt.conflicts}
+    found = {
+        conflict.what: (conflict.now, conflict.then, bool(conflict.key))
+        for conflict in receipt.conflicts
+    }
     assert found == {
         "observation 1 of Ada": ("rows", "writes", True),
         "the type of Ada": ("poet", "person", True),
     }
-    key = next(each.key for each in receipt.conflicts if each.what.startswith("observation"))
+    key = next(
+        conflict.key for conflict in receipt.conflicts if conflict.what.startswith("observation")
+    )
     done = undo.undo(memory, [2], by=ME, skip_conflicts=True, overwrite=[key])
-    assert [each.what for each in done.conflicts] == ["the type of Ada"]
+    assert [conflict.what for conflict in done.conflicts] == ["the type of Ada"]
     assert texts(memory, "Ada") == ("writes", "sings")
     assert entities.open_named(memory, ["Ada"]).entities[0].type == "poet"
     undo.undo(memory, [done.change], by=ME)
@@ -263,7 +285,7 @@ def test_a_relation_that_others_deleted_may_come_back(memory: Memory) -> None:
     relations.rename(memory, Relation("Ada", "Bob", "knows"), "likes", by="codex")
     relations.delete(memory, [Relation("Ada", "Bob", "likes")], by="cursor")
     receipt = undo.undo(memory, [3], by=ME, dry_run=True)
-    assert [each.reason for each in receipt.conflicts] == []
+    assert [conflict.reason for conflict in receipt.conflicts] == []
     undo.undo(memory, [3], by=ME)
     assert keys(entities.open_named(memory, ["Ada"])) == [("Ada", "Bob", "knows")]
 

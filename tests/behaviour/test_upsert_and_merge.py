@@ -2,7 +2,8 @@
 
 import pytest
 
-from polymnia.engine import entities
+from polymnia.engine.facts.merge import merge
+from polymnia.engine.graph import entities
 from polymnia.engine.memory import Memory
 from polymnia.errors import BadInput, EntityNotFound
 from polymnia.model import EntityDraft
@@ -11,7 +12,7 @@ from tests.behaviour.graphs import ME, create, keys, link, names, texts
 
 def upsert(memory: Memory, *drafts: EntityDraft) -> list[tuple[str, bool, tuple[str, ...]]]:
     return [
-        (each.name, each.created, each.added) for each in entities.upsert(memory, drafts, by=ME)
+        (item.name, item.created, item.added) for item in entities.upsert(memory, drafts, by=ME)
     ]
 
 
@@ -60,8 +61,8 @@ def test_a_merge_moves_observations_and_relations_and_deletes_the_source(memory:
         EntityDraft("Bob", "person"),
     )
     link(memory, ("Alice", "Bob", "knows"), ("Bob", "Alice", "likes"), ("Bob", "Alicia", "likes"))
-    merged = entities.merge(memory, "Alice", "Alicia", by=ME)
-    assert (merged.moved, merged.added, merged.redirected) == (2, 1, 1)
+    merged = merge(memory, ["Alice"], "Alicia", by=ME)
+    assert (merged.observations, merged.known, merged.relations) == (1, 1, 1)
     graph = entities.read_all(memory)
     assert (names(graph), texts(memory, "Alicia")) == (["Alicia", "Bob"], ("b", "c", "a"))
     assert sorted(keys(graph)) == [("Alicia", "Bob", "knows"), ("Bob", "Alicia", "likes")]
@@ -70,7 +71,7 @@ def test_a_merge_moves_observations_and_relations_and_deletes_the_source(memory:
 def test_a_merge_deletes_relations_between_the_two(memory: Memory) -> None:
     create(memory, EntityDraft("A", "x"), EntityDraft("B", "x"))
     link(memory, ("A", "B", "r"), ("B", "A", "r"), ("A", "A", "r"), ("A", "C", "r"))
-    entities.merge(memory, "A", "B", by=ME)
+    merge(memory, ["A"], "B", by=ME)
     assert keys(entities.read_all(memory)) == [("B", "C", "r")]
 
 
@@ -78,14 +79,14 @@ def test_a_merge_deletes_relations_between_the_two(memory: Memory) -> None:
 def test_both_entities_of_a_merge_must_exist(memory: Memory, source: str, target: str) -> None:
     create(memory, EntityDraft("A", "x", ("a",)))
     with pytest.raises(EntityNotFound, match="Nobody"):
-        entities.merge(memory, source, target, by=ME)
+        merge(memory, [source], target, by=ME)
     assert texts(memory, "A") == ("a",)
 
 
 def test_an_entity_cannot_be_merged_with_itself(memory: Memory) -> None:
     create(memory, EntityDraft("A", "x", ("a",)))
     with pytest.raises(BadInput, match="the same entity"):
-        entities.merge(memory, "A", "A", by=ME)
+        merge(memory, ["A"], "A", by=ME)
     assert texts(memory, "A") == ("a",)
 
 

@@ -1,6 +1,6 @@
 """The words index on every store: passages by term, neighbours in a conversation, observations by time."""
 
-from polymnia.engine import entities, observations
+from polymnia.engine.graph import entities, observations
 from polymnia.engine.memory import Memory
 from polymnia.model import EntityDraft, ObservationDraft, PassageKey, Within
 from polymnia.search.terms import terms_of
@@ -70,7 +70,7 @@ def test_passages_can_be_restricted_to_a_period(memory: Memory) -> None:
 def test_deleted_passages_are_not_found_by_their_words(memory: Memory) -> None:
     create(memory, *LIBRARY)
     assert having(memory, "dog", "user")
-    observations.remove(memory, [ObservationDraft("Caroline", ("has a dog",))], by=ME)
+    observations.remove(memory, [("Caroline", ("has a dog",))], by=ME)
     entities.delete(memory, ["getUserName"], by=ME)
     assert having(memory, "dog", "user") == set()
     assert having(memory, "run", "carolin") == {("Caroline", 0), ("Caroline", 1)}
@@ -118,9 +118,11 @@ def test_names_are_found_by_their_words(memory: Memory) -> None:
 def around(memory: Memory, word: str) -> list[str | None]:
     """Return the texts before, earlier and after the one observation with that word."""
     with memory.reading() as read:
-        (passage,) = [each for each in read.candidates([word], 10) if each.ordinal > 0]
+        (passage,) = [
+            candidate for candidate in read.candidates([word], 10) if candidate.ordinal > 0
+        ]
         near = read.neighbours([passage])[passage.key]
-    return [each.text if each else None for each in (near.before, near.earlier, near.after)]
+    return [item.text if item else None for item in (near.before, near.earlier, near.after)]
 
 
 def test_neighbours_belong_to_the_same_conversation_across_entities(memory: Memory) -> None:
@@ -186,7 +188,7 @@ def test_clients_that_write_at_the_same_time_have_separate_conversations(
 def test_a_deleted_observation_is_not_a_neighbour(memory: Memory) -> None:
     create(memory, EntityDraft("Ann", "person"))
     talk(memory, 7, ("Ann", "one"), ("Ann", "two"), ("Ann", "three"))
-    observations.remove(memory, [ObservationDraft("Ann", ("two",))], by=ME)
+    observations.remove(memory, [("Ann", ("two",))], by=ME)
     assert around(memory, "three") == ["one", None, None]
 
 
@@ -195,8 +197,11 @@ def test_observations_are_found_by_their_time(memory: Memory) -> None:
     talk(memory, 1_000, ("Ann", "first"))
     talk(memory, 2_000, ("Ann", "second"))
     with memory.reading() as read:
-        assert [each.text for each in read.between(1_000, 2_000, 10)] == ["first"]
-        assert [each.text for each in read.between(1, 2**60, 2)] == ["just now", "second"]
+        assert [item.text for item in read.observations_between(1_000, 2_000, 10)] == ["first"]
+        assert [item.text for item in read.observations_between(1, 2**60, 2)] == [
+            "just now",
+            "second",
+        ]
 
 
 def test_a_term_that_would_be_stemmed_again_is_found(memory: Memory) -> None:

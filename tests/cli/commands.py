@@ -6,9 +6,9 @@ import sys
 from contextlib import closing
 from pathlib import Path
 
-from polymnia.engine import entities, relations
+from polymnia.engine.graph import entities, relations
 from polymnia.engine.memory import Memory
-from polymnia.engine.workspaces import open_workspaces
+from polymnia.engine.workspaces.workspaces import open_workspaces
 from polymnia.model import EntityDraft, Relation
 from polymnia.stores import open_store
 from tests.processes import TIMEOUT_S
@@ -21,6 +21,12 @@ LINES = (
 # A call of each command in a directory made by `make_place`. `serve` and `ui`
 # would run until they are stopped, and `hook` never fails, whatever happens.
 EXAMPLES = {
+    "demo": ("--no-ui",),
+    "remember": ("Zoë", "drinks it cold", "--store", "memory.db"),
+    "recall": ("tea", "--embedder", "none", "--store", "memory.db"),
+    "revise": ("Zoë", "--type", "person", "--store", "memory.db"),
+    "forget": ("Zoë", "1", "--dry-run", "--store", "memory.db"),
+    "list": ("--store", "memory.db"),
     "serve": ("--help",),
     "ui": ("--help",),
     "install": ("--list",),

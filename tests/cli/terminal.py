@@ -45,4 +45,4 @@ def screen(line: str, directory: Path, **environment: str) -> list[str]:
             [*server, "kill-server"], env=given, check=False, capture_output=True, timeout=TIMEOUT_S
         )
     script.unlink()
-    return [each.rstrip() for each in shown.stdout.decode().rstrip().split("\n")]
+    return [part.rstrip() for part in shown.stdout.decode().rstrip().split("\n")]

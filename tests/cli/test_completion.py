@@ -58,7 +58,7 @@ CASES = [
 def test_bash_completes(script: Path, line: str, words: set[str]) -> None:
     found = complete_in_bash(script, line)
     assert {
-        each for each in found if not each.startswith("-") or line.split(" ")[-1].startswith("-")
+        item for item in found if not item.startswith("-") or line.split(" ")[-1].startswith("-")
     } == words
 
 
@@ -69,7 +69,7 @@ def test_fish_completes(script: Path, line: str, words: set[str]) -> None:
     done = subprocess.run(
         [shell("fish"), "-N", "-c", program], capture_output=True, text=True, check=True
     )
-    found = {each.partition("\t")[0] for each in done.stdout.splitlines()}
+    found = {line.partition("\t")[0] for line in done.stdout.splitlines()}
     assert words <= found
 
 

@@ -15,7 +15,19 @@ from tests.cli.commands import EXAMPLES, make_place
 from tests.processes import TIMEOUT_S
 
 # The commands that write.
-WRITING = ("serve", "ui", "sync", "index", "backup", "restore", "migrate", "undo")
+WRITING = (
+    "demo",
+    "serve",
+    "ui",
+    "remember",
+    "revise",
+    "sync",
+    "index",
+    "backup",
+    "restore",
+    "migrate",
+    "undo",
+)
 LOOKING = [command for command in COMMANDS if command not in WRITING]
 
 
@@ -68,7 +80,7 @@ def test_a_full_disk_is_a_sentence(command: str, place: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "encoding"), [*((each, "cp1252") for each in COMMANDS), ("show", "ascii")]
+    ("command", "encoding"), [*((command, "cp1252") for command in COMMANDS), ("show", "ascii")]
 )
 def test_a_narrow_encoding_shows_escapes(command: str, encoding: str, place: Path) -> None:
     done = polymnia(place, command, *EXAMPLES[command], PYTHONIOENCODING=encoding, PYTHONUTF8="0")
@@ -89,7 +101,7 @@ def test_what_cp1252_lacks_is_escaped(place: Path) -> None:
     ).stdout
     assert (
         shown.encode("utf-8", "surrogateescape")
-        == b"\xdcnal [thing]\n   1  \\u65e5\\u672c \\U0001f600\n"
+        == b"\xdcnal [thing] in new.db\n   1  \\u65e5\\u672c \\U0001f600\n"
     )
     found = polymnia(
         place, "show", "→", "--json", "--store", "new.db", PYTHONIOENCODING="cp1252", PYTHONUTF8="0"

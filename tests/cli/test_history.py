@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from polymnia.cli.main import main
-from polymnia.engine import entities, observations
+from polymnia.engine.facts.revise import Edit, Revision, revise
+from polymnia.engine.graph import entities, observations
 from polymnia.engine.memory import Memory
-from polymnia.engine.revise import Edit, Revision, revise
 from polymnia.model import EntityDraft, ObservationDraft
 from polymnia.stores import open_store
 
@@ -50,12 +50,12 @@ def test_history_is_filtered_and_read_in_pages(
     found = json.loads(
         run(capsys, "history", "Ann", "--actor", "FIRST", "--limit", "1", "--json", *where)[1]
     )
-    assert ([each["id"] for each in found["changes"]], found["next"]) == ([3], 3)
+    assert ([change["id"] for change in found["changes"]], found["next"]) == ([3], 3)
     found = json.loads(
         run(capsys, "history", "--operation", "add_observations", "--json", *where)[1]
     )
     assert found["changes"][0]["differences"][0]["after"] == "milk"
-    assert run(capsys, "history", "Zoe", *where) == (1, "no such changes\n")
+    assert run(capsys, "history", "Zoe", *where) == (1, f"no changes found in {where[1]}\n")
     assert run(capsys, "history", "--since", "soon", *where)[1].startswith(
         "polymnia: --since: 'soon' is not a time"
     )
@@ -63,15 +63,19 @@ def test_history_is_filtered_and_read_in_pages(
 
 def test_a_change_is_undone(capsys: pytest.CaptureFixture[str], where: list[str]) -> None:
     status, said = run(capsys, "undo", "3", "--dry-run", *where)
-    assert (status, said) == (0, "would remove 1 observation and restore 1 observation\n")
+    assert (status, said) == (
+        0,
+        f"would remove 1 observation and restore 1 observation in {where[1]}\n",
+    )
     status, said = run(capsys, "undo", "3", *where)
     assert (status, said) == (
         0,
-        "undone as change 4: removed 1 observation, restored 1 observation\n",
+        "undone as change 4: removed 1 observation, restored 1 observation\n"
+        f"to take it back: polymnia undo 4 --store {where[1]}\n",
     )
     assert run(capsys, "undo", "3", *where) == (
         0,
-        "nothing to undo: everything is as it was before\n",
+        f"nothing to undo in {where[1]}: everything is as it was before\n",
     )
 
 
@@ -81,7 +85,7 @@ def test_conflicts_prevent_an_undo_unless_they_are_skipped(
     status, said = run(capsys, "undo", "1", *where)
     assert status == 1
     assert "conflict: observation 1 of Ann: it was changed since (change 1)" in said
-    assert said.endswith("nothing was undone; --skip-conflicts undoes the rest\n")
+    assert said.endswith(f"nothing was undone in {where[1]}; --skip-conflicts undoes the rest\n")
     found = json.loads(
         run(
             capsys,
@@ -96,7 +100,7 @@ def test_conflicts_prevent_an_undo_unless_they_are_skipped(
         )[1]
     )
     assert found["undone"] == [1, 3]
-    assert [each["what"] for each in found["conflicts"]] == ["the entity Ann"]
+    assert [conflict["what"] for conflict in found["conflicts"]] == ["the entity Ann"]
     assert found["removed"] == {"entities": 0, "observations": 1, "relations": 0, "notes": 0}
 
 

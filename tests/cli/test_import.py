@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from polymnia.cli import import_file, stats
+from polymnia.cli import common, show
 from polymnia.cli.main import main
 from polymnia.stores.sqlite.store import SqliteStore
 from tests.cli.commands import run
@@ -33,6 +33,7 @@ def test_a_program_gets_the_report_as_json(tmp_path: Path) -> None:
         "file": "memory.jsonl",
         "from": "memory-json",
         "store": "new.db",
+        "workspace": "default",
         "dry_run": False,
         "entities": {"read": 1, "new": 1, "merged": 0},
         "observations": {"new": 1},
@@ -90,8 +91,10 @@ def test_an_unknown_format_is_refused_and_leaves_nothing_behind(
     (tmp_path / "input.json").write_text(content, "utf-8")
     said = run("import", "input.json", "--store", "new.db", directory=tmp_path)
     assert (said.returncode, said.stdout) == (1, "")
-    assert said.stderr.startswith("polymnia: input.json: this format is not known. Known are: ")
-    assert [each.name for each in tmp_path.iterdir()] == ["input.json"]
+    assert said.stderr.startswith(
+        ("polymnia: input.json: unknown format; ", "polymnia: input.json is empty\n")
+    )
+    assert [path.name for path in tmp_path.iterdir()] == ["input.json"]
 
 
 def test_input_without_anything_to_take_is_refused(tmp_path: Path) -> None:
@@ -189,7 +192,7 @@ def test_an_interrupted_import_says_what_is_kept_and_how_to_continue(
     importing: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(import_file, "_draw", _interrupt)
+        patch.setattr(common.Progress, "__call__", _interrupt)
         assert main(importing) == 130
     sentence = "what was imported so far stays in the store; run the same command again to continue"
     assert capsys.readouterr() == ("", f"polymnia: interrupted: {sentence}\n")
@@ -200,7 +203,7 @@ def test_an_interrupted_import_says_what_is_kept_and_how_to_continue(
 def test_an_interrupted_dry_run_says_that_nothing_was_changed(
     importing: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(import_file, "_draw", _interrupt)
+    monkeypatch.setattr(common.Progress, "__call__", _interrupt)
     assert main([*importing, "--dry-run"]) == 130
     assert capsys.readouterr().err == "polymnia: interrupted: nothing was changed\n"
 
@@ -208,6 +211,6 @@ def test_an_interrupted_dry_run_says_that_nothing_was_changed(
 def test_any_interrupted_command_says_so(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(stats, "run", _interrupt)
+    monkeypatch.setattr(show, "run_stats", _interrupt)
     assert main(["stats"]) == 130
     assert capsys.readouterr().err == "polymnia: interrupted\n"

@@ -58,7 +58,7 @@ def test_a_client_gets_an_entry_with_an_absolute_command_that_works(
     assert (done.returncode, done.stderr) == (0, "")
     assert "the server works: " in done.stdout
     listed = json.loads(install(tmp_path, "--list", "--json").stdout)
-    (found,) = [each for each in listed if each["client"] == client]
+    (found,) = [item for item in listed if item["client"] == client]
     assert (found["scope"], found["state"]) == ("user", "installed")
     text = Path(found["file"]).read_text("utf-8")
     assert (
@@ -82,7 +82,7 @@ def test_a_second_run_changes_nothing(tmp_path: Path) -> None:
     install(tmp_path, "cursor")
     again = install(tmp_path, "cursor").stdout
     assert "has it already" in again
-    assert [each.name for each in (tmp_path / ".cursor").iterdir()] == ["mcp.json"]
+    assert [path.name for path in (tmp_path / ".cursor").iterdir()] == ["mcp.json"]
 
 
 def test_an_entry_is_removed(tmp_path: Path) -> None:

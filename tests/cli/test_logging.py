@@ -100,6 +100,6 @@ def test_an_insecure_server_warns_when_it_starts(tmp_path: Path, transport: str)
         server.terminate()
         server.stderr.read()
     assert any(
-        each.startswith("INSECURE: anyone who can reach 0.0.0.0:0 may read, change")
-        for each in messages
+        message.startswith("INSECURE: anyone who can reach 0.0.0.0:0 may read, change")
+        for message in messages
     )

@@ -34,15 +34,16 @@ def test_a_perspective_is_set_embedded_listed_and_removed(run: Run) -> None:
             "perspective", "set", "named", "--document", "{name}: {text}", *embedder
         )
         assert status == 0
-        assert said.startswith("set named: 2 of 2 still need vectors; ")
+        assert said.startswith("memory.db: set named: 2 of 2 still need vectors; ")
         assert run("index", *embedder)[:2] == (0, "memory.db: 4 passages embedded\n")
         assert run("perspective", "list", *embedder)[1].splitlines() == [
             "text   2/2  {text}          {query}",
             "named  2/2  {name}: {text}  {query}",
+            "2 perspectives of memory.db",
         ]
         assert (
             run("perspective", "set", "named", "--query", "who {query}", *embedder)[1]
-            == "set named\n"
+            == "memory.db: set named\n"
         )
         assert json.loads(run("perspective", "list", "--json", *embedder)[1])[1] == {
             "name": "named",
@@ -51,9 +52,12 @@ def test_a_perspective_is_set_embedded_listed_and_removed(run: Run) -> None:
             "embedded": 2,
             "total": 2,
         }
-        assert run("perspective", "set", "general", *embedder)[1] == "set general\n"
-        assert run("perspective", "remove", "named", *embedder)[:2] == (0, "removed named\n")
-        assert [line.split()[0] for line in run("perspective", "list")[1].splitlines()] == [
+        assert run("perspective", "set", "general", *embedder)[1] == "memory.db: set general\n"
+        assert run("perspective", "remove", "named", *embedder)[:2] == (
+            0,
+            "memory.db: removed named\n",
+        )
+        assert [line.split()[0] for line in run("perspective", "list")[1].splitlines()[:-1]] == [
             "text",
             "general",
         ]

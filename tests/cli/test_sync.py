@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 
 from polymnia.cli.main import main
-from polymnia.engine import entities, notes, observations
+from polymnia.engine import notes
+from polymnia.engine.facts.revise import Edit, Revision, revise
+from polymnia.engine.graph import entities, observations
 from polymnia.engine.memory import Memory
-from polymnia.engine.revise import Edit, Revision, revise
-from polymnia.model import EntityDraft, Note, ObservationDraft
+from polymnia.model import EntityDraft, Note
 from polymnia.stores import open_store
 
 ME = "test"
@@ -64,6 +65,6 @@ def _change_folder(folder: Path) -> None:
 def _change_memory(memory: Memory) -> None:
     revise(memory, "Both", Revision(replace=(Edit(1, "memory"),)), by=ME)
     revise(memory, "Kind", Revision(type="memory"), by=ME)
-    observations.remove(memory, [ObservationDraft("Cut", ("one",))], by=ME)
+    observations.remove(memory, [("Cut", ("one",))], by=ME)
     entities.delete(memory, ["Gone"], by=ME)
     notes.commit(memory, Note("k", "memory"), by=ME)

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from polymnia.cli.main import COMMANDS
-from polymnia.engine import entities, notes, relations
+from polymnia.engine import notes
+from polymnia.engine.graph import entities, relations
 from polymnia.engine.memory import Memory
 from polymnia.model import EntityDraft, Note, Relation
 from polymnia.stores import open_store
@@ -20,17 +21,23 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no 
 
 # A part of a line on the screen after the call in EXAMPLES.
 SHOWN = {
+    "demo": "Ines Duarte [person]: prefers tea to coffee",
+    "remember": "added to Zoë [person] in memory.db",
+    "recall": " 1. Zoë [person]: likes tea",
+    "revise": "nothing to change: Zoë in memory.db is like that already",
+    "forget": "would forget 1 fact in memory.db",
+    "list": "Zoë  person  ",
     "serve": "  --metrics             serve Prometheus metrics at /metrics",
     "ui": "usage: polymnia ui [-h] ",
     "install": "client          scope  state      file",
     "hook": "usage: polymnia hook [-h] ",
     "search": " 1. Zoë [person]: likes tea",
-    "show": "Zoë [person]",
+    "show": "Zoë [person] in memory.db",
     "stats": "store           memory.db",
     "import": "in.jsonl: would import 1 entity (0 new) and 1 relation (0 new)",
     "export": '{"type":"entity","name":"Zoë","entityType":"person","observations":["likes tea",',
     "sync": "memory.db: would be unchanged",
-    "index": "[##############################] 2 of 2",
+    "index": "[##############################] ",
     "doctor": "store: memory.db",
     "backup": "backed up memory.db to copy.db",
     "restore": "restored memory.db from backup.db",
@@ -100,7 +107,7 @@ def test_a_mistyped_command_gets_a_suggestion(place: Path) -> None:
         ("search tea --limit many", "polymnia: argument --limit: invalid int value: 'many'"),
         (
             "show Zoe --store memory.db",
-            "polymnia: there is no entity and no note 'Zoe'; did you mean 'Zoë'?",
+            "polymnia: there is no entity and no note 'Zoe' in memory.db; did you mean 'Zoë'?",
         ),
         ("stats --store typo.db", "polymnia: there is no file typo.db"),
         (
@@ -123,7 +130,7 @@ def test_an_unknown_option_leads_to_the_help_of_its_command(place: Path) -> None
 def test_an_entity_is_shown_without_its_control_characters(place: Path) -> None:
     shown = screen("polymnia show Zoë --store memory.db", place)
     assert shown[:4] == [
-        "Zoë [person]",
+        "Zoë [person] in memory.db",
         "   1  likes tea",
         "   2  wears \\x1b[31mred\\x1b[0m",
         "   3  two\\nlines",
@@ -132,7 +139,7 @@ def test_an_entity_is_shown_without_its_control_characters(place: Path) -> None:
 
 
 def test_the_trash_fits_the_terminal(place: Path) -> None:
-    (line,) = screen("polymnia trash list --store memory.db", place)
+    line = screen("polymnia trash list --store memory.db", place)[0]
     assert re.fullmatch(r"[0-9a-f-]{36}  \S{10} \S{8}  entity  Gone.*…", line)
     assert len(line) == COLUMNS
 
@@ -213,10 +220,21 @@ def test_no_command_passes_control_characters_on(line: str, place: Path) -> None
     printed = run(*line.split(), "--store", "memory.db", directory=place)
     assert printed.stdout
     assert [
-        each
-        for each in printed.stdout + printed.stderr
-        if unicodedata.category(each) == "Cc" and each != "\n"
+        item
+        for item in printed.stdout + printed.stderr
+        if unicodedata.category(item) == "Cc" and item != "\n"
     ] == []
+
+
+@pytest.mark.parametrize("form", ["json", "jsonl"])
+def test_an_export_shows_control_characters_as_escapes(form: str, place: Path) -> None:
+    shown = "".join(screen(f"polymnia export --format {form} --store memory.db", place))
+    assert "per\\u009bson" in shown.replace(" ", "")
+
+
+def test_an_export_to_a_pipe_has_the_bytes_of_the_file(place: Path) -> None:
+    printed = run("export", "--store", "memory.db", directory=place).stdout
+    assert "per\x9bson" in printed
 
 
 def test_an_import_draws_its_progress(place: Path) -> None:
@@ -226,7 +244,7 @@ def test_an_import_draws_its_progress(place: Path) -> None:
     shown = screen(line, place)
     assert shown[:2] == [
         "skipped 1 vault note: JSON lines cannot hold notes; use --format json",
-        "out.jsonl: 2 entities, 1 relation",
+        "out.jsonl: 2 entities, 1 relation of memory.db",
     ]
-    assert shown[2].startswith("3 items")
+    assert shown[2] == "[##############################] 3 of 3 items"
     assert shown[3].startswith("out.jsonl: imported 2 entities (2 new) and 1 relation (1 new)")

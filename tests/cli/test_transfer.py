@@ -9,7 +9,7 @@ import pytest
 
 from polymnia.engine import notes
 from polymnia.engine.memory import Memory
-from polymnia.engine.transfer import vault_notes
+from polymnia.engine.notes import vault_notes
 from polymnia.model import Note, NoteQuery, NoteScope
 from polymnia.search.embedding import pack_vector
 from polymnia.stores.sqlite.store import SqliteStore
@@ -45,7 +45,7 @@ def test_a_document_holds_notes_with_times_tags_and_embeddings(
     said = run(
         "export", "--format", "json", "-o", "all.json", "--store", "source.db", directory=tmp_path
     )
-    assert said.stderr == "all.json: 1 entity, 1 relation, 2 notes\n"
+    assert said.stderr == "all.json: 1 entity, 1 relation, 2 notes of source.db\n"
     said = run("import", "all.json", "--store", "new.db", directory=tmp_path)
     assert "1 relation (1 new) and 2 notes (2 new, 0 updated) into new.db" in said.stdout
     assert held(tmp_path / "new.db") == source

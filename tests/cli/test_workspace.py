@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from polymnia.cli.main import main
-from polymnia.engine import entities, observations
-from polymnia.engine.workspaces import open_workspaces
-from polymnia.model import EntityDraft, ObservationDraft
+from polymnia.engine.graph import entities, observations
+from polymnia.engine.workspaces.workspaces import open_workspaces
+from polymnia.model import EntityDraft
 from tests.processes import TIMEOUT_S
 
 
@@ -103,7 +103,8 @@ def test_commands_on_a_directory_need_a_workspace(capsys: pytest.CaptureFixture[
     status, _, said = run(capsys, "export", "--store", "data")
     assert (status, said) == (
         1,
-        "polymnia: data holds several workspaces: name one with --workspace (alpha, beta)\n",
+        "polymnia: data has no workspace for this directory: "
+        "name one with --workspace (alpha, beta)\n",
     )
 
 
@@ -118,7 +119,9 @@ def test_a_workspace_is_exported_and_imported_by_name(capsys: pytest.CaptureFixt
         "1 new" in run(capsys, "import", "out.jsonl", "--store", "data", "--workspace", "beta")[1]
     )
     workspaces = open_workspaces("data/")
-    assert [each.name for each in entities.read_all(workspaces.memory("beta")).entities] == ["A"]
+    assert [entity.name for entity in entities.read_all(workspaces.memory("beta")).entities] == [
+        "A"
+    ]
     workspaces.close()
 
 
@@ -156,9 +159,10 @@ def test_what_was_deleted_is_listed_and_restored(capsys: pytest.CaptureFixture[s
     assert (listed["kind"], listed["what"]) == ("entity", "A (thing): 2 observations, 0 relations")
     assert listed["id"] in run(capsys, "trash", "list", *where)[1]
     assert (
-        run(capsys, "trash", "restore", listed["id"], *where)[1] == "restored A, with 0 relations\n"
+        run(capsys, "trash", "restore", listed["id"], *where)[1]
+        == "restored A, with 0 relations in alpha\n"
     )
-    assert run(capsys, "trash", "list", *where)[1] == ""
+    assert run(capsys, "trash", "list", *where)[1] == "the trash of alpha is empty\n"
 
 
 def test_single_observations_and_relations_are_shown_by_their_text(
@@ -167,7 +171,7 @@ def test_single_observations_and_relations_are_shown_by_their_text(
     run(capsys, "workspace", "create", "alpha", "--store", "data/")
     remember("alpha", "A")
     workspaces = open_workspaces("data/")
-    observations.remove(workspaces.memory("alpha"), [ObservationDraft("A", ("twice",))], by="test")
+    observations.remove(workspaces.memory("alpha"), [("A", ("twice",))], by="test")
     workspaces.close()
     said = run(capsys, "trash", "list", "--store", "data", "--workspace", "alpha")[1]
     assert "observation  A: twice" in said
@@ -186,10 +190,10 @@ def test_purging_needs_an_age_and_deletes_what_is_older(capsys: pytest.CaptureFi
     where = ("--store", "data", "--workspace", "alpha")
     assert "purge needs an age" in run(capsys, "trash", "purge", *where)[2]
     assert run(capsys, "trash", "purge", "--older-than", "1", *where)[1].startswith(
-        "purged: 0 entities"
+        "purged from alpha: 0 entities"
     )
     assert run(capsys, "trash", "purge", "--older-than", "0", *where)[1] == (
-        "purged: 1 entity, 2 observations, 0 relations\n"
+        "purged from alpha: 1 entity, 2 observations, 0 relations\n"
     )
     assert run(capsys, "trash", "restore", "A", *where)[0] == 1
 

@@ -119,7 +119,7 @@ def test_input_required_result_sampling(call: Call, arguments: Nothing) -> Reply
 @tool(Nothing, needs="read")
 def test_input_required_result_list_roots(call: Call, arguments: Nothing) -> Reply:
     """Ask where the client works"""
-    return Reply(", ".join(each.uri for each in call.ask(ROOTS).roots))
+    return Reply(", ".join(root.uri for root in call.ask(ROOTS).roots))
 
 
 @tool(Nothing, needs="read")
@@ -153,7 +153,7 @@ def test_input_required_result_multi_round(call: Call, arguments: Nothing) -> Re
 def test_input_required_result_capabilities(call: Call, arguments: Nothing) -> Reply:
     """Ask whatever the client can be asked"""
     questions: list[Question[Any]] = [
-        each for each in (NAME, GREETING, ROOTS) if call.may_ask(each.needs)
+        item for item in (NAME, GREETING, ROOTS) if call.may_ask(item.needs)
     ]
     call.require_answers(*questions)
     return Reply(f"Asked {len(questions)} questions.")

@@ -36,9 +36,9 @@ class Suite:
         """Return the server scenarios that the suite lists for the revision."""
         said = self._run(judges, "list", "--server").stdout
         return {
-            each["scenario"]
-            for each in _LISTED.finditer(said)
-            if self.revision in each["revisions"].split(",")
+            match["scenario"]
+            for match in _LISTED.finditer(said)
+            if self.revision in match["revisions"].split(",")
         }
 
     def findings(self, judges: Path, url: str, directory: Path) -> dict[str, "Finding"]:
@@ -48,8 +48,8 @@ class Suite:
         )
         assert "=== SUMMARY ===" in done.stdout, done.stdout + done.stderr
         return {
-            _scenario(each): Finding(json.loads((each / "checks.json").read_text()))
-            for each in directory.iterdir()
+            _scenario(path): Finding(json.loads((path / "checks.json").read_text()))
+            for path in directory.iterdir()
         }
 
     def _run(self, judges: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -77,14 +77,18 @@ class Finding:
     def is_passed(self) -> bool:
         """Tell whether at least one check passed and none failed or warned."""
         checked = [
-            each for each in self._checks if each["status"] == "SUCCESS" and each["id"] != _SCHEMA
+            check
+            for check in self._checks
+            if check["status"] == "SUCCESS" and check["id"] != _SCHEMA
         ]
         return bool(checked) and not self.complaints
 
     @property
     def violates_the_schema(self) -> bool:
         """Tell whether a message violated the schema of the protocol."""
-        return any(each["id"] == _SCHEMA and each["status"] == "FAILURE" for each in self._checks)
+        return any(
+            check["id"] == _SCHEMA and check["status"] == "FAILURE" for check in self._checks
+        )
 
 
 def _scenario(directory: Path) -> str:

@@ -78,7 +78,7 @@ def test_the_page_names_every_exception_with_its_reason() -> None:
         for scenario, reason in exceptions.items()
     }
     assert [
-        each for each in sorted(named) if f"`{each[0]}`" not in page or each[1] not in page
+        item for item in sorted(named) if f"`{item[0]}`" not in page or item[1] not in page
     ] == []
 
 
@@ -92,7 +92,7 @@ def test_the_counts_on_the_page_are_right(suite: Suite) -> None:
 
 @pytest.mark.parametrize("suite", [suite for suite in SUITES if PASSING[suite]], ids=str)
 def test_the_page_lists_every_scenario_with_its_result(suite: Suite) -> None:
-    column = [each for each in SUITES if PASSING[each]].index(suite)
+    column = [suite for suite in SUITES if PASSING[suite]].index(suite)
     rows = re.findall(r"^\| `(\S+)` \| (.+) \|$", PAGE.read_text("utf-8"), re.MULTILINE)
     assert {name for name, cells in rows if cells.split(" | ")[column] == "passes"} == set(
         PASSING[suite]

@@ -16,6 +16,8 @@ _EXCHANGE = re.compile(
 )
 _TIME = re.compile(r"20\d\d-\d\d-\d\dT\d\d:\d\dZ")
 _SHOWN_TIME = "2026-11-16T09:30Z"
+_TODAY = re.compile(r"(Today|noted) [A-Z][a-z]{2} \d+ [A-Z][a-z]{2}")
+_SHOWN_TODAY = r"\1 Mon 16 Nov"
 
 
 def session(text: str) -> list[tuple[str, str]]:
@@ -28,10 +30,11 @@ def replies(requests: list[str]) -> list[str]:
     with TemporaryDirectory() as directory:
         memory = Memory(open_store(str(Path(directory) / "memory.db")))
         client = Client("native", memory)
-        calls = [decode(each) for each in requests]
-        found = [
-            _TIME.sub(_SHOWN_TIME, client.text(each["tool"], each["arguments"])) for each in calls
-        ]
+        calls = [decode(request) for request in requests]
+        found = []
+        for call in calls:
+            reply = client.text(call["tool"], call["arguments"])
+            found.append(_TODAY.sub(_SHOWN_TODAY, _TIME.sub(_SHOWN_TIME, reply)))
         memory.store.close()
     return found
 

@@ -8,10 +8,10 @@ import pytest
 from msgspec.json import decode, encode
 
 from polymnia.dialects import open_dialect
-from polymnia.dialects.base import NoteRules
+from polymnia.dialects.base import ServerRules
 from polymnia.engine.curation import drafts
 from polymnia.engine.memory import Memory
-from polymnia.engine.workspaces import OneWorkspace, open_workspaces
+from polymnia.engine.workspaces.workspaces import OneWorkspace, open_workspaces
 from polymnia.mcp.server import Server
 from polymnia.stores import open_store
 from tests.dialects.conversation import Client
@@ -75,7 +75,7 @@ def test_many_single_facts_are_asked_about_too(memory: Memory) -> None:
     client = agreeing(memory, YES)
     client.text("remember", {"entities": [MANY]})
     client.text("forget", {"name": "Ada", "facts": [str(number) for number in range(1, 31)]})
-    assert [each["message"] for each in client.asked] == [
+    assert [item["message"] for item in client.asked] == [
         "Forget Ada: 30 facts and relations in all?"
     ]
 
@@ -131,7 +131,7 @@ def test_an_undo_without_conflicts_asks_nothing(memory: Memory) -> None:
 @pytest.mark.parametrize("answer", [YES, NO], ids=["agrees", "declines"])
 def test_a_workspace_is_deleted_only_with_the_users_consent(tmp_path: Any, answer: JSON) -> None:
     workspaces = open_workspaces(f"{tmp_path}/store/")
-    dialect = open_dialect("native", NoteRules(toolsets=("admin",)))
+    dialect = open_dialect("native", ServerRules(toolsets=("admin",)))
     client = agreeing(Server(dialect, workspaces, workspace="app"), answer)
     client.text("manage_workspace", {"action": "create", "name": "old"})
     result = client.call("manage_workspace", {"action": "delete", "name": "old"})
@@ -163,7 +163,7 @@ def report_of(memory: Memory, answer: Callable[[str, JSON], JSON]) -> tuple[Aske
 
 
 def drafts_of(report: JSON) -> dict[str, str | None]:
-    return {each["name"]: each.get("draft_summary") for each in report["stale_summaries"]}
+    return {summary["name"]: summary.get("draft_summary") for summary in report["stale_summaries"]}
 
 
 def test_the_clients_model_drafts_the_summaries_in_one_answer(memory: Memory) -> None:
@@ -172,7 +172,7 @@ def test_the_clients_model_drafts_the_summaries_in_one_answer(memory: Memory) ->
     )
     (asked,) = client.asked
     assert asked["messages"][0]["content"]["text"].count("drinks tea") == 2
-    assert sorted(str(each) for each in drafts_of(report).values()) == [
+    assert sorted(str(value) for value in drafts_of(report).values()) == [
         "One of them.",
         "The other.",
     ]
@@ -221,6 +221,6 @@ def test_the_progress_of_a_review_increases(memory: Memory) -> None:
     )
     client.session.outbox.clear()
     client.request("tools/call", name="review", arguments={}, _meta={"progressToken": "p"})
-    told = [decode(each)["params"]["progress"] for each in client.session.outbox]
+    told = [decode(item)["params"]["progress"] for item in client.session.outbox]
     assert len(told) > 1
     assert all(earlier < later for earlier, later in itertools.pairwise(told))

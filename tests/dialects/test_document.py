@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polymnia.dialects.document import (
+from polymnia.errors import BadInput
+from polymnia.formats.document import (
     canonical_element,
     encode_document,
     parse_entity,
     parse_note,
     parse_relation,
 )
-from polymnia.errors import BadInput
 from polymnia.model import Entity, Graph, Note, Observation, Relation
 from polymnia.search.embedding import pack_vector
 
@@ -23,7 +23,7 @@ maybe = st.just(0) | times
 tags = st.lists(words, unique=True, max_size=3).map(tuple)
 floats = st.floats(width=32, allow_nan=False, allow_infinity=False)
 vectors = st.lists(floats, min_size=1, max_size=4).filter(any)
-embeddings = st.just(b"") | vectors.map(lambda each: pack_vector(each, len(each), "v"))
+embeddings = st.just(b"") | vectors.map(lambda item: pack_vector(item, len(item), "v"))
 notes = st.builds(
     Note,
     key=st.text(min_size=1, max_size=8),
@@ -58,7 +58,7 @@ def test_parsing_reverses_encoding(
 ) -> None:
     document = json.loads(encode_document(Graph(some, links), kept))
     found = [
-        [parse(json.dumps(each).encode(), "") for each in document[section]]
+        [parse(json.dumps(item).encode(), "") for item in document[section]]
         for section, parse in (
             ("entities", parse_entity),
             ("relations", parse_relation),

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from polymnia.dialects import open_dialect
-from polymnia.engine import entities
+from polymnia.engine.graph import entities
 from polymnia.engine.memory import Memory
 from polymnia.model import EntityDraft
 from tests.dialects.conversation import Client
@@ -85,6 +85,19 @@ def test_delete_entities_also_deletes_their_relations(full: Client) -> None:
         "deletedRelations": 2,
     }
     assert full.json("read_graph") == {"entities": [BOB, ACME], "relations": [BACK]}
+
+
+def test_deleted_entities_are_listed_in_the_order_of_the_request(full: Client) -> None:
+    deleted = full.json("delete_entities", {"entityNames": ["Bob", "Acme", "Alice", "Bob"]})
+    assert deleted["deletedEntities"] == ["Bob", "Acme", "Alice"]
+
+
+@pytest.mark.parametrize("stored", ["Caf\u00e9", "Cafe\u0301"])
+def test_accents_count_however_they_are_composed(client: Client, stored: str) -> None:
+    draft = {"name": stored, "entityType": "place", "observations": []}
+    client.json("create_entities", {"entities": [draft]})
+    for query, count in (("caf\u00e9", 1), ("cafe\u0301", 1), ("cafe", 0)):
+        assert len(client.json("search_nodes", {"query": query})["entities"]) == count
 
 
 def test_delete_observations_by_text(full: Client) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from msgspec.json import encode
 
-from polymnia.engine import entities, relations
+from polymnia.engine.graph import entities, relations
 from polymnia.engine.memory import Memory
 from polymnia.model import EntityDraft, Relation
 from polymnia.stores import open_store

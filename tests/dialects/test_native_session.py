@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from polymnia.dialects import DIALECTS
-from polymnia.engine.meaning import Meaning, PendingQuestion, SharedEmbedder
 from polymnia.engine.memory import Memory
+from polymnia.engine.semantic.meaning import Meaning, PendingQuestion, SharedEmbedder
 from polymnia.stores import open_store
 from tests.conftest import STORES
 from tests.dialects import agents_page
@@ -71,7 +71,7 @@ def test_a_session_from_briefing_to_history(memory: Memory) -> None:
     client.text("undo", {"changes": [change]})
     assert "120 characters" in client.text("open", {"names": ["style"]})
     operations = [
-        each["operation"] for each in client.call("history")["structuredContent"]["items"]
+        item["operation"] for item in client.call("history")["structuredContent"]["items"]
     ]
     assert operations == ["undo", "forget", "forget", "revise", "remember"]
     ben = client.text("open", {"names": ["Ben"]})
@@ -144,7 +144,7 @@ def test_what_one_dialect_writes_every_other_one_finds(
     Client(writer, memory).text(tool, arguments)
     tool, arguments = READS[reader]
     found = Client(reader, memory).call(tool, arguments)
-    assert "invented the zebracompiler" in "\n".join([each["text"] for each in found["content"]])
+    assert "invented the zebracompiler" in "\n".join([item["text"] for item in found["content"]])
 
 
 @pytest.mark.parametrize("reader", ["graph", "project", "reference", "workspace"])

@@ -7,9 +7,14 @@ from pathlib import Path
 import pytest
 
 from polymnia.dialects import open_dialect
-from polymnia.dialects.base import NoteRules
-from polymnia.engine.projects import PERSONAL, default_workspace, find_project, project_workspace
-from polymnia.engine.workspaces import Workspaces, open_workspaces
+from polymnia.dialects.base import ServerRules
+from polymnia.engine.workspaces.projects import (
+    PERSONAL,
+    default_workspace,
+    find_project,
+    project_workspace,
+)
+from polymnia.engine.workspaces.workspaces import Workspaces, open_workspaces
 from polymnia.errors import SettingsError
 from polymnia.mcp.server import Server
 from polymnia.model import Principal
@@ -33,7 +38,7 @@ def client_of(workspaces: Workspaces, workspace: str, principal: Principal | Non
 
 
 def names(workspaces: Workspaces) -> list[str]:
-    return [each.name for each in workspaces.find_all()]
+    return [item.name for item in workspaces.find_all()]
 
 
 def test_a_workspace_is_created_by_the_first_write(workspaces: Workspaces) -> None:
@@ -58,14 +63,14 @@ def test_both_workspaces_are_searched_and_hits_are_labelled(workspaces: Workspac
         {"entities": [{"name": "me", "facts": ["drinks tea too"]}], "workspace": "personal"},
     )
     found = client.call("recall", {"query": "Who drinks tea?"})["structuredContent"]["items"]
-    assert {(each["name"], each["workspace"]) for each in found} == {
+    assert {(item["name"], item["workspace"]) for item in found} == {
         ("Ada", "app"),
         ("me", PERSONAL),
     }
     only = client.call("recall", {"query": "tea", "workspace": "personal"})["structuredContent"][
         "items"
     ]
-    assert [each["name"] for each in only] == ["me"]
+    assert [item["name"] for item in only] == ["me"]
     assert "me (thing) [personal]" in client.text("open", {"names": ["me"]})
 
 
@@ -124,7 +129,7 @@ def test_projects_with_the_same_name_have_different_workspaces(
 
 
 def test_toolsets_add_tools(workspaces: Workspaces) -> None:
-    dialect = open_dialect("native", NoteRules(toolsets=("all",)))
+    dialect = open_dialect("native", ServerRules(toolsets=("all",)))
     server = Server(dialect, workspaces, workspace="app")
     client = Client("native", server)
     assert list(dialect.tools)[10:] == [
@@ -162,7 +167,7 @@ def test_toolsets_add_tools(workspaces: Workspaces) -> None:
         SettingsError,
         match="unknown toolset 'magic': use notes, export, admin, search-fetch or all",
     ):
-        open_dialect("native", NoteRules(toolsets=("magic",)))
+        open_dialect("native", ServerRules(toolsets=("magic",)))
 
 
 def test_resources_prompts_and_completion(workspaces: Workspaces) -> None:
@@ -175,7 +180,7 @@ def test_resources_prompts_and_completion(workspaces: Workspaces) -> None:
     (briefing,) = client.request("resources/read", uri="polymnia://briefing")["contents"]
     assert "- Ada L (person)" in briefing["text"]
     prompts = client.request("prompts/list")["prompts"]
-    assert [each["name"] for each in prompts] == ["recall", "remember", "tidy"]
+    assert [prompt["name"] for prompt in prompts] == ["recall", "remember", "tidy"]
     (message,) = client.request("prompts/get", name="recall", arguments={"topic": "tea"})[
         "messages"
     ]
@@ -200,7 +205,7 @@ def test_what_recall_shows_is_explored_and_has_a_history(workspaces: Workspaces)
     )
     client.text("remember", {"entities": people, "relations": knows, "workspace": "personal"})
     around = client.call("explore", {"name": "Ada"})["structuredContent"]["items"]
-    relations = {(each["from"], each["to"], each["workspace"]) for each in around if "from" in each}
+    relations = {(item["from"], item["to"], item["workspace"]) for item in around if "from" in item}
     assert relations == {("Ada", "tool", "app"), ("me", "Ada", PERSONAL), ("Ada", "Bob", PERSONAL)}
     assert client.text("explore", {"name": "me", "to": "Bob"}).count("-knows->") == 2
     assert "Nothing connects me and tool in app and personal." in client.text(
@@ -208,7 +213,7 @@ def test_what_recall_shows_is_explored_and_has_a_history(workspaces: Workspaces)
     )
     assert "Nobody" in client.error("explore", {"name": "me", "to": "Nobody"})
     found = client.call("history", {"name": "me"})["structuredContent"]["items"]
-    assert [(each["change"], each["workspace"]) for each in found] == [(1, PERSONAL)]
+    assert [(item["change"], item["workspace"]) for item in found] == [(1, PERSONAL)]
 
 
 def test_the_history_of_both_workspaces_is_read_page_by_page(workspaces: Workspaces) -> None:
@@ -220,10 +225,12 @@ def test_the_history_of_both_workspaces_is_read_page_by_page(workspaces: Workspa
     cursor = ""
     while cursor or not pages:
         page = client.call("history", {"limit": 3, "cursor": cursor})["structuredContent"]
-        pages.append([each["text"].split()[2].removesuffix(":") for each in page["items"]])
+        pages.append([item["text"].split()[2].removesuffix(":") for item in page["items"]])
         cursor = page["cursor"]
     assert pages == [["p3", "a3", "p2"], ["a2", "p1", "a1"], ["p0", "a0"]]
-    assert "of other workspaces" in client.error("history", {"cursor": "3.3", "workspace": "app"})
+    assert "belongs to other workspaces" in client.error(
+        "history", {"cursor": "3.3", "workspace": "app"}
+    )
 
 
 def test_types_tags_and_workspaces_are_completed(workspaces: Workspaces) -> None:
@@ -246,3 +253,24 @@ def test_types_tags_and_workspaces_are_completed(workspaces: Workspaces) -> None
     given = {"topic": "tea", "type": "person", "workspace": "app"}
     (message,) = client.request("prompts/get", name="recall", arguments=given)["messages"]
     assert 'questions (types "person", workspace "app")' in message["content"]["text"]
+
+
+def test_changes_of_an_actor_are_found_in_every_workspace(workspaces: Workspaces) -> None:
+    client_of(workspaces, "shop").text("remember", {"entities": [{"name": "Ada"}]})
+    client = client_of(workspaces, "app")
+    client.text("remember", {"entities": [{"name": "Ben"}]})
+    shown = client.text("history", {"actor": "test"})
+    assert "change 1 in shop" in shown
+    assert "change 1 in app" in shown
+    error = client.error("history", {"actor": "codx"})
+    assert error.startswith("nobody called 'codx' has changed app and ")
+    assert error.endswith("; actors: test 1")
+
+
+def test_undo_finds_the_workspace_of_a_change_by_its_id(workspaces: Workspaces) -> None:
+    client = client_of(workspaces, "app")
+    client.text("remember", {"entities": [{"name": "Ada"}], "workspace": "personal"})
+    receipt = client.text("undo", {"changes": ["personal:1"]})
+    assert receipt == "personal:2 undid personal:1: 1 removed."
+    error = client.error("undo", {"changes": ["personal:1", "app:1"]})
+    assert error.endswith("undo one workspace at a time")

@@ -12,11 +12,11 @@ from jsonschema import Draft202012Validator
 from msgspec.json import decode, encode
 
 from polymnia.app import open_servers
+from polymnia.arguments import json_schema
 from polymnia.dialects import open_dialect
-from polymnia.dialects.schema import json_schema
-from polymnia.engine.workspaces import open_workspaces
+from polymnia.engine.workspaces.workspaces import open_workspaces
 from polymnia.errors import SettingsError
-from polymnia.mcp.handled import Delivery
+from polymnia.mcp.exchange import Delivery
 from polymnia.mcp.server import Server
 from polymnia.model import Principal
 from polymnia.settings import load_settings
@@ -90,11 +90,13 @@ def names(nodes: Any) -> list[str]:
 
 
 def texts(node: Any) -> list[str]:
-    return [each["content"] for each in node["observations"]]
+    return [observation["content"] for observation in node["observations"]]
 
 
 def keys(relations: Any) -> list[dict[str, str]]:
-    return [{key: each[key] for key in ("from", "to", "relation_type")} for each in relations]
+    return [
+        {key: relation[key] for key in ("from", "to", "relation_type")} for relation in relations
+    ]
 
 
 def structured(client: Client, tool: str, arguments: dict[str, Any] | None = None) -> Any:
@@ -392,11 +394,11 @@ def test_created_entities_have_ids_and_times(inside: Client) -> None:
     )
     assert UUID.fullmatch(alice["id"])
     assert TIME.fullmatch(alice["created_at"])
-    assert [each["id"] for each in alice["observations"]] == [
+    assert [observation["id"] for observation in alice["observations"]] == [
         f"{alice['id']}/1",
         f"{alice['id']}/2",
     ]
-    assert all(TIME.fullmatch(each["created_at"]) for each in alice["observations"])
+    assert all(TIME.fullmatch(observation["created_at"]) for observation in alice["observations"])
     assert (bob["observations"], bob["id"] != alice["id"]) == ([], True)
 
 
@@ -407,6 +409,22 @@ def test_create_entities_reports_existing_names(full: Client) -> None:
     )
     assert names(result["structuredContent"]["entities"]) == ["Carol"]
     assert result["content"][1]["text"] == "Unchanged, because they exist: Alice."
+
+
+def test_create_entities_says_that_a_name_came_twice(full: Client) -> None:
+    again = {**BOB, "name": "Carol", "observations": ["is somebody else"]}
+    result = full.call("create_entities", {"entities": [{**BOB, "name": "Carol"}, again]})
+    assert names(result["structuredContent"]["entities"]) == ["Carol"]
+    assert result["content"][1]["text"] == "Given more than once, and created as the first: Carol."
+
+
+def test_create_relations_says_that_a_relation_came_twice(full: Client) -> None:
+    likes = {**USES, "relation_type": "likes"}
+    result = full.call("create_relations", {"relations": [likes, likes]})
+    assert len(result["structuredContent"]["relations"]) == 1
+    assert result["content"][1]["text"] == (
+        "Given more than once, and created as the first: Alice -likes-> Go."
+    )
     assert full.json("open_nodes", {"names": ["Alice"]})[0]["entity_type"] == "person"
 
 
@@ -414,10 +432,12 @@ def test_add_observations_also_appends_repeated_texts(full: Client) -> None:
     addition = {"entity_name": "Alice", "contents": ["drinks tea", "sings", "sings"]}
     added = full.json("add_observations", {"observations": [addition]})
     (alice,) = full.json("open_nodes", {"names": ["Alice"]})
-    assert [each["content"] for each in added] == ["drinks tea", "sings", "sings"]
-    assert {(each["entity_id"], each["entity_name"]) for each in added} == {(alice["id"], "Alice")}
-    assert [each["id"] for each in added] == [each["id"] for each in alice["observations"][2:]]
-    assert all(TIME.fullmatch(each["created_at"]) for each in added)
+    assert [item["content"] for item in added] == ["drinks tea", "sings", "sings"]
+    assert {(item["entity_id"], item["entity_name"]) for item in added} == {(alice["id"], "Alice")}
+    assert [item["id"] for item in added] == [
+        observation["id"] for observation in alice["observations"][2:]
+    ]
+    assert all(TIME.fullmatch(item["created_at"]) for item in added)
     assert texts(alice) == ["drinks tea", "writes Go", "drinks tea", "sings", "sings"]
 
 
@@ -514,7 +534,7 @@ def test_delete_observations_by_text_counts_them(full: Client) -> None:
     ]
     assert full.json("delete_observations", {"deletions": deletions}) == {"deleted": 2}
     (alice,) = full.json("open_nodes", {"names": ["Alice"]})
-    assert [each["id"].rpartition("/")[2] for each in alice["observations"]] == ["2"]
+    assert [observation["id"].rpartition("/")[2] for observation in alice["observations"]] == ["2"]
     assert names(full.json("search_nodes", {"query": "tea"})) == []
 
 
@@ -652,5 +672,7 @@ def test_create_relations_names_the_relations_that_exist(full: Client) -> None:
     result = full.call(
         "create_relations", {"relations": [USES, {**USES, "relation_type": "likes"}, USES]}
     )
-    assert [each["relation_type"] for each in result["structuredContent"]["relations"]] == ["likes"]
+    assert [relation["relation_type"] for relation in result["structuredContent"]["relations"]] == [
+        "likes"
+    ]
     assert result["content"][1]["text"] == "Unchanged, because they exist: Alice -uses-> Go."

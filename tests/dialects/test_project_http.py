@@ -216,7 +216,7 @@ def test_a_token_admits_only_to_its_projects(tmp_path: Path) -> None:
             boss.call("create_project", name=name)
         guest = Caller(port, token=limited).greet()
         listed = guest.call("list_projects")["structuredContent"]["projects"]
-        assert [each["name"] for each in listed] == ["beta"]
+        assert [item["name"] for item in listed] == ["beta"]
         assert guest.call("switch_project", name="alpha")["isError"] is True
         guest.call("switch_project", name="beta")
         assert names(guest.call("create_entities", entities=thing("B"))) == ["B"]

@@ -39,7 +39,7 @@ def graph(client: Client) -> Any:
 
 
 def names(found: Any) -> list[str]:
-    return [each["name"] for each in found["entities"]]
+    return [item["name"] for item in found["entities"]]
 
 
 # 8.1 Entity operations

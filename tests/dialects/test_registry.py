@@ -31,8 +31,8 @@ def nodes(path: Path) -> list[ast.AST]:
 
 def imported_modules(node: ast.AST) -> list[str]:
     if isinstance(node, ast.ImportFrom):
-        return [f"{node.module}.{each.name}" for each in node.names]
-    return [each.name for each in node.names] if isinstance(node, ast.Import) else []
+        return [f"{node.module}.{name.name}" for name in node.names]
+    return [name.name for name in node.names] if isinstance(node, ast.Import) else []
 
 
 def test_nothing_outside_dialects_imports_a_concrete_dialect() -> None:
@@ -83,4 +83,4 @@ def test_instructions_mention_only_tools_that_the_client_has(name: str, can: Cap
     dialect, principal = open_dialect(name), Principal(can=can)
     mentioned = set(re.findall(r"\w+", dialect.instructions_for(principal))) & dialect.tools.keys()
     assert mentioned
-    assert [each for each in mentioned if not principal.may(dialect.tools[each].needs)] == []
+    assert [item for item in mentioned if not principal.may(dialect.tools[item].needs)] == []

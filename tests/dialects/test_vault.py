@@ -13,11 +13,12 @@ import pytest
 from polymnia.dialects import open_dialect
 from polymnia.engine import notes
 from polymnia.engine.memory import Memory
-from polymnia.engine.workspaces import DEFAULT
+from polymnia.engine.workspaces.workspaces import DEFAULT
 from polymnia.errors import NotSupported, SettingsError
 from polymnia.mcp.server import Server
 from polymnia.model import VAULT, Principal
 from polymnia.stores import open_store
+from polymnia.stores.contract import find_note
 from tests.dialects.conversation import Client
 from tests.dialects.vault import Agent, vault_server
 from tests.mcp.conversation import REVISIONS
@@ -233,7 +234,7 @@ def test_only_memories_with_all_the_tags_are_found(agent: Agent) -> None:
     agent.commit("two", "word", tags=["a", "b", "c"])
     agent.commit("three", "word", "session", tags=["b", "a"])
     found = agent.search("word", tags=["a", "b"])
-    assert sorted(each["key"] for each in found["results"]) == ["three", "two"]
+    assert sorted(result["key"] for result in found["results"]) == ["three", "two"]
     assert found["total_searched"] == 2
 
 
@@ -256,7 +257,7 @@ def test_entities_of_other_dialects_are_found_beside_notes(server: Server, agent
     agent.commit("plan", "adopt a zebra")
     found = agent.search("zebra")
     assert found["total_searched"] == 2
-    assert {each["key"]: each["content"] for each in found["results"]} == {
+    assert {result["key"]: result["content"] for result in found["results"]} == {
         "plan": "adopt a zebra",
         "polymnia://entity/Grace%20H.": "keeps a zebra",
     }
@@ -316,7 +317,7 @@ def test_only_an_exact_key_or_content_has_relevance_one(agent: Agent) -> None:
     agent.commit("python", "a language")
     agent.commit("other", "python")
     agent.commit("near", "python python python python")
-    scores = {each["key"]: each["relevance"] for each in agent.search("python")["results"]}
+    scores = {result["key"]: result["relevance"] for result in agent.search("python")["results"]}
     assert scores["python"] == scores["other"] == 1.0
     assert 0 < scores["near"] < 1
 
@@ -337,10 +338,10 @@ def test_an_exact_match_must_pass_the_filters_too(agent: Agent) -> None:
 def test_with_both_embeddings_relevance_blends_words_and_cosine(agent: Agent) -> None:
     agent.commit("near", "python here", embedding=[1, 1, 0])
     agent.commit("far", "python there, python again", embedding=[0, 0, 1])
-    words = {each["key"]: each["relevance"] for each in agent.search("python")["results"]}
+    words = {result["key"]: result["relevance"] for result in agent.search("python")["results"]}
     both = {
-        each["key"]: each["relevance"]
-        for each in agent.search("python", query_embedding=[1, 0, 0])["results"]
+        result["key"]: result["relevance"]
+        for result in agent.search("python", query_embedding=[1, 0, 0])["results"]
     }
     assert both["near"] == pytest.approx(0.4 * words["near"] + 0.6 * math.sqrt(0.5))
     assert both["far"] == pytest.approx(0.4 * words["far"])
@@ -350,10 +351,10 @@ def test_with_both_embeddings_relevance_blends_words_and_cosine(agent: Agent) ->
 def test_without_a_stored_embedding_relevance_depends_on_words_alone(agent: Agent) -> None:
     agent.commit("plain", "python here")
     agent.commit("other", "python and more", embedding=[1, 0, 0])
-    words = {each["key"]: each["relevance"] for each in agent.search("python")["results"]}
+    words = {result["key"]: result["relevance"] for result in agent.search("python")["results"]}
     both = {
-        each["key"]: each["relevance"]
-        for each in agent.search("python", query_embedding=[0, 1, 0])["results"]
+        result["key"]: result["relevance"]
+        for result in agent.search("python", query_embedding=[0, 1, 0])["results"]
     }
     assert both["plain"] == words["plain"]
 
@@ -377,8 +378,8 @@ def test_relevance_is_between_0_and_1_for_any_vectors(agent: Agent) -> None:
     agent.commit("against", "python", embedding=[-1, 0, 0])
     agent.commit("with", "python or so", embedding=[1, 0, 0])
     scores = [
-        each["relevance"]
-        for each in agent.search("python or", query_embedding=[1, 0, 0])["results"]
+        result["relevance"]
+        for result in agent.search("python or", query_embedding=[1, 0, 0])["results"]
     ]
     assert all(0 <= score < 1 for score in scores)
 
@@ -395,7 +396,7 @@ def test_an_embedding_is_kept_as_little_endian_floats(agent: Agent, versioned_ur
     agent.commit("key", embedding=[1, -2, 0.5])
     store = open_store(versioned_url)
     with store.reading() as read:
-        note = read.notes.find(VAULT, "key")
+        note = find_note(read.notes, VAULT, "key")
     store.close()
     assert note and note.embedding == bytes.fromhex("0000803f 000000c0 0000003f")
 
@@ -419,7 +420,7 @@ def test_prune_deletes_notes_with_all_the_tags(agent: Agent) -> None:
     agent.commit("one", tags=["a"])
     agent.commit("two", tags=["a", "b"])
     assert agent.prune("vault", tags=["b", "a", "b"]) == 1
-    assert [each["key"] for each in agent.read("memory://vault")] == ["one"]
+    assert [item["key"] for item in agent.read("memory://vault")] == ["one"]
 
 
 def test_prune_deletes_only_what_matches_all_filters(agent: Agent) -> None:
@@ -510,7 +511,7 @@ def test_the_vault_is_a_json_array_oldest_first(agent: Agent) -> None:
     for key in ("b", "a", "c"):
         agent.commit(key)
     agent.commit("b", "changed")
-    assert [each["key"] for each in agent.read("memory://vault")] == ["b", "a", "c"]
+    assert [item["key"] for item in agent.read("memory://vault")] == ["b", "a", "c"]
 
 
 @pytest.mark.parametrize(
@@ -528,7 +529,7 @@ def test_the_vault_is_a_json_array_oldest_first(agent: Agent) -> None:
 def test_the_vault_can_be_read_by_page(agent: Agent, query: str, keys: list[str]) -> None:
     for number in range(5):
         agent.commit(f"k{number}")
-    assert [each["key"] for each in agent.read(f"memory://vault{query}")] == keys
+    assert [item["key"] for item in agent.read(f"memory://vault{query}")] == keys
 
 
 @pytest.mark.parametrize("query", ["?offset=-1", "?limit=many", "?limit=", "?page=2", "?limit=²"])
@@ -562,7 +563,7 @@ def test_the_session_is_a_json_array(agent: Agent) -> None:
 def test_the_resources_and_templates_are_listed(agent: Agent) -> None:
     assert agent.resources() == ["memory://vault", "memory://session/mine"]
     templates = agent.result("resources/templates/list")["resourceTemplates"]
-    assert [each["uriTemplate"] for each in templates] == [
+    assert [template["uriTemplate"] for template in templates] == [
         "memory://session/{session_id}",
         "memory://vault{?offset,limit}",
         "memory://vault/{key}",
@@ -591,14 +592,14 @@ def test_every_revision_commits_searches_and_reads(server: Server, revision: str
             "isError"
         )
     assert '"total_searched":2' in agent.text("search_memories", query="word")
-    assert [each["key"] for each in agent.read("memory://session/mine")] == ["session"]
+    assert [item["key"] for item in agent.read("memory://session/mine")] == ["session"]
     assert agent.read("memory://vault/vault")["content"] == "some word"
 
 
 def test_a_reader_has_only_search_and_resources(server: Server) -> None:
     Agent(server).commit("key", "word")
     reader = Agent(server, principal=Principal(name="guest", can="read"))
-    assert [each["name"] for each in reader.result("tools/list")["tools"]] == ["search_memories"]
+    assert [tool["name"] for tool in reader.result("tools/list")["tools"]] == ["search_memories"]
     assert reader.found("word") == ["key"]
     assert reader.read("memory://vault/key")["content"] == "word"
     for tool, arguments in (
@@ -659,7 +660,7 @@ def test_an_empty_query_finds_an_empty_note_without_relevance(agent: Agent, quer
     agent.commit("empty", query)
     agent.commit("newer", "text")
     results = agent.search(query)["results"]
-    assert [(each["key"], each["relevance"]) for each in results] == [
+    assert [(result["key"], result["relevance"]) for result in results] == [
         ("newer", 0.0),
         ("empty", 0.0),
     ]

@@ -10,10 +10,10 @@ import pytest
 from psycopg.sql import SQL
 
 from polymnia.dialects.base import Client as Caller
-from polymnia.engine import sessions as engine_sessions
+from polymnia.engine import notes as engine_notes
 from polymnia.mcp.server import Server
 from polymnia.mcp.session import Session
-from polymnia.model import Principal
+from polymnia.model import ChangeQuery, Principal
 from polymnia.stores import open_store
 from tests.dialects.vault import Agent, vault_server
 from tests.mcp.conversation import HANDSHAKE, STATELESS, envelope
@@ -149,8 +149,10 @@ def test_the_change_log_does_not_hold_session_texts(server: Server, url: str) ->
         "commit_memory",
     ]
     with closing(open_store(url)) as store, store.reading() as read:
-        told = [change.after.notes for change in read.history.changes()]
-    assert [[note.content for note in each] for each in told] == [[], [], [], ["seen words"]]
+        told = [
+            change.after.notes for change in read.history.changes(ChangeQuery(limit=None))[::-1]
+        ]
+    assert [[note.content for note in item] for item in told] == [[], [], [], ["seen words"]]
 
 
 def test_two_clients_of_one_session_share_it(server: Server) -> None:
@@ -271,7 +273,7 @@ def test_a_session_of_odd_characters_is_read_by_its_encoded_address(server: Serv
     agent.commit("key", "word", "session")
     uri = agent.resources()[-1]
     assert uri == "memory://session/a%2Fb%20%3F%C3%BC"
-    assert [each["key"] for each in agent.read(uri)] == ["key"]
+    assert [item["key"] for item in agent.read(uri)] == ["key"]
 
 
 def stateless(server: Server, session: str | None) -> Agent:
@@ -390,7 +392,7 @@ def test_a_session_named_by_requests_ends_after_a_day_without_use(
     old.commit("a", "word", "session")
     new.commit("b", "word", "session")
     assert session_rows(url) == [("old", "a"), ("new", "b")]
-    monkeypatch.setattr(engine_sessions, "UNUSED_LIFETIME_US", 0)
+    monkeypatch.setattr(engine_notes, "UNUSED_LIFETIME_US", 0)
     new.commit("c", "word", "session")
     assert session_rows(url) == [("new", "c")]
 
@@ -430,4 +432,4 @@ def test_no_side_files_remain_beside_the_store(tmp_path: Path) -> None:
     assert len(list(tmp_path.glob("*-server-*"))) == 1
     agent.session.close()
     store.close()
-    assert [each.name for each in tmp_path.iterdir()] == ["memory.db"]
+    assert [path.name for path in tmp_path.iterdir()] == ["memory.db"]

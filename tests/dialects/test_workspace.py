@@ -11,9 +11,9 @@ from polymnia.dialects import open_dialect
 from polymnia.dialects.base import Call
 from polymnia.dialects.base import Client as Caller
 from polymnia.embedders import open_embedder
-from polymnia.engine import trash
-from polymnia.engine.meaning import Meaning, SharedEmbedder
-from polymnia.engine.workspaces import ManyWorkspaces, Workspaces, open_workspaces
+from polymnia.engine.history import trash
+from polymnia.engine.semantic.meaning import Meaning, SharedEmbedder
+from polymnia.engine.workspaces.workspaces import ManyWorkspaces, Workspaces, open_workspaces
 from polymnia.errors import Cancelled
 from polymnia.mcp.server import Server
 from polymnia.model import OWNER, Principal
@@ -73,7 +73,7 @@ def node(client: Client, name: str) -> Any:
 
 
 def test_the_catalogue_is_the_specification_s(client: Client) -> None:
-    listed = {each["name"]: each for each in client.request("tools/list")["tools"]}
+    listed = {tool["name"]: tool for tool in client.request("tools/list")["tools"]}
     assert set(listed) == set(PARAMETERS) == set(RETURNS)
     for name, expected in PARAMETERS.items():
         schema = listed[name]["inputSchema"]
@@ -99,13 +99,13 @@ def test_every_tool_returns_what_the_specification_says(client: Client) -> None:
 
 
 def test_lists_are_marked_for_clients_that_unwrap_them(client: Client) -> None:
-    listed = {each["name"]: each["outputSchema"] for each in client.request("tools/list")["tools"]}
+    listed = {tool["name"]: tool["outputSchema"] for tool in client.request("tools/list")["tools"]}
     marked = {name for name, schema in listed.items() if schema.get("x-fastmcp-wrap-result")}
     assert marked == {name for name, shape in RETURNS.items() if isinstance(shape, list)}
 
 
 def test_annotations_tell_readers_from_writers(client: Client) -> None:
-    hints = {each["name"]: each["annotations"] for each in client.request("tools/list")["tools"]}
+    hints = {tool["name"]: tool["annotations"] for tool in client.request("tools/list")["tools"]}
     readers = {name for name, each in hints.items() if each["readOnlyHint"]}
     assert readers == {
         name for name in RETURNS if name.startswith(("get_", "find_", "search_", "query_", "open_"))
@@ -123,19 +123,35 @@ def test_annotations_tell_readers_from_writers(client: Client) -> None:
 def test_a_known_name_is_not_created_again_and_the_reply_says_so(client: Client) -> None:
     drafts = [{"name": name, "entity_type": "service"} for name in ("billing", "new", "new")]
     result = client.call("create_entities", {"entities": drafts})
-    assert [each["name"] for each in result["structuredContent"]["result"]] == ["new"]
-    assert result["content"][1]["text"] == "Unchanged, because they exist: billing."
+    assert [item["name"] for item in result["structuredContent"]["result"]] == ["new"]
+    assert result["content"][1]["text"] == (
+        "Unchanged, because they exist: billing. Given more than once, and created as the first: new."
+    )
+
+
+def test_a_relation_that_comes_twice_is_created_once_and_existed_then(client: Client) -> None:
+    drafts = [{"name": name, "entity_type": "service"} for name in ("here", "there")]
+    client.call("create_entities", {"entities": drafts})
+    relation = {"from_entity": "here", "to_entity": "there", "relation_type": "calls"}
+    reply = client.json("create_relations", {"relations": [relation, relation]})
+    shown = [{"from": "here", "to": "there", "relation_type": "calls"}]
+    assert (reply["created"], reply["already_existed"]) == (shown, shown)
     assert len(node(client, "billing")["observations"]) == 2
 
 
 def test_observations_are_appended_as_they_are_and_ordinals_stay(client: Client) -> None:
     add = {"observations": [{"entity_name": "Ann", "contents": ["adopted a puppy", "sings"]}]}
     (added,) = client.json("add_observations", add)
-    assert [each["ordinal"] for each in added["added"]] == [3, 4]
+    assert [item["ordinal"] for item in added["added"]] == [3, 4]
     client.json("delete_observations", {"deletions": [{"entity_name": "Ann", "ordinals": [4, 2]}]})
     (added,) = client.json("add_observations", add)
-    assert [each["ordinal"] for each in added["added"]] == [5, 6]
-    assert [each["ordinal"] for each in node(client, "Ann")["observations"]] == [1, 3, 5, 6]
+    assert [item["ordinal"] for item in added["added"]] == [5, 6]
+    assert [observation["ordinal"] for observation in node(client, "Ann")["observations"]] == [
+        1,
+        3,
+        5,
+        6,
+    ]
 
 
 def test_any_child_write_moves_the_time_of_update(client: Client) -> None:
@@ -164,11 +180,11 @@ RELATED = {"from_entity": "billing", "to_entity": "Ann", "relation_type": "r"}
 
 def test_the_time_of_a_summary_moves_only_with_the_summary(client: Client) -> None:
     client.json("set_summary", {"name": "Ann", "summary": "A person"})
-    assert "Ann" not in {each["name"] for each in client.json("get_pending_consolidation")}
+    assert "Ann" not in {item["name"] for item in client.json("get_pending_consolidation")}
     client.json("set_tags", {"name": "Ann", "tags": ["t"]})
-    assert "Ann" not in {each["name"] for each in client.json("get_pending_consolidation")}
+    assert "Ann" not in {item["name"] for item in client.json("get_pending_consolidation")}
     client.json("add_observations", {"observations": [{"entity_name": "Ann", "contents": ["x"]}]})
-    pending = {each["name"]: each for each in client.json("get_pending_consolidation")}
+    pending = {item["name"]: item for item in client.json("get_pending_consolidation")}
     assert pending["Ann"]["summary_updated_at"] < pending["Ann"]["last_observation_at"]
     assert pending["gateway"]["summary_updated_at"] is None
 
@@ -323,9 +339,9 @@ def test_a_workspace_gets_the_five_perspectives_with_its_first_call(
     assert isinstance(opened, ManyWorkspaces)
     opened.create("new")
     with opened.memory("new").reading() as read:
-        assert [each.name for each in read.vectors.perspectives()] == ["text"]
+        assert [perspective.name for perspective in read.vectors.perspectives()] == ["text"]
     talk(opened, "new").json("get_stats")
     with opened.memory("new").reading() as read:
-        names = [each.name for each in read.vectors.perspectives()]
+        names = [perspective.name for perspective in read.vectors.perspectives()]
     assert names == ["text", "general", "technical", "relational", "temporal", "project"]
     opened.close()

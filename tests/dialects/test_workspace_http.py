@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from polymnia.auth.tokens import Tokens
-from polymnia.engine import entities
-from polymnia.engine.workspaces import open_workspaces
+from polymnia.engine.graph import entities
+from polymnia.engine.workspaces.workspaces import open_workspaces
 from polymnia.model import EntityDraft
 from polymnia.settings import load_settings
 from tests.dialects.isolation import Caller

@@ -4,7 +4,7 @@ import json
 import subprocess
 import sys
 
-from polymnia.engine import entities
+from polymnia.engine.graph import entities
 from polymnia.engine.memory import Memory
 from polymnia.model import EntityDraft
 from polymnia.stores import open_store
@@ -13,7 +13,7 @@ from tests.processes import TIMEOUT_S
 PROCESSES, CALLS, TEXTS = 4, 25, 3
 APPEND = f"""
 import json, sys
-from polymnia.engine import ordinals
+from polymnia.engine.graph import observations
 from polymnia.engine.memory import Memory
 from polymnia.model import ObservationDraft
 from polymnia.stores import open_store
@@ -22,7 +22,7 @@ store = open_store(url)
 given = {{}}
 for call in range({CALLS}):
     texts = tuple(f"{{name}} {{call}} {{number}}" for number in range({TEXTS}))
-    (added,) = ordinals.append(Memory(store), [ObservationDraft("Ann", texts)], by=name)
+    (added,) = observations.add(Memory(store), [ObservationDraft("Ann", texts)], by=name)
     given |= {{each.ordinal: each.text for each in added.observations}}
 store.close()
 print(json.dumps(given))
@@ -48,6 +48,6 @@ def test_ordinals_are_unique_and_in_order_whoever_appends(versioned_url: str) ->
         assert not said.keys() & given.keys()
         given |= said
     (ann,) = entities.open_named(Memory(store), ["Ann"]).entities
-    assert {each.ordinal: each.text for each in ann.observations} == given
+    assert {observation.ordinal: observation.text for observation in ann.observations} == given
     assert sorted(given) == list(range(1, PROCESSES * CALLS * TEXTS + 1))
     store.close()

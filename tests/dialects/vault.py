@@ -5,10 +5,10 @@ from typing import Any
 from msgspec.json import decode
 
 from polymnia.dialects.base import Client as Caller
-from polymnia.dialects.base import NoteRules
+from polymnia.dialects.base import ServerRules
 from polymnia.dialects.vault import make_dialect
 from polymnia.engine.memory import Memory
-from polymnia.engine.workspaces import OneWorkspace
+from polymnia.engine.workspaces.workspaces import OneWorkspace
 from polymnia.mcp.server import Server
 from polymnia.mcp.session import Session
 from polymnia.model import OWNER, Principal
@@ -22,7 +22,7 @@ JSON = dict[str, Any]
 def vault_server(url: str, *, persist_sessions: bool = False) -> tuple[Server, Store]:
     """Return a started server and its store, which the caller closes."""
     store = open_store(url)
-    rules = NoteRules(dimension=3, persist_sessions=persist_sessions)
+    rules = ServerRules(dimension=3, persist_sessions=persist_sessions)
     server = Server(make_dialect(rules), OneWorkspace(Memory(store)))
     server.start()
     return server, store
@@ -54,7 +54,7 @@ class Agent(Client):
 
     def found(self, query: str, **more: Any) -> list[str]:
         """Return the keys that a search finds, best first."""
-        return [each["key"] for each in self.search(query, **more)["results"]]
+        return [result["key"] for result in self.search(query, **more)["results"]]
 
     def prune(self, scope: str, **more: Any) -> int:
         count: int = self.done("prune_memory", scope=scope, **more)["pruned_count"]
@@ -82,7 +82,7 @@ class Agent(Client):
         return decode(content["text"])
 
     def resources(self) -> list[str]:
-        return [each["uri"] for each in self.result("resources/list")["resources"]]
+        return [resource["uri"] for resource in self.result("resources/list")["resources"]]
 
     def completed(self, template: str, argument: str, value: str) -> list[str]:
         reference = {"type": "ref/resource", "uri": template}

@@ -6,9 +6,10 @@ from typing import Any
 
 from polymnia.dialects.workspace.perspectives import DEFAULT_PERSPECTIVES
 from polymnia.embedders import open_embedder
-from polymnia.engine import entities, perspectives, relations
-from polymnia.engine.meaning import Meaning, SharedEmbedder
-from polymnia.engine.workspaces import open_workspaces
+from polymnia.engine.graph import entities, relations
+from polymnia.engine.semantic import perspectives
+from polymnia.engine.semantic.meaning import Meaning, SharedEmbedder
+from polymnia.engine.workspaces.workspaces import open_workspaces
 from polymnia.model import EntityDraft, Relation
 
 TEAM = "team"
@@ -118,7 +119,7 @@ RETURNS: dict[str, Any] = {
             "name": str,
             "entity_type": str,
             "observation_count": int,
-            "last_observation_at": Time,
+            "last_observation_at": Maybe(Time),  # a node may have no observations
             "summary_updated_at": Maybe(Time),
         }
     ],

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from polymnia.engine import entities
+from polymnia.engine.graph import entities
 from polymnia.engine.memory import Memory
-from polymnia.engine.workspaces import ManyWorkspaces
+from polymnia.engine.workspaces.workspaces import ManyWorkspaces
 from polymnia.model import EntityDraft
 from polymnia.stores.directory import catalogue as catalogue_module
 from polymnia.stores.directory import files

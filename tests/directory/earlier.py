@@ -95,7 +95,7 @@ def earlier_directory(directory: Path) -> None:
 
 def _write(path: Path, *statements: str) -> None:
     connection = apsw.Connection(str(path))
-    for each in statements:
-        connection.execute(each).fetchall()
+    for statement in statements:
+        connection.execute(statement).fetchall()
     connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
     connection.close()

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from polymnia.engine.workspaces import ManyWorkspaces
+from polymnia.engine.workspaces.workspaces import ManyWorkspaces
 from tests.directory.directories import names_in, on_disk, opened, write
 
 PROJECTS = ("a", "b", "c")
@@ -119,15 +119,15 @@ def _record(expected: dict[str, Expected], line: str) -> None:
 def _problems(directory: Path, expected: dict[str, Expected]) -> list[str]:
     workspaces = opened(directory)
     wrong = []
-    for name, each in expected.items():
+    for name, item in expected.items():
         state = _state(workspaces, name)
-        if state not in each.states:
-            wrong.append(f"{name} is {state}, not {each.states}")
-        each.states = {state}
+        if state not in item.states:
+            wrong.append(f"{name} is {state}, not {item.states}")
+        item.states = {state}
         if state == "none":
-            each.written, each.begun = set(), set()
+            item.written, item.begun = set(), set()
             continue
-        wrong += _problems_inside(workspaces, name, each)
+        wrong += _problems_inside(workspaces, name, item)
     homes = {"active": "projects", "archived": "archive"}
     right = sorted(f"{homes[found.status]}/{found.id}.db" for found in workspaces.find_all())
     workspaces.close()
@@ -148,13 +148,15 @@ def _problems_inside(workspaces: ManyWorkspaces, name: str, expected: Expected) 
     expected.written, expected.begun = {*found}, {*found}
     return [
         *problems,
-        *[f"{name} lost {each}" for each in lost],
-        *[f"{name} has {each}" for each in extra],
+        *[f"{name} lost {item}" for item in lost],
+        *[f"{name} has {item}" for item in extra],
     ]
 
 
 def _state(workspaces: ManyWorkspaces, name: str) -> str:
-    return next((each.status for each in workspaces.find_all() if each.name == name), "none")
+    return next(
+        (workspace.status for workspace in workspaces.find_all() if workspace.name == name), "none"
+    )
 
 
 if __name__ == "__main__":

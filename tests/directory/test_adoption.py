@@ -5,7 +5,8 @@ from pathlib import Path
 import apsw
 import pytest
 
-from polymnia.engine import entities, trash
+from polymnia.engine.graph import entities
+from polymnia.engine.history import trash
 from polymnia.errors import StoreBusy, StoreForeign
 from polymnia.model import Relation
 from polymnia.stores.directory import adoption
@@ -30,7 +31,9 @@ def rows(path: Path, query: str) -> list[tuple[object, ...]]:
 
 def test_projects_are_listed_with_their_original_times(directory: Path) -> None:
     workspaces = opened(directory)
-    assert [(each.id, each.name, each.status) for each in workspaces.find_all()] == [
+    assert [
+        (workspace.id, workspace.name, workspace.status) for workspace in workspaces.find_all()
+    ] == [
         ("p2", "done", "archived"),
         ("p1", "work", "active"),
     ]
@@ -41,12 +44,12 @@ def test_projects_are_listed_with_their_original_times(directory: Path) -> None:
 def test_entities_observations_and_relations_are_migrated(directory: Path) -> None:
     workspaces = opened(directory)
     graph = entities.read_all(workspaces.memory("work"))
-    assert [(each.id, each.name, each.type, each.texts) for each in graph.entities] == [
+    assert [(entity.id, entity.name, entity.type, entity.texts) for entity in graph.entities] == [
         ("e1", "Alice", "person", ("likes tea", "writes Go")),
         ("e2", "Go", "technology", ("has channels",)),
         ("e4", "Bob", "person", ("the new Bob",)),
     ]
-    assert [(each.source, each.target, each.type) for each in graph.relations] == [
+    assert [(relation.source, relation.target, relation.type) for relation in graph.relations] == [
         ("Alice", "Go", "uses"),
         ("Alice", "Bob", "knows"),
     ]
@@ -64,8 +67,10 @@ def test_rows_deleted_there_are_in_the_trash(directory: Path) -> None:
     bob, coffee = trash.items(workspaces.memory("work"))
     (entity,) = bob.rows.entities
     assert (bob.id, entity.name, entity.texts) == ("e3", "Bob", ("the old Bob",))
-    assert [each.key for each in bob.rows.relations] == [("Bob", "Go", "uses")]
-    assert [each.observations[0].text for each in coffee.rows.observations] == ["likes coffee"]
+    assert [relation.key for relation in bob.rows.relations] == [("Bob", "Go", "uses")]
+    assert [observation.observations[0].text for observation in coffee.rows.observations] == [
+        "likes coffee"
+    ]
     assert coffee.rows.observations[0].observations[0].created_at == 1_704_240_000_000_000
     workspaces.close()
 
@@ -77,7 +82,8 @@ def test_rows_deleted_there_can_be_restored(directory: Path) -> None:
     trash.restore(memory, "e3", by="test")
     trash.restore(memory, "e1/2", by="test")
     found = {
-        each.name: each.texts for each in entities.open_named(memory, ["Alice", "Bob"]).entities
+        entity.name: entity.texts
+        for entity in entities.open_named(memory, ["Alice", "Bob"]).entities
     }
     assert (found["Alice"], found["Bob"]) == (
         ("likes tea", "likes coffee", "writes Go"),
@@ -110,9 +116,9 @@ def test_names_and_relations_that_were_deleted_again_and_again_are_all_kept(
     )
     workspaces = opened(directory)
     found = trash.items(workspaces.memory("work"))
-    assert {each.id for each in found if each.rows.entities} == {"e3", "e6"}
-    lone = [each.rows.relations[0] for each in found if each.id.startswith("relation/")]
-    assert [(each.key, each.created_at) for each in lone] == [
+    assert {item.id for item in found if item.rows.entities} == {"e3", "e6"}
+    lone = [item.rows.relations[0] for item in found if item.id.startswith("relation/")]
+    assert [(item.key, item.created_at) for item in lone] == [
         (("Alice", "Go", "knows"), 1_706_745_600_000_000)
     ]
     workspaces.close()
@@ -147,7 +153,7 @@ def test_a_migrated_project_can_be_written_and_searched(directory: Path) -> None
     workspaces = opened(directory)
     write(workspaces.memory("work"), "new")
     with workspaces.memory("work").reading() as read:
-        assert [each.name for each in read.containing("tea")] == ["Alice"]
+        assert [item.name for item in read.containing("tea")] == ["Alice"]
     assert names_in(workspaces, "work") == ["Alice", "Go", "Bob", "new"]
     workspaces.close()
 

@@ -1,6 +1,7 @@
 """Check a data directory: projects are created, archived, restored and deleted while other processes use them."""
 
 import os
+import re
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,8 +10,9 @@ from time import time
 import apsw
 import pytest
 
-from polymnia.engine import entities, trash
-from polymnia.engine.workspaces import ManyWorkspaces, first_workspace, open_workspaces
+from polymnia.engine.graph import entities
+from polymnia.engine.history import trash
+from polymnia.engine.workspaces.workspaces import ManyWorkspaces, first_workspace, open_workspaces
 from polymnia.errors import (
     BadInput,
     SettingsError,
@@ -77,9 +79,9 @@ def test_projects_are_listed_by_name_and_status(workspaces: ManyWorkspaces) -> N
     for name in ("beta", "alpha", "gamma"):
         workspaces.create(name)
     workspaces.archive("beta")
-    assert [each.name for each in workspaces.find_all("active")] == ["alpha", "gamma"]
-    assert [each.name for each in workspaces.find_all("archived")] == ["beta"]
-    assert [each.name for each in workspaces.find_all()] == ["alpha", "beta", "gamma"]
+    assert [workspace.name for workspace in workspaces.find_all("active")] == ["alpha", "gamma"]
+    assert [workspace.name for workspace in workspaces.find_all("archived")] == ["beta"]
+    assert [workspace.name for workspace in workspaces.find_all()] == ["alpha", "beta", "gamma"]
 
 
 @pytest.mark.parametrize(
@@ -329,6 +331,18 @@ def test_a_damaged_project_can_still_be_deleted(
     assert (workspaces.find_all(), on_disk(directory)) == ([], [])
 
 
+def test_restoring_a_damaged_archive_names_the_archive(
+    workspaces: ManyWorkspaces, directory: Path
+) -> None:
+    project = workspaces.create("alpha").id
+    workspaces.archive("alpha")
+    archived = directory / "archive" / f"{project}.db"
+    archived.write_bytes(b"no database at all" * 100)
+    with pytest.raises(StoreDamaged, match=f"{re.escape(str(archived))} is damaged"):
+        workspaces.restore("alpha")
+    assert on_disk(directory) == [f"archive/{project}.db"]
+
+
 def test_retention_skips_projects_that_another_process_has_archived(
     directory: Path, others: ManyWorkspaces
 ) -> None:
@@ -469,7 +483,7 @@ def test_a_default_project_is_created_for_clients_that_cannot_choose(
 ) -> None:
     assert first_workspace(workspaces, "", may_choose=True) is None
     assert first_workspace(workspaces, "", may_choose=False) == "default"
-    assert [each.name for each in workspaces.find_all()] == ["default"]
+    assert [workspace.name for workspace in workspaces.find_all()] == ["default"]
 
 
 def test_a_read_only_server_says_that_its_default_project_is_missing(
@@ -494,7 +508,7 @@ def test_the_error_of_a_store_with_one_workspace_says_how_to_get_several(
     workspaces = open_workspaces(str(tmp_path / "one.db"))
     with pytest.raises(BadInput, match="data directory"):
         getattr(workspaces, change)("default")
-    assert [each.name for each in workspaces.find_all()] == ["default"]
+    assert [workspace.name for workspace in workspaces.find_all()] == ["default"]
     assert workspaces.find_all("archived") == []
     workspaces.close()
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from polymnia.engine.workspaces import ManyWorkspaces
+from polymnia.engine.workspaces.workspaces import ManyWorkspaces
 from polymnia.errors import WorkspaceArchived, WorkspaceNotFound
 from polymnia.model import Workspace
 from tests.directory.directories import CRASHES, Crash, crash_at, names_in, on_disk, opened, write
@@ -97,7 +97,7 @@ def test_after_a_crash_the_change_can_be_repeated(
 
 
 @pytest.mark.parametrize(
-    ("change", "step", "when"), [each for each in CRASHES if each[0] != "create"]
+    ("change", "step", "when"), [crash for crash in CRASHES if crash[0] != "create"]
 )
 def test_a_crash_loses_no_acknowledged_write_of_another_process(
     workspaces: ManyWorkspaces,

@@ -13,13 +13,15 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from polymnia.dialects.base import NoteRules
+from polymnia.dialects.base import ServerRules
 from polymnia.dialects.vault import make_dialect
-from polymnia.engine import entities, indexer, notes
-from polymnia.engine.meaning import Meaning, SharedEmbedder
+from polymnia.engine import notes
+from polymnia.engine.graph import entities
 from polymnia.engine.memory import Memory
-from polymnia.engine.recall import recall
-from polymnia.engine.workspaces import DEFAULT, ManyWorkspaces, open_workspaces
+from polymnia.engine.recall.passages import recall
+from polymnia.engine.semantic import indexer
+from polymnia.engine.semantic.meaning import Meaning, SharedEmbedder
+from polymnia.engine.workspaces.workspaces import DEFAULT, ManyWorkspaces, open_workspaces
 from polymnia.errors import StoreError
 from polymnia.mcp.server import Server
 from polymnia.model import Change, EntityDraft, NoteScope
@@ -32,8 +34,9 @@ from tests.processes import TIMEOUT_S
 SESSION = NoteScope("s", "ann")
 PROCESS = """
 import sys
-from polymnia.engine import entities, notes
-from polymnia.engine.workspaces import open_workspaces
+from polymnia.engine.graph import entities
+from polymnia.engine import notes
+from polymnia.engine.workspaces.workspaces import open_workspaces
 from polymnia.model import EntityDraft, Note, NoteScope
 
 memory = open_workspaces(sys.argv[1]).memory("alpha")
@@ -90,7 +93,7 @@ def test_changes_by_other_processes_are_followed(
     write(workspaces.memory("beta"), "own")
     tell(other, "theirs")
     name, change = heard.get(timeout=TIMEOUT_S)
-    assert (name, change.actor, [each.name for each in change.after.entities]) == (
+    assert (name, change.actor, [entity.name for entity in change.after.entities]) == (
         "alpha",
         "other",
         ["theirs"],
@@ -127,7 +130,7 @@ def test_every_workspace_is_embedded_and_searched_by_meaning(
     ]
     entities.create(memory, drafts, by=ME)
     assert embedder.has_embedded.wait(TIMEOUT_S)
-    meaning.close()  # after the batch that is being embedded
+    meaning.index(memory.store)  # wait for the batch that is being embedded
     found = recall(memory, "who has a dog", timeout=TIMEOUT_S)
     assert (found.note, found.hits[0].passage.text) == ("", "has a puppy")
     with memory.reading() as read:
@@ -138,7 +141,7 @@ def test_every_workspace_is_embedded_and_searched_by_meaning(
 
 def vault(workspaces: ManyWorkspaces, *, persist: bool = False) -> Server:
     server = Server(
-        make_dialect(NoteRules(persist_sessions=persist)), workspaces, workspace=DEFAULT
+        make_dialect(ServerRules(persist_sessions=persist)), workspaces, workspace=DEFAULT
     )
     server.start()
     return server
@@ -241,7 +244,7 @@ def test_workspaces_can_be_closed_while_a_thread_reads(directory: Path) -> None:
     memory = workspaces.memory("alpha")
     with memory.reading() as read:
         workspaces.close()
-        assert [each.name for each in read.entities()] == ["known"]
+        assert [entity.name for entity in read.entities()] == ["known"]
     with pytest.raises(StoreError, match="was closed"):
         workspaces.memory("alpha")
     del memory

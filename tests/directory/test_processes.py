@@ -10,8 +10,8 @@ from tests.processes import TIMEOUT_S
 
 WRITER = """
 import sys
-from polymnia.engine import entities
-from polymnia.engine.workspaces import ManyWorkspaces
+from polymnia.engine.graph import entities
+from polymnia.engine.workspaces.workspaces import ManyWorkspaces
 from polymnia.errors import StoreError, WorkspaceArchived
 from polymnia.model import EntityDraft
 from polymnia.stores.directory.catalogue import DirectoryCatalogue
@@ -89,5 +89,5 @@ def test_a_project_can_be_archived_while_another_process_has_it_open(tmp_path: P
 
 def test_killing_a_process_loses_no_project_and_no_acknowledged_write(tmp_path: Path) -> None:
     expected = {name: Expected() for name in PROJECTS}
-    wrong = [each for seed in range(6) for each in run_once(tmp_path / "data", expected, seed)]
+    wrong = [item for seed in range(6) for item in run_once(tmp_path / "data", expected, seed)]
     assert wrong == []

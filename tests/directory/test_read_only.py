@@ -11,8 +11,8 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from polymnia.engine import entities
-from polymnia.engine.workspaces import ManyWorkspaces, open_workspaces
+from polymnia.engine.graph import entities
+from polymnia.engine.workspaces.workspaces import ManyWorkspaces, open_workspaces
 from polymnia.errors import StoreBusy, StoreError, StoreForeign, WorkspaceNotFound
 from polymnia.stores import open_catalogue
 from tests.directory.directories import names_in, opened, snapshot, write
@@ -21,8 +21,8 @@ from tests.processes import TIMEOUT_S
 
 WRITER = """
 import sys
-from polymnia.engine import entities
-from polymnia.engine.workspaces import open_workspaces
+from polymnia.engine.graph import entities
+from polymnia.engine.workspaces.workspaces import open_workspaces
 from polymnia.model import EntityDraft
 
 workspaces = open_workspaces(sys.argv[1])
@@ -34,8 +34,8 @@ workspaces.close()
 # Another user may not be able to read Python's own files, so everything is imported before.
 READER = """
 import os, sys
-from polymnia.engine import entities
-from polymnia.engine.workspaces import open_workspaces
+from polymnia.engine.graph import entities
+from polymnia.engine.workspaces.workspaces import open_workspaces
 
 def look():
     workspaces = open_workspaces(sys.argv[1], read_only=True)
@@ -94,7 +94,7 @@ def send(process: "subprocess.Popen[str]", name: str) -> None:
 def test_reading_changes_no_byte_and_creates_no_file(directory: Path) -> None:
     before = snapshot(directory)
     looking = opened(directory, read_only=True)
-    assert [each.name for each in looking.find_all()] == ["alpha", "beta"]
+    assert [workspace.name for workspace in looking.find_all()] == ["alpha", "beta"]
     assert names_in(looking, "alpha") == ["known"]
     assert looking.memory("alpha").store.check() == []
     looking.close()
@@ -134,7 +134,7 @@ def test_a_server_that_starts_later_is_followed(looking: ManyWorkspaces, directo
     others = opened(directory)
     others.create("gamma")
     others.close()
-    assert [each.name for each in looking.find_all()] == ["alpha", "beta", "gamma"]
+    assert [workspace.name for workspace in looking.find_all()] == ["alpha", "beta", "gamma"]
     assert names_in(looking, "alpha") == ["known", "first"]
 
 
@@ -170,7 +170,7 @@ def test_the_directory_of_an_earlier_program_is_not_converted(tmp_path: Path) ->
     earlier_directory(tmp_path / "data")
     before = snapshot(tmp_path / "data")
     looking = opened(tmp_path / "data", read_only=True)
-    assert [each.name for each in looking.find_all()] == ["done", "work"]
+    assert [workspace.name for workspace in looking.find_all()] == ["done", "work"]
     with pytest.raises(StoreForeign, match="once without --read-only"):
         looking.memory("work")
     with pytest.raises(WorkspaceNotFound):
@@ -205,7 +205,7 @@ def test_a_directory_without_write_permission_can_be_read(directory: Path) -> No
         path.chmod(0o500)
     try:
         looking = open_workspaces(f"{directory}/", read_only=True)
-        assert [each.name for each in entities.read_all(looking.memory("alpha")).entities] == [
+        assert [entity.name for entity in entities.read_all(looking.memory("alpha")).entities] == [
             "known"
         ]
         looking.close()

@@ -39,7 +39,7 @@ def change_registry(directory: Path, statement: str) -> None:
 
 
 def problems(reports: list[WorkspaceReport]) -> dict[str, tuple[str, ...]]:
-    return {each.name: each.problems for each in reports if each.problems}
+    return {report.name: report.problems for report in reports if report.problems}
 
 
 def test_a_sound_directory_has_no_problems_and_archived_workspaces_are_read_too(
@@ -48,7 +48,9 @@ def test_a_sound_directory_has_no_problems_and_archived_workspaces_are_read_too(
     before = snapshot(directory)
     whole, *reports = check_catalogue(f"{directory}/")
     assert (whole.name, whole.problems) == ("", ())
-    counts = {each.name: each.counts.entities for each in reports if each.counts is not None}
+    counts = {
+        report.name: report.counts.entities for report in reports if report.counts is not None
+    }
     assert counts == {"alpha": 1, "beta": 1, "gamma": 1}
     assert problems(reports) == {}
     assert snapshot(directory) == before
@@ -93,7 +95,7 @@ def test_a_damaged_registry_does_not_hide_the_workspaces(directory: Path) -> Non
     (directory / "_meta.db").write_bytes(b"no database at all" * 1000)
     found = check_directory(directory)
     assert "is damaged" in found[0].problems[0]
-    assert len([each for each in found[1:] if each.counts is not None]) == 2
+    assert len([item for item in found[1:] if item.counts is not None]) == 2
     assert len(problems(found)) == 2
 
 
@@ -133,11 +135,11 @@ def test_a_lost_registry_is_rebuilt_with_all_names(directory: Path, content: byt
         (directory / "_meta.db").write_bytes(content)
     with pytest.raises(StoreError):
         opened(directory)
-    assert {each.name for each in rebuild_catalogue(f"{directory}/")} == {"alpha", "beta", "gamma"}
+    assert {item.name for item in rebuild_catalogue(f"{directory}/")} == {"alpha", "beta", "gamma"}
     workspaces = opened(directory)
     after = workspaces.find_all()
-    assert [(each.id, each.name, each.description, each.status) for each in after] == [
-        (each.id, each.name, each.description, each.status) for each in before
+    assert [(item.id, item.name, item.description, item.status) for item in after] == [
+        (item.id, item.name, item.description, item.status) for item in before
     ]
     workspaces.restore("beta")
     assert [names_in(workspaces, name) for name in ("alpha", "beta", "gamma")] == [
@@ -155,9 +157,9 @@ def test_without_the_copy_workspaces_get_new_names(directory: Path) -> None:
         path.unlink()
     found = rebuild_registry(directory)
     assert len(found) == 3
-    assert all(each.name.startswith("recovered-") for each in found)
+    assert all(item.name.startswith("recovered-") for item in found)
     workspaces = opened(directory)
-    active = [each.name for each in workspaces.find_all("active")]
+    active = [workspace.name for workspace in workspaces.find_all("active")]
     assert sorted(names_in(workspaces, name)[0] for name in active) == ["in alpha", "in gamma"]
     workspaces.close()
 

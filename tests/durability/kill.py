@@ -39,22 +39,23 @@ class Expected:
         getattr(self, f"_{step.tool}")(step.arguments)
 
     def _create_entities(self, arguments: Arguments) -> None:
-        for each in arguments["entities"]:
-            self.entities[each["name"]] = list(each["observations"])
+        for argument in arguments["entities"]:
+            self.entities[argument["name"]] = list(argument["observations"])
 
     def _add_observations(self, arguments: Arguments) -> None:
-        for each in arguments["observations"]:
-            self.entities[each["entityName"]] += each["contents"]
+        for argument in arguments["observations"]:
+            self.entities[argument["entityName"]] += argument["contents"]
 
     def _create_relations(self, arguments: Arguments) -> None:
         self.relations |= {
-            (each["from"], each["to"], each["relationType"]) for each in arguments["relations"]
+            (argument["from"], argument["to"], argument["relationType"])
+            for argument in arguments["relations"]
         }
 
     def _delete_entities(self, arguments: Arguments) -> None:
         for name in arguments["entityNames"]:
             del self.entities[name]
-            self.relations = {each for each in self.relations if name not in each[:2]}
+            self.relations = {relation for relation in self.relations if name not in relation[:2]}
 
 
 @dataclass(frozen=True)
@@ -156,7 +157,7 @@ def _check_store(path: Path, before: Expected, steps: list[Step], count: int) ->
     with opened(path) as memory:
         graph, problems = read(memory), memory.store.check()
     if [
-        each for each in problems if "was not finished" not in each
+        problem for problem in problems if "was not finished" not in problem
     ]:  # the next write cuts that off
         raise Lost(f"after {count} calls: {problems}")
     relations = {relation.key for relation in graph.relations}

@@ -12,7 +12,7 @@ from polymnia.engine import notes
 from polymnia.engine.memory import Memory
 from polymnia.errors import BadInput, StoreDamaged, StoreError, StoreForeign, StoreTooNew
 from polymnia.model import VAULT, Note, NoteScope
-from polymnia.stores import open_catalogue
+from polymnia.stores import check_catalogue, open_catalogue
 from polymnia.stores.backup import back_up, back_up_now, find_backups, restore
 from tests.durability.graphs import create, names, names_at, opened, problems_at
 from tests.durability.servers import ServerProcess, creation, names_in, text_of, tool_call
@@ -58,9 +58,9 @@ def test_a_backup_of_a_store_that_is_being_written_is_one_state(path: Path, back
 
 def test_a_backup_is_private_and_one_file(path: Path, backup: Path) -> None:
     _fill(path, "first")
-    before = {each.name for each in path.parent.iterdir()}
+    before = {file.name for file in path.parent.iterdir()}
     back_up(str(path), str(backup))
-    new = {each.name for each in path.parent.iterdir()} - before
+    new = {file.name for file in path.parent.iterdir()} - before
     assert new - {f"{path.name}.lock"} == {backup.name}
     assert stat.S_IMODE(backup.stat().st_mode) == 0o600
 
@@ -88,7 +88,7 @@ def test_a_backup_without_a_name_gets_the_time_and_overwrites_nothing(path: Path
     assert len(found) == 3
     assert set(made) < set(found)
     assert found[0].parent == path.with_name(f"{path.name}.backups")
-    assert [names_at(each) for each in found] == [["first"]] * 3
+    assert [names_at(item) for item in found] == [["first"]] * 3
 
 
 def test_backups_go_to_the_configured_folder(
@@ -263,7 +263,7 @@ def test_a_file_that_is_no_backup_is_not_restored(
     with pytest.raises(error):
         restore(str(database), str(backup))
     assert database.read_bytes() == before
-    assert sorted(each.name for each in tmp_path.iterdir()) == ["backup.db", "memory.db"]
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["backup.db", "memory.db"]
 
 
 @pytest.mark.parametrize("name", ["memory.db", "memory.mcpmem"])
@@ -302,7 +302,7 @@ def test_a_backup_of_a_directory_is_private(tmp_path: Path) -> None:
     _make_workspaces(data)
     back_up(f"{data}/", str(backup))
     modes = {
-        each.is_dir(): stat.S_IMODE(each.stat().st_mode) for each in (backup, *backup.rglob("*"))
+        file.is_dir(): stat.S_IMODE(file.stat().st_mode) for file in (backup, *backup.rglob("*"))
     }
     assert modes == {True: 0o700, False: 0o600}
 
@@ -315,7 +315,7 @@ def test_a_restored_directory_has_the_workspaces_of_the_backup(tmp_path: Path) -
     assert catalogue is not None
     catalogue.delete("one")
     catalogue.create("three")
-    catalogue.restore("archived")
+    catalogue.update("archived", status="active")
     catalogue.close()
     kept = restore(f"{data}/", str(backup))
     assert _workspaces(data) == {"archived": None, "one": ["first"], "two": ["second"]}
@@ -345,7 +345,7 @@ def test_whoever_uses_a_directory_refuses_to_go_on_after_a_restore(tmp_path: Pat
         names(Memory(store))
     with pytest.raises(StoreError):
         catalogue.create("late")
-    catalogue.close_store(store)
+    store.close()
     catalogue.close()
     assert _workspaces(data) == {"archived": None, "one": ["first"], "two": ["second"]}
 
@@ -362,9 +362,9 @@ def _make_workspaces(directory: Path) -> None:
         catalogue.create(name)
         store = catalogue.open(name)
         create(Memory(store), entity)
-        catalogue.close_store(store)
+        store.close()
     catalogue.create("archived")
-    catalogue.archive("archived")
+    catalogue.update("archived", status="archived")
     catalogue.close()
 
 
@@ -372,12 +372,14 @@ def _workspaces(directory: Path) -> dict[str, list[str] | None]:
     """Return the workspaces with their entities; None for an archived one."""
     catalogue = open_catalogue(f"{directory}/")
     assert catalogue is not None
-    found: dict[str, list[str] | None] = {each.name: None for each in catalogue.find_all()}
-    for each in catalogue.find_all("active"):
-        store = catalogue.open(each.name)
-        found[each.name] = names(Memory(store))
-        catalogue.close_store(store)
-    assert catalogue.check() == []
+    found: dict[str, list[str] | None] = {
+        workspace.name: None for workspace in catalogue.find_all()
+    }
+    for workspace in catalogue.find_all("active"):
+        store = catalogue.open(workspace.name)
+        found[workspace.name] = names(Memory(store))
+        store.close()
+    assert not any(item.problems for item in check_catalogue(f"{directory}/"))
     catalogue.close()
     return found
 
@@ -401,6 +403,6 @@ def test_a_backup_whose_name_tells_another_kind_is_refused(path: Path, tmp_path:
     with opened(path) as memory:
         create(memory, "first")
     for name in ("copy.txt", "copy.db" if path.suffix != ".db" else "copy.jsonl"):
-        with pytest.raises(BadInput, match=f"end its name in {path.suffix}"):
+        with pytest.raises(BadInput, match=f"needs the suffix {path.suffix} to be recognized"):
             back_up(str(path), str(tmp_path / name))
         assert not (tmp_path / name).exists()

@@ -239,7 +239,7 @@ def _untouched(place: int) -> list[bytes]:
     """Return the lines that a changed byte is not part of. A newline is part of the lines on both sides."""
     number = _WHOLE[:place].count(b"\n")
     touched = {number, number + 1} if _WHOLE[place : place + 1] == b"\n" else {number}
-    return [line for each, line in enumerate(_LINES) if each not in touched]
+    return [line for index, line in enumerate(_LINES) if index not in touched]
 
 
 def _put_in_the_middle(path: Path, line: bytes) -> None:

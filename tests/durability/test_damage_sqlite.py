@@ -10,10 +10,11 @@ import apsw
 import pytest
 
 from polymnia.cli.main import main
-from polymnia.engine import entities, relations, search
+from polymnia.engine.graph import entities, relations
 from polymnia.engine.memory import Memory
+from polymnia.engine.recall import search
 from polymnia.errors import StoreError, StoreTooNew
-from polymnia.model import Relation
+from polymnia.model import ChangeQuery, Relation
 from polymnia.stores import open_store
 from tests.durability.graphs import create, names, opened, read
 from tests.durability.servers import ServerProcess, creation, text_of, tool_call
@@ -180,7 +181,7 @@ def test_a_database_of_another_program_is_not_changed(tmp_path: Path, version: i
     with pytest.raises(StoreError):
         open_store(str(path)).close()
     assert path.read_bytes() == before
-    assert [each.name for each in tmp_path.iterdir()] == ["other.db"]
+    assert [file.name for file in tmp_path.iterdir()] == ["other.db"]
 
 
 def test_a_store_of_a_later_version_cannot_be_opened(path: Path) -> None:
@@ -206,9 +207,9 @@ def test_an_empty_file_becomes_a_store(tmp_path: Path) -> None:
 
 def _read_past(memory: Memory) -> None:
     with memory.reading() as read:
-        read.history.changes()
-        read.history.at(2**60)
-        read.trash.items()
+        read.history.changes(ChangeQuery(limit=None))[::-1]
+        read.history.state_at(2**60)
+        read.trash()
 
 
 def _with_page(data: bytes, page: int, garbage: bytes) -> bytes:

@@ -16,7 +16,7 @@ import pytest
 
 from polymnia.engine.memory import Memory
 from polymnia.errors import StoreError, StoreStopped
-from tests.durability.faults import (
+from tests.durability.disks import (
     Disk,
     LimitedFiles,
     Narrow,

@@ -55,7 +55,7 @@ def test_the_next_write_removes_the_files_of_a_killed_write(
     path = _kill_while_writing(tmp_path, function, call)
     with opened(path) as memory:
         create(memory, "third")
-    assert {each.name for each in tmp_path.iterdir()} <= {"memory.jsonl", "memory.jsonl.lock"}
+    assert {file.name for file in tmp_path.iterdir()} <= {"memory.jsonl", "memory.jsonl.lock"}
 
 
 def _kill_while_writing(directory: Path, function: str, call: int) -> Path:

@@ -13,7 +13,7 @@ import pytest
 from polymnia.cli.main import main
 from polymnia.errors import StoreError
 from polymnia.stores import open_store
-from polymnia.stores.files.binlog_forms import salvage
+from polymnia.stores.files.binlog.forms import salvage
 from tests.durability.graphs import create, names_at, opened
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="files have no modes here")
@@ -47,7 +47,7 @@ def unwritable(path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def test_a_store_opened_read_only_needs_no_permission_to_write(unwritable: Path) -> None:
     store = open_store(str(unwritable), read_only=True)
     with store.reading() as read:
-        assert [each.name for each in read.entities()] == ["known"]
+        assert [entity.name for entity in read.entities()] == ["known"]
     assert store.check() == []
     store.close()
 
@@ -85,7 +85,7 @@ def test_a_reader_without_a_lock_file_sees_later_writes(path: Path) -> None:
         for name in ("second", "third"):
             create(memory, name)
             with store.reading() as read:
-                assert [each.name for each in read.entities()][-1] == name
+                assert [entity.name for entity in read.entities()][-1] == name
         store.close()
 
 
@@ -100,11 +100,11 @@ def test_a_log_read_in_the_middle_of_an_append_is_read_on_when_it_is_whole(tmp_p
         path.write_bytes(whole[:cut])
         store = open_store(str(path), read_only=True)
         with store.reading() as read:
-            assert [each.name for each in read.entities()] == ["first"]
+            assert [entity.name for entity in read.entities()] == ["first"]
         with path.open("ab") as file:
             file.write(whole[cut:])
         with store.reading() as read:
-            assert [each.name for each in read.entities()] == ["first", "second", "third"]
+            assert [entity.name for entity in read.entities()] == ["first", "second", "third"]
         store.close()
 
 
@@ -130,10 +130,10 @@ def test_everything_a_store_creates_is_private(path: Path, tmp_path: Path) -> No
         path.write_bytes(b"MCPMEMV1")
         with opened(path) as memory:
             create(memory, "third")
-    files = {each.name: each.stat().st_mode & 0o777 for each in path.parent.iterdir()}
+    files = {file.name: file.stat().st_mode & 0o777 for file in path.parent.iterdir()}
     assert set(files.values()) == {0o600}
     assert len(files) == (3 if path.suffix == ".jsonl" else 5)
-    assert {each.stat().st_mode & 0o777 for each in (path.parent, path.parent.parent)} == {0o700}
+    assert {item.stat().st_mode & 0o777 for item in (path.parent, path.parent.parent)} == {0o700}
 
 
 def test_a_directory_that_is_created_is_forced_to_disk_in_its_parent(
@@ -155,7 +155,7 @@ def test_a_directory_that_is_created_is_forced_to_disk_in_its_parent(
 
 
 def _content(directory: Path) -> dict[str, bytes]:
-    return {each.name: each.read_bytes() for each in directory.iterdir()}
+    return {file.name: file.read_bytes() for file in directory.iterdir()}
 
 
 def _has_writing_flags(flags: int = 0, *_: object, **__: object) -> bool:

@@ -12,11 +12,11 @@ import apsw
 import pytest
 
 from polymnia.disk import lock
-from polymnia.engine import entities, observations
+from polymnia.engine.graph import entities, observations
 from polymnia.engine.memory import Memory
 from polymnia.errors import EntityNotFound, StoreBusy, StoreError
 from polymnia.model import Entity, ObservationDraft, Rows
-from polymnia.stores.files.binlog_forms import salvage
+from polymnia.stores.files.binlog.forms import salvage
 from polymnia.stores.sqlite import connection
 from tests.durability.graphs import create, names, names_at, opened, read
 from tests.durability.servers import ServerProcess, creation, is_error, names_in, tool_call
@@ -139,7 +139,9 @@ def test_observations_added_at_once_by_processes_have_ordinals_of_their_own(tmp_
     texts = _add_from_processes(path)
     with opened(path) as memory:
         (one,) = read(memory).entities
-    assert [each.ordinal for each in one.observations] == list(range(1, len(texts) + 1))
+    assert [observation.ordinal for observation in one.observations] == list(
+        range(1, len(texts) + 1)
+    )
 
 
 @pytest.mark.skipif(os.name == "nt", reason="an open file cannot be taken away here")
@@ -318,8 +320,8 @@ def _served(paths: list[Path], calls: list[list[bytes]]) -> list[list[dict[str, 
         replies = [
             server.replies(len(its_calls)) for server, its_calls in zip(servers, calls, strict=True)
         ]
-    assert [len(each) for each in replies] == [len(each) for each in calls]
-    assert not [reply for each in replies for reply in each if is_error(reply)]
+    assert [len(reply) for reply in replies] == [len(call) for call in calls]
+    assert not [reply for own in replies for reply in own if is_error(reply)]
     return replies
 
 

@@ -222,7 +222,7 @@ def test_a_checkpoint_that_was_cut_off_at_any_page_loses_nothing(
         for number in range(5):
             server.ask(
                 creation(
-                    f"later {number}", [f"fact {each} of {number} " * 20 for each in range(40)]
+                    f"later {number}", [f"fact {item} of {number} " * 20 for item in range(40)]
                 )
             )
         before = path.read_bytes()
@@ -340,8 +340,8 @@ def test_checkpoints_at_any_moment_raise_no_alarm(path: Path) -> None:
         writing = [threads.submit(write, name) for name in ("one", "other")]
         wait(writing)
         is_done.set()
-    for each in (*writing, emptying):
-        each.result()
+    for item in (*writing, emptying):
+        item.result()
     assert len(names_at(path)) == 301
 
 

@@ -1,5 +1,8 @@
 """Check the embedders: the local model, a directory with a model, and HTTP services."""
 
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -172,3 +175,13 @@ def test_batches_are_bounded_by_tokens_and_hold_every_text_once(
         len(batch) == 1 or len(batch) * max(counts[row] for row in batch) <= limit
         for batch in batches
     )
+
+
+def test_loading_the_model_leaves_nothing_in_the_home_directory(tmp_path: Path) -> None:
+    """onnxruntime writes a device id for its telemetry unless it is told not to."""
+    (tmp_path / "temporary").mkdir()
+    environment = {**os.environ, "HOME": str(tmp_path), "TMPDIR": str(tmp_path / "temporary")}
+    environment.pop("XDG_CACHE_HOME", None)
+    program = "from polymnia.embedders import open_embedder; open_embedder('local').embed(['x'])"
+    subprocess.run([sys.executable, "-c", program], env=environment, check=True)
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []

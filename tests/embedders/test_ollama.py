@@ -11,9 +11,11 @@ import pytest
 
 from polymnia.embedders import open_embedder, service
 from polymnia.embedders.base import Embedder
-from polymnia.engine import entities, indexer, meaning, nearest, perspectives
-from polymnia.engine.meaning import Meaning, SharedEmbedder
+from polymnia.engine.graph import entities
 from polymnia.engine.memory import Memory
+from polymnia.engine.recall import search as searches
+from polymnia.engine.semantic import indexer, meaning, perspectives
+from polymnia.engine.semantic.meaning import Meaning, SharedEmbedder
 from polymnia.errors import EmbedderError
 from polymnia.model import EntityDraft, Perspective
 from polymnia.stores import open_store
@@ -56,7 +58,7 @@ def test_a_large_batch_is_sent_in_several_requests_at_once(
     found = embedder.embed(texts)
     ollama.together = None
     assert ollama.most_at_once == service.MAX_REQUESTS
-    assert [len(each) for each in ollama.requests[1:]] == [
+    assert [len(request) for request in ollama.requests[1:]] == [
         service.TEXTS_PER_REQUEST
     ] * service.MAX_REQUESTS
     assert np.allclose(found[-1], embedder.embed(texts[-1:])[0], atol=1e-6)
@@ -141,7 +143,7 @@ def write(memory: Memory, name: str) -> None:
     )
 
 
-search = partial(nearest.entities_by_meaning, query="dog", limit=5, defaults=PAIR)
+search = partial(searches.entities_by_meaning, query="dog", limit=5, defaults=PAIR)
 
 
 @pytest.mark.parametrize("kind", GARBAGE)
@@ -154,7 +156,7 @@ def test_whatever_the_server_returns_writes_succeed_and_are_embedded_later(
     write(memory, "Ben")
     assert of(memory).settle(TIMEOUT_S)
     assert perspectives.coverage(memory) == 0.5
-    assert [each.passage.entity for each in nearest.entities_by_words(memory, "ben", limit=5)] == [
+    assert [word.passage.entity for word in searches.entities_by_words(memory, "ben", limit=5)] == [
         "Ben"
     ]
     with pytest.raises(EmbedderError, match='search by words instead, with the mode "text"'):
@@ -163,7 +165,7 @@ def test_whatever_the_server_returns_writes_succeed_and_are_embedded_later(
     of(memory).request_indexing(memory)
     assert of(memory).settle(TIMEOUT_S)
     assert perspectives.coverage(memory) == 1.0
-    assert {each.passage.entity for each in search(memory)} == {"Ann", "Ben"}
+    assert {item.passage.entity for item in search(memory)} == {"Ann", "Ben"}
 
 
 def test_a_failed_run_is_repeated_by_itself(
@@ -184,7 +186,7 @@ def test_a_failed_run_is_repeated_by_itself(
         return True
 
     monkeypatch.setattr(
-        memory.store.vectors, "remove_unused", remove_unused
+        memory.store.vectors, "remove_vectors", remove_unused
     )  # the last step of a run
     ollama.fault = fault
     write(memory, "Ann")
@@ -200,7 +202,7 @@ def test_a_slow_server_delays_no_write_and_no_search_by_words(
     ollama.may_answer.clear()
     write(memory, "Ben")
     assert perspectives.coverage(memory) == 0.5
-    assert [each.passage.entity for each in nearest.entities_by_words(memory, "ben", limit=5)] == [
+    assert [word.passage.entity for word in searches.entities_by_words(memory, "ben", limit=5)] == [
         "Ben"
     ]
     ollama.may_answer.set()
@@ -214,7 +216,7 @@ def test_a_slow_server_is_not_waited_for_longer_than_allowed(
     write(memory, "Ann")
     assert of(memory).settle(TIMEOUT_S)
     ollama.may_answer.clear()
-    monkeypatch.setattr(nearest, "EMBED_TIMEOUT_S", 0.01)
+    monkeypatch.setattr(searches, "EMBED_TIMEOUT_S", 0.01)
     with pytest.raises(EmbedderError, match="did not answer in time"):
         search(memory)
 
@@ -233,8 +235,8 @@ def test_a_model_that_changed_behind_its_name_is_embedded_with_anew(
         assert of(memory).settle(TIMEOUT_S)
     assert perspectives.coverage(memory) == 1.0
     with memory.reading() as read:
-        assert [each.identity for each in read.vectors.models()] == ["bag/32"]
-    assert {each.passage.entity for each in search(memory)} == {"Ann", "Ben", "Cem"}
+        assert [model.identity for model in read.vectors.models()] == ["bag/32"]
+    assert {item.passage.entity for item in search(memory)} == {"Ann", "Ben", "Cem"}
 
 
 def test_a_stopped_server_is_caught_up_with_after_it_returns(
@@ -254,6 +256,6 @@ def test_a_stopped_server_is_caught_up_with_after_it_returns(
         of(found).request_indexing(found)
         assert of(found).settle(TIMEOUT_S)
         assert perspectives.coverage(found) == 1.0
-        assert [each.passage.entity for each in search(found)] == ["Ann"]
+        assert [item.passage.entity for item in search(found)] == ["Ann"]
     of(found).close()
     store.close()

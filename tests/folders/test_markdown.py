@@ -4,9 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polymnia.engine.reconcile import State
+from polymnia.engine.moving.reconcile import State
 from polymnia.folders.folder import Places, lay_out
-from polymnia.folders.front_matter import front_matter, split_file, split_front_matter
+from polymnia.folders.front_matter import (
+    front_matter,
+    property_lines,
+    split_file,
+    split_front_matter,
+)
 from polymnia.folders.markdown import encode_item, parse_items
 from polymnia.folders.names import MAX_STEM_BYTES, Stems, safe_stem
 from polymnia.model import Entity, Note, Observation, Relation
@@ -51,11 +56,33 @@ def test_properties_come_back(properties: dict[str, str | list[str]], body: str)
         ("tags: null", ""),
         ("other:\n  tags: x\ntags: y", "y"),
         ('"tags": y', "y"),
+        ("tags: [\n  a,\n  b\n]", ["a", "b"]),
+        ('tags: "one\n  two \\x21"', "one two !"),
+        ("tags: [[Page]]", ["Page"]),
+        ("tags:\n  - name: a\n    url: b", ["name: a", "url: b"]),
+        ("tags: Part 1: the start", "Part 1: the start"),
+        ("title: {{title}}\nother: @me\ntags: y", "y"),
+        ("tags: *star*", "*star*"),
         ("tags:y", None),
     ],
 )
 def test_what_editors_write_is_read(text: str, expected: object) -> None:
     assert split_file(f"---\r\n{text}\r\n---\r\nbody".encode())[0].get("tags") == expected
+
+
+@pytest.mark.parametrize("opening", ["[", "{a: ", "- "])
+def test_deep_nesting_is_read_as_plain_text(opening: str) -> None:
+    text = f"---\ndeep: {opening * 50_000}\ntags: y\n---\n"
+    assert split_front_matter(text)[0]["tags"] == "y"
+
+
+def test_properties_are_kept_as_they_are_written() -> None:
+    text = "---\n# mine\nrating:   5 # of 5\nlist:\n- a\n\nid: x\n---\nbody"
+    assert property_lines(text) == {
+        "rating": "# mine\nrating:   5 # of 5",
+        "list": "list:\n- a\n",
+        "id": "id: x",
+    }
 
 
 @pytest.mark.parametrize(
@@ -92,9 +119,9 @@ def test_a_name_becomes_a_safe_file_name(name: str, stem: str) -> None:
 def test_file_names_differ_on_every_file_system(names: list[str]) -> None:
     stems = Stems()
     found = [stems.allocate(name) for name in names]
-    assert len({each.casefold() for each in found}) == len(names)
+    assert len({item.casefold() for item in found}) == len(names)
     assert all(
-        "/" not in each and len(f"{each}.md".encode()) <= MAX_STEM_BYTES + 20 for each in found
+        "/" not in item and len(f"{item}.md".encode()) <= MAX_STEM_BYTES + 20 for item in found
     )
 
 

@@ -11,10 +11,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from polymnia.engine import undo
-from polymnia.engine.intake import Item, take_in
+from polymnia.engine.history import undo
 from polymnia.engine.memory import Memory
-from polymnia.engine.reconcile import State
+from polymnia.engine.moving.intake import Item, take_in
+from polymnia.engine.moving.reconcile import State
 from polymnia.errors import BadInput
 from polymnia.folders.sync import export_folder, state_of, sync_folder
 from polymnia.importers.base import Report
@@ -116,8 +116,8 @@ def edit_text(folder: Path, state: State, number: int) -> State:
         f"- edited {number} ^o{one.ordinal}\n",
     )
     texts = [
-        replace(each, text=f"edited {number}") if each is one else each
-        for each in entity.observations
+        replace(observation, text=f"edited {number}") if observation is one else observation
+        for observation in entity.observations
     ]
     return with_entity(state, replace(entity, observations=tuple(texts)))
 
@@ -143,14 +143,19 @@ def delete_text(folder: Path, state: State, number: int) -> State:
     return with_entity(
         state,
         replace(
-            entity, observations=tuple([each for each in entity.observations if each is not one])
+            entity,
+            observations=tuple(
+                [observation for observation in entity.observations if observation is not one]
+            ),
         ),
     )
 
 
 def reorder_texts(folder: Path, state: State, number: int) -> State:
     entity = first(state, number)
-    lines = [f"- {each.text} ^o{each.ordinal}\n" for each in entity.observations]
+    lines = [
+        f"- {observation.text} ^o{observation.ordinal}\n" for observation in entity.observations
+    ]
     change(file_of(folder, entity.name), "".join(lines), "".join(reversed(lines)))
     return state
 
@@ -161,9 +166,9 @@ def rename(folder: Path, state: State, number: int) -> State:
     path = file_of(folder, entity.name)
     path.rename(path.with_name("New name.md"))
     if number % 2:
-        for each in folder.rglob("*.md"):
-            each.write_text(
-                each.read_text("utf-8").replace(f"[[{entity.name}]]", "[[New name]]"), "utf-8"
+        for file in folder.rglob("*.md"):
+            file.write_text(
+                file.read_text("utf-8").replace(f"[[{entity.name}]]", "[[New name]]"), "utf-8"
             )
     return renamed(state, entity, "New name")
 
@@ -202,9 +207,11 @@ def summarize(folder: Path, state: State, number: int) -> State:
 def delete(folder: Path, state: State, number: int) -> State:
     entity = first(state, number)
     file_of(folder, entity.name).unlink()
-    relations = {key: each for key, each in state.relations.items() if each.source != entity.name}
+    relations = {
+        key: relation for key, relation in state.relations.items() if relation.source != entity.name
+    }
     return State(
-        {key: each for key, each in state.entities.items() if each is not entity},
+        {key: other for key, other in state.entities.items() if other is not entity},
         relations,
         state.notes,
     )
@@ -231,7 +238,7 @@ def unlink(folder: Path, state: State, number: int) -> State:
     change(file_of(folder, "A"), "- knows [[B]]\n", "")
     return State(
         state.entities,
-        {key: each for key, each in state.relations.items() if key != ("A", "B", "knows")},
+        {key: relation for key, relation in state.relations.items() if key != ("A", "B", "knows")},
         state.notes,
     )
 
@@ -270,12 +277,12 @@ def renamed(state: State, entity: Entity, name: str) -> State:
         return name if end == entity.name else end
 
     relations = [
-        Relation(follow(each.source), follow(each.target), each.type)
-        for each in state.relations.values()
+        Relation(follow(relation.source), follow(relation.target), relation.type)
+        for relation in state.relations.values()
     ]
     return State(
         {**state.entities, entity.id: replace(entity, name=name)},
-        {each.key: each for each in relations},
+        {relation.key: relation for relation in relations},
         state.notes,
     )
 
@@ -284,16 +291,16 @@ def content(state: State) -> object:
     """Return what a person can edit."""
     entities = [
         (
-            each.name,
-            each.type,
-            each.summary,
-            each.tags,
-            [(one.ordinal, one.text) for one in each.observations],
+            entity.name,
+            entity.type,
+            entity.summary,
+            entity.tags,
+            [(one.ordinal, one.text) for one in entity.observations],
         )
-        for each in state.entities.values()
+        for entity in state.entities.values()
     ]
     notes = sorted(
-        [(each.key, each.content, each.tags, each.embedding) for each in state.notes.values()]
+        [(note.key, note.content, note.tags, note.embedding) for note in state.notes.values()]
     )
     return sorted(entities), sorted(state.relations), notes
 
@@ -327,7 +334,7 @@ def memory(request: pytest.FixtureRequest) -> Iterator[Memory]:
         yield memory
 
 
-@pytest.mark.parametrize("edit", EDITS, ids=lambda each: each.__name__)
+@pytest.mark.parametrize("edit", EDITS, ids=lambda edit: edit.__name__)
 @pytest.mark.parametrize("number", [0, 1, 5])
 def test_an_edit_changes_exactly_what_was_edited(
     memory: Memory, edit: Edit, number: int, tmp_path: Path
@@ -343,7 +350,9 @@ def test_an_edit_changes_exactly_what_was_edited(
     assert (report.conflicts, report.skipped) == ([], [])
     assert content(state(memory)) == content(expected)
     assert {path: path.read_bytes() for path in (tmp_path / "f").rglob("*.md")} == edited
-    unedited = [key for key, each in expected.entities.items() if each == before.entities.get(key)]
+    unedited = [
+        key for key, entity in expected.entities.items() if entity == before.entities.get(key)
+    ]
     assert [state(memory).entities[key] for key in unedited] == [
         before.entities[key] for key in unedited
     ]
@@ -365,7 +374,7 @@ def test_several_edits_change_exactly_what_was_edited(
         folder = Path(place)
         export_folder(memory, folder)
         expected = state(memory)
-        for edit in (*[IN_FILES[each] for each in sorted(edits)], last):
+        for edit in (*[IN_FILES[edit] for edit in sorted(edits)], last):
             expected = edit(folder, expected, number)
         report = sync_folder(memory, folder, by=ME, write_files=False)
         assert (report.conflicts, report.skipped) == ([], [])

@@ -1,6 +1,7 @@
 """`sync`: a folder and a memory that both change become alike, and nothing is lost."""
 
 import json
+import os
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -11,11 +12,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from polymnia.engine import entities, notes, observations, relations, trash, undo
+from polymnia.engine import notes
+from polymnia.engine.facts.revise import Edit, Revision, revise
+from polymnia.engine.graph import entities, observations, relations
+from polymnia.engine.history import trash, undo
 from polymnia.engine.memory import Memory
-from polymnia.engine.revise import Edit, Revision, revise
 from polymnia.errors import BadInput, NotSupported
-from polymnia.folders.sync import SyncReport, state_of, sync_folder
+from polymnia.folders.sync import SyncReport, export_folder, state_of, sync_folder
 from polymnia.model import EntityDraft, Note, ObservationDraft, Relation
 from polymnia.stores import open_store
 from tests.behaviour.steps import STEPS, Step, take
@@ -61,7 +64,7 @@ def texts(memory: Memory, name: str) -> tuple[str, ...]:
 
 
 def names(memory: Memory) -> set[str]:
-    return {each.name for each in entities.read_all(memory).entities}
+    return {entity.name for entity in entities.read_all(memory).entities}
 
 
 def files(folder: Path) -> dict[str, bytes]:
@@ -96,7 +99,7 @@ def test_an_observation_that_both_changed_stays_in_both_versions(
     edit(folder / "A.md", "- one ^o1", "- folder ^o1")
     revise(memory, "A", Revision(replace=(Edit(1, "memory"),)), by=ME)
     report = sync(memory, folder)
-    assert [(each.what, each.memory, each.copy) for each in report.conflicts] == [
+    assert [(conflict.what, conflict.memory, conflict.copy) for conflict in report.conflicts] == [
         ("observation", "memory", "folder")
     ]
     assert texts(memory, "A") == ("memory", "two", "folder")
@@ -112,9 +115,9 @@ def test_an_observation_that_one_deleted_and_the_other_changed_stays(
         revise(memory, "A", Revision(replace=(Edit(1, "changed"),)), by=ME)
     else:
         edit(folder / "A.md", "- one ^o1", "- changed ^o1")
-        observations.remove(memory, [ObservationDraft("A", ("one",))], by=ME)
+        observations.remove(memory, [("A", ("one",))], by=ME)
     report = sync(memory, folder)
-    assert [each.what for each in report.conflicts] == ["observation"]
+    assert [conflict.what for conflict in report.conflicts] == ["observation"]
     assert set(texts(memory, "A")) == {"changed", "two"}
     assert is_settled(memory, folder)
 
@@ -130,7 +133,7 @@ def test_the_folders_version_of_what_both_changed_is_kept_in_a_file(
     edited = (folder / "A.md").read_bytes()
     revise(memory, "A", revision, by=ME)
     report = sync(memory, folder)
-    assert [each.what for each in report.conflicts] == [what]
+    assert [conflict.what for conflict in report.conflicts] == [what]
     (kept,) = report.conflict_files
     assert (folder / kept).read_bytes() == edited
     (entity,) = entities.open_named(memory, ["A"]).entities
@@ -162,18 +165,20 @@ def test_renames_on_both_sides_are_a_conflict(memory: Memory, folder: Path) -> N
     (folder / "B.md").rename(folder / "Folder.md")
     revise(memory, "B", Revision(name="Memory"), by=ME)
     report = sync(memory, folder)
-    assert [(each.what, each.memory, each.copy) for each in report.conflicts] == [
+    assert [(conflict.what, conflict.memory, conflict.copy) for conflict in report.conflicts] == [
         ("name", "Memory", "Folder")
     ]
     assert names(memory) == {"A", "Memory"}
-    assert [each.key for each in entities.read_all(memory).relations] == [("A", "Memory", "knows")]
+    assert [relation.key for relation in entities.read_all(memory).relations] == [
+        ("A", "Memory", "knows")
+    ]
     assert is_settled(memory, folder)
 
 
 def test_a_rename_to_a_name_that_is_taken_is_refused(memory: Memory, folder: Path) -> None:
     edit(folder / "B.md", "type: t", "name: A\ntype: t")
     report = sync(memory, folder)
-    assert [(each.what, each.name) for each in report.conflicts] == [("name", "B")]
+    assert [(conflict.what, conflict.name) for conflict in report.conflicts] == [("name", "B")]
     assert names(memory) == {"A", "B"}
     assert len(report.conflict_files) == 1
     assert is_settled(memory, folder)
@@ -189,7 +194,10 @@ def test_a_file_whose_name_is_taken_stays_and_is_not_copied_again(
     before = {path for path in folder.rglob("*") if path.is_file()}
     for _ in range(2):
         report = sync(memory, folder)
-        assert ([each.what for each in report.conflicts], report.conflict_files) == (["name"], [])
+        assert ([conflict.what for conflict in report.conflicts], report.conflict_files) == (
+            ["name"],
+            [],
+        )
         assert report.skipped == ["sub/A.md: there is another entity of this name"]
     assert {path for path in folder.rglob("*") if path.is_file()} == before
 
@@ -201,7 +209,10 @@ def test_observations_under_another_heading_stay_observations(
     edit(folder / "A.md", "## Observations\n", heading)
     sync(memory, folder)
     (entity,) = entities.open_named(memory, ["A"]).entities
-    assert [(each.ordinal, each.text) for each in entity.observations] == [(1, "one"), (2, "two")]
+    assert [(observation.ordinal, observation.text) for observation in entity.observations] == [
+        (1, "one"),
+        (2, "two"),
+    ]
     assert entity.summary == f"sum\n\n{heading}".strip()
     assert is_settled(memory, folder)
 
@@ -212,7 +223,7 @@ def test_a_deleted_file_goes_to_the_trash(memory: Memory, folder: Path) -> None:
     assert names(memory) == {"B"}
     assert report.memory.deleted == 1
     if memory.store.capabilities.trash:
-        assert [each.name for each in trash.restore(memory, "A", by=ME).entities] == ["A"]
+        assert [entity.name for entity in trash.restore(memory, "A", by=ME).entities] == ["A"]
     else:
         undo.undo(memory, [report.change], by=ME)
     sync(memory, folder)
@@ -238,7 +249,7 @@ def test_what_one_deleted_and_the_other_changed_stays(
         entities.delete(memory, ["A"], by=ME)
         edit(folder / "A.md", "- two ^o2", "- two ^o2\n- new")
     report = sync(memory, folder)
-    assert [each.what for each in report.conflicts] == ["deleted entity"]
+    assert [conflict.what for conflict in report.conflicts] == ["deleted entity"]
     assert texts(memory, "A") == ("one", "two", "new")
     assert "- new ^o3" in (folder / "A.md").read_text("utf-8")
     assert is_settled(memory, folder)
@@ -267,17 +278,17 @@ def test_notes_are_kept_alike(memory: Memory, folder: Path) -> None:
     notes.commit(memory, Note("plan", "memory"), by=ME)
     (folder / "notes" / "new.md").write_text("---\npolymnia: note\n---\nhello\n", "utf-8")
     report = sync(memory, folder)
-    assert [(each.what, each.memory, each.copy) for each in report.conflicts] == [
+    assert [(conflict.what, conflict.memory, conflict.copy) for conflict in report.conflicts] == [
         ("note", "memory", "folder")
     ]
     assert len(report.conflict_files) == 1
-    assert {each.key: each.content for each in with_state(memory)} == {
+    assert {item.key: item.content for item in with_state(memory)} == {
         "plan": "memory",
         "new": "hello",
     }
     (folder / "notes" / "plan.md").unlink()
     sync(memory, folder)
-    assert [each.key for each in with_state(memory)] == ["new"]
+    assert [item.key for item in with_state(memory)] == ["new"]
 
 
 def with_state(memory: Memory) -> list[Note]:
@@ -328,7 +339,9 @@ def test_links_mean_what_they_mean_in_obsidian(
 ) -> None:
     edit(folder / "A.md", "- knows [[B]]", f"- likes [[{written}]]")
     sync(memory, folder)
-    assert [each.key for each in entities.read_all(memory).relations] == [("A", target, "likes")]
+    assert [relation.key for relation in entities.read_all(memory).relations] == [
+        ("A", target, "likes")
+    ]
     assert is_settled(memory, folder)
 
 
@@ -386,9 +399,9 @@ def test_a_folder_meets_a_memory_that_it_does_not_know(
             other, [EntityDraft("A", "other type", ("one", "own")), EntityDraft("Z", "t")], by=ME
         )
         report = sync(other, folder)
-        assert [(each.what, each.memory, each.copy) for each in report.conflicts] == [
-            ("type", "other type", "t")
-        ]
+        assert [
+            (conflict.what, conflict.memory, conflict.copy) for conflict in report.conflicts
+        ] == [("type", "other type", "t")]
         assert names(other) == {"A", "B", "Z"}
         assert set(texts(other, "A")) == {"one", "own", "two"}
         assert set(files(folder)) == {"A.md", "B.md", "Z.md"}
@@ -402,8 +415,8 @@ def test_a_memory_that_was_set_back_does_not_delete_files(tmp_path: Path) -> Non
     with closing(open_store(str(path))) as store:
         entities.create(Memory(store), [EntityDraft("B", "t", ("kept",))], by=ME)
         sync(Memory(store), folder)
-    for each in (path, Path(f"{path}-wal"), Path(f"{path}-shm")):
-        each.unlink(missing_ok=True)
+    for item in (path, Path(f"{path}-wal"), Path(f"{path}-shm")):
+        item.unlink(missing_ok=True)
     shutil.copy(tmp_path / "backup.db", path)
     with closing(open_store(str(path))) as store:
         sync(Memory(store), folder)
@@ -425,6 +438,46 @@ def test_links_out_of_the_folder_are_neither_read_nor_written(
     with pytest.raises(BadInput, match="link to another place"):
         sync(memory, folder)
     assert sorted(path.name for path in (tmp_path / "outside").iterdir()) == ["X.md"]
+
+
+@pytest.mark.parametrize("memory", ["sqlite"], indirect=True)
+def test_no_folder_is_created_behind_a_link(memory: Memory, folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "outside").mkdir()
+    (folder / "deep").mkdir()
+    (folder / "A.md").rename(folder / "deep" / "A.md")
+    sync(memory, folder)
+    (folder / "deep" / "A.md").unlink()
+    (folder / "deep").rmdir()
+    (folder / "deep").symlink_to(tmp_path / "outside" / "new", target_is_directory=True)
+    sync(memory, folder)
+    assert list((tmp_path / "outside").iterdir()) == []
+
+
+@pytest.mark.parametrize("memory", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("linked", [".polymnia", ".polymnia/base.jsonl"])
+def test_the_state_is_not_written_through_a_link(
+    memory: Memory, folder: Path, tmp_path: Path, linked: str
+) -> None:
+    target = tmp_path / "outside"
+    (folder / linked).rename(target)
+    (folder / linked).symlink_to(target)
+    state = target / "base.jsonl" if target.is_dir() else target
+    before = state.read_bytes()
+    entities.delete(memory, ["B"], by=ME)
+    with pytest.raises(BadInput, match="is a link to another place"):
+        sync(memory, folder)
+    assert state.read_bytes() == before
+    assert (folder / "B.md").exists()
+
+
+@pytest.mark.parametrize("memory", ["sqlite"], indirect=True)
+@pytest.mark.skipif(os.name == "nt", reason="folders have no modes here")
+def test_new_folders_are_private(memory: Memory, folder: Path, tmp_path: Path) -> None:
+    notes.commit(memory, Note("plan", "ship it"), by=ME)
+    sync(memory, folder)
+    export_folder(memory, tmp_path / "export")
+    for place in (folder, folder / "notes", folder / ".polymnia", tmp_path / "export"):
+        assert place.stat().st_mode & 0o777 == 0o700, place
 
 
 @pytest.mark.parametrize(
@@ -564,7 +617,7 @@ def test_the_command_says_what_it_did(tmp_path: Path) -> None:
     )
     assert (refused.returncode, "not an empty folder" in refused.stderr) == (1, True)
     said = run("export", "--format", "markdown", "-o", "new", "--store", "m.db", directory=tmp_path)
-    assert said.stderr == "new: 1 entity, 1 relation\n"
+    assert said.stderr == "new: 1 entity, 1 relation of m.db\n"
     edit(tmp_path / "new" / "Zoë.md", "type: person", "type: poet")
     said = run("import", "new", "--store", "m.db", directory=tmp_path)
     assert "m.db: 1 changed" in said.stdout

@@ -2,7 +2,7 @@
 
 from hypothesis import strategies as st
 
-from polymnia.engine.intake import Item
+from polymnia.engine.moving.intake import Item
 from polymnia.model import Entity, Note, Observation, Relation
 from polymnia.search.embedding import pack_vector
 
@@ -31,7 +31,7 @@ def entities(draw: st.DrawFn) -> Entity:
     places = draw(ordinals)
     summary = draw(st.none() | texts)
     observations = [
-        Observation(each, draw(texts), draw(times), draw(maybe), draw(texts)) for each in places
+        Observation(place, draw(texts), draw(times), draw(maybe), draw(texts)) for place in places
     ]
     return Entity(
         draw(names),
@@ -50,7 +50,7 @@ def entities(draw: st.DrawFn) -> Entity:
 vectors = st.lists(
     st.floats(width=32, allow_nan=False, allow_infinity=False), min_size=2, max_size=2
 ).filter(any)
-embeddings = st.just(b"") | vectors.map(lambda each: pack_vector(each, 2, "v"))
+embeddings = st.just(b"") | vectors.map(lambda vector: pack_vector(vector, 2, "v"))
 notes = st.builds(
     Note, key=names, content=texts, tags=tags, embedding=embeddings, created_at=times, updated_at=times
 )  # fmt: skip
@@ -59,14 +59,14 @@ notes = st.builds(
 @st.composite
 def memories(draw: st.DrawFn) -> list[Item]:
     """Draw the items of a memory, with relations among its entities and to names without one."""
-    some = draw(st.lists(entities(), max_size=4, unique_by=lambda each: each.name))
-    ends = st.sampled_from([each.name for each in some]) | names if some else names
+    some = draw(st.lists(entities(), max_size=4, unique_by=lambda entity: entity.name))
+    ends = st.sampled_from([item.name for item in some]) | names if some else names
     links = draw(
         st.lists(
             st.builds(Relation, ends, ends, texts, times),
             max_size=5,
-            unique_by=lambda each: each.key,
+            unique_by=lambda relation: relation.key,
         )
     )
-    kept = draw(st.lists(notes, max_size=3, unique_by=lambda each: each.key))
+    kept = draw(st.lists(notes, max_size=3, unique_by=lambda note: note.key))
     return [*some, *links, *kept]

@@ -4,9 +4,9 @@ import json
 from contextlib import closing
 from pathlib import Path
 
-from polymnia.engine.briefing import DEFAULT_TOKENS
-from polymnia.engine.intake import take_in
-from polymnia.engine.workspaces import open_workspaces
+from polymnia.engine.facts.briefing import DEFAULT_TOKENS
+from polymnia.engine.moving.intake import take_in
+from polymnia.engine.workspaces.workspaces import open_workspaces
 from polymnia.hooks.events import answer_hook
 from polymnia.model import Entity, Observation
 from polymnia.search.tokens import estimate_tokens
@@ -62,7 +62,7 @@ def test_the_project_and_the_user_are_briefed_and_other_projects_are_not(
 
 def test_a_large_memory_stays_within_the_budget(settings: Settings, project: Path) -> None:
     many = [
-        entity(f"thing {number}", *[f"fact {each} of {number}" for each in range(9)])
+        entity(f"thing {number}", *[f"fact {item} of {number}" for item in range(9)])
         for number in range(300)
     ]
     store(settings, "shop", *many)

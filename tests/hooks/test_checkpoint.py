@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from polymnia.engine import entities
-from polymnia.engine.forget import Unwanted, forget
-from polymnia.engine.workspaces import open_workspaces
+from polymnia.engine.facts.forget import Unwanted, forget
+from polymnia.engine.graph import entities
+from polymnia.engine.workspaces.workspaces import open_workspaces
 from polymnia.hooks import checkpoint
 from polymnia.hooks.checkpoint import save_checkpoint
 from polymnia.hooks.events import answer_hook

@@ -25,7 +25,7 @@ def places(value: object, path: tuple[object, ...] = ()) -> list[tuple[object, .
         if isinstance(value, list)
         else ()
     )
-    return [path, *[found for key, each in parts for found in places(each, (*path, key))]]
+    return [path, *[found for key, part in parts for found in places(part, (*path, key))]]
 
 
 def replaced(value: object, path: tuple[object, ...], wrong: object) -> object:
@@ -34,11 +34,11 @@ def replaced(value: object, path: tuple[object, ...], wrong: object) -> object:
         return wrong
     if isinstance(value, dict):
         return {
-            key: replaced(each, path[1:], wrong) if key == path[0] else each
-            for key, each in value.items()
+            key: replaced(item, path[1:], wrong) if key == path[0] else item
+            for key, item in value.items()
         }
     assert isinstance(value, list)
     return [
-        replaced(each, path[1:], wrong) if key == path[0] else each
-        for key, each in enumerate(value)
+        replaced(item, path[1:], wrong) if key == path[0] else item
+        for key, item in enumerate(value)
     ]

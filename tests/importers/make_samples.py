@@ -124,7 +124,7 @@ def write_graphiti(path: Path) -> None:
     }
     episode = EpisodicNode(name="message 1", entity_edges=[edge.uuid], **said, **of_shop)
     parts = {"nodes": [ada, berlin], "edges": [edge], "episodes": [episode]}
-    dumped = {name: [each.model_dump(mode="json") for each in some] for name, some in parts.items()}
+    dumped = {name: [item.model_dump(mode="json") for item in some] for name, some in parts.items()}
     path.write_text(json.dumps(dumped, indent=1) + "\n", "utf-8")
 
 
@@ -172,7 +172,7 @@ async def write_memory_service(database: Path, export: Path) -> None:
         "Zoë likes 茶",
         "gone",
     )
-    hashes = [generate_content_hash(each) for each in texts]
+    hashes = [generate_content_hash(text) for text in texts]
     for number, (text, digest) in enumerate(zip(texts, hashes, strict=True)):
         memory = Memory(
             text,

@@ -1,16 +1,53 @@
-"""Samples of other programs' formats, and how to read them."""
+"""Samples of other programs' formats, and how to read them.
 
+`python -m tests.importers.samples NAME` writes the golden result of a sample: read what has changed in it before
+committing it.
+"""
+
+import gzip
+import json
+import shutil
+import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import apsw
+from msgspec.json import decode, encode
 
-from polymnia.engine.intake import Item
+from polymnia.engine.moving.intake import Item
 from polymnia.importers.base import Report
 from polymnia.importers.registry import find_importer
 from polymnia.importers.source import Source
 
 SAMPLES = Path(__file__).parent / "samples"
 GOLDEN = Path(__file__).parent / "golden"
+
+FILES = {
+    "reference.jsonl": "memory-json",
+    "reference-object.json": "memory-json",
+    "memory-service.json": "memory-service",
+    "memory-service.db": "memory-service-db",
+    "mem0.json": "mem0",
+    "chatgpt.json": "chatgpt",
+    "claude.json": "claude",
+    "claude-code.jsonl": "claude-code",
+    "codex.jsonl": "codex",
+    "mempalace.sqlite3": "mempalace",
+    "graphiti.json": "graphiti",
+    "basic-memory": "basic-memory",
+    "obsidian": "obsidian",
+    "claude-memory": "claude-memory",
+    "letta": "letta",
+    "instructions": "instructions",
+    # Written by the code of the programs themselves: make_samples.py.
+    "made/memory-service.json": "memory-service",
+    "made/memory-service.db.gz": "memory-service-db",
+    "made/mem0.json": "mem0",
+    "made/mempalace.sqlite3": "mempalace",
+    "made/graphiti.json": "graphiti",
+    "made/basic-memory": "basic-memory",
+}
 
 # The tables as mcp-memory-service creates them, with the columns that its migrations add.
 MEMORY_SERVICE_SCHEMA = """
@@ -56,3 +93,40 @@ def read_items(path: Path, kind: str | None = None) -> tuple[str, list[Item], Re
     source, report = Source(str(path)), Report()
     importer = find_importer(source, kind)
     return importer.kind, list(importer.read(source, report)), report
+
+
+def plain(items: list[Item]) -> object:
+    """Return the items as a golden file has them."""
+    return decode(encode(items))
+
+
+def golden(name: str, kind: str) -> Any:
+    """Return what the sample must give."""
+    return json.loads(_golden_file(name, kind).read_text("utf-8"))
+
+
+def _golden_file(name: str, kind: str) -> Path:
+    stem = name.replace("/", "-").split(".")[0]
+    return GOLDEN / f"{stem}-{kind}.json"
+
+
+def sample(name: str, directory: Path) -> Path:
+    """Return a copy of the sample under a name that tells nothing."""
+    path = directory / "input"
+    if name.endswith(".db"):
+        return make_memory_service_file(path)
+    if name.endswith(".gz"):
+        path.write_bytes(gzip.decompress((SAMPLES / name).read_bytes()))
+        return path
+    if (SAMPLES / name).is_dir():
+        shutil.copytree(SAMPLES / name, path)
+        return path
+    path.write_bytes((SAMPLES / name).read_bytes())
+    return path
+
+
+if __name__ == "__main__":
+    with TemporaryDirectory() as directory:
+        kind, items, _ = read_items(sample(sys.argv[1], Path(directory)))
+    text = json.dumps(plain(items), indent=2, ensure_ascii=False)
+    _golden_file(sys.argv[1], kind).write_text(f"{text}\n", "utf-8")

@@ -8,17 +8,21 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from polymnia.dialects.document import document_lines
-from polymnia.engine import entities, notes, undo
+from polymnia.engine import notes
+from polymnia.engine.facts.secrets import SecretRule
+from polymnia.engine.graph import entities, relations
+from polymnia.engine.history import undo
 from polymnia.engine.memory import Memory
-from polymnia.engine.migrate import copy_tables
-from polymnia.engine.transfer import Content, vault_notes
+from polymnia.engine.moving.content import Content
+from polymnia.engine.moving.migrate import copy_tables
+from polymnia.engine.notes import vault_notes
 from polymnia.errors import BadInput
+from polymnia.formats.document import document_lines
 from polymnia.importers.base import Report
 from polymnia.importers.document import IMPORTER
 from polymnia.importers.run import run_import
 from polymnia.importers.source import Source
-from polymnia.model import EntityDraft, Mark, Note, Perspective
+from polymnia.model import EntityDraft, Mark, Note, Perspective, Relation
 from polymnia.search.embedding import pack_vector
 from polymnia.stores import open_store
 from polymnia.stores.contract import TABLES, Store
@@ -38,30 +42,41 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
 def export(store: Store, path: Path) -> Path:
     with store.reading() as read, path.open("wb") as file:
         content = Content(read, store.capabilities)
-        tables = read.tables if store.capabilities.tables else None
+        tables = read.read_rows if store.capabilities.tables else None
         file.writelines(
             document_lines(content.entities(), content.relations(), content.notes(), tables)
         )
     return path
 
 
-def bring(path: Path, store: Store) -> Report:
-    report = Report()
+def bring(path: Path, store: Store, secrets: SecretRule = "warn") -> Report:
+    report = Report(secrets)
     source = Source(str(path))
     assert IMPORTER.recognizes(source)
     assert IMPORTER.read_history is not None
     history = IMPORTER.read_history(source, report)
-    run_import(Memory(store), IMPORTER.read(source, report), report, by=ME, history=history)
+    memory = Memory(store, secrets=secrets)
+    run_import(memory, IMPORTER.read(source, report), report, by=ME, history=history)
     return report
+
+
+@pytest.mark.parametrize("version", ["99", "10", '"1"'])
+def test_a_document_of_another_version_is_refused(version: str, tmp_path: Path) -> None:
+    path = tmp_path / "memory.json"
+    path.write_text(f'{{"format":"polymnia","version":{version},"entities":[]}}')
+    source = Source(str(path))
+    assert IMPORTER.recognizes(source)
+    with pytest.raises(BadInput, match="and this program reads version 1; upgrade it"):
+        list(IMPORTER.read(source, Report()))
 
 
 def tables(store: Store) -> dict[str, object]:
     with store.reading() as read:
-        return {table: list(read.tables.read(table)) for table in TABLES}
+        return {table: list(read.read_rows(table)) for table in TABLES}
 
 
 def skipped(report: Report) -> list[tuple[str, list[str]]]:
-    return [(each.reason, each.places) for each in report.skipped]
+    return [(part.reason, part.places) for part in report.dropped_parts]
 
 
 @pytest.mark.parametrize("source", ["sqlite in memory", "postgres"])
@@ -104,7 +119,10 @@ def test_perspectives_marks_purges_and_embeddings_come_back(store: Store, tmp_pa
     assert tables(store) == tables(first)
     assert [note.embedding for note in vault_notes(Memory(store))] == [embedding]
     with store.reading() as read:
-        assert [each.name for each in read.vectors.perspectives()] == ["text", "named"]
+        assert [perspective.name for perspective in read.vectors.perspectives()] == [
+            "text",
+            "named",
+        ]
         assert read.history.actors() == ["ann", "ben", ME]
 
 
@@ -127,7 +145,7 @@ def test_a_restored_memory_can_be_undone_and_changed(store: Store, tmp_path: Pat
     entities.delete(Memory(first), ["A"], by=ME)
     bring(export(first, tmp_path / "all.json"), store)
     undo.undo(Memory(store), [2], by=ME)
-    assert [each.texts for each in entities.read_all(Memory(store)).entities] == [("one",)]
+    assert [entity.texts for entity in entities.read_all(Memory(store)).entities] == [("one",)]
 
 
 def test_a_document_is_merged_into_a_store_that_is_not_empty(store: Store, tmp_path: Path) -> None:
@@ -140,7 +158,7 @@ def test_a_document_is_merged_into_a_store_that_is_not_empty(store: Store, tmp_p
     path = export(first, tmp_path / "all.json")
     entities.create(Memory(store), [EntityDraft("B", "u", ("own",))], by=ME)
     report = bring(path, store)
-    found = {each.name: each for each in entities.read_all(Memory(store)).entities}
+    found = {entity.name: entity for entity in entities.read_all(Memory(store)).entities}
     assert found["A"] == a
     assert (found["B"].type, found["B"].texts) == ("u", ("own",))
     (reason, places), *rest = skipped(report)
@@ -157,7 +175,7 @@ def test_an_id_that_belongs_to_another_entity_is_not_taken(store: Store, tmp_pat
     source, report = Source(str(path)), Report()
     receipt = run_import(Memory(store), IMPORTER.read(source, report), report, by=ME)
     assert (receipt.entities.new, receipt.new_ids) == (1, 1)
-    ids = {each.name: each.id for each in entities.read_all(Memory(store)).entities}
+    ids = {entity.name: entity.id for entity in entities.read_all(Memory(store)).entities}
     assert set(ids) == {"A", "b"}
     assert ids["A"] != ids["b"]
 
@@ -200,7 +218,7 @@ def test_a_document_that_was_edited_is_taken_without_its_history(tmp_path: Path)
     assert skipped(bring(path, second)) == [
         ("the document was changed since it was exported", ["history"])
     ]
-    assert [each.texts for each in entities.read_all(Memory(second)).entities] == [("two",)]
+    assert [entity.texts for entity in entities.read_all(Memory(second)).entities] == [("two",)]
 
 
 @pytest.mark.parametrize("kind", ["jsonl", "binlog"])
@@ -211,7 +229,7 @@ def test_a_file_store_gets_what_it_can_hold(kind: str, tmp_path: Path) -> None:
     with closing(open_store(STORES[kind](tmp_path))) as second:
         ((reason, _),) = skipped(bring(path, second))
         assert "cannot hold history" in reason
-        assert [each.texts for each in entities.read_all(Memory(second)).entities] == [("one",)]
+        assert [entity.texts for entity in entities.read_all(Memory(second)).entities] == [("one",)]
 
 
 @pytest.mark.parametrize("cut", [40, 200, -3, -2])
@@ -279,3 +297,20 @@ def test_a_second_import_of_a_document_reports_that_nothing_is_new(tmp_path: Pat
     assert "restored the history of" in first
     assert second.count("(0 new)") == 2
     assert len(second.splitlines()) == 1
+
+
+def test_a_document_is_imported_without_its_secrets(store: Store, tmp_path: Path) -> None:
+    token = "ghp_" + "a1B2c3D4e5F6" * 3
+    first = Memory(open_store(":memory:"))
+    draft = EntityDraft(f"name {token}", token, ("harmless", token), tags=(token,), summary=token)
+    entities.create(first, [draft], by=ME)
+    relations.create(first, [Relation(f"name {token}", token, token)], by=ME)
+    notes.commit(first, Note(token, token, tags=(token,)), by=ME)
+    report = bring(export(first.store, tmp_path / "all.json"), store, secrets="refuse")
+    assert token not in str(tables(store))
+    graph = entities.read_all(Memory(store))
+    (entity,), (relation,) = graph.entities, graph.relations
+    assert entity.texts == ("harmless", "[left out: it may contain a GitHub token]")
+    assert relation.source == entity.name
+    assert skipped(report) == [("it seems to contain a GitHub token", ["history"])]
+    assert [(part.reason, part.count) for part in report.secret_places] == [("a GitHub token", 11)]

@@ -7,7 +7,7 @@ from typing import Any
 import apsw
 import pytest
 
-from polymnia.engine.intake import Item
+from polymnia.engine.moving.intake import Item
 from polymnia.importers.base import Places, Report, time_of
 from polymnia.model import Entity, Relation
 from tests.importers.samples import GOLDEN, SAMPLES, make_memory_service_file, read_items
@@ -19,18 +19,18 @@ _OTHER = ("nodes", "edges", "episodes")
 
 
 def told(items: list[Item]) -> dict[str, tuple[str, ...]]:
-    return {each.name: each.texts for each in items if isinstance(each, Entity) and each.texts}
+    return {item.name: item.texts for item in items if isinstance(item, Entity) and item.texts}
 
 
 def left(report: Report) -> dict[str, int]:
-    return {each.reason: each.count for each in report.left_fields}
+    return {field.reason: field.count for field in report.dropped_fields}
 
 
 def exported_by_neo4j(value: dict[str, Any], kind: str) -> dict[str, Any]:
     """Return an element as `apoc.export.json` writes it: with the attributes among the properties."""
     properties = {
-        name: each
-        for name, each in value.items()
+        name: item
+        for name, item in value.items()
         if name not in ("labels", "attributes", "source_node_uuid")
     }
     properties |= value.get("attributes") or {}
@@ -56,11 +56,11 @@ def exported_by_neo4j(value: dict[str, Any], kind: str) -> dict[str, Any]:
 
 
 FORMS = {
-    "one array": json.dumps([each for key in _OTHER for each in GRAPHITI[key]]),
+    "one array": json.dumps([item for key in _OTHER for item in GRAPHITI[key]]),
     "edges first": json.dumps({key: GRAPHITI[key] for key in reversed(_OTHER)}),
-    "lines": "\n".join([json.dumps(each) for key in _OTHER for each in GRAPHITI[key]]),
+    "lines": "\n".join([json.dumps(item) for key in _OTHER for item in GRAPHITI[key]]),
     "neo4j": "\n".join(
-        [json.dumps(exported_by_neo4j(each, key)) for key in _OTHER for each in GRAPHITI[key]]
+        [json.dumps(exported_by_neo4j(item, key)) for key in _OTHER for item in GRAPHITI[key]]
     ),
 }
 
@@ -70,13 +70,13 @@ def test_every_form_of_a_graphiti_dump_says_the_same(form: str, tmp_path: Path) 
     (tmp_path / "input").write_text(FORMS[form], "utf-8")
     kind, items, _ = read_items(tmp_path / "input")
     expected = {
-        each["name"]: each
-        for each in json.loads((GOLDEN / "graphiti-graphiti.json").read_text())
-        if "name" in each
+        node["name"]: node
+        for node in json.loads((GOLDEN / "graphiti-graphiti.json").read_text())
+        if "name" in node
     }
     assert kind == "graphiti"
-    assert set(told(items)["Ada"]) == {each["text"] for each in expected["Ada"]["observations"]}
-    assert [each.key for each in items if isinstance(each, Relation)] == [
+    assert set(told(items)["Ada"]) == {item["text"] for item in expected["Ada"]["observations"]}
+    assert [item.key for item in items if isinstance(item, Relation)] == [
         ("Ada", "Munich", "LIVES_IN")
     ]
     assert len(told(items)["Episodes of shop"]) == 2
@@ -89,7 +89,7 @@ def test_a_fact_that_will_end_still_holds(tmp_path: Path) -> None:
     _, items, _ = read_items(tmp_path / "input")
     assert "Ada lives in Munich (until 2999-01-01)" in told(items)["Ada"]
     assert ("Ada", "Munich", "LIVES_IN") in [
-        each.key for each in items if isinstance(each, Relation)
+        item.key for item in items if isinstance(item, Relation)
     ]
 
 
@@ -103,7 +103,7 @@ def test_fields_without_a_place_are_counted_and_named() -> None:
         "mempalace.sqlite3": {"properties.score": 1, "confidence": 1},
         "graphiti.json": {"attributes.profile": 1, "episodes": 2},
     }
-    assert reports["mem0.json"].left_fields == [Places("metadata.category", 1, ["memories[0]"])]
+    assert reports["mem0.json"].dropped_fields == [Places("metadata.category", 1, ["memories[0]"])]
 
 
 def test_metadata_of_the_memory_service_become_facts_unless_it_measures_them(
@@ -156,11 +156,16 @@ def test_facts_before_1970_keep_their_times(ended: bool, tmp_path: Path) -> None
     edge |= {"fact": "Ada lives in London", "name": "LIVED_IN", "expired_at": None}
     (tmp_path / "input").write_text(json.dumps(dump), "utf-8")
     _, items, _ = read_items(tmp_path / "input")
-    facts = [each for item in items if isinstance(item, Entity) for each in item.observations]
-    (fact,) = [each for each in facts if each.text.startswith("Ada lives in London")]
+    facts = [
+        observation
+        for item in items
+        if isinstance(item, Entity)
+        for observation in item.observations
+    ]
+    (fact,) = [fact for fact in facts if fact.text.startswith("Ada lives in London")]
     assert fact.valid_at == time_of("1815-12-10") < 0
     assert fact.text.endswith("(until 1852-11-27)") == ended
-    assert any(each.type == "LIVED_IN" for each in items if isinstance(each, Relation)) == (
+    assert any(item.type == "LIVED_IN" for item in items if isinstance(item, Relation)) == (
         not ended
     )
 

@@ -5,13 +5,13 @@ from zipfile import ZIP_DEFLATED, ZipFile
 
 import pytest
 
-from polymnia.engine.intake import take_in
 from polymnia.engine.memory import Memory
+from polymnia.engine.moving.intake import take_in
 from polymnia.errors import BadInput
 from polymnia.importers.prose import blocks, inline_tags, link_targets
 from polymnia.importers.source import MIN_BOMB_BYTES
 from polymnia.model import Entity, Relation
-from polymnia.stores.memory import MemoryStore
+from polymnia.stores.memory.store import MemoryStore
 from tests.importers.samples import SAMPLES, read_items
 
 KINDS = ("basic-memory", "obsidian", "claude-memory", "letta", "instructions")
@@ -20,7 +20,7 @@ LONG = 1 << 20
 
 def test_a_text_is_divided_into_paragraphs_items_and_code() -> None:
     body = "# One\n\nfirst\nline\n\n- a\n  more\n\n  still a\n- b\n\nsecond\n## Two\n1. c\n---\n```\n# code\n\n- x\n```\n"
-    assert [(each.headings, each.text, each.is_item) for each in blocks(body)] == [
+    assert [(block.headings, block.text, block.is_item) for block in blocks(body)] == [
         (("One",), "first\nline", False),
         (("One",), "a\n  more\n\n  still a", True),
         (("One",), "b", True),
@@ -60,12 +60,12 @@ def test_pages_with_the_same_name_are_told_apart(tmp_path: Path) -> None:
         "---\naliases: Alias\n---\n[[two/Index]] [[alias]] [[OTHER]] [[two/Index]]", "utf-8"
     )
     _, items, _ = read_items(tmp_path)
-    assert {each.name for each in items if isinstance(each, Entity)} == {
+    assert {item.name for item in items if isinstance(item, Entity)} == {
         "one/Index",
         "two/Index",
         "Other",
     }
-    assert {each.key for each in items if isinstance(each, Relation)} == {
+    assert {item.key for item in items if isinstance(item, Relation)} == {
         ("one/Index", "Other", "links_to"),
         ("two/Index", "Other", "links_to"),
         ("Other", "two/Index", "links_to"),
@@ -76,8 +76,8 @@ def test_code_has_neither_tags_nor_links(tmp_path: Path) -> None:
     text = "`#include` and `` [[a`b]] `` #tag\n```\n[[code]] #code\n```\nsee [[Other]]\n\n- one ` tick\n- [[Last]] ` tick"
     (tmp_path / "Page.md").write_text(text, "utf-8")
     _, items, _ = read_items(tmp_path)
-    assert [each.tags for each in items if isinstance(each, Entity)] == [("tag",)]
-    assert [each.target for each in items if isinstance(each, Relation)] == ["Other", "Last"]
+    assert [item.tags for item in items if isinstance(item, Entity)] == [("tag",)]
+    assert [item.target for item in items if isinstance(item, Relation)] == ["Other", "Last"]
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_properties_become_facts(kind: str, more: str, tmp_path: Path) -> None:
     )
     (tmp_path / "Ada.md").write_text(text, "utf-8")
     found, items, _ = read_items(tmp_path)
-    (entity,) = [each for each in items if isinstance(each, Entity)]
+    (entity,) = [item for item in items if isinstance(item, Entity)]
     assert (found, entity.type, entity.tags) == (kind, "person", ("x",))
     facts = ("status: active", "aliases: A, B")
     assert entity.texts == ("text", *(("title: Ada",) if kind == "obsidian" else ()), *facts)
@@ -100,16 +100,16 @@ def test_pages_in_utf_16_are_read(encoding: str, tmp_path: Path) -> None:
     mark = "\ufeff" if encoding == "utf-16-be" else ""
     (tmp_path / "Ada.md").write_bytes(f"{mark}---\r\ntags: [x]\r\n---\r\nZoë\r\n".encode(encoding))
     _, items, report = read_items(tmp_path)
-    assert [(each.tags, each.texts) for each in items if isinstance(each, Entity)] == [
+    assert [(item.tags, item.texts) for item in items if isinstance(item, Entity)] == [
         (("x",), ("Zoë",))
     ]
-    assert report.skipped == []
+    assert report.dropped_parts == []
 
 
 def test_bytes_that_are_not_utf_8_are_reported(tmp_path: Path) -> None:
     (tmp_path / "Ada.md").write_bytes(b"[[Zo\xeb]]")
     _, _, report = read_items(tmp_path)
-    assert [(each.reason, each.places) for each in report.skipped] == [
+    assert [(part.reason, part.places) for part in report.dropped_parts] == [
         ("bytes that are not UTF-8, which became U+FFFD", ["Ada.md"])
     ]
 
@@ -119,7 +119,7 @@ def test_files_that_instructions_import_are_reported(tmp_path: Path) -> None:
         "See @docs/style.md and\n@~/.claude/mine.md, not me@example.md", "utf-8"
     )
     _, _, report = read_items(tmp_path / "CLAUDE.md")
-    assert [each.places for each in report.skipped] == [
+    assert [part.places for part in report.dropped_parts] == [
         ["CLAUDE.md: @docs/style.md", "CLAUDE.md: @~/.claude/mine.md"]
     ]
 
@@ -130,8 +130,8 @@ def test_a_link_that_several_pages_could_mean_means_the_first(tmp_path: Path) ->
         (tmp_path / folder / "Index.md").write_text("text", "utf-8")
     (tmp_path / "Other.md").write_text("---\ntags: daily work, home\n---\n[[Index]]", "utf-8")
     _, items, _ = read_items(tmp_path)
-    assert [each.target for each in items if isinstance(each, Relation)] == ["one/Index"]
-    assert [each.tags for each in items if isinstance(each, Entity) and each.tags] == [
+    assert [item.target for item in items if isinstance(item, Relation)] == ["one/Index"]
+    assert [item.tags for item in items if isinstance(item, Entity) and item.tags] == [
         ("daily", "work", "home")
     ]
 
@@ -149,7 +149,7 @@ def test_a_single_file_of_instructions_is_read(name: str, tmp_path: Path) -> Non
     (tmp_path / "project" / name).write_text("# Style\n- use ruff\n", "utf-8")
     kind, items, _ = read_items(tmp_path / "project" / name)
     assert kind == "instructions"
-    assert [(each.name, each.texts) for each in items if isinstance(each, Entity)] == [
+    assert [(item.name, item.texts) for item in items if isinstance(item, Entity)] == [
         ("project: rules", ("Style: use ruff",))
     ]
 
@@ -169,8 +169,8 @@ def test_relations_are_read_as_basic_memory_reads_them(
 ) -> None:
     (tmp_path / "tea.md").write_text(f"---\ntitle: Tea\npermalink: tea\n---\n{line}\n", "utf-8")
     _, items, _ = read_items(tmp_path)
-    assert [each.texts for each in items if isinstance(each, Entity)] == [text]
-    assert [each.key for each in items if isinstance(each, Relation)] == [relation]
+    assert [item.texts for item in items if isinstance(item, Entity)] == [text]
+    assert [item.key for item in items if isinstance(item, Relation)] == [relation]
 
 
 def test_notes_with_the_same_title_are_told_apart(tmp_path: Path) -> None:
@@ -179,11 +179,11 @@ def test_notes_with_the_same_title_are_told_apart(tmp_path: Path) -> None:
             f"---\ntitle: Index\npermalink: x/{name}\n---\n- is [[x/two]]", "utf-8"
         )
     _, items, _ = read_items(tmp_path)
-    assert [each.name for each in items if isinstance(each, Entity)] == [
+    assert [item.name for item in items if isinstance(item, Entity)] == [
         "Index (x/one)",
         "Index (x/two)",
     ]
-    assert {each.target for each in items if isinstance(each, Relation)} == {"Index (x/two)"}
+    assert {item.target for item in items if isinstance(item, Relation)} == {"Index (x/two)"}
 
 
 @pytest.mark.parametrize(
@@ -193,7 +193,7 @@ def test_properties_without_a_place_are_reported(kind: str, name: str, tmp_path:
     (tmp_path / name).parent.mkdir(exist_ok=True)
     (tmp_path / name).write_text("---\ndescription: Who\nlimit: 2000\n---\ntext", "utf-8")
     found, _, report = read_items(tmp_path)
-    assert (found, [(each.reason, each.places) for each in report.left_fields]) == (
+    assert (found, [(field.reason, field.places) for field in report.dropped_fields]) == (
         kind,
         [("limit", [name])],
     )
@@ -201,7 +201,7 @@ def test_properties_without_a_place_are_reported(kind: str, name: str, tmp_path:
 
 def test_the_context_of_a_relation_is_reported() -> None:
     _, _, report = read_items(SAMPLES / "basic-memory")
-    assert [(each.reason, each.places) for each in report.left_fields] == [
+    assert [(field.reason, field.places) for field in report.dropped_fields] == [
         ("context of a relation", ["brewing/coffee-brewing-methods.md"])
     ]
 
@@ -262,7 +262,7 @@ LINES = [
 def test_lines_of_a_megabyte_are_read(kind: str, line: str, tmp_path: Path) -> None:
     (tmp_path / "AGENTS.md").write_text(f"---\ntitle: x\n{line}\n---\n{line}\n- {line}\n", "utf-8")
     _, items, _ = read_items(tmp_path, kind)
-    assert len([each for each in items if isinstance(each, Entity)]) <= 1
+    assert len([item for item in items if isinstance(item, Entity)]) <= 1
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -277,9 +277,9 @@ def test_links_in_a_circle_and_paths_out_of_the_folder_do_no_harm(
     (folder / "C.md").symlink_to(tmp_path / "secret.md")
     (folder / "loop").symlink_to(folder)
     _, items, _ = read_items(folder, kind)
-    texts = [text for each in items if isinstance(each, Entity) for text in each.texts]
+    texts = [text for item in items if isinstance(item, Entity) for text in item.texts]
     assert "password" not in texts
-    assert not any("loop" in each.name for each in items if isinstance(each, Entity))
+    assert not any("loop" in item.name for item in items if isinstance(item, Entity))
 
 
 def test_an_archive_of_many_large_files_is_refused(tmp_path: Path) -> None:
@@ -309,11 +309,11 @@ def test_an_archive_of_macos_is_read(tmp_path: Path) -> None:
     # Its names are UTF-8 with accents as characters of their own, and it does not say so.
     path.write_bytes(path.read_bytes().replace(b"ZoeXY", "Zoe\u0308".encode()))
     kind, items, _ = read_items(path)
-    assert (kind, [each.name for each in items if isinstance(each, Entity)]) == (
+    assert (kind, [item.name for item in items if isinstance(item, Entity)]) == (
         "obsidian",
         ["Zoë"],
     )
-    assert [each.target for each in items if isinstance(each, Relation)] == ["Other"]
+    assert [item.target for item in items if isinstance(item, Relation)] == ["Other"]
 
 
 @pytest.mark.parametrize("kind", KINDS)

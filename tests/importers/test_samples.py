@@ -1,82 +1,36 @@
 """Every importer reads a sample of its format as expected, recognized by content alone."""
 
-import gzip
 import json
-import shutil
 from pathlib import Path
-from typing import Any
 from zipfile import ZipFile
 
 import pytest
 from msgspec.json import decode, encode
 
-from polymnia.engine import entities
-from polymnia.engine.intake import Item, take_in
+from polymnia.engine.graph import entities
 from polymnia.engine.memory import Memory
+from polymnia.engine.moving.intake import take_in
 from polymnia.errors import BadInput
 from polymnia.importers.registry import IMPORTERS
 from polymnia.model import Entity
-from polymnia.stores.memory import MemoryStore
-from tests.importers.samples import GOLDEN, SAMPLES, make_memory_service_file, read_items
-
-FILES = {
-    "reference.jsonl": "memory-json",
-    "reference-object.json": "memory-json",
-    "memory-service.json": "memory-service",
-    "memory-service.db": "memory-service-db",
-    "mem0.json": "mem0",
-    "chatgpt.json": "chatgpt",
-    "claude.json": "claude",
-    "claude-code.jsonl": "claude-code",
-    "codex.jsonl": "codex",
-    "mempalace.sqlite3": "mempalace",
-    "graphiti.json": "graphiti",
-    "basic-memory": "basic-memory",
-    "obsidian": "obsidian",
-    "claude-memory": "claude-memory",
-    "letta": "letta",
-    "instructions": "instructions",
-    # Written by the code of the programs themselves: make_samples.py.
-    "made/memory-service.json": "memory-service",
-    "made/memory-service.db.gz": "memory-service-db",
-    "made/mem0.json": "mem0",
-    "made/mempalace.sqlite3": "mempalace",
-    "made/graphiti.json": "graphiti",
-    "made/basic-memory": "basic-memory",
-}
-
-
-def plain(items: list[Item]) -> object:
-    """Return the items as a golden file has them."""
-    return decode(encode(items))
-
-
-def golden(name: str, kind: str) -> Any:
-    """Return what the sample must give."""
-    stem = name.replace("/", "-").split(".")[0]
-    return json.loads((GOLDEN / f"{stem}-{kind}.json").read_text("utf-8"))
-
-
-def sample(name: str, directory: Path) -> Path:
-    """Return a copy of the sample under a name that tells nothing."""
-    path = directory / "input"
-    if name.endswith(".db"):
-        return make_memory_service_file(path)
-    if name.endswith(".gz"):
-        path.write_bytes(gzip.decompress((SAMPLES / name).read_bytes()))
-        return path
-    if (SAMPLES / name).is_dir():
-        shutil.copytree(SAMPLES / name, path)
-        return path
-    path.write_bytes((SAMPLES / name).read_bytes())
-    return path
+from polymnia.stores.memory.store import MemoryStore
+from tests.importers.samples import (
+    FILES,
+    GOLDEN,
+    SAMPLES,
+    golden,
+    make_memory_service_file,
+    plain,
+    read_items,
+    sample,
+)
 
 
 @pytest.mark.parametrize("name", FILES)
 def test_a_sample_gives_the_golden_result(name: str, tmp_path: Path) -> None:
     kind, items, _ = read_items(sample(name, tmp_path))
     assert kind == FILES[name]
-    assert plain(items) == golden(name, kind)
+    assert plain(items) == golden(name, kind), f"run python -m tests.importers.samples {name}"
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -98,12 +52,12 @@ def test_taking_a_sample_in_twice_changes_nothing(name: str, tmp_path: Path) -> 
 
 def test_every_importer_of_another_program_has_a_sample() -> None:
     ours = {"store", "document", "markdown"}
-    assert {each.kind for each in IMPORTERS} - ours == set(FILES.values())
+    assert {importer.kind for importer in IMPORTERS} - ours == set(FILES.values())
 
 
 def test_what_was_deleted_or_replaced_there_is_reported(tmp_path: Path) -> None:
     _, _, report = read_items(make_memory_service_file(tmp_path / "memories.db"))
-    assert [(each.reason, each.places) for each in report.skipped] == [
+    assert [(part.reason, part.places) for part in report.dropped_parts] == [
         ("superseded there by a newer version", ["memory 2"]),
         ("deleted there", ["memory 4"]),
         ("an association with a memory that is not there", ["association 2"]),
@@ -129,7 +83,7 @@ def test_an_export_is_read_from_its_folder_and_its_archive(
 
 
 @pytest.mark.parametrize(
-    "name", [each for each in FILES if (SAMPLES / each).is_dir() and each != "instructions"]
+    "name", [file for file in FILES if (SAMPLES / file).is_dir() and file != "instructions"]
 )
 def test_a_folder_is_read_from_an_archive(name: str, tmp_path: Path) -> None:
     with ZipFile(tmp_path / "input", "w") as archive:
@@ -161,7 +115,7 @@ def test_projects_and_memories_of_claude_are_read(tmp_path: Path) -> None:
         }
         archive.writestr("projects/p.json", json.dumps(project))
     kind, items, _ = read_items(tmp_path / "export.zip")
-    told = [(each.name, each.summary, each.texts) for each in items if isinstance(each, Entity)]
+    told = [(item.name, item.summary, item.texts) for item in items if isinstance(item, Entity)]
     assert kind == "claude"
     assert told == [
         ("Claude memory", None, ("**Work**", "Maintains Polymnia.", "Use SQLite.")),
@@ -182,7 +136,7 @@ def test_an_archive_of_projects_has_a_file_for_each(tmp_path: Path) -> None:
                 f"0b6bdea6-1f6b-4d3c-8f6e-00000000000{number}.json", json.dumps(project)
             )
     kind, items, _ = read_items(tmp_path / "projects-000.zip")
-    assert (kind, [each.name for each in items if isinstance(each, Entity)]) == (
+    assert (kind, [item.name for item in items if isinstance(item, Entity)]) == (
         "claude",
         ["Plan 0", "Plan 1"],
     )
@@ -193,7 +147,7 @@ def test_a_folder_of_archives_is_refused_with_advice(tmp_path: Path) -> None:
         archive.writestr("projects.json", "[]")
     with pytest.raises(
         BadInput,
-        match="holds zip archives, which are not opened here; import each of them by itself",
+        match="holds zip archives, which are not opened here; import each by itself",
     ):
         read_items(tmp_path)
 
@@ -206,7 +160,7 @@ def test_what_chatgpt_wrote_to_a_tool_is_no_turn(tmp_path: Path) -> None:
         json.dumps([{"id": "c", "mapping": nodes, "current_node": "b"}]), "utf-8"
     )
     _, items, _ = read_items(tmp_path / "input")
-    assert [each.texts for each in items if isinstance(each, Entity)] == [("assistant: It is 1.",)]
+    assert [item.texts for item in items if isinstance(item, Entity)] == [("assistant: It is 1.",)]
 
 
 def test_a_turn_that_seems_to_contain_a_secret_is_reported(tmp_path: Path) -> None:
@@ -214,7 +168,9 @@ def test_a_turn_that_seems_to_contain_a_secret_is_reported(tmp_path: Path) -> No
     token = "ghp_" + "a1B2c3D4e5F6" * 3
     (tmp_path / "chats.json").write_text(text.replace("Twice a day.", f"It is {token}"), "utf-8")
     _, _, report = read_items(tmp_path / "chats.json")
-    assert [(each.reason, each.count) for each in report.flagged] == [("a GitHub token", 1)]
+    assert [(place.reason, place.count) for place in report.secret_places] == [
+        ("a GitHub token", 1)
+    ]
 
 
 def test_an_archive_is_opened_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -270,7 +226,7 @@ def test_an_object_without_our_header_is_read_as_the_reference_servers(
 ) -> None:
     (tmp_path / "memory.json").write_text(json.dumps(content), "utf-8")
     kind, items, _ = read_items(tmp_path / "memory.json")
-    assert (kind, [each.texts for each in items if isinstance(each, Entity)]) == (
+    assert (kind, [item.texts for item in items if isinstance(item, Entity)]) == (
         "memory-json",
         texts,
     )
@@ -289,6 +245,6 @@ def test_what_was_said_in_voice_mode_of_chatgpt_is_read(tmp_path: Path) -> None:
         json.dumps([{"mapping": {"a": node}, "current_node": "a"}]), "utf-8"
     )
     _, items, _ = read_items(tmp_path / "conversations.json")
-    assert [each.texts for each in items if isinstance(each, Entity)] == [
+    assert [item.texts for item in items if isinstance(item, Entity)] == [
         ("user: My dog is called Rex\nand typed",)
     ]

@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from polymnia.engine import entities
-from polymnia.engine.intake import take_in
+from polymnia.engine.graph import entities
 from polymnia.engine.memory import Memory
+from polymnia.engine.moving.intake import take_in
 from polymnia.importers.base import Report
 from polymnia.importers.registry import find_importer
 from polymnia.importers.source import Source
 from polymnia.model import Entity
 from polymnia.stores import open_store
-from polymnia.stores.memory import MemoryStore
+from polymnia.stores.memory.store import MemoryStore
 from tests.importers.hostile import WRONG, places, replaced
 from tests.importers.samples import SAMPLES, read_items
 
@@ -44,7 +44,7 @@ def write(path: Path, *lines: dict[str, Any]) -> Path:
 
 def texts(path: Path, kind: str) -> list[str]:
     _, items, _ = read_items(path, kind)
-    return [text for each in items if isinstance(each, Entity) for text in each.texts]
+    return [text for item in items if isinstance(item, Entity) for text in item.texts]
 
 
 @pytest.mark.parametrize("mark", ["isMeta", "isSidechain", "isCompactSummary", "isApiErrorMessage"])
@@ -102,7 +102,7 @@ def test_what_the_program_writes_for_the_model_is_left_out(tmp_path: Path) -> No
 )
 def test_what_an_editor_adds_to_a_turn_is_cut_out(kind: str, text: str, tmp_path: Path) -> None:
     _, items, _ = read_items(write(tmp_path / "s.jsonl", said(kind, "user", text)), kind)
-    (entity,) = [each for each in items if isinstance(each, Entity)]
+    (entity,) = [item for item in items if isinstance(item, Entity)]
     assert entity.texts == ("user: explain this",)
     assert entity.name.startswith("explain this (")
 
@@ -128,7 +128,7 @@ def test_the_title_of_a_session_is_its_summary(
 ) -> None:
     path = write(tmp_path / "s.jsonl", line, said("claude-code", "user", "hello", uuid="1"))
     _, items, _ = read_items(path)
-    assert [each.summary for each in items if isinstance(each, Entity)] == [summary]
+    assert [item.summary for item in items if isinstance(item, Entity)] == [summary]
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_the_title_of_a_session_is_its_summary(
 def test_the_directory_of_a_session_is_its_tag(directory: str, tmp_path: Path) -> None:
     path = write(tmp_path / "s.jsonl", said("claude-code", "user", "hello", cwd=directory))
     _, items, _ = read_items(path)
-    assert [each.tags for each in items if isinstance(each, Entity)] == [("shop",)]
+    assert [item.tags for item in items if isinstance(item, Entity)] == [("shop",)]
 
 
 def test_what_was_typed_while_the_agent_worked_is_taken(tmp_path: Path) -> None:
@@ -155,10 +155,10 @@ def test_the_first_turn_names_a_session_unless_it_seems_to_contain_a_secret(tmp_
     _, items, report = read_items(
         write(tmp_path / "s.jsonl", said("claude-code", "user", f"use {token}"))
     )
-    assert [each.name for each in items if isinstance(each, Entity)] == [
+    assert [item.name for item in items if isinstance(item, Entity)] == [
         "Conversation (2026-03-01, 5e55)"
     ]
-    assert [each.reason for each in report.flagged] == ["a GitHub token"]
+    assert [place.reason for place in report.secret_places] == ["a GitHub token"]
 
 
 def test_a_secret_is_left_out_where_secrets_are_refused(tmp_path: Path) -> None:
@@ -219,7 +219,7 @@ def test_an_interrupted_import_of_many_sessions_continues(
     assert 0 < len(first) < 30
     take_in(resumed, read_items(tmp_path)[1], by="test")
     found = [
-        {each.name: each.texts for each in entities.read_all(memory).entities}
+        {entity.name: entity.texts for entity in entities.read_all(memory).entities}
         for memory in (whole, resumed)
     ]
     assert found[0] == found[1]
@@ -232,8 +232,8 @@ def test_an_incomplete_last_line_is_reported(kind: str, tmp_path: Path) -> None:
     path = write(tmp_path / "s.jsonl", said(kind, "user", "hello"), said(kind, "user", "more"))
     path.write_bytes(path.read_bytes()[:-20])
     _, items, report = read_items(path)
-    assert [each.texts for each in items if isinstance(each, Entity)] == [("user: hello",)]
-    assert [(each.reason, each.places) for each in report.skipped] == [
+    assert [item.texts for item in items if isinstance(item, Entity)] == [("user: hello",)]
+    assert [(part.reason, part.places) for part in report.dropped_parts] == [
         ("the last line is incomplete", ["s.jsonl, line 2"])
     ]
 
@@ -264,7 +264,7 @@ def test_long_lines_and_characters_that_cannot_be_stored_are_taken(
     path = write(tmp_path / "s.jsonl", said(kind, "user", "word " * 200_000 + "\x00 \ud83d end"))
     memory = Memory(MemoryStore())
     take_in(memory, read_items(path)[1], by="test")
-    ((text,),) = [each.texts for each in entities.read_all(memory).entities]
+    ((text,),) = [entity.texts for entity in entities.read_all(memory).entities]
     assert text.endswith("\ufffd \ufffd end")
 
 
@@ -281,8 +281,10 @@ def test_noise_between_the_lines_is_reported_and_harms_nothing(tmp_path: Path) -
     )
     path.write_bytes(noise + path.read_bytes())
     _, items, report = read_items(path, "claude-code")
-    assert [each.texts for each in items if isinstance(each, Entity)] == [("user: hello",)]
-    assert [(each.reason, each.count) for each in report.skipped] == [("not a JSON object", 5)]
+    assert [item.texts for item in items if isinstance(item, Entity)] == [("user: hello",)]
+    assert [(part.reason, part.count) for part in report.dropped_parts] == [
+        ("not a JSON object", 5)
+    ]
 
 
 def test_links_in_a_folder_of_sessions_are_not_followed(tmp_path: Path) -> None:
@@ -297,7 +299,7 @@ def test_links_in_a_folder_of_sessions_are_not_followed(tmp_path: Path) -> None:
 def test_an_id_with_a_path_in_it_is_only_a_name(tmp_path: Path) -> None:
     line = said("claude-code", "user", "hello") | {"sessionId": "../../etc/passwd"}
     _, items, _ = read_items(write(tmp_path / "s.jsonl", line))
-    assert [each.name for each in items if isinstance(each, Entity)] == [
+    assert [item.name for item in items if isinstance(item, Entity)] == [
         "hello (2026-03-01, ../../et)"
     ]
 
@@ -319,18 +321,18 @@ def test_rollouts_of_the_early_form_are_read(tmp_path: Path) -> None:
         tmp_path / "rollout.jsonl", start, {"record_type": "state"}, question, call, answer
     )
     kind, items, report = read_items(path)
-    (entity,) = [each for each in items if isinstance(each, Entity)]
+    (entity,) = [item for item in items if isinstance(item, Entity)]
     assert (kind, entity.name) == ("codex", "When do we deploy? (2025-05-07, 5973b6c0)")
     assert entity.texts == ("user: When do we deploy?", "assistant: On Fridays.")
-    assert {each.valid_at for each in entity.observations} == {entity.created_at}
-    assert report.skipped == []
+    assert {observation.valid_at for observation in entity.observations} == {entity.created_at}
+    assert report.dropped_parts == []
 
 
 def test_a_copy_of_a_codex_session_keeps_its_own_id(tmp_path: Path) -> None:
-    own, copied = [{"type": "session_meta", "payload": {"id": each}} for each in ("own", "copied")]
+    own, copied = [{"type": "session_meta", "payload": {"id": item}} for item in ("own", "copied")]
     path = write(tmp_path / "rollout.jsonl", own, copied, said("codex", "user", "hello"))
     _, items, _ = read_items(path)
-    assert [each.observations[0].source for each in items if isinstance(each, Entity)] == [
+    assert [item.observations[0].source for item in items if isinstance(item, Entity)] == [
         "codex:own"
     ]
 

@@ -37,7 +37,7 @@ class ModelServer(ThreadingHTTPServer):
 
     def prompts(self) -> list[str]:
         """Return what the model was given with each request, as JSON text."""
-        return [json.dumps(each, ensure_ascii=False) for each in self.asked]
+        return [json.dumps(item, ensure_ascii=False) for item in self.asked]
 
     def next_step(self, body: dict[str, Any]) -> Step:
         """Return the answer to a request. Those without tools are the program's own, such as one for a title."""
@@ -69,7 +69,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._send("application/json", b"{}")
 
     def _send_events(self, events: list[dict[str, Any]]) -> None:
-        lines = [f"event: {each['type']}\ndata: {json.dumps(each)}\n\n" for each in events]
+        lines = [f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events]
         self._send("text/event-stream", "".join(lines).encode())
 
     def _send(self, kind: str, data: bytes) -> None:

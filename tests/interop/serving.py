@@ -4,10 +4,10 @@ import sys
 
 from polymnia.dialects.base import Dialect
 from polymnia.engine.memory import Memory
-from polymnia.engine.workspaces import OneWorkspace
+from polymnia.engine.workspaces.workspaces import OneWorkspace
 from polymnia.mcp.server import Server
 from polymnia.model import OWNER
-from polymnia.stores.memory import MemoryStore
+from polymnia.stores.memory.store import MemoryStore
 from polymnia.transports.http.guard import RequestGuard
 from polymnia.transports.http.serve import Options, listen, serve_http
 

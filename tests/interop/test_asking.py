@@ -168,11 +168,11 @@ def test_a_client_is_asked_and_hears_and_cancels(
         memory, drafts, review = run(command_of(client, request), told, native)["heard"]
     # The first tool asks for the roots, which choose the workspace. A client without a session names it instead.
     roots = ["roots/list"] if client.mode == "legacy" else []
-    assert [each["method"] for each in memory["asked"]] == [*roots, "elicitation/create"]
+    assert [item["method"] for item in memory["asked"]] == [*roots, "elicitation/create"]
     assert memory["asked"][-1]["params"]["message"] == "Forget Ada: 41 facts and relations in all?"
     where = "my-project" if roots else "personal"
     assert f"change 2 in {where}" in memory["replies"][2]["content"][0]["text"]
-    assert [each["method"] for each in drafts["asked"]] == ["sampling/createMessage"]
+    assert [item["method"] for item in drafts["asked"]] == ["sampling/createMessage"]
     assert (
         drafts["replies"][1]["structuredContent"]["stale_summaries"][0]["draft_summary"] == "Tea."
     )

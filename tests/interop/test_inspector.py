@@ -76,7 +76,7 @@ def test_a_second_inspector_reads_what_the_first_one_wrote(
 def test_the_inspector_lists_tools_and_resources(new_place: NewPlace, inspect: Inspect) -> None:
     server = new_place()
     assert [
-        each["name"] for each in printed(inspect(server, "--method", "tools/list"))["tools"]
+        tool["name"] for tool in printed(inspect(server, "--method", "tools/list"))["tools"]
     ] == list(TOOLS)
     [resource] = printed(inspect(server, "--method", "resources/list"))["resources"]
     assert resource["uri"] == GRAPH_URI

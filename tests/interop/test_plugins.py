@@ -145,7 +145,9 @@ def test_claude_code_is_checkpointed_before_it_compacts(home: Home) -> None:
     with serve_model(FACT) as model:
         home.ask_claude(model, QUESTION, plugin=plugin)
         home.ask_claude(model, "And then?", "--continue", plugin=plugin)
-        assert "(none yet)" in home.polymnia("search", "deploys", status=1)
+        assert "nothing has been remembered there yet" in home.polymnia(
+            "search", "deploys", status=1
+        )
         home.ask_claude(model, "/compact", "--continue", plugin=plugin)
     assert FACT in home.polymnia("search", "deploys", "--json")
 
@@ -156,8 +158,8 @@ def test_a_session_of_claude_code_is_imported_without_its_tools(home: Home) -> N
     ) as model:
         home.claude("-p", QUESTION, "--allowedTools", "Bash", model=model)
     kind, items, report = read_items(home.path / ".claude" / "projects")
-    assert (kind, report.skipped) == ("claude-code", [])
-    assert [each.texts for each in items] == [(f"user: {QUESTION}", f"assistant: {FACT}")]  # type: ignore[union-attr]
+    assert (kind, report.dropped_parts) == ("claude-code", [])
+    assert [item.texts for item in items] == [(f"user: {QUESTION}", f"assistant: {FACT}")]  # type: ignore[union-attr]
 
 
 def test_a_session_of_codex_is_briefed_on_the_one_before(home: Home) -> None:
@@ -177,5 +179,5 @@ def test_a_session_of_codex_is_imported_without_its_tools(home: Home) -> None:
     with serve_model(ToolCall("exec_command", {"cmd": "echo noise"}), FACT) as model:
         home.ask_codex(model, QUESTION)
     kind, items, report = read_items(home.path / ".codex" / "sessions")
-    assert (kind, report.skipped) == ("codex", [])
-    assert [each.texts for each in items] == [(f"user: {QUESTION}", f"assistant: {FACT}")]  # type: ignore[union-attr]
+    assert (kind, report.dropped_parts) == ("codex", [])
+    assert [item.texts for item in items] == [(f"user: {QUESTION}", f"assistant: {FACT}")]  # type: ignore[union-attr]

@@ -75,5 +75,5 @@ def test_the_user_is_asked_before_much_is_forgotten(
 ) -> None:
     with served(tmp_path / "memory.db", transport) as server:
         asked, known = anyio.run(lambda: forget(server, mode, agrees=agrees))
-    assert [each.startswith("Forget Ada") for each in asked] == [True]
+    assert [item.startswith("Forget Ada") for item in asked] == [True]
     assert ("fact 1" in known) != agrees

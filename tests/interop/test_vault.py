@@ -125,12 +125,12 @@ def test_the_tools_commit_search_and_prune(talk: Talk) -> None:
     first, second, both, tagged, *pruned, nothing = talk(conversation)
     assert first == {"committed": True, "key": "v", "scope": "vault"}
     assert second == {"committed": True, "key": "s", "scope": "session"}
-    assert {(each["key"], each["scope"]) for each in both["results"]} == {
+    assert {(result["key"], result["scope"]) for result in both["results"]} == {
         ("v", "vault"),
         ("s", "session"),
     }
     assert both["total_searched"] == 2
-    assert [each["key"] for each in tagged["results"]] == ["s"]
+    assert [result["key"] for result in tagged["results"]] == ["s"]
     assert pruned == [{"pruned_count": 1}, {"pruned_count": 1}]
     assert nothing == {"results": [], "total_searched": 0}
 
@@ -161,10 +161,10 @@ def test_the_resources_can_be_read(talk: Talk) -> None:
         session = await read(client, "memory://session/named")
         return [
             len(await read(client, "memory://vault")),
-            [each["key"] for each in page],
+            [item["key"] for item in page],
             (one["key"], one["scope"]),
-            [each["key"] for each in session],
-            [each.uri_template for each in templates],
+            [item["key"] for item in session],
+            [template.uri_template for template in templates],
             completed,
         ]
 

@@ -9,10 +9,10 @@ from msgspec.json import decode, encode
 
 from polymnia.dialects.base import Dialect
 from polymnia.engine.memory import Memory
-from polymnia.engine.workspaces import OneWorkspace
+from polymnia.engine.workspaces.workspaces import OneWorkspace
 from polymnia.mcp.server import Server
 from polymnia.mcp.session import Session
-from polymnia.stores.memory import MemoryStore
+from polymnia.stores.memory.store import MemoryStore
 from tests.mcp.dialect import Gate, one_of_everything
 
 JSON = dict[str, Any]

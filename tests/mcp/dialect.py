@@ -20,7 +20,7 @@ from polymnia.dialects.base import (
     catalogue,
     tool,
 )
-from polymnia.engine import entities
+from polymnia.engine.graph import entities
 from polymnia.errors import BadInput
 from polymnia.model import Change, EntityDraft
 from tests.processes import TIMEOUT_S

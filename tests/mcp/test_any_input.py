@@ -1,14 +1,25 @@
 """Whatever comes in, JSON or not: nothing makes the server fail, and a request gets its reply."""
 
 import json
+import logging
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from polymnia.mcp.session import cancelled_request, parse
+from polymnia.dialects.registry import DIALECTS, open_dialect
+from polymnia.engine.workspaces.workspaces import DEFAULT, open_workspaces
+from polymnia.mcp.server import Server
+from polymnia.mcp.session import Session, cancelled_request, parse
 from tests.mcp.conversation import JSON, envelope, new_session
+from tests.mcp.mutations import NUMBERS, TEXTS, damaged_messages
 from tests.mcp.raw import greeted, say
+
+DAMAGED_MESSAGES = 1500
 
 METHODS = st.sampled_from(
     [
@@ -105,3 +116,40 @@ def test_every_request_gets_one_reply_with_its_id(message: JSON) -> None:
         return  # answered when the stream ends
     assert reply["id"] == message["id"]
     assert ("result" in reply) != ("error" in reply)
+
+
+@pytest.fixture
+def session(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Session]:
+    """A session of the dialect over a data directory with one workspace."""
+    workspaces = open_workspaces(f"{tmp_path}/data/")
+    workspaces.create(DEFAULT)
+    server = Server(open_dialect(request.param), workspaces)
+    yield Session(server)
+    workspaces.close()
+
+
+@pytest.mark.parametrize("session", DIALECTS, indirect=True)
+def test_no_damaged_message_is_an_internal_error(
+    session: Session, caplog: pytest.LogCaptureFixture
+) -> None:
+    messages = damaged_messages(session.server.dialect, seed=29)
+    with caplog.at_level(logging.ERROR):
+        for message in islice(messages, DAMAGED_MESSAGES):
+            session.handle(message)
+            assert caplog.records == [], message
+
+
+@pytest.mark.parametrize("session", ["reference"], indirect=True)
+@pytest.mark.parametrize("value", [*NUMBERS, *TEXTS])
+@pytest.mark.parametrize("place", ["params", "arguments", "_meta"])
+def test_a_value_that_fits_no_type_beside_a_mistake_is_no_internal_error(
+    session: Session, place: str, value: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    params = {
+        "params": b'{"name":1,"x":%b}',
+        "arguments": b'{"name":"open_nodes","arguments":{"names":1,"x":%b}}',
+        "_meta": b'{"name":"open_nodes","_meta":{"progressToken":[],"x":%b}}',
+    }
+    message = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":%b}'
+    assert session.handle(message % (params[place] % value)).outcome == "error"
+    assert caplog.records == []

@@ -12,8 +12,8 @@ from msgspec.json import decode, encode
 from polymnia.dialects.base import Call, Dialect, Reply, catalogue, tool
 from polymnia.dialects.questions import confirmation, elicitation, list_roots, sampling
 from polymnia.errors import BadInput
-from polymnia.mcp import asking, session
-from polymnia.mcp.handled import Delivery
+from polymnia.mcp import asking
+from polymnia.mcp.exchange import Delivery
 from polymnia.mcp.server import Server
 from tests.mcp.conversation import JSON, LATEST, STATELESS, Client, envelope, new_server
 from tests.processes import TIMEOUT_S
@@ -64,7 +64,7 @@ def survey(call: Call, arguments: Nothing) -> Reply:
     """Ask for two things at once"""
     summary, roots = sampling("summary", "Summarize this.", max_tokens=50), list_roots()
     call.require_answers(summary, roots)
-    return Reply(f"{call.ask(summary).text} {[each.uri for each in call.ask(roots).roots]}")
+    return Reply(f"{call.ask(summary).text} {[root.uri for root in call.ask(roots).roots]}")
 
 
 ASKING = Dialect(
@@ -101,11 +101,11 @@ class Asked(Client):
 
     def sent(self) -> list[JSON]:
         """Return what the server has sent since the last look."""
-        found = [decode(each) for each in self.session.outbox]
+        found = [decode(item) for item in self.session.outbox]
         self.session.outbox.clear()
-        for each in found:
-            if "method" in each and "id" in each:
-                parse_server_request(each["method"], LATEST, each["params"])
+        for item in found:
+            if "method" in item and "id" in item:
+                parse_server_request(item["method"], LATEST, item["params"])
         return found
 
     def answer(self, identifier: Any, result: JSON) -> None:
@@ -181,7 +181,7 @@ def test_a_call_may_ask_one_thing_after_the_other(client: Asked) -> None:
 
 def test_a_call_may_ask_several_things_at_once(client: Asked) -> None:
     client.start("survey")
-    asked = {each["method"]: each["id"] for each in client.sent()}
+    asked = {item["method"]: item["id"] for item in client.sent()}
     client.answer(asked["roots/list"], {"roots": [{"uri": "file:///home/ada"}]})
     assert client.sent() == []
     sampled = {"role": "assistant", "content": {"type": "text", "text": "Short."}, "model": "m"}
@@ -255,7 +255,7 @@ def test_a_session_asks_a_bounded_number_of_questions(client: Asked) -> None:
 def test_a_client_that_never_answers_gets_an_error_in_the_end(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(session, "ANSWER_TIMEOUT_S", 0.01)
+    monkeypatch.setattr(asking, "ANSWER_TIMEOUT_S", 0.01)
     sent = Semaphore(0)
     client = Asked(server, wake=sent.release)
     identifier = client.start("erase")
@@ -271,13 +271,13 @@ def test_question_and_reply_go_the_way_of_their_request(client: Asked) -> None:
     told: list[JSON] = []
     replies: list[JSON] = []
     delivery = Delivery(
-        tell=lambda data: told.append(decode(data)),
+        notify=lambda data: told.append(decode(data)),
         reply=lambda data: replies.append(decode(data or b"")),
     )
     message = client.message("tools/call", {"name": "erase", "arguments": {}})
     assert client.session.handle(encode(message), delivery).is_pending
     client.answer(told[0]["id"], YES)
-    assert [reply_text(each) for each in replies] == ["erased"]
+    assert [reply_text(reply) for reply in replies] == ["erased"]
     assert client.sent() == []
 
 

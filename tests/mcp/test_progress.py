@@ -8,9 +8,9 @@ import pytest
 from msgspec.json import decode, encode
 
 from polymnia.dialects.registry import open_dialect
-from polymnia.engine import entities
+from polymnia.engine.graph import entities
 from polymnia.engine.memory import Memory
-from polymnia.engine.workspaces import OneWorkspace
+from polymnia.engine.workspaces.workspaces import OneWorkspace
 from polymnia.mcp import exchange
 from polymnia.mcp.server import Server
 from polymnia.mcp.session import Session
@@ -36,10 +36,10 @@ def read_graph(session: Session, **meta: object) -> list[float]:
     message = call("read_graph")
     message["params"]["_meta"] = meta
     assert session.handle(encode(message)).body is not None
-    told = [decode(each) for each in session.outbox]
-    assert all(each["method"] == "notifications/progress" for each in told)
-    assert all(each["params"]["progressToken"] == meta["progressToken"] for each in told)
-    return [each["params"]["progress"] for each in told]
+    told = [decode(item) for item in session.outbox]
+    assert all(item["method"] == "notifications/progress" for item in told)
+    assert all(item["params"]["progressToken"] == meta["progressToken"] for item in told)
+    return [item["params"]["progress"] for item in told]
 
 
 def test_a_long_read_reports_progress_that_increases(session: Session) -> None:

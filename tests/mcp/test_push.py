@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from msgspec.json import decode, encode
 
-from polymnia.mcp.handled import Delivery
+from polymnia.mcp.exchange import Delivery
 from polymnia.mcp.params import LOG_LEVEL
 from polymnia.mcp.server import Server
 from tests.conformance.dialect import CONFORMING
@@ -128,9 +128,9 @@ def test_log_messages_are_sent_from_the_chosen_level_upwards(
     server: Server, client: Client, level: str
 ) -> None:
     assert client.result("logging/setLevel", level=level) == {}
-    for each in LEVELS:
-        server.log(each, "test", f"it is {each}")
-    told = [(each, "test", f"it is {each}") for each in LEVELS[LEVELS.index(level) :]]
+    for item in LEVELS:
+        server.log(item, "test", f"it is {item}")
+    told = [(item, "test", f"it is {item}") for item in LEVELS[LEVELS.index(level) :]]
     assert [
         (params["level"], params["logger"], params["data"]) for _, params in client.told()
     ] == told
@@ -186,7 +186,7 @@ def test_a_call_logs_from_the_level_its_client_has_set_upwards(level: str) -> No
     client.result("logging/setLevel", level=level)
     client.text("test_logging_tool")
     assert logged(client) == [
-        each for each in ("debug", "emergency") if LEVELS.index(each) >= LEVELS.index(level)
+        name for name in ("debug", "emergency") if LEVELS.index(name) >= LEVELS.index(level)
     ]
 
 
@@ -195,7 +195,7 @@ def test_a_stateless_call_logs_from_the_level_it_names_upwards(level: str) -> No
     client = Client(new_server(CONFORMING), STATELESS)
     client.result("tools/call", name="test_logging_tool", _meta={LOG_LEVEL: level})
     assert logged(client) == [
-        each for each in ("debug", "emergency") if LEVELS.index(each) >= LEVELS.index(level)
+        name for name in ("debug", "emergency") if LEVELS.index(name) >= LEVELS.index(level)
     ]
 
 
@@ -209,8 +209,8 @@ def test_what_a_call_logs_goes_where_its_other_notifications_go() -> None:
     client = Client(new_server(CONFORMING))
     told: list[bytes] = []
     message = client.message("tools/call", {"name": "test_logging_tool", "arguments": {}})
-    client.session.handle(encode(message), Delivery(tell=told.append))
-    assert ([decode(each)["params"]["data"] for each in told], client.told()) == (
+    client.session.handle(encode(message), Delivery(notify=told.append))
+    assert ([decode(item)["params"]["data"] for item in told], client.told()) == (
         ["something great"],
         [],
     )

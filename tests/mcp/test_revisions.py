@@ -319,7 +319,7 @@ def test_a_resource_is_read_with_its_kind() -> None:
 
 
 @pytest.mark.parametrize(
-    ("method", "revision"), [each for each in SERVER_RESULTS if each[1] in HANDSHAKE]
+    ("method", "revision"), [result for result in SERVER_RESULTS if result[1] in HANDSHAKE]
 )
 def test_results_of_a_handshake_carry_nothing_of_the_stateless_revision(
     method: str, revision: str

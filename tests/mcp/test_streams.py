@@ -105,7 +105,7 @@ def test_a_cancelled_stream_is_silent_and_unanswered(stateless: Client) -> None:
     stateless.call("remember", name="Ada")
     assert stateless.told() == [(UPDATED, on("kept", uri=NAMES_URI))]
     stateless.session.close()
-    assert [decode(each)["id"] for each in stateless.session.outbox] == ["kept"]
+    assert [decode(item)["id"] for item in stateless.session.outbox] == ["kept"]
 
 
 @pytest.mark.parametrize("identifier", ["s", 7, 2**70])
@@ -114,7 +114,7 @@ def test_an_open_stream_is_answered_when_the_session_ends(
 ) -> None:
     listening(stateless, identifier)
     stateless.session.close()
-    (reply,) = [decode(each) for each in stateless.session.outbox]
+    (reply,) = [decode(item) for item in stateless.session.outbox]
     parse_server_result("subscriptions/listen", STATELESS, reply["result"])
     assert (reply["id"], reply["result"]["_meta"][SUBSCRIPTION_ID]) == (identifier, identifier)
     assert reply["result"]["_meta"][SERVER_INFO]["name"] == "test-server"

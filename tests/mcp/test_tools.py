@@ -9,8 +9,8 @@ import pytest
 from jsonschema import Draft202012Validator
 from msgspec import Meta, Struct
 
+from polymnia.arguments import MAX_MISTAKES, json_schema
 from polymnia.dialects import DIALECTS, open_dialect
-from polymnia.dialects.schema import MAX_MISTAKES, json_schema
 from tests.mcp.catalogue import golden, listed
 from tests.mcp.conversation import JSON, REVISIONS, Client
 from tests.mcp.dialect import SECRET, Gate, one_of_everything
@@ -372,4 +372,5 @@ def test_a_tool_is_described_with_all_that_clients_ask_for() -> None:
 
 @pytest.mark.parametrize("name", sorted(DIALECTS))
 def test_a_catalogue_is_the_one_its_clients_know(name: str) -> None:
-    assert listed(CATALOGUES[name]) == json.loads(golden(name).read_text("utf-8"))
+    expected = json.loads(golden(name).read_text("utf-8"))
+    assert listed(CATALOGUES[name]) == expected, f"run python -m tests.mcp.catalogue {name}"

@@ -1,9 +1,80 @@
-"""Hits: each fact is shown once, and each says how it matches."""
+"""Hits: each fact is shown once, with how and why it matches."""
 
 import pytest
 
-from polymnia.model import Passage
-from polymnia.search.hits import distinct, exact_kind, word_kind
+from polymnia.model import Passage, Signals, WordCounts
+from polymnia.search.hits import (
+    MAX_EXCERPT_CHARACTERS,
+    distinct,
+    exact_kind,
+    excerpt,
+    is_weak,
+    reasons,
+    word_kind,
+)
+from polymnia.search.question import parse_question
+from polymnia.search.scoring import Matcher, Query, ScoredPassage
+from polymnia.search.terms import terms_of
+
+COUNTS = WordCounts(passages=100, words=1000, having={"deploi": 3, "step": 5, "tuesdai": 1})
+
+
+def ask(text: str, *, named: str = "") -> Query:
+    question = parse_question(text)
+    matcher = Matcher(dict.fromkeys(question.content, 1.0), COUNTS, question.content)
+    names = {named: 1.0} if named else {}
+    terms = question.content
+    return Query(question, names, {}, frozenset(), terms, {}, frozenset(), terms, matcher, text)
+
+
+def scored(query: Query, text: str, signals: Signals) -> ScoredPassage:
+    return ScoredPassage(Passage("Ada", "person", 1, text), terms_of(text), signals, 1.0, query)
+
+
+def test_reasons_name_words_entity_and_time() -> None:
+    query = ask("Which deploying steps did Ada describe in May 2023?", named="Ada")
+    found = scored(
+        query, "the steps to deploy", Signals(words=1.0, meaning=0.52, entity=1.0, date=0.4)
+    )
+    assert reasons(found, "any word") == (
+        "words: deploying, steps",
+        "meaning: 0.52",
+        "about: Ada",
+        "time: May 2023",
+    )
+
+
+def test_without_a_word_the_kind_of_match_is_the_reason() -> None:
+    assert reasons(scored(ask("deploy"), "roll it out", Signals(meaning=0.2)), "meaning") == (
+        "meaning",
+    )
+    assert reasons(scored(ask("deploy"), "roll it out", Signals(meaning=0.5)), "meaning") == (
+        "meaning: 0.50",
+    )
+
+
+def test_a_match_is_weak_if_it_has_few_words_and_little_meaning() -> None:
+    query = ask("deploy steps on tuesday")
+    assert is_weak(query, terms_of("a step"), Signals(meaning=0.1))
+    assert is_weak(query, terms_of("a step"), Signals())
+    assert not is_weak(query, terms_of("a step"), Signals(meaning=0.6))
+    assert not is_weak(query, terms_of("deploy on tuesday"), Signals(meaning=0.1))
+
+
+def test_a_short_text_is_its_own_excerpt() -> None:
+    assert excerpt("Deploy on Tuesday.", ["tuesdai"]) == "Deploy on Tuesday."
+
+
+def test_the_excerpt_of_a_long_text_starts_with_the_sentence_that_matches() -> None:
+    text = "It rains. " * 40 + "We deploy on Tuesday. " + "It snows. " * 40
+    shown = excerpt(text, ["deploi", "tuesdai"])
+    assert shown.startswith("\u2026We deploy on Tuesday. It snows.")
+    assert shown.endswith("\u2026")
+    assert len(shown) <= MAX_EXCERPT_CHARACTERS + 2
+
+
+def test_a_long_text_without_spaces_or_matches_is_cut() -> None:
+    assert excerpt("x" * 1000, ["deploi"]) == "x" * MAX_EXCERPT_CHARACTERS + "\u2026"
 
 
 def test_repetitions_about_one_entity_are_shown_once() -> None:

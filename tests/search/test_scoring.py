@@ -48,12 +48,12 @@ def query(text: str, names: dict[str, float] | None = None) -> Query:
     )
 
 
-def turn(number: int, text: str) -> Passage:
-    return Passage("Ann", "person", number, text, valid_at=7, id=number)
+def turn(number: int, text: str, by: str = "Ann") -> Passage:
+    return Passage(by, "person", number, text, valid_at=7, id=number)
 
 
 def rank(found: list[ScoredPassage]) -> list[int]:
-    return [each.passage.ordinal for each in sorted(found, key=lambda each: -each.score)]
+    return [item.passage.ordinal for item in sorted(found, key=lambda entry: -entry.score)]
 
 
 def test_rare_words_count_more_than_common_ones() -> None:
@@ -113,13 +113,39 @@ def test_another_form_counts_as_the_word_that_was_asked_for() -> None:
 
 
 def test_a_preceding_question_counts_more_than_a_preceding_statement() -> None:
-    asks, says = turn(1, "Is it rare?"), turn(2, "It is rare")
+    asks, says = turn(1, "Is it rare?", by="Bob"), turn(2, "It is rare", by="Bob")
     answer, other, apart = turn(3, "Yes it is"), turn(4, "Yes it is"), turn(5, "Yes it is")
     near = {answer.key: Neighbours(before=asks), other.key: Neighbours(before=says)}
     found = score_passages(
         query("rare"), [apart, other, answer], near, {}, scale=[asks, says], coverage=0
     )
     assert rank(found) == [3, 4, 5]
+
+
+def test_the_previous_message_of_the_same_person_does_not_count() -> None:
+    asks, answer = turn(1, "Is it rare?"), turn(2, "Yes it is")
+    near = {answer.key: Neighbours(before=asks)}
+    (scored,) = score_passages(query("rare"), [answer], near, {}, scale=[asks], coverage=0)
+    assert scored.signals.before == 0
+
+
+def test_many_rare_words_count_more_than_one() -> None:
+    one, many = turn(1, "rare"), turn(2, "rare odd red tall")
+    counts = WordCounts(10_000, 100_000, dict.fromkeys(("rare", "odd", "red", "tall"), 2))
+    words = []
+    for passage, question in ((one, "rare"), (many, "rare odd red tall")):
+        asked = replace(
+            query(question), matcher=Matcher(dict.fromkeys(question.split(), 1.0), counts)
+        )
+        (scored,) = score_passages(asked, [passage], {}, {}, scale=[passage], coverage=0)
+        words.append(scored.signals.words)
+    assert words[1] > 1.5 * words[0]
+
+
+def test_a_question_about_its_author_is_also_a_statement() -> None:
+    own, other = "I have two cats, can you feed them?", "Who feeds the two cats of Ann today?"
+    assert question_share(own, first_person=0.25) == 0.25
+    assert question_share(other, first_person=0.25) == question_share(own) == 1
 
 
 def test_neighbours_matter_little_for_a_long_text() -> None:
@@ -162,13 +188,10 @@ def test_up_to_a_tenth_of_the_vectors_words_alone_count(coverage: float, signals
 
 
 @given(SIGNALS)
-def test_with_every_vector_words_count_half_and_meaning_the_rest(signals: Signals) -> None:
+def test_with_every_vector_words_count_less_and_meaning_counts(signals: Signals) -> None:
     assert signals.meaning is not None
     expected = (
-        2 * signals.words
-        + 0.8 * signals.before
-        + 0.3 * signals.near
-        + (signals.meaning - 0.1) / 0.12
+        2.25 * signals.words + signals.before + 0.8 * signals.near + (signals.meaning - 0.1) / 0.12
     )
     named = signals.entity * (1 + 0.35 * max(0.0, expected - 1))
     assert score(signals, 1.0, 1.0) == pytest.approx(expected + named)
@@ -194,8 +217,9 @@ def test_a_passage_without_a_vector_counts_as_if_it_had_a_good_one() -> None:
     cosines = {1: 0.1, 2: 0.2, 3: 0.3, 4: 0.4}
     found = score_passages(asked, passages, {}, cosines, scale=passages, coverage=0.8)
     assert rank(found)[:2] in ([4, 5], [5, 4])
-    assert found[4].signals.assumed == pytest.approx((0.4 - 0.1) / 0.12 - 2)
-    assert all(each.signals.assumed == 0 for each in found[:4])
+    words = found[4].signals.words
+    assert found[4].signals.assumed == pytest.approx((0.4 - 0.1) / 0.12 - 1.75 * words)
+    assert all(item.signals.assumed == 0 for item in found[:4])
 
 
 def test_nothing_is_assumed_when_every_passage_has_a_vector() -> None:
@@ -216,18 +240,18 @@ def test_length_and_questions_say_less_where_texts_are_long() -> None:
     asks = turn(1, "Is it rare?")
     short, long = [
         score_passages(
-            replace(query("rare"), brevity=each), [asks], {}, {}, scale=[asks], coverage=0
+            replace(query("rare"), brevity=number), [asks], {}, {}, scale=[asks], coverage=0
         )[0].signals
-        for each in (1.0, 0.5)
+        for number in (1.0, 0.5)
     ]
-    assert (long.asks, long.length) == (short.asks / 2, short.length / 2)
+    assert (long.asks, long.length) == (short.asks / 4, short.length / 4)
 
 
 def test_a_named_entity_gains_more_for_a_better_match() -> None:
     poor, good = Signals(words=0.1), Signals(words=1.0)
     gains = [
-        score(Signals(words=each.words, entity=1), 1.0, 0.0) - score(each, 1.0, 0.0)
-        for each in (poor, good)
+        score(Signals(words=item.words, entity=1), 1.0, 0.0) - score(item, 1.0, 0.0)
+        for item in (poor, good)
     ]
     assert gains == pytest.approx([1.0, 2.05])
 
@@ -253,8 +277,8 @@ def test_another_phrasing_counts_by_what_is_new_in_it() -> None:
     found, guessed = turn(1, "it is rare"), turn(2, "how odd")
     asked, guess, repeat = query("rare"), query("odd"), query("rare odd")
     scores = [
-        score_passages(each, [found, guessed], {}, {}, scale=[found, guessed], coverage=0)
-        for each in (asked, guess)
+        score_passages(item, [found, guessed], {}, {}, scale=[found, guessed], coverage=0)
+        for item in (asked, guess)
     ]
     more = [
         *scores[:1],
@@ -293,5 +317,5 @@ def test_the_score_is_the_sum_of_all_signals_times_their_weights(
 
 
 def test_meaning_weighs_nothing_without_a_vector() -> None:
-    (meaning,) = [each for each in weigh(Signals(words=1), 0, 0.5) if each[0] == "meaning"]
+    (meaning,) = [item for item in weigh(Signals(words=1), 0, 0.5) if item[0] == "meaning"]
     assert meaning == ("meaning", 0, 0)

@@ -31,7 +31,9 @@ def test_observations_with_the_same_words_are_similar() -> None:
     ada = Entity(
         "Ada", "person", (Observation(1, "Ada lives in Berlin"), Observation(2, "likes tea"))
     )
-    assert [each.ordinal for each in similar_observations("she lives in Munich now", ada)] == [1]
+    assert [
+        observation.ordinal for observation in similar_observations("she lives in Munich now", ada)
+    ] == [1]
     assert similar_observations("works at the library", ada) == ()
     assert similar_observations("Ada sings", ada) == ()
 

@@ -109,11 +109,11 @@ def apply(picture: Picture, kind: int, strings: list[str]) -> None:
         entities[name][1].extend(rest)
     elif kind == 3:
         entities.pop(name, None)
-        relations[:] = [each for each in relations if name not in each[:2]]
+        relations[:] = [relation for relation in relations if name not in relation[:2]]
     elif kind == 4 and name in entities:
         entities[name][1][:] = [text for text in entities[name][1] if text not in rest]
     elif kind == 5:
-        relations[:] = [each for each in relations if each != key]
+        relations[:] = [relation for relation in relations if relation != key]
 
 
 def string(payload: bytes, place: int) -> tuple[str, int]:

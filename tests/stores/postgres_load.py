@@ -19,10 +19,10 @@ from threading import Event, Thread
 import psycopg
 from msgspec import Struct, json
 
-from polymnia.engine import entities, observations, relations
+from polymnia.engine.graph import entities, observations, relations
 from polymnia.engine.memory import Memory
 from polymnia.errors import StoreError, StoreUnavailable
-from polymnia.model import Change, EntityDraft, ObservationDraft, Relation
+from polymnia.model import Change, ChangeQuery, EntityDraft, ObservationDraft, Relation
 from polymnia.stores import open_store
 from polymnia.stores.contract import Store
 from tests.postgres import PostgresServer, running_server
@@ -77,21 +77,21 @@ def check_load(url: str, outcomes: list[Outcome], *, sure: bool) -> None:
     """Assert that nothing was lost, made twice or out of order. Without `sure`, failed calls may have succeeded."""
     store = open_store(url)
     with store.reading() as read:
-        graph, changes = read.entities(), read.history.changes()
-        links = {each.key for each in read.relations()}
+        graph, changes = read.entities(), read.history.changes(ChangeQuery(limit=None))[::-1]
+        links = {relation.key for relation in read.relations()}
     texts = [text for entity in graph for text in entity.texts]
-    expected = {text for each in outcomes for text in each.added} - {
-        text for each in outcomes for text in each.removed
+    expected = {text for outcome in outcomes for text in outcome.added} - {
+        text for outcome in outcomes for text in outcome.removed
     }
     assert len(texts) == len(set(texts))
     assert expected - set(texts) == set()
-    assert {key for each in outcomes for key in each.linked} - links == set()
+    assert {key for outcome in outcomes for key in outcome.linked} - links == set()
     if sure:
         assert set(texts) == expected
-        assert links == {key for each in outcomes for key in each.linked}
-        assert [each.failures for each in outcomes] == [0] * len(outcomes)
-    assert [each.id for each in changes] == list(range(1, len(changes) + 1))
-    times = [each.at for each in changes]
+        assert links == {key for outcome in outcomes for key in outcome.linked}
+        assert [outcome.failures for outcome in outcomes] == [0] * len(outcomes)
+    assert [change.id for change in changes] == list(range(1, len(changes) + 1))
+    times = [change.at for change in changes]
     assert times == sorted(set(times))
     assert [entity.texts for entity in graph] == [_replay(changes, entity.name) for entity in graph]
     assert all(
@@ -152,16 +152,16 @@ def _replay(changes: list[Change], name: str) -> tuple[str, ...]:
     """Return the texts that the changes leave an entity."""
     texts: dict[int, str] = {}
     for change in changes:
-        for each in change.before.observations:
-            if each.entity == name:
+        for observation in change.before.observations:
+            if observation.entity == name:
                 texts = {
                     key: text
                     for key, text in texts.items()
-                    if key not in {one.ordinal for one in each.observations}
+                    if key not in {one.ordinal for one in observation.observations}
                 }
-        for each in change.after.observations:
-            if each.entity == name:
-                texts |= {one.ordinal: one.text for one in each.observations}
+        for observation in change.after.observations:
+            if observation.entity == name:
+                texts |= {one.ordinal: one.text for one in observation.observations}
     return tuple([texts[key] for key in sorted(texts)])
 
 
@@ -195,7 +195,7 @@ def _operate(memory: Memory, chance: Random, outcome: Outcome, label: str) -> No
     elif kind < 5 and (mine := sorted(set(outcome.added) - set(outcome.removed))):
         text = chance.choice(mine)
         outcome.removed.append(text)  # even if the answer is lost, it may be gone
-        observations.remove(memory, [ObservationDraft(text.partition(":")[0], (text,))], by=label)
+        observations.remove(memory, [(text.partition(":")[0], (text,))], by=label)
     elif kind < 6:
         key = (name, chance.choice(NAMES), f"knows {label}")
         relations.create(memory, [Relation(*key)], by=label)
@@ -226,7 +226,7 @@ def _main() -> None:
         else:
             outcomes = run_load(url, processes=options.processes, operations=options.operations)
         check_load(url, outcomes, sure=not options.faults)
-    failures = sum(each.failures for each in outcomes)
+    failures = sum(outcome.failures for outcome in outcomes)
     print(
         f"{options.processes} processes, {options.operations} operations each: nothing lost, {failures} calls to retry"
     )

@@ -39,8 +39,8 @@ class Proxy:
         """End all connections."""
         with self._lock:
             sockets, self._sockets = self._sockets, []
-        for each in sockets:
-            _end(each)
+        for item in sockets:
+            _end(item)
 
     def close(self) -> None:
         """End all connections and accept no more."""

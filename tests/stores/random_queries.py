@@ -9,9 +9,9 @@ import sys
 
 from hypothesis import strategies
 
-from polymnia.engine import entities
+from polymnia.engine.graph import entities
 from polymnia.engine.memory import Memory
-from polymnia.engine.search import full_text
+from polymnia.engine.recall.search import full_text
 from polymnia.errors import PolymniaError
 from polymnia.model import EntityDraft
 from polymnia.stores.sqlite.store import SqliteStore

@@ -9,14 +9,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from polymnia.engine import entities, observations, relations
+from polymnia.engine.facts.merge import merge
+from polymnia.engine.graph import entities, observations, relations
 from polymnia.engine.memory import Memory
 from polymnia.errors import BadInput, StoreDamaged, StoreError, StoreTooNew
-from polymnia.model import Change, Entity, EntityDraft, ObservationDraft, Relation, Rows
-from polymnia.stores.files.binlog import BinlogStore
-from polymnia.stores.files.binlog_forms import OURS, load, salvage
-from polymnia.stores.files.binlog_graph import encode_graph
-from polymnia.stores.files.binlog_records import encode_change, encode_payload
+from polymnia.model import (
+    Change,
+    Entity,
+    EntityDraft,
+    ObservationDraft,
+    ObservationSet,
+    Relation,
+    Rows,
+)
+from polymnia.stores.files.binlog.forms import OURS, load, salvage
+from polymnia.stores.files.binlog.records import encode_change, encode_graph, encode_payload
+from polymnia.stores.files.binlog.store import BinlogStore
 from tests.stores.binlog_reader import Picture, change_ends, read_change, read_log, record_ends
 
 DOC = Path(__file__).parents[2] / "docs" / "formats" / "binlog.md"
@@ -56,7 +64,7 @@ def write_every_kind(memory: Memory) -> None:
         by="test",
         skip_repeats=False,
     )
-    observations.remove(memory, [ObservationDraft("Ada", ("one",))], by="test")
+    observations.remove(memory, [("Ada", ("one",))], by="test")
     relations.create(memory, [Relation("Ada", "Ada", "is"), Relation("a", "b", "c")], by="test")
     relations.delete(memory, [Relation("Ada", "Zoë", "knows")], by="test")
     entities.delete(memory, ["Zoë"], by="test")
@@ -66,8 +74,8 @@ def write_every_kind(memory: Memory) -> None:
 def picture(memory: Memory) -> Picture:
     graph = entities.read_all(memory)
     return Picture(
-        {each.name: (each.type, list(each.texts)) for each in graph.entities},
-        [each.key for each in graph.relations],
+        {entity.name: (entity.type, list(entity.texts)) for entity in graph.entities},
+        [relation.key for relation in graph.relations],
     )
 
 
@@ -86,7 +94,7 @@ def write_to(path: Path, name: str) -> None:
 
 
 def files(path: Path) -> list[str]:
-    return sorted(each.name for each in path.parent.iterdir() if not each.name.endswith(".lock"))
+    return sorted(file.name for file in path.parent.iterdir() if not file.name.endswith(".lock"))
 
 
 def test_no_file_is_created_before_the_first_change(memory: Memory, path: Path) -> None:
@@ -281,7 +289,7 @@ def test_a_merge_cut_anywhere_is_whole_or_did_not_happen(memory: Memory, path: P
         memory, [Relation("Alice", "Bob", "knows"), Relation("Eve", "Alice", "knows")], by="test"
     )
     before, start = reopened(path), path.stat().st_size
-    entities.merge(memory, "Alice", "Alicia", by="test")
+    merge(memory, ["Alice"], "Alicia", by="test")
     whole, after = path.read_bytes(), picture(memory)
     for cut in range(start, len(whole)):
         path.write_bytes(whole[:cut])
@@ -297,7 +305,7 @@ def test_a_merge_writes_the_deletion_last(memory: Memory, path: Path) -> None:
     )
     relations.create(memory, [Relation("Alice", "Bob", "knows")], by="test")
     start = path.stat().st_size
-    entities.merge(memory, "Alice", "Alicia", by="test")
+    merge(memory, ["Alice"], "Alicia", by="test")
     operations, _ = read_change(path.read_bytes(), start)
     assert [kind for kind, _ in operations] == [2, 1, 3]
 
@@ -351,7 +359,7 @@ def test_a_deletion_in_a_damaged_change_is_not_salvaged(path: Path, memory: Memo
         memory, [EntityDraft("Alice", "x", ("one",)), EntityDraft("Alicia", "x")], by="test"
     )
     start = path.stat().st_size
-    entities.merge(memory, "Alice", "Alicia", by="test")
+    merge(memory, ["Alice"], "Alicia", by="test")
     data = bytearray(path.read_bytes())
     data[start + 20] ^= 1
     path.write_bytes(data)
@@ -374,7 +382,7 @@ def test_a_large_entity_is_split_over_records(memory: Memory, path: Path) -> Non
         by="test",
         skip_repeats=True,
     )
-    observations.remove(memory, [ObservationDraft("A", texts[1:])], by="test")
+    observations.remove(memory, [("A", texts[1:])], by="test")
     assert len(record_ends(path.read_bytes())) == 9
     assert read_log(path.read_bytes()) == reopened(path) == picture(memory)
 
@@ -394,7 +402,7 @@ def test_a_text_longer_than_a_record_is_split(
     observations.add(
         memory, [ObservationDraft("A", (f"more {long}",))], by="test", skip_repeats=True
     )
-    observations.remove(memory, [ObservationDraft("A", (long,))], by="test")
+    observations.remove(memory, [("A", (long,))], by="test")
     assert picture(memory).entities["A"] == ("x", ["short", "end", f"more {long}"])
     assert read_log(path.read_bytes()) == reopened(path) == picture(memory)
     memory.store.compact()
@@ -428,14 +436,14 @@ def test_a_change_that_no_operations_express_is_kept_too(memory: Memory, path: P
         by="test",
     )
     relations.create(memory, [Relation("A", "B", "r"), Relation("C", "B", "r")], by="test")
-    (removed,) = observations.remove(memory, [ObservationDraft("A", ("two",))], by="test")
+    (removed,) = observations.remove(memory, [("A", ("two",))], by="test")
     (added,) = observations.add(
         memory, [ObservationDraft("A", ("one",))], by="test", skip_repeats=False
     )
     a, b = [entities.open_named(memory, [name]).entities[0] for name in "AB"]
     for before, after in [
-        (Rows(), Rows(observations=(removed,))),
-        (Rows(observations=(added,)), Rows()),
+        (Rows(), Rows(observations=(ObservationSet("A", removed.observations),))),
+        (Rows(observations=(ObservationSet("A", added.observations),)), Rows()),
         (Rows(entities=(a,)), Rows(entities=(Entity("A", "y"),))),
         (Rows(entities=(b,)), Rows()),
     ]:

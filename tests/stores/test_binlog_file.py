@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from polymnia.engine import entities, observations, relations
+from polymnia.engine.graph import entities, observations, relations
 from polymnia.engine.memory import Memory
 from polymnia.errors import StoreError, StoreFull, StoreStopped
 from polymnia.model import Entity, EntityDraft, ObservationDraft, Relation, Rows
-from polymnia.stores.files import binlog
-from polymnia.stores.files.binlog import BinlogStore
+from polymnia.stores.files.binlog import store as binlog
+from polymnia.stores.files.binlog.store import BinlogStore
 from tests.processes import TIMEOUT_S
 from tests.stores.binlog_reader import read_log, record_ends
 
@@ -22,7 +22,7 @@ Open = Callable[[], Memory]
 PRELUDE = """
 import os, sys
 from pathlib import Path
-from polymnia.engine import entities, observations, relations
+from polymnia.engine.graph import entities, observations, relations
 from polymnia.engine.memory import Memory
 from polymnia.model import EntityDraft, Relation, ObservationDraft
 from polymnia.stores import open_store
@@ -60,7 +60,7 @@ def ended(process: "subprocess.Popen[str]") -> int:
 
 
 def names(memory: Memory) -> list[str]:
-    return [each.name for each in entities.read_all(memory).entities]
+    return [entity.name for entity in entities.read_all(memory).entities]
 
 
 def create(memory: Memory, *wanted: str) -> None:
@@ -78,7 +78,7 @@ for number in range(25):
     if number % 10 == 9:
         memory.store.compact()
 """
-    assert [ended(each) for each in [run(path, script) for _ in range(3)]] == [0, 0, 0]
+    assert [ended(item) for item in [run(path, script) for _ in range(3)]] == [0, 0, 0]
     found = read_log(path.read_bytes())
     assert len(found.entities) == 3 * 25 + 1
     assert len(set(found.entities["shared"][1])) == 3 * 25
@@ -112,7 +112,7 @@ def test_only_appended_changes_are_read(opened: Open, monkeypatch: pytest.Monkey
     observations.add(one, [ObservationDraft("A", ("more",))], by="test", skip_repeats=True)
     entities.delete(one, ["B"], by="test")
     assert entities.read_all(other).relations == [Relation("C", "A", "r")]
-    assert [(each.name, each.texts) for each in entities.read_all(other).entities] == [
+    assert [(entity.name, entity.texts) for entity in entities.read_all(other).entities] == [
         ("A", ("about A", "more")),
         ("C", ("about C",)),
     ]
@@ -134,12 +134,12 @@ def test_a_compacted_log_with_a_reused_inode_number_is_noticed(opened: Open) -> 
     create(one, "A")
     relations.create(one, [Relation("A", "A", "r" * 100)], by="test")
     names(other)
-    observations.remove(one, [ObservationDraft("A", ("about A",))], by="test")
+    observations.remove(one, [("A", ("about A",))], by="test")
     observations.add(one, [ObservationDraft("A", ("about B",))], by="test", skip_repeats=True)
     one.store.compact()
     one.store.compact()
     create(one, "C")
-    assert [each.texts for each in entities.read_all(other).entities] == [
+    assert [entity.texts for entity in entities.read_all(other).entities] == [
         ("about B",),
         ("about C",),
     ]

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from polymnia.cli.main import main
-from polymnia.engine import entities
+from polymnia.engine.graph import entities
 from polymnia.engine.memory import Memory
 from polymnia.errors import StoreDamaged
 from polymnia.model import Entity, EntityDraft
-from polymnia.stores.files.binlog import BinlogStore
-from polymnia.stores.files.binlog_forms import salvage
-from polymnia.stores.files.binlog_graph import encode_graph
+from polymnia.stores.files.binlog.forms import salvage
+from polymnia.stores.files.binlog.records import encode_graph
+from polymnia.stores.files.binlog.store import BinlogStore
 from tests.stores.binlog_reader import Picture, read_log
 
 Encode = Callable[[int, bytes], bytes]
@@ -83,8 +83,8 @@ def held(path: Path) -> Picture:
 def picture(store: BinlogStore) -> Picture:
     graph = entities.read_all(Memory(store))
     return Picture(
-        {each.name: (each.type, list(each.texts)) for each in graph.entities},
-        [each.key for each in graph.relations],
+        {entity.name: (entity.type, list(entity.texts)) for entity in graph.entities},
+        [relation.key for relation in graph.relations],
     )
 
 
@@ -107,7 +107,7 @@ def test_reading_an_old_log_changes_nothing(path: Path, magic: bytes, encode: En
     old = magic + b"".join(records(encode))
     path.write_bytes(old)
     assert held(path) == HELD
-    assert [(each.name, each.read_bytes()) for each in path.parent.iterdir()] == [(path.name, old)]
+    assert [(file.name, file.read_bytes()) for file in path.parent.iterdir()] == [(path.name, old)]
 
 
 @VERSIONS

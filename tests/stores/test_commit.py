@@ -67,7 +67,7 @@ def test_writers_that_give_up_and_writers_that_wait_all_come_back(
                 gave_up.append(number)
 
     waiting = _run_together(
-        [lambda: write(0), *[_with(write_or_give_up, 1000 * each) for each in range(1, 5)]]
+        [lambda: write(0), *[_with(write_or_give_up, 1000 * number) for number in range(1, 5)]]
     )
     assert waiting == 0
     assert gave_up
@@ -87,11 +87,11 @@ def test_a_bounded_writer_can_take_over_the_commit_of_others(
 ) -> None:
     """Unbounded writers wait, so the first leaves its commit; bounded ones may come in between."""
     works = [
-        _with(lambda first: _insert_all(commit, first, None), 1000 * each) for each in range(4)
+        _with(lambda first: _insert_all(commit, first, None), 1000 * number) for number in range(4)
     ]
     works += [
-        _with(lambda first: _insert_all(commit, first, _TIMEOUT_S), 1000 * each)
-        for each in range(4, 8)
+        _with(lambda first: _insert_all(commit, first, _TIMEOUT_S), 1000 * number)
+        for number in range(4, 8)
     ]
     assert _run_together(works) == 0
     assert len(_numbers(path)) == 8 * 50
@@ -107,9 +107,9 @@ def test_writers_that_fail_in_a_group_undo_only_their_own_work(
                 raise ZeroDivisionError
 
     works = [
-        _with(lambda first: _insert_all(commit, first, None), 1000 * each) for each in range(4)
+        _with(lambda first: _insert_all(commit, first, None), 1000 * number) for number in range(4)
     ]
-    assert _run_together([*works, *[_with(fail, 1000 * each) for each in range(4, 8)]]) == 0
+    assert _run_together([*works, *[_with(fail, 1000 * number) for number in range(4, 8)]]) == 0
     assert {number // 1000 for number in _numbers(path)} == {0, 1, 2, 3}
     assert len(_numbers(path)) == 4 * 50
 

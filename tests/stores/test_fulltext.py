@@ -5,12 +5,12 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from polymnia.engine import entities, observations
+from polymnia.engine.graph import entities, observations
 from polymnia.engine.memory import Memory
-from polymnia.engine.search import full_text
+from polymnia.engine.recall.search import full_text
 from polymnia.errors import BadInput
-from polymnia.model import EntityDraft, ObservationDraft
-from polymnia.stores.memory import MemoryStore
+from polymnia.model import EntityDraft
+from polymnia.stores.memory.store import MemoryStore
 from polymnia.stores.sqlite.store import SqliteStore
 from tests.stores.random_queries import queries
 
@@ -140,9 +140,7 @@ def test_deleted_entities_are_not_found() -> None:
     memory = Memory(store)
     entities.create(memory, DRAFTS, by=ME)
     entities.delete(memory, ["Bob"], by=ME)
-    observations.remove(
-        memory, [ObservationDraft("Alice", ("drinks coffee every morning",))], by=ME
-    )
+    observations.remove(memory, [("Alice", ("drinks coffee every morning",))], by=ME)
     assert (found(memory, "tea"), found(memory, "coffee")) == ([], ["coffee machine"])
     entities.create(memory, [EntityDraft("Bob", "robot", ("drinks oil",))], by=ME)
     assert (found(memory, "bob"), found(memory, "tea")) == (["Bob"], [])

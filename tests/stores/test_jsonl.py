@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from polymnia.engine import entities, observations, relations
+from polymnia.engine.graph import entities, observations, relations
 from polymnia.engine.memory import Memory
 from polymnia.model import EntityDraft, ObservationDraft, Relation
 from polymnia.stores.files.jsonl import JsonlStore, adopt_legacy
@@ -42,7 +42,9 @@ def test_each_line_is_an_object_and_entities_come_first(path: Path) -> None:
 def test_the_type_field_does_not_reach_the_graph(path: Path) -> None:
     path.write_text('{"type":"entity","name":"A","entityType":"x","observations":[],"extra":1}\n')
     memory = opened(path)
-    assert [(each.name, each.type) for each in entities.read_all(memory).entities] == [("A", "x")]
+    assert [(entity.name, entity.type) for entity in entities.read_all(memory).entities] == [
+        ("A", "x")
+    ]
 
 
 def test_many_lines_are_written_and_read_back(path: Path) -> None:
@@ -62,10 +64,12 @@ def test_a_relation_on_two_lines_is_one_at_the_first_place(path: Path) -> None:
     lines = path.read_text().split("\n")
     path.write_text("\n".join([*lines, lines[1]]))
     again = opened(path)
-    assert [each.key for each in entities.open_named(again, ["A"]).relations] == [
-        each.key for each in known
+    assert [relation.key for relation in entities.open_named(again, ["A"]).relations] == [
+        item.key for item in known
     ]
-    assert [each.key for each in entities.read_all(again).relations] == [each.key for each in known]
+    assert [relation.key for relation in entities.read_all(again).relations] == [
+        item.key for item in known
+    ]
 
 
 def test_relations_are_the_same_however_often_they_are_read(path: Path) -> None:
@@ -78,10 +82,11 @@ def test_relations_are_the_same_however_often_they_are_read(path: Path) -> None:
     )
     again = opened(path)
     answers = [
-        [each.key for each in entities.open_named(again, ["A"]).relations] for _ in range(10)
+        [relation.key for relation in entities.open_named(again, ["A"]).relations]
+        for _ in range(10)
     ]
     assert answers == [[("A", "B", "r"), ("C", "A", "s")]] * 10
-    assert [each.key for each in entities.open_named(again, ["B"]).relations] == [
+    assert [relation.key for relation in entities.open_named(again, ["B"]).relations] == [
         ("A", "B", "r"),
         ("B", "B", "t"),
     ]
@@ -91,7 +96,7 @@ def test_a_change_by_another_program_is_noticed(path: Path) -> None:
     memory = opened(path)
     entities.create(memory, [EntityDraft("A", "x")], by="test")
     path.write_text('{"type":"entity","name":"B","entityType":"x","observations":[]}')
-    assert [each.name for each in entities.read_all(memory).entities] == ["B"]
+    assert [entity.name for entity in entities.read_all(memory).entities] == ["B"]
 
 
 def test_a_file_that_was_deleted_is_an_empty_memory(path: Path) -> None:
@@ -118,7 +123,7 @@ def test_permissions_are_kept(path: Path) -> None:
 
 def test_no_temporary_file_is_left(path: Path, tmp_path: Path) -> None:
     entities.create(opened(path), [EntityDraft("A", "x")], by="test")
-    assert sorted(each.name for each in tmp_path.iterdir()) == ["memory.jsonl", "memory.jsonl.lock"]
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["memory.jsonl", "memory.jsonl.lock"]
 
 
 # What the npm server writes for texts with half of a surrogate pair; all but the first line are untouched by the tests.
@@ -151,7 +156,7 @@ def test_lone_surrogates_are_written_back_as_they_were(path: Path) -> None:
 def test_texts_that_differ_in_a_lone_surrogate_stay_different(path: Path) -> None:
     path.write_bytes(b"\n".join(SURROGATES))
     graph = entities.read_all(opened(path))
-    assert len({each.name for each in graph.entities}) == 4
+    assert len({entity.name for entity in graph.entities}) == 4
     assert len(set(graph.entities[1].texts)) == 3
     assert graph.entities[1].texts[2] == "\ufffd"
     (relation,) = graph.relations
@@ -162,14 +167,14 @@ def test_a_change_to_an_entity_keeps_its_other_lone_surrogates(path: Path) -> No
     path.write_bytes(SURROGATES[0])
     memory = opened(path)
     observations.add(memory, [ObservationDraft("A", ("more",))], by="test", skip_repeats=True)
-    observations.remove(memory, [ObservationDraft("A", ("whole \U0001f600",))], by="test")
+    observations.remove(memory, [("A", ("whole \U0001f600",))], by="test")
     assert rb'"observations":["cut \ud83d","more"]' in path.read_bytes()
 
 
 def test_an_observation_with_a_lone_surrogate_can_be_deleted(path: Path) -> None:
     path.write_bytes(SURROGATES[0])
     memory = opened(path)
-    observations.remove(memory, [ObservationDraft("A", ("cut \ufffd",))], by="test")
+    observations.remove(memory, [("A", ("cut \ufffd",))], by="test")
     assert b"cut" not in path.read_bytes()
 
 
@@ -181,7 +186,7 @@ def test_a_legacy_file_with_bad_lines_is_migrated_as_far_as_it_can_be_read(
     adopt_legacy(path)
     assert "2 of its lines cannot be read" in caplog.text
     memory = opened(path)
-    assert [each.name for each in entities.read_all(memory).entities] == ["A"]
+    assert [entity.name for entity in entities.read_all(memory).entities] == ["A"]
     entities.create(memory, [EntityDraft("B", "x")], by="test")
     assert Path(f"{path}.rejected").read_text() == '{"type":"note"}\n{"type":"entity","na\n'
     assert not path.with_suffix(".json").exists()

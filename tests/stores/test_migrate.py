@@ -7,12 +7,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from polymnia.engine import entities, notes, observations, relations, trash
+from polymnia.engine import notes
+from polymnia.engine.graph import entities, observations, relations
+from polymnia.engine.history import trash
 from polymnia.engine.memory import Memory
-from polymnia.engine.migrate import Copy, migrate
+from polymnia.engine.moving.migrate import Copy, migrate
 from polymnia.errors import BadInput, StoreError
 from polymnia.model import (
     VAULT,
+    ChangeQuery,
     EntityDraft,
     Mark,
     Note,
@@ -40,8 +43,8 @@ def source(tmp_path: Path) -> str:
         for name in ("busy", "old"):
             store = catalogue.open(name)
             fill(store)
-            catalogue.close_store(store)
-        catalogue.archive("old")
+            store.close()
+        catalogue.update("old", status="archived")
     return url
 
 
@@ -64,7 +67,7 @@ def fill(store: Store) -> None:
     store.purge(before=2**62)
     with_source = ObservationDraft("E5", ("told later",), 1_000_000, "talk 1")
     observations.add(memory, [with_source], by="another client", skip_repeats=False)
-    observations.remove(memory, [ObservationDraft("E6", ("text 6",))], by=ME)
+    observations.remove(memory, [("E6", ("text 6",))], by=ME)
     entities.delete(memory, ["E7"], by=ME)
     notes.commit(
         memory, Note("key", "content", ("tag",), embedding=np.ones(4, np.float32).tobytes()), by=ME
@@ -100,14 +103,14 @@ def everything(url: str) -> dict[str, tuple[Workspace, dict[str, list[TableRow]]
     """Return every workspace with all rows of its tables."""
     with closing(catalogue_at(url)) as catalogue:
         found = {}
-        for each in catalogue.find_all():
-            store = catalogue.open(each.name, archived=True)
+        for item in catalogue.find_all():
+            store = catalogue.open(item.name, archived=True)
             with store.reading() as read:
-                found[each.name] = (
-                    each,
-                    {table: list(read.tables.read(table)) for table in TABLES},
+                found[item.name] = (
+                    item,
+                    {table: list(read.read_rows(table)) for table in TABLES},
                 )
-            catalogue.close_store(store)
+            store.close()
     return found
 
 
@@ -118,9 +121,9 @@ def copy(source: str, target: str) -> list[Copy]:
 def test_a_copy_has_every_row_of_a_data_directory(source: str, tmp_path: Path) -> None:
     target = f"{tmp_path / 'target'}/"
     copies = copy(source, target)
-    assert {each.workspace for each in copies} == {"busy", "old", "empty"}
+    assert {item.workspace for item in copies} == {"busy", "old", "empty"}
     assert everything(target) == everything(source)
-    busy = next(each for each in copies if each.workspace == "busy")
+    busy = next(item for item in copies if item.workspace == "busy")
     assert all(busy.rows.values())
 
 
@@ -129,7 +132,7 @@ def test_a_memory_comes_back_from_postgresql_as_it_was(
 ) -> None:
     back = f"{tmp_path / 'back'}/"
     there = copy(source, database)
-    assert [each.checksum for each in copy(database, back)] == [each.checksum for each in there]
+    assert [item.checksum for item in copy(database, back)] == [item.checksum for item in there]
     assert everything(back) == everything(source)
 
 
@@ -138,16 +141,19 @@ def test_a_copied_memory_can_be_searched_restored_and_changed(source: str, datab
     with closing(catalogue_at(database)) as catalogue, closing(catalogue.open("busy")) as store:
         memory = Memory(store)
         with store.reading() as read:
-            assert {each.entity for each in read.candidates(["later"], 5)} == {"E5"}
+            assert {candidate.entity for candidate in read.candidates(["later"], 5)} == {"E5"}
             assert [entity.name for entity in read.containing("text 12")] == ["E12"]
             (model,) = read.vectors.models()
             embedded, total = read.vectors.coverage(model.number)
             assert embedded == total > 0
-            last = read.history.changes()[-1].id
+            last = read.history.changes(ChangeQuery(limit=1))[0].id
         assert [entity.name for entity in trash.restore(memory, "E7", by=ME).entities] == ["E7"]
         entities.create(memory, [EntityDraft("New", "thing", ("one",))], by=ME)
         with store.reading() as read:
-            assert [each.id for each in read.history.changes(last)] == [last + 1, last + 2]
+            assert [change.id for change in read.history.changes(ChangeQuery(after=last))] == [
+                last + 2,
+                last + 1,
+            ]
         assert store.check() == []
 
 

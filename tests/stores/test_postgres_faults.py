@@ -8,12 +8,12 @@ from threading import Event
 import psycopg
 import pytest
 
-from polymnia.engine import entities, observations
+from polymnia.engine.graph import entities, observations
 from polymnia.engine.memory import Memory
 from polymnia.errors import Cancelled, ChangeInDoubt, StoreBusy, StoreUnavailable
-from polymnia.model import Change, EntityDraft, ObservationDraft
+from polymnia.model import Change, ChangeQuery, EntityDraft, ObservationDraft
 from polymnia.stores import open_store
-from polymnia.stores.contract.limits import LIMITS, ReadLimits
+from polymnia.stores.contract.limits import CANCELLED
 from polymnia.stores.postgres.catalogue import PostgresCatalogue
 from tests.postgres import new_workspace, shared_server
 from tests.stores.proxy import Proxy, proxied
@@ -39,7 +39,7 @@ class Faulty:
 
     def changes(self) -> list[Change]:
         with self.memory.reading() as read:
-            return read.history.changes()
+            return read.history.changes(ChangeQuery(limit=None))[::-1]
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def test_a_commit_whose_request_was_lost_is_made_once(faulty: Faulty) -> None:
     faulty.add("tea")
     assert not faulty.proxy.lose_request
     assert faulty.texts() == ("tea",)
-    assert [each.id for each in faulty.changes()] == [1, 2]
+    assert [change.id for change in faulty.changes()] == [1, 2]
     assert faulty.memory.store.check() == []
 
 
@@ -75,7 +75,7 @@ def test_a_commit_whose_answer_was_lost_is_made_once(faulty: Faulty) -> None:
     faulty.add("tea")
     assert not faulty.proxy.lose_answer
     assert faulty.texts() == ("tea",)
-    assert [each.id for each in faulty.changes()] == [1, 2]
+    assert [change.id for change in faulty.changes()] == [1, 2]
     assert faulty.memory.store.check() == []
 
 
@@ -83,14 +83,14 @@ def test_a_client_is_told_if_nobody_knows_whether_its_change_was_made(faulty: Fa
     with pytest.raises(ChangeInDoubt) as raised, faulty.memory.store.writing() as writer:
         writer.apply(Change("test", ME, writer.clock()))
         faulty.proxy.close()
-    assert "look whether the change was made" in raised.value.public
+    assert "check whether the change was saved" in raised.value.public
 
 
 def test_a_workspace_whose_creation_was_not_confirmed_may_exist(faulty: Faulty) -> None:
     catalogue = PostgresCatalogue(faulty.url)
     name = f"test-{token_hex(8)}"
     faulty.proxy.lose_answer = True
-    with pytest.raises(ChangeInDoubt, match="look whether the change was made"):
+    with pytest.raises(ChangeInDoubt, match="check whether the change was saved"):
         catalogue.create(name)
     assert catalogue.find(name).name == name
     catalogue.close()
@@ -106,7 +106,10 @@ def test_a_lost_commit_is_not_repeated_after_the_change_of_another_server(faulty
         writer.apply(Change("test", ME, writer.clock()))
         faulty.proxy.cut()
         entities.create(other, [EntityDraft("Ben", "person")], by=ME)
-    assert [each.operation for each in faulty.changes()] == ["create_entities", "create_entities"]
+    assert [change.operation for change in faulty.changes()] == [
+        "create_entities",
+        "create_entities",
+    ]
     other.store.close()
 
 
@@ -129,12 +132,12 @@ def test_a_stalled_network_does_not_hold_a_call_for_ever(faulty: Faulty) -> None
 
 def test_a_read_that_nobody_wants_any_more_is_cancelled(faulty: Faulty) -> None:
     faulty.proxy.stall()
-    limits = LIMITS.set(ReadLimits(cancelled=lambda: True))
+    limits = CANCELLED.set(lambda: True)
     try:
         with pytest.raises(Cancelled):
             faulty.texts()
     finally:
-        LIMITS.reset(limits)
+        CANCELLED.reset(limits)
         faulty.proxy.resume()
     assert faulty.texts() == ()
 
@@ -158,7 +161,7 @@ def test_a_second_address_takes_over(faulty: Faulty) -> None:
         entities.create(memory, [ANN], by=ME)
         first.close()
         entities.create(memory, [EntityDraft("Ben", "person")], by=ME)
-        assert [each.name for each in entities.read_all(memory).entities] == ["Ann", "Ben"]
+        assert [entity.name for entity in entities.read_all(memory).entities] == ["Ann", "Ben"]
         store.close()
 
 
@@ -198,6 +201,6 @@ def test_writers_that_wait_for_one_another_hold_no_connection(faulty: Faulty) ->
         running += [pool.submit(faulty.add, f"text {number}") for number in range(3)]
         assert faulty.texts() == ()
         done.set()
-        for each in running:
-            each.result()
+        for item in running:
+            item.result()
     assert sorted(faulty.texts()) == ["text 0", "text 1", "text 2"]

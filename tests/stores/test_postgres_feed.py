@@ -7,9 +7,10 @@ from threading import Event
 import psycopg
 import pytest
 
-from polymnia.engine import entities, notes, sessions
+from polymnia.engine import notes
+from polymnia.engine.graph import entities
 from polymnia.engine.memory import Memory
-from polymnia.engine.workspaces import open_workspaces
+from polymnia.engine.workspaces.workspaces import open_workspaces
 from polymnia.model import Change, EntityDraft, Note, NoteScope
 from polymnia.stores import open_store
 from polymnia.stores.contract import Store
@@ -25,10 +26,10 @@ def test_a_follower_is_woken_by_the_change_of_another_server() -> None:
     mine, theirs = open_store(url), open_store(url)
     is_woken = Event()
     feed = mine.follow(is_woken.set)
-    assert feed.read() == []
+    assert feed() == []
     entities.create(Memory(theirs), [EntityDraft("Ann", "person")], by=ME)
     assert is_woken.wait(TIMEOUT_S)
-    assert [change.after.entities[0].name for change in feed.read()] == ["Ann"]
+    assert [change.after.entities[0].name for change in feed()] == ["Ann"]
     for store in (mine, theirs):
         store.close()
 
@@ -42,7 +43,7 @@ def test_a_notification_of_another_program_does_no_harm() -> None:
         connection.execute("NOTIFY polymnia, 'hello'")
     entities.create(Memory(theirs), [EntityDraft("Ann", "person")], by=ME)
     assert is_woken.wait(TIMEOUT_S)
-    assert [change.after.entities[0].name for change in feed.read()] == ["Ann"]
+    assert [change.after.entities[0].name for change in feed()] == ["Ann"]
     for store in (mine, theirs):
         store.close()
 
@@ -71,7 +72,7 @@ def test_a_read_only_store_follows_without_writing() -> None:
         mine = open_store(f"{database}?workspace=one&{replica}", read_only=True)
         feed = mine.follow()
         entities.create(Memory(theirs), [EntityDraft("Ann", "person")], by=ME)
-        assert [change.after.entities[0].name for change in feed.read()] == ["Ann"]
+        assert [change.after.entities[0].name for change in feed()] == ["Ann"]
         for store in (mine, theirs):
             store.close()
 
@@ -90,7 +91,7 @@ def test_a_feed_misses_nothing_when_its_connection_is_lost() -> None:
         for name in ("Ann", "Ben"):
             entities.create(Memory(theirs), [EntityDraft(name, "person")], by=ME)
         assert is_woken.wait(TIMEOUT_S)
-        assert [change.after.entities[0].name for change in feed.read()] == ["Ann", "Ben"]
+        assert [change.after.entities[0].name for change in feed()] == ["Ann", "Ben"]
         for store in (mine, theirs):
             store.close()
 
@@ -117,7 +118,7 @@ def test_a_server_follows_more_workspaces_than_a_directory_has_files_open() -> N
 def test_a_server_of_many_workspaces_follows_them_again_after_an_outage(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    caplog.set_level(logging.INFO, "polymnia.engine.follower")
+    caplog.set_level(logging.INFO, "polymnia.engine.workspaces.follower")
     with new_database(shared_server()) as database, proxied(database) as (proxy, url):
         theirs = open_store(f"{database}?workspace=one")
         mine = open_workspaces(f"{url}?timeout=1")
@@ -135,7 +136,7 @@ def test_a_server_of_many_workspaces_follows_them_again_after_an_outage(
 
 def _abandoned(store: Store) -> list[NoteScope]:
     with store.reading() as read:
-        return read.sessions.abandoned()
+        return read.notes.abandoned_sessions()
 
 
 def test_sessions_of_a_server_that_died_are_swept() -> None:
@@ -144,11 +145,11 @@ def test_sessions_of_a_server_that_died_are_swept() -> None:
     mine, theirs = open_store(url), open_store(f"{url}&timeout=29")
     scope = NoteScope("one", "ann")
     notes.commit(Memory(theirs), Note("key", "text", scope=scope), by=ME, member="them")
-    sessions.sweep(Memory(mine), by=ME)
-    assert [each.key for each in notes.page(Memory(mine), scope)] == ["key"]
+    notes.sweep_sessions(Memory(mine), by=ME)
+    assert [item.key for item in notes.page(Memory(mine), scope)] == ["key"]
     theirs.close()
     while not _abandoned(mine):
         pass  # its connection is being closed
-    sessions.sweep(Memory(mine), by=ME)
+    notes.sweep_sessions(Memory(mine), by=ME)
     assert notes.page(Memory(mine), scope) == []
     mine.close()

@@ -7,11 +7,13 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from polymnia.engine import entities, notes, observations, trash
+from polymnia.engine import notes
+from polymnia.engine.graph import entities, observations
+from polymnia.engine.history import trash
 from polymnia.engine.memory import Memory
-from polymnia.engine.workspaces import ManyWorkspaces
+from polymnia.engine.workspaces.workspaces import ManyWorkspaces
 from polymnia.errors import BadInput, StoreSealed, WorkspaceArchived, WorkspaceNotFound
-from polymnia.model import EntityDraft, Note, ObservationDraft
+from polymnia.model import ChangeQuery, EntityDraft, Note, ObservationDraft
 from polymnia.stores import open_catalogue, open_store
 from polymnia.stores.contract import Catalogue
 from tests.postgres import new_database, shared_server
@@ -59,7 +61,7 @@ def memory_in(catalogue: Catalogue, name: str) -> Memory:
 
 
 def names(memory: Memory) -> list[str]:
-    return [each.name for each in entities.read_all(memory).entities]
+    return [entity.name for entity in entities.read_all(memory).entities]
 
 
 def test_workspaces_do_not_see_one_another(catalogue: Catalogue) -> None:
@@ -72,10 +74,10 @@ def test_workspaces_do_not_see_one_another(catalogue: Catalogue) -> None:
             found = (
                 read.candidates(["tea"], 10),
                 read.containing("tea"),
-                read.history.changes(),
+                read.history.changes(ChangeQuery(limit=None))[::-1],
                 read.counts().entities,
             )
-        assert [bool(each) for each in found] == [memory is one] * 4
+        assert [bool(item) for item in found] == [memory is one] * 4
     assert entities.delete(two, ["Ann"], by=ME).entities == []
     assert names(one) == ["Ann"]
     for memory in (one, two):
@@ -88,18 +90,21 @@ def test_an_archived_workspace_cannot_be_read_or_written_until_it_is_restored(
 ) -> None:
     memory = memory_in(catalogue, "one")
     entities.create(memory, [EntityDraft("Ann", "person")], by=ME)
-    archived = catalogue.archive("one")
-    assert (archived.status, catalogue.is_open("one", memory.store)) == ("archived", False)
+    archived = catalogue.update("one", status="archived")
+    assert (archived.status, bool(catalogue.find_open({"one": memory.store}))) == (
+        "archived",
+        False,
+    )
     with pytest.raises(WorkspaceArchived):
         catalogue.open("one")
     with pytest.raises(StoreSealed):
         entities.create(memory, [EntityDraft("Ben", "person")], by=ME)
-    assert catalogue.restore("one").status == "active"
-    assert not catalogue.is_open("one", memory.store)
+    assert catalogue.update("one", status="active").status == "active"
+    assert not bool(catalogue.find_open({"one": memory.store}))
     again = Memory(catalogue.open("one"))
-    assert (names(again), catalogue.is_open("one", again.store)) == (["Ann"], True)
-    for each in (memory, again):
-        each.store.close()
+    assert (names(again), bool(catalogue.find_open({"one": again.store}))) == (["Ann"], True)
+    for item in (memory, again):
+        item.store.close()
 
 
 def test_a_deleted_workspace_leaves_no_rows(catalogue: Catalogue, database: str) -> None:
@@ -133,10 +138,10 @@ def test_names_are_unique_whatever_their_case(catalogue: Catalogue) -> None:
     with pytest.raises(BadInput, match="there is a project Alpha already"):
         catalogue.create("ALPHA")
     with pytest.raises(BadInput, match="there is a project Alpha already"):
-        catalogue.rename("beta", "alpha")
-    assert catalogue.rename("Alpha", "ALPHA").name == "ALPHA"
-    assert catalogue.describe("beta", "the second").description == "the second"
-    assert [each.name for each in catalogue.find_all()] == ["ALPHA", "beta"]
+        catalogue.update("beta", new_name="alpha")
+    assert catalogue.update("Alpha", new_name="ALPHA").name == "ALPHA"
+    assert catalogue.update("beta", description="the second").description == "the second"
+    assert [item.name for item in catalogue.find_all()] == ["ALPHA", "beta"]
 
 
 def test_the_workspaces_of_a_server_are_those_of_the_database(
@@ -147,9 +152,9 @@ def test_the_workspaces_of_a_server_are_those_of_the_database(
     assert other is not None
     workspaces = ManyWorkspaces(other)
     entities.create(workspaces.memory("one"), [EntityDraft("Ann", "person")], by=ME)
-    catalogue.rename("one", "two")
+    catalogue.update("one", new_name="two")
     assert names(workspaces.memory("two")) == ["Ann"]
-    catalogue.archive("two")
+    catalogue.update("two", status="archived")
     with pytest.raises(WorkspaceArchived):
         workspaces.memory("two")
     workspaces.close()
@@ -178,9 +183,9 @@ def test_row_security_binds_a_role_that_goes_around_the_application(application:
             assert connection.execute("DELETE FROM relations RETURNING 1").fetchall() == []
             with pytest.raises(psycopg.errors.InsufficientPrivilege), connection.transaction():
                 connection.execute("UPDATE cards SET workspace_id = workspace_id + 1")
-    for each in (store, other):
-        assert each.check() == []
-        each.close()
+    for item in (store, other):
+        assert item.check() == []
+        item.close()
 
 
 def test_row_security_is_switched_while_servers_run(application: str) -> None:

@@ -17,4 +17,4 @@ def test_eight_processes_lose_nothing_while_backends_are_killed_and_the_server_r
         with faults(server):
             outcomes = run_load(url, processes=8, operations=30)
         check_load(url, outcomes, sure=False)
-        assert all(each.added for each in outcomes)
+        assert all(outcome.added for outcome in outcomes)

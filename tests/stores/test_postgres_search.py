@@ -9,13 +9,13 @@ import pytest
 
 from bench.recall.questions import Asked, Case, Told
 from bench.recall.stores import Comparison, compare
-from polymnia.engine import entities, notes, observations
+from polymnia.engine import notes
+from polymnia.engine.graph import entities, observations
 from polymnia.engine.memory import Memory
-from polymnia.engine.search import QUERY_COLUMNS
+from polymnia.engine.recall.search import QUERY_COLUMNS
 from polymnia.model import EntityDraft, Note, ObservationDraft, PassageKind, Within
 from polymnia.search.expression import parse, plain_words
-from polymnia.search.terms import terms_of
-from polymnia.search.text import fold
+from polymnia.search.terms import fold, terms_of
 from polymnia.stores import open_store
 from polymnia.stores.contract import Reader
 from polymnia.stores.postgres.connection import QUERIES as SQL
@@ -116,13 +116,13 @@ def test_an_expression_gives_the_same_passages_with_the_same_scores(
     expression = parse(query, QUERY_COLUMNS) or plain_words(query)
     expected = twins.sqlite.match(expression, KINDS)
     found = twins.postgres.match(expression, KINDS)
-    assert [(each.id, each.entity, each.kind) for each in found] == [
+    assert [(item.id, item.entity, item.kind) for item in found] == [
         (e.id, e.entity, e.kind) for e in expected
     ]
-    assert [each.score for each in found] == pytest.approx(
-        [each.score for each in expected], rel=1e-12
+    assert [item.score for item in found] == pytest.approx(
+        [item.score for item in expected], rel=1e-12
     )
-    first = [[each.id for each in read.match(expression, KINDS[:1], 5)] for read in twins]
+    first = [[item.id for item in read.match(expression, KINDS[:1], 5)] for read in twins]
     assert first[0] == first[1]
 
 
@@ -144,7 +144,7 @@ def test_candidates_are_the_same(
 ) -> None:
     terms = list(dict.fromkeys(terms_of(query)))
     found, expected = [
-        {each.id: each for each in read.candidates(terms, 15, within, every=every)}
+        {candidate.id: candidate for candidate in read.candidates(terms, 15, within, every=every)}
         for read in (twins.postgres, twins.sqlite)
     ]
     assert {key: each.text for key, each in found.items()} == {
@@ -175,7 +175,7 @@ def test_any_part_of_a_text_is_found_alike(twins: Twins, query: str) -> None:
     folded = fold(query)
     expected = [entity.name for entity in twins.sqlite.containing(folded)]
     assert [entity.name for entity in twins.postgres.containing(folded)] == expected
-    assert {each.name for each in twins.postgres.headings(folded)} == set(expected)
+    assert {item.name for item in twins.postgres.containing(folded, outlines=True)} == set(expected)
     found = {note.key for note in twins.postgres.notes.containing(folded)}
     assert found == {note.key for note in twins.sqlite.notes.containing(folded)}
 
@@ -184,7 +184,7 @@ def test_neighbours_are_the_same(twins: Twins) -> None:
     passages = twins.sqlite.candidates(terms_of("river lake agent"), 100)
     near = [
         {
-            key: [each and each.id for each in (near.before, near.earlier, near.after)]
+            key: [item and item.id for item in (near.before, near.earlier, near.after)]
             for key, near in read.neighbours(passages).items()
         }
         for read in twins
@@ -214,7 +214,7 @@ def test_a_passage_with_more_words_than_a_tsvector_holds_can_be_written_and_foun
     long = " ".join(["needle", *[f"word{number:06}" for number in range(120_000)], "x" * 5000])
     entities.create(memory, [EntityDraft("Long", "thing", (long,))], by="test")
     with store.reading() as read:
-        assert [each.entity for each in read.candidates(["needl"], 5)] == ["Long"]
+        assert [candidate.entity for candidate in read.candidates(["needl"], 5)] == ["Long"]
         assert [entity.name for entity in read.containing("word119999")] == ["Long"]
     store.close()
 

@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
-from polymnia.engine import entities, observations, relations
+from polymnia.engine.facts.remember import EntityFacts, FactDraft, remember
+from polymnia.engine.graph import entities, observations, relations
 from polymnia.engine.memory import Memory
-from polymnia.engine.remember import EntityFacts, FactDraft, remember
 from polymnia.model import EntityDraft, ObservationDraft, Relation
 from polymnia.stores import open_store
 from polymnia.stores.postgres.connection import Pipeline, Row
@@ -50,16 +50,16 @@ def _remember(memory: Memory) -> object:
 @pytest.mark.parametrize(
     ("verb", "expected"),
     [
-        pytest.param(_open_one, 1, id="open one"),
-        pytest.param(_open_two, 1, id="open two"),
-        pytest.param(_create, 2, id="create"),
+        pytest.param(_open_one, 3, id="open one"),
+        pytest.param(_open_two, 3, id="open two"),
+        pytest.param(_create, 3, id="create"),
         pytest.param(_add, 2, id="add observations"),
         pytest.param(_relate, 2, id="create relations"),
-        pytest.param(_upsert, 2, id="upsert"),
+        pytest.param(_upsert, 3, id="upsert"),
         pytest.param(_remember, 2, id="remember"),
     ],
 )
-def test_frequent_calls_wait_for_the_server_once_or_twice(
+def test_frequent_calls_wait_for_the_server_two_or_three_times(
     monkeypatch: pytest.MonkeyPatch, verb: Callable[[Memory], object], expected: int
 ) -> None:
     memory = Memory(open_store(new_workspace()))

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 from numpy.typing import NDArray
 
-from polymnia.engine import entities
+from polymnia.engine.graph import entities
 from polymnia.engine.memory import Memory
 from polymnia.model import EntityDraft, Within
 from polymnia.search.embedding import shorten, widen
@@ -60,7 +60,7 @@ def fill(
     """Write observations with vectors into a new workspace."""
     store = open_store(STORES["postgres"](folder))
     assert isinstance(store, PostgresStore)
-    store.vectors.indexes.indexed_from = indexed_from
+    store.vector_indexes.indexed_from = indexed_from
     texts = [
         tuple([f"text {start + number}" for number in range(100)]) for start in range(0, count, 100)
     ]
@@ -76,7 +76,7 @@ def fill(
     for start in range(0, count, 500):
         batch = zip(passages[start : start + 500], vectors[start : start + 500], strict=True)
         store.vectors.put(model, [(passage, vector.tobytes()) for passage, vector in batch])
-        store.vectors.indexes.wait()
+        store.vector_indexes.wait()
     yield Filled(store, model, passages, vectors)
     store.close()
 
@@ -137,7 +137,7 @@ def test_a_filter_is_exact_in_a_large_workspace(large: Filled) -> None:
     question = clusters(1, 8)[0]
     with large.store.reading() as read:
         found = read.vectors.nearest(large.model, question.tobytes(), K, Within(names=("E3",)))
-        texts = {each.id: each.entity for each in read.passages_by_id(found)}
+        texts = {passage.id: passage.entity for passage in read.passages(found)}
     assert len(found) == K
     assert set(texts.values()) == {"E3"}
     assert list(found.values()) == sorted(found.values(), reverse=True)
@@ -162,7 +162,7 @@ def test_vectors_come_back_as_they_are_in_sqlite(small: Filled) -> None:
 def test_an_index_goes_with_its_model(tmp_path: Path) -> None:
     for filled in fill(tmp_path, FEW, seed=3, indexed_from=FEW // 2):
         assert len(indexes(filled.store)) == 1
-        while not filled.store.vectors.remove_model(filled.model, 60):
+        while not filled.store.vectors.remove_vectors(60, model=filled.model):
             assert len(indexes(filled.store)) == 1
         assert indexes(filled.store) == []
 
@@ -173,7 +173,7 @@ def test_an_index_goes_with_its_workspace(tmp_path: Path) -> None:
         assert len(indexes(filled.store)) == 1
         catalogue = open_catalogue(url.partition("?")[0])
         assert catalogue is not None
-        (name,) = [each.name for each in catalogue.find_all() if each.name in filled.store.url]
+        (name,) = [item.name for item in catalogue.find_all() if item.name in filled.store.url]
         catalogue.delete(name)
         assert indexes(filled.store) == []
         catalogue.close()

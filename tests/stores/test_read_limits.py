@@ -1,4 +1,4 @@
-"""Limits of reads: a read that nobody waits for ends, and the store is as good as before."""
+"""A read that nobody waits for ends, and the store is as good as before."""
 
 import itertools
 from collections.abc import Callable, Iterator
@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from polymnia.engine import entities, traverse
+from polymnia.engine.graph import entities, traverse
 from polymnia.engine.memory import Memory
-from polymnia.errors import Cancelled, ReadTooLong
+from polymnia.errors import Cancelled
 from polymnia.model import EntityDraft
-from polymnia.stores.contract import LIMITS, ReadLimits
+from polymnia.stores.contract import CANCELLED
 from polymnia.stores.open import open_store
 
 MANY = 3000
@@ -36,14 +36,12 @@ def large(tmp_path: Path) -> Iterator[Memory]:
 
 
 @contextmanager
-def limited(
-    cancelled: Callable[[], bool] = lambda: False, *, is_short: bool = False
-) -> Iterator[None]:
-    token = LIMITS.set(ReadLimits(cancelled, is_short))
+def limited(cancelled: Callable[[], bool]) -> Iterator[None]:
+    token = CANCELLED.set(cancelled)
     try:
         yield
     finally:
-        LIMITS.reset(token)
+        CANCELLED.reset(token)
 
 
 def test_a_read_that_nobody_waits_for_ends(large: Memory) -> None:
@@ -63,12 +61,6 @@ def test_a_read_asks_again_and_again_whether_it_is_wanted(large: Memory) -> None
     with limited(lambda: next(asked) < 0):
         entities.read_all(large)
     assert next(asked) > 10
-
-
-def test_a_long_read_that_must_be_short_is_refused(large: Memory) -> None:
-    with limited(is_short=True), pytest.raises(ReadTooLong):
-        entities.read_all(large)
-    assert len(entities.read_all(large).entities) == MANY
 
 
 def test_a_write_that_nobody_waits_for_is_not_made(memory: Memory) -> None:

@@ -7,10 +7,12 @@ from pathlib import Path
 import apsw
 import pytest
 
-from polymnia.engine import entities, notes, observations, relations, trash
+from polymnia.engine import notes
+from polymnia.engine.graph import entities, observations, relations
+from polymnia.engine.history import trash
 from polymnia.engine.memory import Memory
 from polymnia.errors import BadInput, StoreDamaged, StoreForeign
-from polymnia.model import VAULT, Entity, EntityDraft, Note, ObservationDraft, Relation
+from polymnia.model import VAULT, Entity, EntityDraft, Note, Relation
 from polymnia.stores.sqlite.salvage import salvage_sqlite
 from polymnia.stores.sqlite.store import SqliteStore
 
@@ -45,7 +47,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
     entities.delete(memory, ["entity 5"], by="test")
     observations.remove(
         memory,
-        [ObservationDraft("entity 6", ("fact 1 about entity 6, with some words",))],
+        [("entity 6", ("fact 1 about entity 6, with some words",))],
         by="test",
     )
     notes.prune(memory, [VAULT], by="test", key="key 7")
@@ -64,7 +66,7 @@ def read_all(path: Path) -> dict[str, Entity]:
     store = SqliteStore(str(path))
     try:
         assert store.check() == []
-        return {each.name: each for each in entities.read_all(Memory(store)).entities}
+        return {entity.name: entity for entity in entities.read_all(Memory(store)).entities}
     finally:
         store.close()
 
@@ -72,7 +74,7 @@ def read_all(path: Path) -> dict[str, Entity]:
 def trashed(path: Path) -> list[object]:
     store = SqliteStore(str(path))
     try:
-        return [each.rows for each in trash.items(Memory(store))]
+        return [item.rows for item in trash.items(Memory(store))]
     finally:
         store.close()
 
@@ -125,8 +127,8 @@ def test_a_damaged_page_costs_no_more_than_its_rows(
     report = salvage_sqlite(damaged, tmp_path / "new.db")
     assert damaged.read_bytes() == before
     found, whole = read_all(tmp_path / "new.db"), read_all(sound)
-    facts = {text for each in found.values() for text in each.texts}
-    expected = {text for each in whole.values() for text in each.texts}
+    facts = {text for item in found.values() for text in item.texts}
+    expected = {text for value in whole.values() for text in value.texts}
     # One page holds fewer than a hundred rows, but one near the root has all of a table below it.
     assert report.lost or (found == whole and facts == expected)
     assert facts <= expected
@@ -171,7 +173,7 @@ def test_an_observation_with_a_damaged_ordinal_gets_another_one(
     connection.close()
     salvage_sqlite(damaged, tmp_path / "new.db")
     saved = read_all(tmp_path / "new.db")["entity 9"]
-    assert [each.ordinal for each in saved.observations] == [1, 3, 4, 5]
+    assert [observation.ordinal for observation in saved.observations] == [1, 3, 4, 5]
     assert sorted(saved.texts) == [f"fact {m} about entity 9, with some words" for m in range(4)]
 
 

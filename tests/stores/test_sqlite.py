@@ -10,12 +10,14 @@ from threading import Timer
 import apsw
 import pytest
 
-from polymnia.engine import entities, notes, observations, relations
+from polymnia.engine import notes
+from polymnia.engine.graph import entities, observations, relations
 from polymnia.engine.memory import Memory
 from polymnia.errors import BadInput, StoreError, StoreForeign, StoreSealed, StoreTooNew
 from polymnia.model import (
     MAX_ORDINAL,
     VAULT,
+    ChangeQuery,
     EntityDraft,
     Note,
     NoteQuery,
@@ -24,7 +26,7 @@ from polymnia.model import (
     Relation,
 )
 from polymnia.search.expression import plain_words
-from polymnia.stores.contract import Reader
+from polymnia.stores.contract import Reader, find_note
 from polymnia.stores.sql import load_migrations, read_queries
 from polymnia.stores.sqlite import schema
 from polymnia.stores.sqlite.connection import SEALED_ID, connect
@@ -37,30 +39,30 @@ VECTOR = pack("<4f", 1, 0, 0, 0)
 
 # Every way to read.
 READS: dict[str, Callable[[Reader], object]] = {
-    "find": lambda read: read.find(["A"]),
-    "find several": lambda read: read.find(["A", "B"]),
-    "known": lambda read: read.known(["A"]),
+    "find": lambda read: read.entities(["A"]),
+    "find several": lambda read: read.entities(["A", "B"]),
+    "known": lambda read: read.existing_names(["A"]),
     "entities": lambda read: read.entities(),
-    "page": lambda read: read.page(None, 0, 10),
+    "page": lambda read: read.entities(offset=0, limit=10),
     "counts": lambda read: read.counts(),
-    "touching": lambda read: read.touching(["A"]),
-    "relations like": lambda read: read.relations_like("A", None, None),
+    "touching": lambda read: read.relations(["A"]),
+    "relations like": lambda read: read.relations(source="A", target=None, kind=None),
     "containing": lambda read: read.containing("one"),
     "match": lambda read: read.match(plain_words("one"), ("observation", "entity", "note")),
     "word counts": lambda read: read.word_counts(["one"]),
     "vocabulary": lambda read: read.vocabulary("a", "z", 10),
     "candidates": lambda read: read.candidates(["one"], 10),
     "names with": lambda read: read.names_with(["a"], 10),
-    "between": lambda read: read.between(0, 2**60, 10),
-    "notes": lambda read: read.notes.page(VAULT, 0, None),
-    "note": lambda read: read.notes.find(VAULT, "key"),
+    "between": lambda read: read.observations_between(0, 2**60, 10),
+    "notes": lambda read: read.notes.notes(VAULT),
+    "note": lambda read: find_note(read.notes, VAULT, "key"),
     "note search": lambda read: read.notes.search(NoteQuery(text="words", vector=VECTOR)),
     "session note search": lambda read: read.notes.search(
         NoteQuery(text="words", scope=NoteScope("session"))
     ),
-    "history": lambda read: read.history.changes(),
-    "history at a time": lambda read: read.history.at(2**60),
-    "trash": lambda read: read.trash.items(),
+    "history": lambda read: read.history.changes(ChangeQuery(limit=None))[::-1],
+    "history at a time": lambda read: read.history.state_at(2**60),
+    "trash": lambda read: read.trash(),
     "models": lambda read: read.vectors.models(),
     "nearest": lambda read: read.vectors.nearest(1, VECTOR, 10),
     "pending": lambda read: read.vectors.pending(1, 10),
@@ -92,8 +94,7 @@ def run_sql(path: str, query: str) -> list[tuple[object, ...]]:
 
 
 def test_the_file_is_durable_by_its_settings(store: SqliteStore) -> None:
-    with store.writing() as writer:
-        connection = writer._connection
+    with store._commit.transaction() as connection:
         settings = [
             connection.pragma(name) for name in ("journal_mode", "synchronous", "secure_delete")
         ]
@@ -198,7 +199,7 @@ def test_ended_rows_stay_in_the_file(store: SqliteStore, path: str) -> None:
 
 def test_the_text_indexes_are_sound_after_any_write(filled: SqliteStore, path: str) -> None:
     memory = Memory(filled)
-    observations.remove(memory, [ObservationDraft("A", ("one",))], by="ann")
+    observations.remove(memory, [("A", ("one",))], by="ann")
     entities.delete(memory, ["B"], by="ann")
     for index in ("words", "trigrams"):
         run_sql(path, f"INSERT INTO {index} ({index}) VALUES ('integrity-check')")
@@ -249,13 +250,13 @@ def test_a_block_of_reads_is_one_snapshot(
         entities.delete(memory, ["B"], by="ben")
         notes.commit(memory, Note("key", "other words"), by="ben")
         assert look(read) == before
-        assert read.known(["B", "C"]) == {"B"}
+        assert read.existing_names(["B", "C"]) == {"B"}
 
 
 def test_a_snapshot_begins_with_its_block(filled: SqliteStore, path: str) -> None:
     with closing(SqliteStore(path)) as other, filled.reading() as read:
         entities.create(Memory(other), [EntityDraft("C", "x")], by="ben")
-        assert read.known(["C"]) == set()
+        assert read.existing_names(["C"]) == set()
 
 
 @reading_by
@@ -276,9 +277,9 @@ def test_every_read_notices_that_the_file_is_not_the_one_it_opened(
 
 def test_a_change_feed_notices_that_the_file_is_gone(filled: SqliteStore, path: str) -> None:
     feed = filled.follow()
-    assert feed.read() == []
+    assert feed() == []
     Path(path).unlink()
-    for read in (feed.read, filled.follow):
+    for read in (feed, filled.follow):
         with pytest.raises(StoreError, match="moved, deleted or replaced"):
             read()
 
@@ -287,7 +288,10 @@ def test_the_last_ordinal_can_be_used(store: SqliteStore, path: str) -> None:
     memory = _memory_near_the_limit(store, path)
     observations.add(memory, [ObservationDraft("A", ("the last",))], by="ann", skip_repeats=False)
     with store.reading() as read:
-        assert [each.ordinal for each in read.find(["A"])[0].observations] == [1, MAX_ORDINAL]
+        assert [observation.ordinal for observation in read.entities(["A"])[0].observations] == [
+            1,
+            MAX_ORDINAL,
+        ]
 
 
 def test_beyond_the_last_ordinal_nothing_is_written(store: SqliteStore, path: str) -> None:
@@ -297,8 +301,8 @@ def test_beyond_the_last_ordinal_nothing_is_written(store: SqliteStore, path: st
             memory, [ObservationDraft("A", ("the last", "too many"))], by="ann", skip_repeats=False
         )
     with store.reading() as read:
-        assert [each.texts for each in read.entities()] == [("one",), ("two",)]
-        assert len(read.history.changes()) == 1
+        assert [entity.texts for entity in read.entities()] == [("one",), ("two",)]
+        assert len(read.history.changes(ChangeQuery(limit=None))) == 1
 
 
 def _memory_near_the_limit(store: SqliteStore, path: str) -> Memory:
@@ -314,12 +318,10 @@ def _memory_near_the_limit(store: SqliteStore, path: str) -> Memory:
 # Queries that need a whole table, or a table of another program.
 WHOLE_TABLE = {
     "count_embeddable",
-    "count_notes",
     "count_vectors",
     "note_texts",
     "notes_at",
-    "notes_like",
-    "notes_page",
+    "notes_listed",
     "passages_within",
     "purge_entities",
     "relations_at",
@@ -330,7 +332,6 @@ WHOLE_TABLE = {
     "count_orphans",
     "count_unindexed",
     "counts",
-    "distinct_texts",
     "entities_all",
     "entities_page",
     "entity_types",
@@ -341,7 +342,6 @@ WHOLE_TABLE = {
     "outlines_all",
     "recent_entities",
     "relation_types",
-    "relations_all",
     "relations_typed",
 }
 
@@ -363,8 +363,7 @@ LIMITED = {
     "name", sorted(set(QUERIES) - WHOLE_TABLE - LIMITED - set(read_queries(TABLES)))
 )
 def test_a_query_reads_only_what_it_is_asked_for(store: SqliteStore, name: str) -> None:
-    with store.reading() as read:
-        connection = read._connection
+    with store._snapshot() as connection:
         connection.execute(QUERIES["create_session_words"])
         numbered = [int(number) for number in re.findall(r"\?(\d)", QUERIES[name])]
         bindings = (None,) * (max(numbered) if numbered else QUERIES[name].count("?"))
@@ -379,9 +378,9 @@ def test_a_query_reads_only_what_it_is_asked_for(store: SqliteStore, name: str) 
 
 
 def test_neighbours_are_found_without_a_scan(store: SqliteStore) -> None:
-    with store.reading() as read:
+    with store._snapshot() as connection:
         query = f"EXPLAIN QUERY PLAN {QUERIES['neighbour_ids']}"
-        plan = [str(row[3]) for row in read._connection.execute(query, ("[]", 1, 1)).fetchall()]
+        plan = [str(row[3]) for row in connection.execute(query, ("[]", 1, 1)).fetchall()]
     assert [step.rpartition("rowid")[2] for step in plan if step.startswith("SEARCH n ")] == [
         "<?)",
         ">?)",

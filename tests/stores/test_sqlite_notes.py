@@ -11,10 +11,11 @@ from msgspec import json
 
 from polymnia.app import open_servers
 from polymnia.disk.lock import ServerLock
-from polymnia.engine import notes, sessions, trash
+from polymnia.engine import notes
+from polymnia.engine.history import trash
 from polymnia.engine.memory import Memory
-from polymnia.errors import StoreBusy, StoreError
-from polymnia.model import VAULT, Note, NoteQuery, NoteScope
+from polymnia.errors import StoreBusy, StoreError, StoreForeign
+from polymnia.model import VAULT, ChangeQuery, Note, NoteQuery, NoteScope
 from polymnia.search.embedding import pack_vector
 from polymnia.settings import Settings
 from polymnia.stores.sqlite import adopt
@@ -81,10 +82,10 @@ def test_a_note_in_the_vault_is_in_the_history_before_and_after(memory: Memory) 
     notes.commit(memory, Note("key", "second"), by="ben")
     notes.prune(memory, [VAULT], by="ann", key="key")
     with memory.reading() as read:
-        changes = read.history.changes()
-    told = [(each.operation, each.actor) for each in changes]
+        changes = read.history.changes(ChangeQuery(limit=None))[::-1]
+    told = [(change.operation, change.actor) for change in changes]
     assert told == [("commit_memory", "ann"), ("commit_memory", "ben"), ("prune_memory", "ann")]
-    sides = [(each.before.notes, each.after.notes) for each in changes]
+    sides = [(change.before.notes, change.after.notes) for change in changes]
     assert [[note.content for note in side] for pair in sides for side in pair] == [
         [],
         ["first"],
@@ -148,7 +149,7 @@ def test_an_older_snapshot_does_not_see_a_session_in_the_place_of_a_note(memory:
     notes.commit(memory, Note("mine", "a secret of the session", scope=SESSION), by="ann")
     with memory.reading() as reader:
         older = reader.notes
-        assert older.count(VAULT, ()) == 1
+        assert len(older.notes(VAULT)) == 1
         notes.prune(memory, [SESSION], by="ann")
         notes.commit(memory, Note("public", "takes its row", embedding=FIRST), by="ann")
         assert found(memory) == ["takes its row"]
@@ -204,9 +205,9 @@ def test_a_new_server_removes_the_files_of_dead_ones_and_of_nobody_else(
         "memory.db-server-begun~",
         "other.db-server-dead",
     }
-    assert {each.name for each in tmp_path.iterdir()} == kept
+    assert {item.name for item in tmp_path.iterdir()} == kept
     kept.add(f"memory.db-server-{ServerLock(path).acquire()}")
-    assert {each.name for each in tmp_path.iterdir()} == kept
+    assert {item.name for item in tmp_path.iterdir()} == kept
 
 
 def test_without_a_file_there_is_no_other_server() -> None:
@@ -222,7 +223,7 @@ def test_a_directory_that_cannot_be_written_to_is_a_clear_error(
         raise PermissionError(13, "Permission denied", path)
 
     monkeypatch.setattr(ServerLock, "acquire", refuse)
-    with pytest.raises(StoreError, match="cannot keep a session"):
+    with pytest.raises(StoreError, match="cannot lock a file"):
         notes.commit(memory, Note("key", "word", (), SESSION), by="ann")
     assert notes.page(memory, SESSION) == []
 
@@ -243,6 +244,12 @@ def test_the_memories_of_another_program_are_taken_over(
     memory.store.close()
 
 
+def test_a_file_that_can_be_converted_says_how(foreign: apsw.Connection, path: str) -> None:
+    foreign.close()
+    with pytest.raises(StoreForeign, match="start once with `--dialect vault` and without --read"):
+        SqliteStore(path, read_only=True)
+
+
 def test_the_other_programs_file_is_kept_whole(
     foreign: apsw.Connection, path: str, tmp_path: Path
 ) -> None:
@@ -253,7 +260,7 @@ def test_the_other_programs_file_is_kept_whole(
         ("odd", "kept"),
     ]
     assert rows(f"{path}.bak", "SELECT content FROM session_memories") == [("volatile",)]
-    assert sorted(each.name for each in tmp_path.iterdir()) == [
+    assert sorted(item.name for item in tmp_path.iterdir()) == [
         "memory.db",
         "memory.db.bak",
         "memory.db.rejected",
@@ -385,7 +392,7 @@ def test_a_server_is_known_to_run_through_a_symbolic_link_too(path: str, tmp_pat
     link.symlink_to(path)
     first, second = SqliteStore(path), SqliteStore(str(link))
     notes.commit(Memory(first), Note("key", "mine", scope=SESSION), by="ann", member="conversation")
-    sessions.sweep(Memory(second), by="server")
+    notes.sweep_sessions(Memory(second), by="server")
     assert [note.content for note in notes.page(Memory(first), SESSION)] == ["mine"]
-    for each in (first, second):
-        each.close()
+    for item in (first, second):
+        item.close()

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from polymnia.stores import trigrams
-from polymnia.stores.trigrams import TrigramIndex
+from polymnia.stores.memory import trigrams
+from polymnia.stores.memory.trigrams import TrigramIndex
 
 ALPHABET = "ab \x00\n三é"
 TEXTS = st.text(ALPHABET, max_size=12)

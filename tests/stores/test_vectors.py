@@ -8,7 +8,9 @@ from struct import pack
 import apsw
 import pytest
 
-from polymnia.engine import entities, notes, observations, trash
+from polymnia.engine import notes
+from polymnia.engine.graph import entities, observations
+from polymnia.engine.history import trash
 from polymnia.engine.memory import Memory
 from polymnia.errors import BadInput
 from polymnia.model import VAULT, EntityDraft, Note, ObservationDraft, Perspective, Within
@@ -61,7 +63,7 @@ def coverage(store: SqliteStore, model: int) -> tuple[int, int]:
 def nearest(store: SqliteStore, model: int, within: Within | None = None, k: int = 10) -> list[str]:
     with store.reading() as read:
         found = read.vectors.nearest(model, packed(EAST), k, within)
-        texts = {each.id: each.text for each in read.passages_by_id(found)}
+        texts = {passage.id: passage.text for passage in read.passages(found)}
     return [texts[passage] for passage in found]
 
 
@@ -70,7 +72,7 @@ def test_for_a_new_model_everything_is_pending_newest_first(store: SqliteStore) 
     assert list(pending(store, model)) == ["three", "two", "one"]
     assert model_of(store) == model
     with store.reading() as read:
-        assert [each.identity for each in read.vectors.models()] == ["m/4"]
+        assert [model.identity for model in read.vectors.models()] == ["m/4"]
         assert read.vectors.coverage(model) == (0, 3)
 
 
@@ -88,7 +90,7 @@ def test_the_vectors_of_an_entity_have_a_mean(
     embed(store, model, one=EAST, two=NORTH, three=NORTH)
     with store.reading() as read:
         assert read.vectors.means(model) == {"A": packed((0.5, 0.5, 0.0, 0.0)), "B": packed(NORTH)}
-    observations.remove(Memory(store), [ObservationDraft("A", ("one",))], by="me")
+    observations.remove(Memory(store), [("A", ("one",))], by="me")
     with store.reading() as read:
         assert read.vectors.means(model)["A"] == packed(NORTH)
 
@@ -99,7 +101,7 @@ def test_pending_passages_can_be_read_in_ranges(store: SqliteStore) -> None:
         ((first, text),) = read.vectors.pending(model, 1)
         rest = read.vectors.pending(model, 10, below=first)
         assert read.vectors.pending(model, 10, above=read.vectors.last_passage()) == []
-    assert (text, [each[1] for each in rest]) == ("three", ["two", "one"])
+    assert (text, [item[1] for item in rest]) == ("three", ["two", "one"])
 
 
 def test_passages_with_a_vector_are_not_pending(store: SqliteStore) -> None:
@@ -217,9 +219,12 @@ def test_a_purge_removes_the_vectors_of_purged_passages(store: SqliteStore, path
 def test_a_model_is_removed_in_steps(store: SqliteStore) -> None:
     old, new = model_of(store), store.vectors.add_model("n/4", "local", 4).number
     embed(store, old, one=EAST, two=EAST, three=EAST)
-    assert [store.vectors.remove_model(old, 2), store.vectors.remove_model(old, 2)] == [False, True]
+    assert [
+        store.vectors.remove_vectors(2, model=old),
+        store.vectors.remove_vectors(2, model=old),
+    ] == [False, True]
     with store.reading() as read:
-        assert [each.number for each in read.vectors.models()] == [new]
+        assert [model.number for model in read.vectors.models()] == [new]
 
 
 def test_many_vectors_are_chosen_by_sign_bits_and_ranked_exactly(
@@ -258,7 +263,7 @@ def test_one_server_holds_a_lease_until_it_expires_or_is_released(
     assert store.vectors.lease("embedding", 60)
     assert store.vectors.lease("embedding", 60)
     assert not other.vectors.lease("embedding", 60)
-    store.vectors.release("embedding")
+    store.vectors.lease("embedding", 0)
     assert other.vectors.lease("embedding", -1)
     assert store.vectors.lease("embedding", 60)
     other.close()
@@ -318,7 +323,7 @@ def test_a_changed_template_starts_without_vectors_and_the_old_ones_go(
     with store.reading() as read:
         assert read.vectors.coverage(model, perspective="named") == (0, 3)
         assert read.vectors.nearest(model, packed(EAST), 10, perspective="named") == {}
-    assert [store.vectors.remove_unused(2) for _ in range(3)] == [False, True, True]
+    assert [store.vectors.remove_vectors(2) for _ in range(3)] == [False, True, True]
     with closing(apsw.Connection(path)) as connection:
         assert connection.execute("SELECT count(*) FROM vectors").fetchall() == [(1,)]
     assert nearest(store, model) == ["three"]

@@ -6,14 +6,10 @@ from threading import Event
 from msgspec import Struct
 
 from polymnia.dialects.base import Call, Dialect, Reply, catalogue, tool
-from polymnia.engine import entities
 from polymnia.engine.memory import Memory
-from polymnia.model import EntityDraft
 from polymnia.stores.open import open_store
 from tests.interop.serving import serve
 from tests.processes import TIMEOUT_S
-
-LARGE = "large"
 
 started = Event()
 released = Event()
@@ -31,14 +27,6 @@ def wait_for_release() -> Reply:
 @tool(Nothing, needs="read")
 def block(call: Call, arguments: Nothing) -> Reply:
     """Wait until released."""
-    return wait_for_release()
-
-
-@tool(Nothing, needs="read", quick=True)
-def block_quickly(call: Call, arguments: Nothing) -> Reply:
-    """Read something large and wait until released, although it is declared quick."""
-    with call.memory.reading() as read:
-        read.find([LARGE])
     return wait_for_release()
 
 
@@ -60,15 +48,13 @@ def release(call: Call, arguments: Nothing) -> Reply:
 
 
 if __name__ == "__main__":
-    memory = Memory(open_store(sys.argv[1]))
-    entities.create(memory, [EntityDraft(LARGE, "thing", ("x" * 1_000_000,))], by="test")
     serve(
         Dialect(
             name="blocking",
             server_name="blocking",
             server_version="1",
             instructions="",
-            tools=catalogue(block, block_quickly, block_with_news, release),
+            tools=catalogue(block, block_with_news, release),
         ),
-        memory,
+        Memory(open_store(sys.argv[1])),
     )

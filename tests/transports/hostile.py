@@ -207,7 +207,7 @@ def run_attack(target: Target, attack: Callable[[Target], str]) -> bool:
 def main() -> int:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument(
-        "attacks", nargs="*", help=f"which: {', '.join(each.__name__ for each in ATTACKS)}"
+        "attacks", nargs="*", help=f"which: {', '.join(attack.__name__ for attack in ATTACKS)}"
     )
     chosen = options.parse_args().attacks
     with (
@@ -217,7 +217,9 @@ def main() -> int:
         target = Target(server, Path(place))
         target.fill(8)
         served = [
-            run_attack(target, each) for each in ATTACKS if not chosen or each.__name__ in chosen
+            run_attack(target, attack)
+            for attack in ATTACKS
+            if not chosen or attack.__name__ in chosen
         ]
         stopped = server.stop()
         print(f"stopped with status {stopped}")

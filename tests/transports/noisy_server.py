@@ -9,9 +9,9 @@ from msgspec import Struct
 
 from polymnia.dialects.base import Call, Dialect, Reply, catalogue, tool
 from polymnia.engine.memory import Memory
-from polymnia.engine.workspaces import OneWorkspace
+from polymnia.engine.workspaces.workspaces import OneWorkspace
 from polymnia.mcp.server import Server
-from polymnia.stores.memory import MemoryStore
+from polymnia.stores.memory.store import MemoryStore
 from polymnia.transports.stdio import serve_stdio
 
 

@@ -55,8 +55,8 @@ class Process:
     def send(self, *messages: JSON | bytes) -> None:
         """Write the messages at once, one a line; bytes are written as they are."""
         lines = [
-            each if isinstance(each, bytes) else json.dumps(each).encode() + b"\n"
-            for each in messages
+            message if isinstance(message, bytes) else json.dumps(message).encode() + b"\n"
+            for message in messages
         ]
         stdin = _open(self.popen.stdin)
         stdin.write(b"".join(lines))

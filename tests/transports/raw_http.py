@@ -28,9 +28,9 @@ def status_of(answer: bytes) -> int:
 def resident(process: int) -> int:
     """Return the resident memory of a process in bytes."""
     (line,) = [
-        each
-        for each in Path(f"/proc/{process}/status").read_text().splitlines()
-        if each.startswith("VmRSS")
+        line
+        for line in Path(f"/proc/{process}/status").read_text().splitlines()
+        if line.startswith("VmRSS")
     ]
     return int(line.split()[1]) * 1024
 

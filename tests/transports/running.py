@@ -209,7 +209,7 @@ class Line:
             },
         }
         self.say(message)
-        return next(each for each in iter(self.hear, None) if "id" in each)
+        return next(item for item in iter(self.hear, None) if "id" in item)
 
     def say(self, message: Any) -> None:
         self.socket.sendall(json.dumps(message).encode() + b"\n")
@@ -286,7 +286,7 @@ class Legacy:
         """Send a request and return its reply; skip the notifications before it."""
         answer = self.post(message, **headers)
         assert answer.status == 202, answer
-        return next(each for each in iter(self.events.message, None) if "method" not in each)
+        return next(item for item in iter(self.events.message, None) if "method" not in item)
 
     def post(self, message: Any, **headers: str) -> Answer:
         return self.web.post(message, self.place, **headers)
@@ -333,7 +333,7 @@ def creation(*names: str, text: str = "known") -> JSON:
     """Return the arguments that create entities."""
     return {
         "entities": [
-            {"name": each, "entityType": "thing", "observations": [text]} for each in names
+            {"name": name, "entityType": "thing", "observations": [text]} for name in names
         ]
     }
 

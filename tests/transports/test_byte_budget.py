@@ -1,11 +1,26 @@
-"""The byte budget: bodies beyond it are refused, and responses beyond it cost the slowest clients theirs."""
+"""Bodies and the byte budget: bodies beyond it are refused, and too many responses cost slow clients theirs."""
 
+import asyncio
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
+from typing import Any
 
 import pytest
 
 from polymnia.errors import Refused
-from polymnia.transports.http.request import CONNECTION, RECORD, ByteBudget, Message, Request
+from polymnia.mcp.methods import MAX_INLINE_BYTES
+from polymnia.mcp.session import parse
+from polymnia.transports.http import context
+from polymnia.transports.http.context import HttpContext
+from polymnia.transports.http.request import (
+    CONNECTION,
+    RECORD,
+    ByteBudget,
+    Message,
+    Request,
+    is_json,
+)
 from polymnia.transports.request_log import RequestRecord
 
 
@@ -21,9 +36,10 @@ class FakeConnection:
 
 
 class Caller:
-    """A request and its connection."""
+    """A request with a body and its connection."""
 
-    def __init__(self) -> None:
+    def __init__(self, body: bytes = b"") -> None:
+        self._body = body
         self.connection = FakeConnection()
         scope: dict[str, object] = {
             "method": "POST",
@@ -39,7 +55,7 @@ class Caller:
         return self.connection.is_aborted
 
     async def _receive(self) -> Message:
-        return {"type": "http.disconnect"}
+        return {"type": "http.request", "body": self._body}
 
     async def _send(self, message: Message) -> None:
         return None
@@ -88,7 +104,7 @@ def test_no_more_clients_are_disconnected_than_necessary() -> None:
         sending(budget, third, 40, 1.0),
     ):
         budget.disconnect_stuck(100.0)
-        assert [each.is_disconnected for each in callers] == [True, False, False]
+        assert [caller.is_disconnected for caller in callers] == [True, False, False]
 
 
 def test_within_the_budget_nobody_is_disconnected() -> None:
@@ -99,3 +115,46 @@ def test_within_the_budget_nobody_is_disconnected() -> None:
     with sending(budget, Caller(), 100, 1.0):
         budget.disconnect_stuck(100.0)
     assert not stuck.is_disconnected
+
+
+@pytest.mark.parametrize(
+    ("body", "is_on_loop"),
+    [(b"{}", True), (b"{}" + b" " * MAX_INLINE_BYTES, False)],
+    ids=["short", "long"],
+)
+def test_a_long_message_is_not_decoded_on_the_event_loop(
+    body: bytes, is_on_loop: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[threading.Thread] = []
+
+    def parse_and_note(data: bytes) -> Any:
+        threads.append(threading.current_thread())
+        return parse(data)
+
+    monkeypatch.setattr(context, "parse", parse_and_note)
+    with ThreadPoolExecutor(1) as pool:
+        shared: Any = HttpContext(
+            guard=None,  # type: ignore[arg-type]  # only the pool and the bounds are used
+            sessions=None,  # type: ignore[arg-type]
+            connections=None,  # type: ignore[arg-type]
+            pool=pool,
+            max_message_bytes=len(body),
+            budget=ByteBudget(len(body)),
+        )
+        asyncio.run(shared.read(Caller(body).request))
+    assert [thread is threading.current_thread() for thread in threads] == [is_on_loop]
+
+
+@pytest.mark.parametrize(
+    ("content_type", "expected"),
+    [
+        (b"application/json", True),
+        (b" Application/JSON ; charset=utf-8", True),
+        (b"application/jsonfoo", False),
+        (b"application/json-patch+json", False),
+        (b"text/plain", False),
+        (b"", False),
+    ],
+)
+def test_only_json_is_taken_for_json(content_type: bytes, expected: bool) -> None:
+    assert is_json(content_type) is expected

@@ -1,4 +1,4 @@
-"""The event loop stays free: only bounded work runs on it, so a call that takes long delays nobody else."""
+"""The event loop stays free: only messages that need no store run on it, so a call that takes long delays nobody else."""
 
 import re
 import subprocess
@@ -47,7 +47,7 @@ def test_a_batch_leaves_the_event_loop_free(port: int) -> None:
         answer = threads.submit(talk.post, [call("block", 1), request("ping", 2)])
         assert release(port) == "begun"
         replies = answer.result().json
-    assert [each["id"] for each in replies] == [1, 2]
+    assert [reply["id"] for reply in replies] == [1, 2]
     assert replies[0]["result"]["content"][0]["text"] == "released"
     talk.close()
 
@@ -60,26 +60,26 @@ def test_a_batch_over_sse_leaves_the_event_loop_free(port: int) -> None:
         assert legacy.events.message()[0]["result"]["content"][0]["text"] == "released"
 
 
-def test_a_quick_tool_that_turns_out_slow_leaves_the_event_loop_free(port: int) -> None:
+def test_a_call_leaves_the_event_loop_free(port: int) -> None:
     talk = Talk(port)
     with ThreadPoolExecutor(1) as threads:
-        result = threads.submit(talk.call, "block_quickly")
+        result = threads.submit(talk.call, "block")
         assert release(port) == "begun"
         assert result.result()["content"][0]["text"] == "released"
     talk.close()
 
 
-def test_a_quick_tool_over_sse_leaves_the_event_loop_free(port: int) -> None:
+def test_a_call_over_sse_leaves_the_event_loop_free(port: int) -> None:
     with Legacy(port) as legacy:
         legacy.ask(initialize())
-        assert legacy.post(call("block_quickly")).status == 202
+        assert legacy.post(call("block")).status == 202
         assert release(port) == "begun"
         assert "released" in str(legacy.events.message())
 
 
-def test_a_stateless_quick_tool_leaves_the_event_loop_free(port: int) -> None:
+def test_a_stateless_call_leaves_the_event_loop_free(port: int) -> None:
     talk = Talk(port)
-    message, headers = stateless(call("block_quickly"))
+    message, headers = stateless(call("block"))
     del talk.headers["Mcp-Session-Id"], talk.headers["Mcp-Protocol-Version"]
     with ThreadPoolExecutor(1) as threads:
         answer = threads.submit(talk.post, message, **headers)

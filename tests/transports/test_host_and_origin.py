@@ -1,5 +1,6 @@
 """Host, Origin and CORS: foreign pages and rebound host names are refused."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -107,6 +108,30 @@ def raw_answer(port: int, host: str) -> bytes:
 )
 def test_two_hosts_are_refused(port: int, hosts: list[str]) -> None:
     assert status_for(port, *hosts) == 400
+
+
+def initialize_at(port: int, target: str, host: str = "localhost") -> bytes:
+    """Return the response to a handshake whose request line has this target."""
+    body = json.dumps(initialize()).encode()
+    lines = [
+        f"POST {target} HTTP/1.1",
+        f"Host: {host}",
+        "Content-Type: application/json",
+        f"Content-Length: {len(body)}",
+        "Connection: close",
+    ]
+    return raw(port, "\r\n".join([*lines, "", ""]).encode() + body)
+
+
+def test_a_whole_url_with_the_host_of_the_header_is_served(port: int) -> None:
+    assert initialize_at(port, "http://LOCALHOST/mcp").startswith(b"HTTP/1.1 200 ")
+
+
+@pytest.mark.parametrize(
+    "target", ["http://evil.com/mcp", "http://localhost@evil.com/mcp", "http://localhost:1/mcp"]
+)
+def test_a_whole_url_with_another_host_is_refused(port: int, target: str) -> None:
+    assert initialize_at(port, target).startswith(b"HTTP/1.1 400 ")
 
 
 @pytest.mark.parametrize("version", ["1.0", "1.1"])

@@ -158,7 +158,7 @@ def test_an_unfinished_head_times_out(impatient: Running) -> None:
     starts = (b"", b"POST /mcp HT", head()[:-2], b"\r\n")
     with ThreadPoolExecutor(len(starts)) as pool:
         answers = list(pool.map(lambda start: raw(impatient.port, start), starts))
-    assert [status_of(each) for each in answers] == [408] * len(starts)
+    assert [status_of(answer) for answer in answers] == [408] * len(starts)
 
 
 def test_an_unfinished_body_times_out(impatient: Running) -> None:
@@ -168,7 +168,7 @@ def test_an_unfinished_body_times_out(impatient: Running) -> None:
     )
     with ThreadPoolExecutor(len(starts)) as pool:
         answers = list(pool.map(lambda start: raw(impatient.port, start), starts))
-    assert [status_of(each) for each in answers] == [408] * len(starts)
+    assert [status_of(answer) for answer in answers] == [408] * len(starts)
 
 
 def test_blank_lines_between_requests_do_not_keep_a_connection(impatient: Running) -> None:
@@ -262,7 +262,7 @@ def test_pipelined_http_requests_are_answered_in_order(port: int) -> None:
     ]
     closing = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
     answer = raw(port, b"".join(parts) + closing)
-    assert [int(each) for each in re.findall(rb'"id":(\d+),"result"', answer)] == list(range(200))
+    assert [int(item) for item in re.findall(rb'"id":(\d+),"result"', answer)] == list(range(200))
     assert answer.endswith(b"ok\n")
     talk.close()
 
@@ -306,7 +306,7 @@ def test_an_upgrade_is_refused(port: int) -> None:
         "Sec-WebSocket-Key: x",
         "Sec-WebSocket-Version: 13",
     )
-    start = "".join(f"{each}\r\n" for each in ("GET /mcp HTTP/1.1", "Host: localhost", *lines, ""))
+    start = "".join(f"{line}\r\n" for line in ("GET /mcp HTTP/1.1", "Host: localhost", *lines, ""))
     with socket.create_connection(("127.0.0.1", port), timeout=TIMEOUT_S) as connection:
         connection.sendall(start.encode())
         assert status_of(connection.recv(1 << 16)) == 400
@@ -338,7 +338,7 @@ def test_subscriptions_of_one_session_are_bounded_in_number(port: int) -> None:
         talk.ask("resources/subscribe", uri=f"{ENTITY}{number}")
         for number in range(MAX_SUBSCRIPTIONS + 1)
     ]
-    assert all("result" in each for each in replies[:-1])
+    assert all("result" in reply for reply in replies[:-1])
     assert "too many subscriptions" in replies[-1]["error"]["message"]
     assert "result" in talk.ask("resources/subscribe", uri=f"{ENTITY}1")
     talk.close()
@@ -349,7 +349,7 @@ def test_subscriptions_of_one_session_are_bounded_in_bytes(port: int) -> None:
     replies = [
         talk.ask("resources/subscribe", uri=f"{ENTITY}{number}{'x' * 8000}") for number in range(10)
     ]
-    kept = sum("result" in each for each in replies)
+    kept = sum("result" in reply for reply in replies)
     assert kept == MAX_SUBSCRIPTION_BYTES // (len(ENTITY) + 8001)
     assert "unsubscribe" in replies[-1]["error"]["message"]
     talk.close()

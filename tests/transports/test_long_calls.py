@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from polymnia.engine import entities
+from polymnia.engine.graph import entities
 from polymnia.engine.memory import Memory
 from polymnia.model import EntityDraft
 from polymnia.stores.open import open_store
@@ -50,7 +50,7 @@ def test_calls_are_answered_in_order(server: Process) -> None:
 def test_what_was_read_is_answered_when_the_input_ends(server: Process) -> None:
     server.send(*(call(number, "echo") for number in range(20)))
     server.end_input()
-    assert [each["id"] for each in server.rest()] == list(range(20))
+    assert [item["id"] for item in server.rest()] == list(range(20))
 
 
 @pytest.fixture

@@ -141,12 +141,12 @@ def test_a_client_that_does_not_read_is_disconnected_and_delays_nobody(server: R
     before = resident(server.popen.pid)
     with ExitStack() as stack:
         slow = [stack.enter_context(slow_reader(server.port, talk.id)) for _ in range(10)]
-        for each in slow:
-            assert status_of(each.recv(100)) == 200
+        for item in slow:
+            assert status_of(item.recv(100)) == 200
         for _ in range(20):
             assert not talk.call("open_nodes", names=["0-1"]).get("isError")
         wait_until(server.port, lambda metrics: "polymnia_http_requests_open 0\n" in metrics)
-        cut = [len(rest_of(each)) for each in slow]
+        cut = [len(rest_of(item)) for item in slow]
     whole = len(json.dumps(talk.call("read_graph")))
     assert all(size < whole for size in cut)
     assert resident(server.popen.pid) - before < 500 << 20

@@ -90,7 +90,7 @@ def test_metrics_count_the_calls_of_each_tool_by_outcome(tmp_path: Path) -> None
     assert found['polymnia_tool_calls_total{tool="open_nodes",outcome="error"}'] == 1
     assert found['polymnia_tool_seconds_total{tool="read_graph",outcome="ok"}'] > 0
     assert found['polymnia_tool_seconds_total{tool="open_nodes",outcome="error"}'] > 0
-    assert len([each for each in found if each.startswith("polymnia_tool_calls_total")]) == 2
+    assert len([item for item in found if item.startswith("polymnia_tool_calls_total")]) == 2
 
 
 def test_metrics_count_rejected_logins_but_not_requests_without_a_token(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from polymnia.engine import entities
+from polymnia.engine.graph import entities
 from polymnia.engine.memory import Memory
 from polymnia.model import EntityDraft
 from polymnia.stores.sqlite.store import SqliteStore
@@ -134,10 +134,10 @@ def test_changes_of_this_and_of_other_processes_are_notified_once(tmp_path: Path
         entities.create(memory, [EntityDraft("last", "t", ())], by="another")
         told.append(hear())
         elsewhere.close()
-    updates = [each for each in told if each.get("method") == UPDATED]
+    updates = [item for item in told if item.get("method") == UPDATED]
     assert len(updates) == 7
-    assert all(each["params"]["uri"] == GRAPH for each in updates)
-    assert all(each.get("method") == UPDATED or "result" in each for each in told)
+    assert all(update["params"]["uri"] == GRAPH for update in updates)
+    assert all(item.get("method") == UPDATED or "result" in item for item in told)
 
 
 def test_an_import_from_the_command_line_is_notified(tmp_path: Path) -> None:
@@ -181,8 +181,8 @@ def test_a_store_follows_the_changes_of_others_and_not_its_own(tmp_path: Path) -
     made(here, "own")
     made(there, "other")
     made(here, "own again")
-    assert [change.after.entities[0].name for change in following.read()] == ["other"]
-    assert following.read() == []
+    assert [change.after.entities[0].name for change in following()] == ["other"]
+    assert following() == []
     here.close()
     there.close()
 
@@ -200,7 +200,7 @@ def test_a_change_id_that_was_rolled_back_may_be_reused_by_another_process(tmp_p
         transaction.apply(after=Rows(entities=(Entity("never", "t"),)))
         raise Failure
     made(there, "other")
-    assert [change.after.entities[0].name for change in following.read()] == ["other"]
+    assert [change.after.entities[0].name for change in following()] == ["other"]
     here.close()
     there.close()
 
@@ -210,8 +210,8 @@ def test_two_followers_both_get_every_change(tmp_path: Path) -> None:
     followings = [here.follow(), here.follow()]
     made(here, "own")
     made(there, "other")
-    for each in followings:
-        assert [change.after.entities[0].name for change in each.read()] == ["other"]
+    for following in followings:
+        assert [change.after.entities[0].name for change in following()] == ["other"]
     here.close()
     there.close()
 
@@ -221,7 +221,7 @@ def test_many_changes_are_returned_in_pages_and_none_is_lost(tmp_path: Path) -> 
     following = here.follow()
     for number in range(250):
         made(there, f"e{number}")
-    steps = [following.read() for _ in range(4)]
-    assert [len(each) for each in steps] == [100, 100, 50, 0]
+    steps = [following() for _ in range(4)]
+    assert [len(step) for step in steps] == [100, 100, 50, 0]
     here.close()
     there.close()

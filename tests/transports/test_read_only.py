@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from polymnia.engine import entities
+from polymnia.engine.graph import entities
 from polymnia.engine.memory import Memory
 from polymnia.errors import StoreError
 from polymnia.model import EntityDraft
@@ -86,7 +86,7 @@ TRANSPORTS = {"stdio": over_stdio, "tcp": over_tcp, "http": over_http}
 @pytest.mark.parametrize("transport", TRANSPORTS)
 def test_every_tool_leaves_the_file_as_it_was_to_the_last_byte(store: Path, transport: str) -> None:
     before = fingerprint(store)
-    beside = {each.name for each in store.parent.iterdir()}
+    beside = {path.name for path in store.parent.iterdir()}
 
     def use(ask: Ask) -> None:
         ask(initialize())
@@ -107,7 +107,7 @@ def test_every_tool_leaves_the_file_as_it_was_to_the_last_byte(store: Path, tran
 
     TRANSPORTS[transport](store, use)
     assert fingerprint(store) == before
-    left = {each.name for each in store.parent.iterdir()} - beside
+    left = {path.name for path in store.parent.iterdir()} - beside
     assert left <= {f"{store.name}-wal", f"{store.name}-shm", f"{store.name}.lock"}
 
 
@@ -143,7 +143,7 @@ def test_the_file_of_early_days_is_not_renamed(tmp_path: Path) -> None:
     )
     assert done.returncode == 1
     assert "there is no memory at memory.jsonl" in done.stderr
-    assert [each.name for each in tmp_path.iterdir()] == ["memory.json"]
+    assert [path.name for path in tmp_path.iterdir()] == ["memory.json"]
 
 
 def test_a_file_with_an_older_schema_is_not_migrated(tmp_path: Path) -> None:
@@ -173,7 +173,7 @@ def test_an_unfinished_end_of_a_log_is_left_where_it_is(tmp_path: Path) -> None:
     before = fingerprint(store)
     reading = open_store(str(store), read_only=True)
     with reading.reading() as read:
-        assert [each.name for each in read.entities()] == ["known"]
+        assert [entity.name for entity in read.entities()] == ["known"]
     reading.close()
     assert fingerprint(store) == before
     assert not Path(f"{store}.torn").exists()
@@ -198,6 +198,6 @@ def test_writes_of_another_process_are_seen(store: Path) -> None:
     writing = open_store(str(store))
     entities.create(Memory(writing), [EntityDraft("new", "thing", ())], by="test")
     with reading.reading() as read:
-        assert [each.name for each in read.entities()] == ["known", "new"]
+        assert [entity.name for entity in read.entities()] == ["known", "new"]
     reading.close()
     writing.close()

@@ -60,7 +60,7 @@ def agree(arguments: Any, *headers: tuple[str, str]) -> bool:
 
 
 def test_only_arguments_with_one_spelling_are_repeated() -> None:
-    assert [each.header for each in repeated_arguments(Routed)] == [
+    assert [argument.header for argument in repeated_arguments(Routed)] == [
         "Mcp-Param-Region",
         "Mcp-Param-Floor",
         "Mcp-Param-Urgent",

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from polymnia.auth.tokens import Tokens
-from polymnia.mcp.handled import Handled
+from polymnia.mcp.exchange import MessageRecord
 from polymnia.model import Principal
 from polymnia.transports.request_log import RequestRecord
 from tests.processes import TIMEOUT_S
@@ -34,12 +34,12 @@ ALL = ("--log-level", "info", "--log-format", "json")
 def lines(log: str) -> list[dict[str, Any]]:
     """Return the log lines about requests."""
     entries = [json.loads(line) for line in log.splitlines()]
-    return [each for each in entries if each["logger"] == "polymnia.access"]
+    return [entry for entry in entries if entry["logger"] == "polymnia.access"]
 
 
 def line_about(log: str, **fields: object) -> dict[str, Any]:
     """Return the only log line with these fields."""
-    found = [each for each in lines(log) if fields.items() <= each.items()]
+    found = [line for line in lines(log) if fields.items() <= line.items()]
     assert len(found) == 1, log
     return found[0]
 
@@ -91,18 +91,18 @@ def test_failures_are_warnings_without_user_text(tmp_path: Path, transport: str)
     with Running(tmp_path / "memory.db", "--log-format", "json", transport=transport) as server:
         if transport == "tcp":
             with Line(server.port) as line:
-                for each in (initialize(), call("read_graph"), *failures):
-                    line.ask(each)
+                for failure in (initialize(), call("read_graph"), *failures):
+                    line.ask(failure)
         else:
             talk = Talk(server.port)
-            for each in (call("read_graph"), *failures):
-                talk.post(each)
+            for failure in (call("read_graph"), *failures):
+                talk.post(failure)
             talk.close()
         assert server.stop() == 0
     about = "POST /mcp 200" if transport == "http" else "TCP request"
     said = [
-        (each["level"], each["message"], each.get("tool"), each.get("method"))
-        for each in lines(server.log)
+        (line["level"], line["message"], line.get("tool"), line.get("method"))
+        for line in lines(server.log)
     ]
     assert said == [
         ("warning", f"{about} error", "open_nodes", None),
@@ -162,7 +162,7 @@ def test_the_request_id_of_a_client_is_logged_and_sent_back(tmp_path: Path) -> N
 
 
 def test_a_request_without_a_short_token_as_its_id_gets_a_new_one(tmp_path: Path) -> None:
-    others = [{"X_Request_Id": each} for each in ("", "two words", "x" * 65, "a=b", "caf\xe9")]
+    others = [{"X_Request_Id": item} for item in ("", "two words", "x" * 65, "a=b", "caf\xe9")]
     with Running(tmp_path / "memory.db", *ALL) as server:
         with Web(server.port) as web:
             ids = [
@@ -170,9 +170,9 @@ def test_a_request_without_a_short_token_as_its_id_gets_a_new_one(tmp_path: Path
                 for headers in ({}, *others)
             ]
         assert server.stop() == 0
-    assert all(re.fullmatch("[0-9a-f]{16}", each) for each in ids)
+    assert all(re.fullmatch("[0-9a-f]{16}", row_id) for row_id in ids)
     assert len(set(ids)) == len(ids)
-    assert [each["request_id"] for each in lines(server.log)] == ids
+    assert [line["request_id"] for line in lines(server.log)] == ids
 
 
 def test_the_messages_of_a_batch_share_a_line_over_http(tmp_path: Path) -> None:
@@ -208,13 +208,13 @@ def test_requests_over_stdio_are_logged_for_debugging_only(
         command, input=message, capture_output=True, text=True, timeout=TIMEOUT_S, check=True
     )
     found = lines(done.stderr)
-    assert [(each["level"], each["tool"]) for each in found] == [("debug", "open_nodes")] * count
+    assert [(item["level"], item["tool"]) for item in found] == [("debug", "open_nodes")] * count
     assert SECRET not in done.stderr
 
 
 def test_the_name_of_a_principal_cannot_forge_a_line(caplog: pytest.LogCaptureFixture) -> None:
     record = RequestRecord(client="192.0.2.7", principal=Principal(name="x\nforged", id="jwt:x"))
-    record.handled.append(Handled(method="ping"))
+    record.messages.append(MessageRecord(method="ping"))
     with caplog.at_level(logging.INFO, "polymnia.access"):
         record.log("POST /mcp 200", 0.0, is_failed=False)
     assert caplog.records[0].__dict__["token"] == r"'x\nforged'"

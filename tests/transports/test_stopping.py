@@ -115,11 +115,11 @@ def test_idle_and_unfinished_connections_do_not_delay_stopping(
             socket.create_connection(("127.0.0.1", server.port), timeout=TIMEOUT_S)
             for _ in range(20)
         ]
-        for each in idle[:10]:
-            each.sendall(b"POST /mcp HTT" if transport == "http" else b'{"jsonrpc"')
+        for item in idle[:10]:
+            item.sendall(b"POST /mcp HTT" if transport == "http" else b'{"jsonrpc"')
         assert server.stop() == 0
-        for each in idle:
-            each.close()
+        for item in idle:
+            item.close()
 
 
 def test_a_client_that_does_not_read_does_not_delay_stopping(tmp_path: Path) -> None:

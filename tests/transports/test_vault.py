@@ -35,8 +35,8 @@ def start(tmp_path: Path) -> Iterator[Start]:
         return started[-1]
 
     yield starting
-    for each in started:
-        each.end()
+    for item in started:
+        item.end()
 
 
 @pytest.fixture
@@ -165,7 +165,8 @@ def test_vectors_that_another_process_writes_are_found_at_once(start: Start) -> 
 
     def found(process: Process) -> list[str]:
         return [
-            each["key"] for each in process.ask(search)["result"]["structuredContent"]["results"]
+            result["key"]
+            for result in process.ask(search)["result"]["structuredContent"]["results"]
         ]
 
     for number, (writer, key) in enumerate([(one, "a"), (two, "b"), (one, "c")]):

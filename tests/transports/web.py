@@ -65,8 +65,8 @@ class WebClient:
 
     def found(self, query: str) -> list[str]:
         return [
-            each["key"]
-            for each in self.call("search_memories", query=query)["structuredContent"]["results"]
+            result["key"]
+            for result in self.call("search_memories", query=query)["structuredContent"]["results"]
         ]
 
     def delete(self) -> int:

@@ -115,8 +115,8 @@ class Tcp(Lines):
     def end(self) -> list[bytes]:
         self._socket.shutdown(socket.SHUT_WR)
         told = super().end()
-        for each in (self._write, self._read, self._socket):
-            each.close()
+        for item in (self._write, self._read, self._socket):
+            item.close()
         self._server.stop()
         return told
 
@@ -194,10 +194,10 @@ class LegacySse:
         status, body = self._post(message)
         if status == 400:  # what cannot be parsed is refused at once
             return body
-        for each in self._events:
-            if _is_reply(each):
-                return each
-            self._told.append(each)
+        for event in self._events:
+            if _is_reply(event):
+                return event
+            self._told.append(event)
         raise AssertionError("the server closed the connection")
 
     def tell(self, message: bytes) -> None:

@@ -47,6 +47,10 @@ class Visitor:
             shown = self._send("GET", shown.headers["location"], None, {})
         return shown
 
+    def head(self, path: str) -> Shown:
+        """Ask for the head of a page."""
+        return self._send("HEAD", path, None, {})
+
     def post(self, path: str, *, token: str | None = None, **fields: str) -> Shown:
         """Send a form as a page of the server does, and follow its redirect. `token` replaces that of the form."""
         shown = self.post_once(path, token=token, **fields)

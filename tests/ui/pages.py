@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from polymnia.engine import entities, notes, relations
+from polymnia.engine import notes
+from polymnia.engine.graph import entities, relations
 from polymnia.engine.memory import Memory
 from polymnia.model import EntityDraft, Note, Relation
 from polymnia.stores import open_store

@@ -49,14 +49,46 @@ def test_without_the_link_a_login_is_needed_even_if_there_are_no_tokens(link: st
 
 def test_the_link_opens_one_session_with_all_rights(link: str, store: str) -> None:
     first, second = visitor(link), visitor(link)
+    checked = first.head(path(link))  # as programs do that look whether links work
+    assert (checked.status, "set-cookie" in checked.headers) == (200, False)
     opened = first.get(path(link))
     assert '<meta http-equiv="refresh" content="0;url=/ui/">' in opened.text
     assert "This machine, may administer" in first.get("/ui/more").words
+    assert first.get(path(link), follow=False).headers["location"] == "/ui/"
     again = second.get(path(link))
     assert (again.status, "was used already" in again.text) == (403, True)
     assert "This server asks for a token" in second.get("/ui/").text
     make_token(store, "later", "read")
     assert "This machine, may administer" in first.get("/ui/more").words
+
+
+def test_the_first_steps_work_on_this_machine(link: str, store: str) -> None:
+    guest = visitor(link)
+    guest.log_in(make_token(store, "first", "admin"))
+    shown = guest.get("/ui/")
+    assert f"polymnia install claude-code --store {store}" in shown.words
+    assert "--http" not in shown.words
+
+
+def test_the_first_token_may_be_any_where_pages_need_the_link(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "polymnia", "ui", "--no-browser", "--store"]
+    with subprocess.Popen(
+        [*command, str(tmp_path / "memory.db")],
+        stdout=subprocess.PIPE,
+        text=True,
+        preexec_fn=end_with_parent,
+    ) as process:
+        assert process.stdout is not None
+        link = process.stdout.readline().strip()
+        owner = visitor(link)
+        owner.get(path(link))
+        shown = owner.get("/ui/access")
+        assert "Only the link that polymnia ui printed opens these pages" in shown.words
+        assert "Everybody who can reach this server" not in shown.words
+        shown = owner.post("/ui/access/tokens/create", name="reader", can="read", scope="all")
+        assert (shown.status, "ply_" in shown.words) == (200, True)
+        assert "This machine, may administer" in owner.get("/ui/more").words
+        process.terminate()
 
 
 def test_a_token_opens_it_too(link: str, store: str) -> None:
@@ -82,6 +114,16 @@ def test_a_server_on_standard_input_loads_no_part_of_the_interface(tmp_path: Pat
     assert "polymnia.transports.stdio" in done.stderr
     assert "jinja2" not in done.stderr
     assert "polymnia.web" not in done.stderr
+
+
+def test_a_server_without_visitors_loads_no_page() -> None:
+    script = "import sys, polymnia.web.login, polymnia.transports.http.serve; print(*sys.modules)"
+    command = [sys.executable, "-c", script]
+    shown = subprocess.run(
+        command, capture_output=True, text=True, timeout=TIMEOUT_S, check=True
+    ).stdout.split()
+    assert "polymnia.web" in shown
+    assert not {"jinja2", "starlette.routing", "polymnia.web.page"} & set(shown)
 
 
 def test_a_read_only_interface_writes_nothing(tmp_path: Path) -> None:

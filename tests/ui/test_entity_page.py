@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 from urllib.parse import quote
 
-from polymnia.engine.entities import open_named
+from polymnia.engine.graph.entities import open_named
 from polymnia.engine.memory import Memory
 from tests.behaviour.graphs import keys, texts
 from tests.ui.client import Visitor, make_token, serve

@@ -6,7 +6,7 @@ from urllib.parse import quote
 import pytest
 from msgspec import json
 
-from polymnia.engine import entities, relations
+from polymnia.engine.graph import entities, relations
 from polymnia.engine.memory import Memory
 from polymnia.model import EntityDraft, Relation
 from tests.ui.client import Visitor

@@ -1,9 +1,9 @@
 """The history page without a browser: filters, differences, undo with choices, undo of a client, and the trash."""
 
-from polymnia.engine import observations
-from polymnia.engine.forget import Unwanted, forget
+from polymnia.engine.facts.forget import Unwanted, forget
+from polymnia.engine.facts.revise import Edit, Revision, revise
+from polymnia.engine.graph import observations
 from polymnia.engine.memory import Memory
-from polymnia.engine.revise import Edit, Revision, revise
 from polymnia.model import ObservationDraft
 from tests.behaviour.graphs import texts
 from tests.ui.client import Visitor
@@ -19,6 +19,15 @@ def test_changes_are_sentences_with_differences(visitor: Visitor, memory: Memory
     assert "codex changed an observation of billing-worker" in shown.words
     assert "<del>three</del>" in shown.text
     assert "<ins>four</ins>" in shown.text
+    replace(memory, 2, "runs three replicas", "codex")
+
+
+def test_new_texts_are_plain_and_replaced_ones_have_signs(visitor: Visitor, memory: Memory) -> None:
+    first = visitor.get("/ui/history/change?id=1").text
+    assert ("her chat name is mara" in first, 'class="plus"' in first) == (True, False)
+    number = replace(memory, 2, "runs five replicas", "codex")
+    changed = visitor.get(f"/ui/history/change?id={number}").text
+    assert changed.count('class="minus"') == changed.count('class="plus"') == 1
     replace(memory, 2, "runs three replicas", "codex")
 
 
@@ -60,10 +69,27 @@ def test_an_undo_with_conflicts_asks_and_keeps_others_work_by_default(
 
 
 def test_there_may_be_nothing_of_mine_to_undo(visitor: Visitor, memory: Memory) -> None:
-    for number in range(25):
+    for number in range(50):
         replace(memory, 2, f"runs {number} replicas", "codex")
     replace(memory, 2, "runs three replicas", "codex")
     assert "You have changed nothing lately" in visitor.post("/ui/undo").words
+
+
+def test_undoing_twice_walks_back_two_steps_and_redo_does_the_last_again(
+    visitor: Visitor, memory: Memory
+) -> None:
+    before = texts(memory, "Mara Lindqvist")
+    for text in ("likes tea", "likes ferries"):
+        visitor.post("/ui/entity/observe", name="Mara Lindqvist", text=text)
+    assert "Undone Redo" in visitor.post("/ui/undo").words
+    assert texts(memory, "Mara Lindqvist") == (*before, "likes tea")
+    shown = visitor.post("/ui/undo")
+    assert texts(memory, "Mara Lindqvist") == before
+    number = shown.text.split('name="change" value="')[1].split('"')[0]
+    assert "Done again" in visitor.post("/ui/undo", change=number, redo="1").words
+    assert texts(memory, "Mara Lindqvist") == (*before, "likes tea")
+    visitor.post("/ui/undo")
+    assert texts(memory, "Mara Lindqvist") == before
 
 
 def test_everything_of_one_client_is_undone_after_a_preview(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from polymnia.auth.authenticator import tokens_of
-from polymnia.engine import observations
+from polymnia.engine.graph import observations
 from polymnia.engine.memory import Memory
 from polymnia.model import ObservationDraft
 from tests.processes import TIMEOUT_S

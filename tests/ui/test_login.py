@@ -1,6 +1,8 @@
 """Logging in to the web interface, and what ends a session."""
 
+import re
 from collections.abc import Iterator
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -55,7 +57,7 @@ def test_after_the_login_nobody_is_sent_to_another_site(visitor: Visitor, token:
 def test_the_cookie_is_hidden_from_scripts_and_other_sites(visitor: Visitor, token: str) -> None:
     shown = visitor.post_raw("/ui/login", {"token": token}, Origin=visitor.origin)
     cookie = shown.headers["set-cookie"]
-    assert {"HttpOnly", "SameSite=Strict", "Path=/ui"} <= set(cookie.split("; "))
+    assert {"httponly", "samesite=strict", "path=/ui"} <= set(cookie.lower().split("; "))
     assert token not in cookie
 
 
@@ -83,6 +85,42 @@ def test_revoking_the_token_ends_its_sessions(server: Running, store: str) -> No
     tokens.revoke("phone")
     assert "This server asks for a token" in visitor.get("/ui/more").text
     assert visitor.get("/ui/more", HX_Request="true").headers["hx-refresh"] == "true"
+
+
+def test_what_was_written_outlives_the_session(server: Running, store: str, token: str) -> None:
+    visitor = Visitor(server.port)
+    visitor.log_in(token)
+    visitor.post("/ui/import/check")
+    form = {"form_token": "old", "name": "Elena", "text": "likes <tea>\nand rain", "w": "default"}
+    visitor.cookies.clear()
+    asked = visitor.post_raw("/ui/entity/observe", form, Origin=visitor.origin)
+    assert (asked.status, "Your session has ended" in asked.words) == (401, True)
+    kept = dict(re.findall(r'name="((?:kept\.|again)\S*)" value="([^"]*)"', asked.text))
+    fields = {name: unescape(value) for name, value in kept.items()}
+    assert "kept.form_token" not in fields
+    wrong = visitor.post_raw("/ui/login", {"token": "x", **fields}, Origin=visitor.origin)
+    assert "likes &lt;tea&gt;\nand rain" in wrong.text
+    again = visitor.post_raw("/ui/login", {"token": token, **fields}, Origin=visitor.origin)
+    assert "What you wrote was not saved yet. likes <tea>" in again.words
+    assert 'action="/ui/entity/observe"' in again.text
+    assert f'name="form_token" value="{visitor.get("/ui/more").form_token}"' in again.text
+
+
+def test_nothing_is_kept_of_a_form_without_content(visitor: Visitor) -> None:
+    shown = visitor.post_raw("/ui/logout", {"form_token": "old", "w": "x"}, Origin=visitor.origin)
+    assert (shown.status, shown.headers["location"]) == (303, "/ui/login")
+
+
+def test_an_interrupted_form_is_sent_to_no_other_site(visitor: Visitor, token: str) -> None:
+    fields = {"token": token, "again": "https://elsewhere.example/", "kept.text": "secret"}
+    shown = visitor.post_raw("/ui/login", fields, Origin=visitor.origin)
+    assert "elsewhere" not in shown.text
+
+
+def test_a_part_of_a_page_is_asked_for_again_as_a_whole(visitor: Visitor) -> None:
+    headers = {"Origin": visitor.origin, "HX-Request": "true"}
+    shown = visitor.post_raw("/ui/fact/edit", {"text": "x"}, **headers)
+    assert (shown.status, shown.text, "hx-refresh" in shown.headers) == (401, "", False)
 
 
 def test_a_link_from_another_site_keeps_the_session(visitor: Visitor) -> None:

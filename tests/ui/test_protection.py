@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from polymnia.engine.workspaces import open_workspaces
+from polymnia.engine.workspaces.workspaces import open_workspaces
 from tests.transports.running import Running
 from tests.ui.client import Visitor, make_token, serve
 
@@ -97,8 +97,19 @@ def test_pages_are_not_kept_and_files_are(writer: Visitor) -> None:
     assert (stale.status, stale.headers["cache-control"]) == (200, "no-store")
 
 
+def test_long_answers_are_compressed_for_those_who_ask(writer: Visitor) -> None:
+    page = writer.get("/ui/more")
+    style = page.text.split('rel="stylesheet" href="')[1].split('"')[0]
+    for path in ("/ui/more", style):
+        plain, packed = writer.get(path).headers, writer.get(path, Accept_Encoding="gzip").headers
+        assert "content-encoding" not in plain
+        assert packed["content-encoding"] == "gzip"
+        assert int(packed["content-length"]) * 3 < int(plain["content-length"])
+        assert "Accept-Encoding" in packed["vary"]
+
+
 def test_only_files_of_the_interface_are_served(writer: Visitor) -> None:
-    for path in ("htmx.LICENSE", "../site.py", "%2e%2e/site.py", "/etc/passwd", ""):
+    for path in ("../site.py", "%2e%2e/site.py", "/etc/passwd", ""):
         assert writer.get(f"/ui/static/x/{path}").status == 404
 
 
@@ -126,16 +137,36 @@ def test_a_limited_token_sees_only_its_workspaces(server: Running, tokens: dict[
 
 
 def test_an_unknown_page_is_not_found(writer: Visitor) -> None:
-    assert writer.get("/ui/nothing").status == 404
-    assert writer.post_once("/ui/").status == 404
+    shown = writer.get("/ui/nothing")
+    assert (shown.status, "There is no such page" in shown.words) == (404, True)
+    assert 'href="/ui/"' in shown.text
+    assert writer.post_once("/ui/").status == 405
+
+
+def test_refusals_are_pages(writer: Visitor) -> None:
+    shown = writer.post_once("/ui/undo", token="forged")
+    assert shown.headers["content-type"].startswith("text/html")
+    assert "The page is out of date: reload it and try again" in shown.words
+    assert shown.headers["cache-control"] == "no-store"
+
+
+def test_a_text_has_a_greatest_length(writer: Visitor) -> None:
+    for size, status in ((1_048_577, 400), (5_000_000, 413)):
+        shown = writer.post_once("/ui/entity/observe", name="Elena", text="x" * size)
+        assert shown.status == status
+    assert "too large" in shown.words
+
+
+def test_the_address_of_the_server_leads_browsers_to_the_interface(writer: Visitor) -> None:
+    shown = writer.get("/", follow=False, Accept="text/html,*/*")
+    assert (shown.status, shown.headers["location"]) == (303, "/ui/")
+    assert writer.get("/", follow=False, Accept="application/json").status == 404
 
 
 def test_a_stranger_may_not_send_much(server: Running) -> None:
     stranger = Visitor(server.port)
-    assert (
-        stranger.post_raw("/ui/login", {"token": "x" * 20_000}, Origin=stranger.origin).status
-        == 413
-    )
+    shown = stranger.post_raw("/ui/login", {"token": "x" * 200_000}, Origin=stranger.origin)
+    assert shown.status == 413
 
 
 def test_a_malformed_request_is_refused_with_a_reason(writer: Visitor) -> None:
@@ -146,6 +177,12 @@ def test_a_malformed_request_is_refused_with_a_reason(writer: Visitor) -> None:
     ):
         assert shown.status == 400
         assert "expected" in shown.text
+
+
+def test_only_forms_are_read(writer: Visitor) -> None:
+    for kind in ("text/plain", "multipart/form-data; boundary=XX", ""):
+        headers = {"Content-Type": kind, "Origin": writer.origin}
+        assert writer.post_raw("/ui/undo", {"change": "1"}, **headers).status == 400
 
 
 def test_the_log_names_pages_and_nothing_that_clients_chose(

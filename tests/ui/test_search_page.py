@@ -1,12 +1,17 @@
 """The search page without a browser: hits, filters, what hides them, editing, deleting, and several at once."""
 
 import json
+from unittest.mock import patch
 
 import pytest
 
-from polymnia.engine.entities import open_named
+from polymnia.engine.facts.revise import Edit, Revision, revise
+from polymnia.engine.graph.entities import open_named
 from polymnia.engine.memory import Memory
-from polymnia.engine.revise import Edit, Revision, revise
+from polymnia.engine.recall.passages import RecallResult
+from polymnia.model import Hit, Passage, Signals
+from polymnia.web.pages.facts import hit_row
+from polymnia.web.pages.search import Filters, search
 from tests.behaviour.graphs import texts
 from tests.ui.client import Visitor
 from tests.ui.pages import HOSTILE
@@ -167,8 +172,8 @@ def test_a_whole_result_is_exported(visitor: Visitor) -> None:
     shown = visitor.post("/ui/selection", action="export", all="1", q="redis")
     assert shown.headers["content-disposition"] == 'attachment; filename="selection.json"'
     document = json.loads(shown.text)
-    assert "billing-worker" in {each["name"] for each in document["entities"]}
-    assert [each["key"] for each in document["notes"]] == ["runbook/queue"]
+    assert "billing-worker" in {entity["name"] for entity in document["entities"]}
+    assert [note["key"] for note in document["notes"]] == ["runbook/queue"]
 
 
 def test_a_selection_of_nothing_is_refused(visitor: Visitor) -> None:
@@ -178,3 +183,14 @@ def test_a_selection_of_nothing_is_refused(visitor: Visitor) -> None:
         {"action": "burn", "pick": "note\t0\tx"},
     ):
         assert visitor.post("/ui/selection", **fields).status == 400
+
+
+def test_weak_hits_are_shown_only_to_those_who_ask(memory: Memory) -> None:
+    passage = Passage("billing-worker", "service", 1, "moved its queue")
+    weak = Hit(passage, 0.4, "meaning", Signals(), is_weak=True)
+    with patch("polymnia.web.pages.search.recall", return_value=RecallResult([weak, weak])):
+        found = search(memory, "zzqqxx", Filters())
+        assert (found.hits, found.weak) == ([], 2)
+        found = search(memory, "zzqqxx", Filters(weak=True))
+        assert (len(found.hits), found.weak) == (2, 0)
+    assert hit_row(weak, "", best_score=0.4).score == 0.25

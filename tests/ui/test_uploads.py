@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polymnia.errors import BadInput
-from polymnia.web.multipart import MultipartParser, parse_boundary
-from polymnia.web.uploads import Upload, safe_parts
+from polymnia.errors import BadInput, Refused
+from polymnia.web.imports import Upload, UploadForm, safe_parts
+from polymnia.web.page import Fields
 from tests.ui.client import Visitor, make_token, serve
 
 BODY = (
@@ -19,53 +19,61 @@ BODY = (
 )
 
 
-class Parts:
-    """Collects the parts of a form."""
-
-    def __init__(self) -> None:
-        self.fields: list[tuple[str, str]] = []
-        self.files: dict[str, bytes] = {}
-        self._name = ""
-
-    def field(self, name: str, value: str) -> None:
-        self.fields.append((name, value))
-
-    def open_file(self, name: str) -> None:
-        self._name = name
-        self.files[name] = b""
-
-    def write(self, data: bytes) -> None:
-        self.files[self._name] += data
-
-    def close_file(self) -> None:
-        self._name = ""
+def form(content_type: str = "multipart/form-data; boundary=XX") -> UploadForm:
+    return UploadForm(content_type, lambda fields: None)
 
 
 @given(st.lists(st.integers(0, len(BODY)), max_size=12))
 def test_a_form_is_the_same_in_any_pieces(cuts: list[int]) -> None:
-    parts = Parts()
-    parser = MultipartParser(b"XX", parts)
+    parser = form()
     ends = [0, *sorted(cuts), len(BODY)]
     for start, end in pairwise(ends):
         parser.feed(BODY[start:end])
-    parser.finish()
-    assert (parts.fields, parts.files) == ([("note", "é")], {'a; b".bin': b"\x00\r\n--X\r\n"})
+    upload = parser.finish()
+    assert upload.fields.multi_items() == [("note", "é")]
+    assert (upload.path.name, upload.path.read_bytes()) == ('a; b".bin', b"\x00\r\n--X\r\n")
+    upload.close()
 
 
 @pytest.mark.parametrize(
     "body", [b"", BODY[:-20], b"x" * 100_000, b"--XX\r\nno name\r\n\r\nx\r\n--XX--", b"--XXother"]
 )
 def test_a_form_that_is_not_one_is_refused(body: bytes) -> None:
-    parser = MultipartParser(b"XX", Parts())
+    parser = form()
     with pytest.raises(BadInput):
         parser.feed(body)
         parser.finish()
+    parser.close()
 
 
-def test_only_forms_with_files_have_a_boundary() -> None:
-    assert parse_boundary('multipart/form-data; boundary="a b"') == b"a b"
-    assert parse_boundary("multipart/form-data") is None
-    assert parse_boundary("application/x-www-form-urlencoded; boundary=x") is None
+@pytest.mark.parametrize(
+    "header", [f"X: {'x' * 100_000}", "\r\n".join(f"X-{number}: 1" for number in range(100))]
+)
+def test_the_head_of_a_part_is_bounded(header: str) -> None:
+    parser = form()
+    with pytest.raises(BadInput):
+        parser.feed(f"--XX\r\n{header}\r\n".encode())
+    parser.close()
+
+
+def test_a_field_beside_files_is_bounded() -> None:
+    parser = form()
+    parser.feed(b'--XX\r\nContent-Disposition: form-data; name="note"\r\n\r\n')
+    with pytest.raises(BadInput, match="note is too long"):
+        for _ in range(3):
+            parser.feed(b"x" * (1 << 20))
+    parser.close()
+
+
+def test_no_file_is_kept_before_the_form_is_checked() -> None:
+    def refuse(fields: Fields) -> None:
+        raise Refused(403, "forged")
+
+    parser = UploadForm("multipart/form-data; boundary=XX", refuse)
+    with pytest.raises(Refused):
+        parser.feed(BODY)
+    assert parser.upload.files == 0
+    parser.close()
 
 
 @pytest.mark.parametrize(
@@ -89,7 +97,7 @@ def test_every_name_can_be_written(name: str) -> None:
     with upload.new_file(name) as file:
         file.write(b"x")
     root = Path(upload._directory.name)
-    assert [each.read_bytes() for each in root.rglob("*") if each.is_file()] == [b"x"]
+    assert [path.read_bytes() for path in root.rglob("*") if path.is_file()] == [b"x"]
     upload.close()
     assert not root.exists()
 

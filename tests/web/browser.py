@@ -123,13 +123,15 @@ class Visit:
     def audit(self, within: str = "body") -> None:
         """Fail if axe-core finds a serious violation on the page, with open dialogs and parts that load later."""
         expect(self.page.locator("[hx-trigger=load]")).to_have_count(0)
+        # A page whose contents are still being computed reloads itself.
+        expect(self.page.locator("meta[http-equiv=refresh]")).to_have_count(0)
         cdp = self._context.new_cdp_session(
             self.page
         )  # unlike a script element, not subject to the page's policy
         _evaluate(cdp, self._axe.read_text(encoding="utf-8") + "; 0")
         found = _evaluate(cdp, f"axe.run({within!r}).then(found => found.violations)")
         cdp.detach()
-        serious = [_describe(each) for each in found if each["impact"] in _SERIOUS]
+        serious = [_describe(item) for item in found if item["impact"] in _SERIOUS]
         assert not serious, "\n".join([self.page.url, *serious])
 
     def fits(self) -> None:
@@ -193,7 +195,7 @@ def _evaluate(cdp: Any, expression: str) -> Any:
 def _describe(violation: dict[str, Any]) -> str:
     """Return a violation with the first elements that have it."""
     places = [
-        f"  {' '.join(map(str, each['target']))}: {each['html'][:200]}: {each.get('failureSummary', '')[:300]}"
-        for each in violation["nodes"][:5]
+        f"  {' '.join(map(str, node['target']))}: {node['html'][:200]}: {node.get('failureSummary', '')[:300]}"
+        for node in violation["nodes"][:5]
     ]
     return "\n".join([f"{violation['impact']}: {violation['help']} ({violation['id']})", *places])

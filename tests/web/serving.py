@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from docs.demo import MAIN, fill
 from polymnia.auth.authenticator import tokens_of
+from polymnia.cli.demo import MAIN, fill
 from polymnia.model import Capability
 from tests.transports.running import Running
 

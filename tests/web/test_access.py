@@ -172,7 +172,7 @@ def test_the_first_token_must_be_able_to_manage_the_server_and_keeps_the_user_in
         expect(page.locator(".side footer")).to_contain_text("may administer")
         tokens = tokens_of(ui.store)
         assert tokens is not None
-        assert [each.name for each in tokens.all()] == ["mine"]
+        assert [item.name for item in tokens.all()] == ["mine"]
         create_token(page, "second", "Read")
         expect(row(page, "second")).to_have_count(1)
 

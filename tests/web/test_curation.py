@@ -5,9 +5,9 @@ from contextlib import closing
 import pytest
 from playwright.sync_api import expect
 
-from docs.demo import MAIN
-from polymnia.engine import entities
-from polymnia.engine.workspaces import open_workspaces
+from polymnia.cli.demo import MAIN
+from polymnia.engine.graph import entities
+from polymnia.engine.workspaces.workspaces import open_workspaces
 from polymnia.model import EntityDraft
 from tests.web.browser import PHONE, Visit
 from tests.web.conftest import NewVisit
@@ -83,6 +83,6 @@ def test_a_reader_sees_every_kind_without_actions(ui: Ui, visit: NewVisit, kind:
     reader.log_in(ui.token(f"reader of {kind}", "read"))
     page = reader.open(f"/ui/curation?kind={kind}")
     expect(page.get_by_role("heading", name="Curation")).to_be_visible()
+    reader.audit()
     assert page.locator("main form").count() == 0
     reader.fits()
-    reader.audit()

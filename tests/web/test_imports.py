@@ -39,7 +39,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def upload(page: Page, *files: Path) -> None:
-    page.set_input_files("input[name=file]", [str(each) for each in files])
+    page.set_input_files("input[name=file]", [str(item) for item in files])
     page.wait_for_url("**/import/report?*")
 
 
@@ -100,9 +100,7 @@ def test_a_file_that_cannot_be_read_says_why(admin: Visit, tmp_path: Path) -> No
     path.write_bytes(b"%PDF-1.7 nothing to see")
     page = admin.open("/ui/import")
     upload(page, path)
-    expect(page.locator("#report [role=alert]")).to_contain_text(
-        "notes.pdf: this format is not known"
-    )
+    expect(page.locator("#report [role=alert]")).to_contain_text("notes.pdf: unknown format")
     assert str(tmp_path) not in page.content()
     page.get_by_role("button", name="Remove").click()
     expect(page.locator(".toast")).to_contain_text("Removed notes.pdf")
@@ -136,7 +134,7 @@ def test_the_memory_is_saved_in_every_format(admin: Visit, label: str, ending: s
     with page.expect_download() as download:
         page.get_by_role("link", name=f"Save as {label}").click()
     name = download.value.suggested_filename
-    assert re.fullmatch(rf"polymnia-\d{{4}}-\d\d-\d\d\.{ending}", name)
+    assert re.fullmatch(rf"polymnia-harbour-\d{{4}}-\d\d-\d\d\.{ending}", name)
     assert "Mara Lindqvist" in download.value.path().read_text("utf-8")
 
 
@@ -170,7 +168,7 @@ def types(page: Page) -> dict[str, str]:
     """Return the types of the entities in the memory by name."""
     text = page.request.get(page.url.partition("/ui/")[0] + "/ui/export?format=jsonl").text()
     lines = [json.loads(line) for line in text.splitlines()]
-    return {each["name"]: each["entityType"] for each in lines if each["type"] == "entity"}
+    return {line["name"]: line["entityType"] for line in lines if line["type"] == "entity"}
 
 
 def names(page: Page) -> set[str]:

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Page, Route, ViewportSize, expect
 
-from polymnia.engine import observations
-from polymnia.engine.entities import open_named
+from polymnia.engine.facts.revise import Edit, Revision, revise
+from polymnia.engine.graph import observations
+from polymnia.engine.graph.entities import open_named
 from polymnia.engine.memory import Memory
-from polymnia.engine.revise import Edit, Revision, revise
 from polymnia.model import ObservationDraft
 from tests.behaviour.graphs import texts
 from tests.ui.pages import HOSTILE, harbour

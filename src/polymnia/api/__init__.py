@@ -1,7 +1,7 @@
-"""The Python API: a memory in this process, without a server. `import polymnia` offers the same names."""
+"""The Python API: a memory in this process, without a server. `import polymnia` has its names."""
 
-from polymnia.api.memory import LocalMemory, open_memory
-from polymnia.api.notes import LocalNotes
+from polymnia.api.memory import LocalMemory, LocalNotes
+from polymnia.api.memory import open_memory as open  # noqa: A004  # as programs know it
 from polymnia.api.records import (
     ChangeRecord,
     EntityRecord,
@@ -22,5 +22,5 @@ __all__ = [
     "ObservationRecord",
     "RelationRecord",
     "SearchHit",
-    "open_memory",
+    "open",
 ]

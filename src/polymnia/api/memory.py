@@ -1,4 +1,4 @@
-"""A memory opened by a program: remember, recall, open, relate, revise, forget, history, undo and notes."""
+"""A memory that a program opens, and its notes."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -7,28 +7,33 @@ from datetime import datetime
 from types import TracebackType
 from typing import Self
 
-from polymnia.api.notes import LocalNotes
+from msgspec import UNSET
+
 from polymnia.api.records import (
     ChangeRecord,
     EntityRecord,
     ForgottenRecord,
+    NoteRecord,
     SearchHit,
     change_record,
     entity_record,
     forgotten_record,
+    note_record,
     search_hit,
     to_model_time,
 )
-from polymnia.app import open_workspace_memory
-from polymnia.engine import entities, history
-from polymnia.engine.forget import Unwanted, forget
+from polymnia.engine import notes as note_verbs
+from polymnia.engine.facts.forget import Unwanted, forget
+from polymnia.engine.facts.remember import EntityFacts, FactDraft, remember
+from polymnia.engine.facts.revise import Edit, Revision, revise
+from polymnia.engine.graph import entities
+from polymnia.engine.history import changes as history
+from polymnia.engine.history.undo import undo
 from polymnia.engine.memory import Memory
-from polymnia.engine.recall import recall
-from polymnia.engine.remember import EntityFacts, FactDraft, remember
-from polymnia.engine.revise import Edit, Revision, revise
-from polymnia.engine.undo import undo
+from polymnia.engine.recall.passages import recall
 from polymnia.errors import BadInput, EntityNotFound
-from polymnia.model import Relation, Within
+from polymnia.model import VAULT, Note, NoteQuery, Relation, Within
+from polymnia.places import open_place
 from polymnia.settings import load_settings
 
 # How long a search waits for the embedding model.
@@ -45,9 +50,9 @@ def open_memory(
 ) -> "LocalMemory":
     """Open a memory: a path, a store URL, or `memory:`. Close it, or use it in a `with` block.
 
-    Without a URL, open the memory that `polymnia serve` uses without options. Arguments that are not given come from
-    the environment and the settings file. `by` is the name that the history shows. Raise SettingsError, StoreError,
-    BadInput.
+    Without a URL, open the memory that `polymnia serve` uses without options. Arguments that are
+    not given come from the environment and the settings file. `by` is the name that the history
+    shows. Raise SettingsError, StoreError, BadInput.
     """
     flags = {
         "store": None if url is None else os.fspath(url),
@@ -55,17 +60,18 @@ def open_memory(
         "embedder": embedder,
     }
     with ExitStack() as stack:
-        memory = stack.enter_context(
-            open_workspace_memory(load_settings(flags), read_only=read_only)
+        settings = load_settings(flags)
+        place = stack.enter_context(
+            open_place(settings, read_only=read_only, creates=not read_only, by_meaning=True)
         )
-        return LocalMemory(memory, stack.pop_all(), by=by)
+        return LocalMemory(place.memory, stack.pop_all(), by=by)
 
 
 class LocalMemory:
-    """A memory in this process. Several threads may use it, and other processes may use the same store.
+    """A memory in this process. Threads may share it, and other processes may use the same store.
 
-    Every method that changes something makes one change, which is on disk when it returns. Methods raise the exceptions
-    of `polymnia.errors`.
+    Every method that changes something makes one change, which is on disk when it returns. Methods
+    raise the exceptions of `polymnia.errors`.
     """
 
     def __init__(self, memory: Memory, resources: ExitStack, *, by: str) -> None:
@@ -88,7 +94,7 @@ class LocalMemory:
         self._resources.close()
 
     @property
-    def notes(self) -> LocalNotes:
+    def notes(self) -> "LocalNotes":
         """The notes of the memory."""
         return LocalNotes(self._engine, self._by)
 
@@ -103,16 +109,17 @@ class LocalMemory:
     ) -> EntityRecord:
         """Create an entity or extend it with texts it does not have yet, and return it.
 
-        The type counts only if the entity is new. `valid_at` is when the texts were said or true, if not now.
+        The type counts only if the entity is new. `valid_at` is when the texts were said or true,
+        if not now.
         """
         at = to_model_time(valid_at)
-        facts = tuple([FactDraft(text=text, valid_at=at) for text in texts])
-        wanted = EntityFacts(name=name, type=type, facts=facts, summary=summary, tags=tuple(tags))
-        remember(self._engine, [wanted], by=self._by)
+        facts = tuple(FactDraft(text=text, valid_at=at) for text in texts)
+        entity = EntityFacts(name=name, type=type, facts=facts, summary=summary, tags=tuple(tags))
+        remember(self._engine, [entity], by=self._by)
         return self.open(name)
 
     def relate(self, source: str, relation: str, target: str) -> bool:
-        """Relate two entities. Return False if the relation exists already. Raise BadInput if one does not exist."""
+        """Relate two entities. Return False if they are related so. Raise EntityNotFound."""
         for name in (source, target):
             self.open(name)
         receipt = remember(self._engine, [], [Relation(source, target, relation)], by=self._by)
@@ -121,17 +128,19 @@ class LocalMemory:
     def recall(
         self, question: str, *, limit: int = 10, types: Sequence[str] = ()
     ) -> list[SearchHit]:
-        """Return what answers the question, best first: by words, names, dates and, with an embedder, by meaning."""
-        within = Within(types=tuple(types)) if types else None
-        found = recall(self._engine, question, limit=limit, within=within, timeout=_EMBED_TIMEOUT_S)
-        return [search_hit(hit) for hit in found.hits]
+        """Return what answers the question, best first: by words, names, dates and by meaning."""
+        within = Within(types=tuple(types) or None)
+        result = recall(
+            self._engine, question, limit=limit, within=within, timeout=_EMBED_TIMEOUT_S
+        )
+        return [search_hit(hit) for hit in result.hits]
 
     def open(self, name: str) -> EntityRecord:
-        """Return the entity with that name, its observations and relations. Raise EntityNotFound."""
-        found = entities.open_named(self._engine, [name])
-        if not found.entities:
+        """Return the entity with its observations and relations. Raise EntityNotFound."""
+        graph = entities.open_named(self._engine, [name])
+        if not graph.entities:
             raise EntityNotFound(name)
-        return entity_record(found)
+        return entity_record(graph)
 
     def revise(
         self,
@@ -147,18 +156,17 @@ class LocalMemory:
     ) -> EntityRecord:
         """Change an entity and return it. Relations follow a new name.
 
-        `replace` corrects observations and `supersede` adds newer ones in place of them; both map an ordinal or a text
-        to the new text. Raise EntityNotFound, BadInput.
+        `replace` corrects observations and `supersede` adds newer ones in place of them; both map
+        an ordinal or a text to the new text. Raise EntityNotFound, BadInput.
         """
-        fields = {} if summary is None else {"summary": summary}
         revision = Revision(
             name=rename,
             type=type,
+            summary=UNSET if summary is None else summary,
             add_tags=tuple(add_tags),
             remove_tags=tuple(remove_tags),
             replace=_edits(replace),
             supersede=_edits(supersede),
-            **fields,
         )
         return self.open(revise(self._engine, name, revision, by=self._by).after.name)
 
@@ -170,45 +178,49 @@ class LocalMemory:
         notes: Sequence[str] = (),
         dry_run: bool = False,
     ) -> ForgottenRecord:
-        """Delete entities, observations by ordinal or text, relations (source, type, target) and notes, as one change.
+        """Delete entities, observations, relations and notes, as one change that can be undone.
 
-        It can be undone. With `dry_run` nothing is deleted, and the result says what would be.
+        Observations are named by ordinal or text, relations as (source, type, target). With
+        `dry_run` nothing is deleted, and the result says what would be.
         """
+        facts: list[tuple[str, int | str]] = []
+        for name, references in (observations or {}).items():
+            facts += [(name, reference) for reference in references]
         unwanted = Unwanted(
             entities=names,
-            observations=tuple(
-                [(name, each) for name, some in (observations or {}).items() for each in some]
-            ),
-            relations=tuple([Relation(source, target, kind) for source, kind, target in relations]),
+            observations=tuple(facts),
+            relations=tuple(Relation(source, target, kind) for source, kind, target in relations),
             notes=tuple(notes),
         )
         return forgotten_record(forget(self._engine, unwanted, by=self._by, dry_run=dry_run))
 
     def history(self, name: str | None = None, *, limit: int = 20) -> list[ChangeRecord]:
-        """Return the latest changes, newest first, of everything or of one entity. Raise NotSupported."""
-        found = history.latest(self._engine, limit=limit, names=None if name is None else [name])
-        return [change_record(change) for change in found.changes]
+        """Return the latest changes of everything or of one entity. Raise NotSupported."""
+        names = None if name is None else [name]
+        page = history.latest(self._engine, limit=limit, names=names)
+        return [change_record(change) for change in page.changes]
 
     def undo(self, *changes: int, skip_conflicts: bool = False) -> int:
-        """Undo changes by their ids, or the latest one, as a new change. Return its id; 0 if nothing differs.
+        """Undo changes by their ids, or the latest one. Return the id of the new change, or 0.
 
         Raise BadInput if something was changed since, unless `skip_conflicts` skips it.
         """
-        wanted = changes or tuple([change.id for change in self.history(limit=1)])
-        if not wanted:
+        ids = changes or tuple(change.id for change in self.history(limit=1))
+        if not ids:
             raise BadInput("there is no change to undo")
-        receipt = undo(self._engine, wanted, by=self._by, skip_conflicts=skip_conflicts)
+        receipt = undo(self._engine, ids, by=self._by, skip_conflicts=skip_conflicts)
         if receipt.conflicts and not skip_conflicts:
             first = receipt.conflicts[0]
-            raise BadInput(
-                f"cannot undo the {first.what} of {first.name}: {first.reason}; skip_conflicts skips it"
-            )
+            conflict = f"{first.what} of {first.name}: {first.reason}"
+            raise BadInput(f"cannot undo the {conflict}; skip_conflicts skips it")
         return receipt.change
 
     def index(self) -> int:
-        """Embed everything that has no vector yet, and return the number of texts; 0 without an embedder."""
+        """Embed what has no vector yet. Return the number of texts; 0 without an embedder."""
         meaning = self._engine.meaning
-        return 0 if meaning is None else meaning.index(self._memory.store)
+        if meaning is None:
+            return 0
+        return meaning.index(self._memory.store)
 
     @property
     def _engine(self) -> Memory:
@@ -218,4 +230,38 @@ class LocalMemory:
 
 
 def _edits(changes: Mapping[int | str, str] | None) -> tuple[Edit, ...]:
-    return tuple([Edit(old, text) for old, text in (changes or {}).items()])
+    return tuple(Edit(old, text) for old, text in (changes or {}).items())
+
+
+class LocalNotes:
+    """The notes of a `LocalMemory`. Methods raise NotSupported if the store cannot hold them."""
+
+    def __init__(self, memory: Memory, by: str) -> None:
+        self._memory = memory
+        self._by = by
+
+    def put(self, key: str, content: str, *, tags: Sequence[str] = ()) -> NoteRecord:
+        """Store a note. It replaces one with the same key."""
+        note = Note(key, content, tuple(tags))
+        return note_record(note_verbs.commit(self._memory, note, by=self._by))
+
+    def get(self, key: str) -> NoteRecord | None:
+        """Return the note with that key; None if there is none."""
+        note = note_verbs.read(self._memory, VAULT, key)
+        if note is None:
+            return None
+        return note_record(note)
+
+    def search(self, text: str, *, tags: Sequence[str] = (), limit: int = 10) -> list[NoteRecord]:
+        """Return the notes that contain words of the text and have all of the tags, best first."""
+        query = NoteQuery(text=text, tags=tuple(tags), limit=limit)
+        result = note_verbs.search(self._memory, query, [VAULT])
+        return [note_record(hit.note) for hit in result.hits]
+
+    def keys(self, prefix: str = "") -> list[str]:
+        """Return the keys that start with the prefix, in alphabetical order."""
+        return note_verbs.keys(self._memory, VAULT, prefix)
+
+    def delete(self, key: str) -> bool:
+        """Delete the note with that key. Return False if there is none."""
+        return bool(note_verbs.prune(self._memory, [VAULT], by=self._by, key=key))

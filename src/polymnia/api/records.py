@@ -1,16 +1,16 @@
-"""What the Python API returns: frozen values with times as datetimes in UTC. Fields may be added, never removed."""
+"""What the Python API returns: frozen values, times in UTC. Fields are never removed."""
 
 from datetime import UTC, datetime
 
 from msgspec import Struct
 
-from polymnia.engine.forget import ForgetReceipt
-from polymnia.engine.history import differences
-from polymnia.model import Change, Entity, Graph, Hit, Note, Observation
+from polymnia.engine.facts.forget import ForgetReceipt
+from polymnia.engine.history.changes import Difference, differences
+from polymnia.model import Change, Graph, Hit, Note, Observation
 
 
 class ObservationRecord(Struct, frozen=True, kw_only=True):
-    """One thing that is known of an entity. The ordinal names it within the entity and is never reused."""
+    """One thing that is known of an entity. Its ordinal is never reused."""
 
     ordinal: int
     text: str
@@ -42,7 +42,7 @@ class EntityRecord(Struct, frozen=True, kw_only=True):
     @property
     def texts(self) -> tuple[str, ...]:
         """The texts of the observations, oldest first."""
-        return tuple([each.text for each in self.observations])
+        return tuple(observation.text for observation in self.observations)
 
 
 class SearchHit(Struct, frozen=True, kw_only=True):
@@ -72,7 +72,7 @@ class NoteRecord(Struct, frozen=True, kw_only=True):
 
 
 class ChangeRecord(Struct, frozen=True, kw_only=True):
-    """One change: who made it, when, by which operation, and a line for each thing that it altered."""
+    """One change: who made it, when, by which operation, and a line for each thing it altered."""
 
     id: int
     at: datetime | None
@@ -105,15 +105,17 @@ def to_model_time(at: datetime | None) -> int:
 def entity_record(graph: Graph) -> EntityRecord:
     """Return the only entity of a graph with its relations."""
     (entity,) = graph.entities
+    relations = []
+    for relation in graph.relations:
+        source, target, kind = relation.key
+        relations.append(RelationRecord(source=source, type=kind, target=target))
     return EntityRecord(
         name=entity.name,
         type=entity.type,
         summary=entity.summary,
         tags=entity.tags,
-        observations=tuple([_observation(each) for each in entity.observations]),
-        relations=tuple(
-            [RelationRecord(source=r.source, type=r.type, target=r.target) for r in graph.relations]
-        ),
+        observations=tuple(_observation(observation) for observation in entity.observations),
+        relations=tuple(relations),
         created_at=to_datetime(entity.created_at),
         updated_at=to_datetime(entity.updated_at),
     )
@@ -154,37 +156,33 @@ def note_record(note: Note) -> NoteRecord:
 
 
 def change_record(change: Change) -> ChangeRecord:
-    lines = [
-        _difference(each.what, each.name, each.before, each.after) for each in differences(change)
-    ]
     return ChangeRecord(
         id=change.id,
         at=to_datetime(change.at),
         actor=change.actor,
         operation=change.operation,
-        lines=tuple(lines),
+        lines=tuple(_difference_line(difference) for difference in differences(change)),
     )
 
 
-def _difference(what: str, name: str, before: str | None, after: str | None) -> str:
+def _difference_line(difference: Difference) -> str:
+    subject = f"{difference.what} of {difference.name}"
+    before, after = difference.before, difference.after
     if before is None:
-        return f"+ {what} of {name}: {after}"
+        return f"+ {subject}: {after}"
     if after is None:
-        return f"- {what} of {name}: {before}"
-    return f"~ {what} of {name}: {before} -> {after}"
+        return f"- {subject}: {before}"
+    return f"~ {subject}: {before} -> {after}"
 
 
 def forgotten_record(receipt: ForgetReceipt) -> ForgottenRecord:
+    observations = sum(len(entity.observations) for entity in receipt.entities)
+    observations += sum(len(changed.observations) for changed in receipt.observations)
     return ForgottenRecord(
         change=receipt.change,
-        entities=tuple([each.name for each in receipt.entities]),
-        observations=_count_observations(receipt.entities)
-        + sum(len(s.observations) for s in receipt.observations),
+        entities=tuple(entity.name for entity in receipt.entities),
+        observations=observations,
         relations=len(receipt.relations),
-        notes=tuple([each.key for each in receipt.notes]),
+        notes=tuple(note.key for note in receipt.notes),
         unknown=receipt.unknown,
     )
-
-
-def _count_observations(entities: tuple[Entity, ...]) -> int:
-    return sum(len(each.observations) for each in entities)

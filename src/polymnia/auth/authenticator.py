@@ -1,4 +1,4 @@
-"""From the token of a request to the principal who makes it, and which tokens and provider a server accepts."""
+"""From the token of a request to the principal who makes it."""
 
 import logging
 import time
@@ -20,7 +20,10 @@ _REPORT_INTERVAL_S = 1.0
 
 
 class Authenticator:
-    """Requires a token as soon as there are tokens or an identity provider; without them it admits everybody."""
+    """Requires a token as soon as there are tokens or an identity provider.
+
+    Without them it admits everybody.
+    """
 
     def __init__(
         self,
@@ -30,7 +33,7 @@ class Authenticator:
         max_capability: Capability = "admin",
         is_strict: bool = False,
     ) -> None:
-        """`max_capability` is the highest capability that any principal gets. `is_strict` always requires a token."""
+        """Grant no principal more than `max_capability`. `is_strict` always requires a token."""
         self._tokens = tokens
         self._provider = provider
         self._max_capability = max_capability
@@ -62,7 +65,7 @@ class Authenticator:
             raise NotAdmitted("tokens cannot be checked; the server's log says why") from exc
 
     def holds(self, principal: Principal) -> bool:
-        """Return True if an admitted principal would be admitted again: the token is still valid, or none is needed."""
+        """Return True if an admitted principal would be admitted again."""
         if principal is NOBODY or principal.id == LINK_OWNER.id:
             return True
         if principal.until is not None and time.time() >= principal.until:
@@ -114,7 +117,7 @@ class _FailedLogins:
 
 
 def tokens_of(store: str, file: str = "") -> Tokens | None:
-    """Return the tokens of a store: in the given file, or beside the store. None for a store without files."""
+    """Return the tokens in the file, or else beside the store; None if the store has no files."""
     if file:
         return Tokens(Path(file))
     kind, path = store_kind(store)
@@ -126,7 +129,7 @@ def tokens_of(store: str, file: str = "") -> Tokens | None:
 
 
 def provider_of(issuer: str, audience: str, key_file: str) -> Recognise | None:
-    """Return the function that recognises an identity provider's tokens, or None. Raise SettingsError."""
+    """Return the function that recognises a provider's tokens, or None. Raise SettingsError."""
     if not (issuer or audience or key_file):
         return None
     if not (issuer and audience and key_file):

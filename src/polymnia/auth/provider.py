@@ -19,7 +19,7 @@ from polymnia.model import CAPABILITIES, Capability, Principal
 
 logger = logging.getLogger(__name__)
 
-SCOPES = {f"polymnia:{each}": each for each in CAPABILITIES}
+SCOPES = {f"polymnia:{capability}": capability for capability in CAPABILITIES}
 _WORKSPACES = "polymnia_workspaces"
 # Only asymmetric signatures, each verified with a key of its own type.
 _ALGORITHMS: dict[type, list[str]] = {
@@ -57,31 +57,35 @@ def open_provider(issuer: str, audience: str, key_file: str) -> Callable[[str], 
 
 def principal_of(claims: dict[str, Any]) -> Principal:
     """Return the principal that the claims describe. Raise NotAdmitted if they grant nothing."""
-    granted = claims.get("scope", claims.get("scp", ""))
-    scopes = granted.split() if isinstance(granted, str) else granted
-    can = (
-        [SCOPES[each] for each in map(str, scopes) if each in SCOPES]
-        if isinstance(scopes, list)
-        else []
-    )
-    if not can:
-        raise NotAdmitted(f"the token grants none of {', '.join(SCOPES)}")
-    where = claims.get(_WORKSPACES)
-    if where is not None and not (
-        isinstance(where, list) and all(isinstance(each, str) for each in where)
-    ):
+    workspaces = claims.get(_WORKSPACES)
+    if workspaces is not None and not _is_list_of_names(workspaces):
         raise NotAdmitted(f"invalid claim {_WORKSPACES}: expected a list of names")
     name = str(claims["sub"])
     if not name.strip():
         raise NotAdmitted("invalid claim sub: must not be blank")
-    most: Capability = max(can, key=CAPABILITIES.index)
     return Principal(
         name=name,
-        can=most,
-        workspaces=None if where is None else frozenset(where),
+        can=_highest_capability(claims),
+        workspaces=None if workspaces is None else frozenset(workspaces),
         id=f"jwt:{name}",
         until=int(claims["exp"]),
     )
+
+
+def _highest_capability(claims: dict[str, Any]) -> Capability:
+    scopes = claims.get("scope", claims.get("scp", ""))
+    if isinstance(scopes, str):
+        scopes = scopes.split()
+    if not isinstance(scopes, list):
+        scopes = []
+    capabilities = [SCOPES[scope] for scope in map(str, scopes) if scope in SCOPES]
+    if not capabilities:
+        raise NotAdmitted(f"the token grants none of {', '.join(SCOPES)}")
+    return max(capabilities, key=CAPABILITIES.index)
+
+
+def _is_list_of_names(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(name, str) for name in value)
 
 
 class Key(Struct, frozen=True):
@@ -92,7 +96,7 @@ class Key(Struct, frozen=True):
 
 
 class Keys:
-    """The public keys in a PEM or JWKS file, which may be replaced while the server runs. Thread-safe."""
+    """The public keys in a PEM or JWKS file, which may change meanwhile. Thread-safe."""
 
     def __init__(self, path: Path) -> None:
         """Raise SettingsError if the file has no public key."""
@@ -134,20 +138,17 @@ class Keys:
 
 def _parse_keys(text: str) -> dict[str | None, Key]:
     """Return the keys by id. Raise ValueError or an error of the libraries."""
-    if not text.lstrip().startswith("{"):
-        given: dict[str | None, Any] = {None: load_pem_public_key(text.encode())}
+    public_keys: dict[str | None, Any] = {}
+    if text.lstrip().startswith("{"):
+        for jwk in jwt.PyJWKSet.from_json(text).keys:
+            public_keys[jwk.key_id] = jwk.key
     else:
-        given = {each.key_id: each.key for each in jwt.PyJWKSet.from_json(text).keys}
-    found = {
-        name: Key(each, algorithms)
-        for name, each in given.items()
-        if (algorithms := _algorithms(each))
-    }
-    if not found:
+        public_keys[None] = load_pem_public_key(text.encode())
+    keys = {}
+    for identifier, public in public_keys.items():
+        for kind, algorithms in _ALGORITHMS.items():
+            if isinstance(public, kind):
+                keys[identifier] = Key(public, algorithms)
+    if not keys:
         raise ValueError("no RSA, EC or Ed25519 public key found")
-    return found
-
-
-def _algorithms(public: Any) -> list[str]:
-    """Return the algorithms for a key; empty if it cannot verify signatures."""
-    return next((names for kind, names in _ALGORITHMS.items() if isinstance(public, kind)), [])
+    return keys

@@ -1,4 +1,4 @@
-"""Tokens in a file: create, list, rotate, revoke and recognise them. The file holds only their hashes."""
+"""Tokens in a file, which holds only their hashes."""
 
 import hashlib
 import hmac
@@ -11,13 +11,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
 
-from msgspec import DecodeError, Struct, ValidationError, json
+from msgspec import Struct
 from msgspec.structs import replace
 
 from polymnia.disk.errors import map_os_errors
+from polymnia.disk.json_file import decode_file, write_file
 from polymnia.disk.lock import file_lock
-from polymnia.disk.replace import make_parent, replace_file
-from polymnia.errors import BadInput, NotAdmitted, StoreDamaged, StoreTooNew
+from polymnia.disk.replace import make_parent
+from polymnia.errors import BadInput, NotAdmitted
 from polymnia.model import Capability, Principal
 
 logger = logging.getLogger(__name__)
@@ -94,16 +95,21 @@ class Tokens:
         workspaces: Iterable[str] | None = None,
         lifetime: int | None = None,
     ) -> str:
-        """Create a token and return its text, which is not stored. `lifetime` is in seconds. Raise BadInput."""
+        """Create a token and return its text, which is not stored. Raise BadInput.
+
+        `lifetime` is in seconds.
+        """
         if not name.strip() or len(name) > MAX_NAME_LENGTH or not name.isprintable():
             raise BadInput(f"invalid token name: use 1 to {MAX_NAME_LENGTH} printable characters")
-        where = None if workspaces is None else tuple(sorted(set(workspaces)))
-        if where is not None and not all(each.strip() for each in where):
-            raise BadInput("--workspace: must not be blank; omit it to allow all workspaces")
+        allowed = None
+        if workspaces is not None:
+            allowed = tuple(sorted(set(workspaces)))
+            if not all(workspace.strip() for workspace in allowed):
+                raise BadInput("--workspace: must not be blank; omit it to allow all workspaces")
         now = int(time.time())
-        text, token = _make_token(name, can, where, now, lifetime)
+        text, token = _make_token(name, can, allowed, now, lifetime)
         with self._edit() as tokens:
-            if any(each.name == name and each.state(now) == "active" for each in tokens):
+            if _find_active(tokens, name, now):
                 raise BadInput(
                     f"there is already a token {name}: rotate or revoke it, or choose another name"
                 )
@@ -111,17 +117,13 @@ class Tokens:
         return text
 
     def rotate(self, name: str, *, lifetime: int | None = None, overlap: int = 0) -> str:
-        """Replace the active token of a name by a new one with the same rights, and return the new one's text.
+        """Replace the active token of a name by one with the same rights, and return its text.
 
-        The old token stays valid for `overlap` seconds. Raise BadInput if there is no active token of that name.
+        The old token stays valid for `overlap` seconds. Raise BadInput if there is none.
         """
         now = int(time.time())
         with self._edit() as tokens:
-            active = [
-                index
-                for index, each in enumerate(tokens)
-                if each.name == name and each.state(now) == "active"
-            ]
+            active = _find_active(tokens, name, now)
             if not active:
                 raise _no_such_token(name)
             old = tokens[active[-1]]
@@ -132,24 +134,21 @@ class Tokens:
         return text
 
     def revoke(self, name: str) -> None:
-        """Revoke every token of that name, including expired ones. Raise BadInput if there is none."""
+        """Revoke every token of that name, also expired ones. Raise BadInput if there is none."""
         now = int(time.time())
         with self._edit() as tokens:
-            found = [
-                index
-                for index, each in enumerate(tokens)
-                if each.name == name and each.revoked_at is None
-            ]
-            if not found:
+            count = 0
+            for index, token in enumerate(tokens):
+                if token.name == name and token.revoked_at is None:
+                    tokens[index] = replace(token, revoked_at=now)
+                    count += 1
+            if not count:
                 raise _no_such_token(name)
-            for index in found:
-                tokens[index] = replace(tokens[index], revoked_at=now)
 
     def recognise(self, text: str) -> Principal:
         """Return the principal of a token and record its use. Raise NotAdmitted."""
-        identifier = (
-            text.split("_", 2)[1] if text.startswith(f"{_PREFIX}_") and text.count("_") >= 2 else ""
-        )
+        prefix, _, rest = text.partition("_")
+        identifier = rest.partition("_")[0] if prefix == _PREFIX else ""
         with self._lock:
             self._refresh()
             token = self._by_id.get(identifier)
@@ -165,7 +164,7 @@ class Tokens:
         return token.principal
 
     def last_used(self, identifier: str) -> int | None:
-        """Return when a token was last used, to the minute, in seconds since 1970; None if never."""
+        """Return when a token was last used, to the minute, as a timestamp; None if never."""
         try:
             return int((self._use_directory / identifier).stat().st_mtime)
         except OSError:
@@ -180,16 +179,12 @@ class Tokens:
 
     @contextmanager
     def _edit(self) -> Iterator[list[Token]]:
-        """Yield the tokens under the file's lock, to be changed in place, and write them when the block succeeds."""
+        """Yield the tokens under the file's lock. Write them if the block succeeds."""
         make_parent(self.path)
         with file_lock(self.path):
             tokens = self.all()
             yield tokens
-            contents = json.format(
-                json.encode(_Contents(version=_VERSION, tokens=tokens)), indent=2
-            )
-            with map_os_errors(str(self.path)):
-                replace_file(self.path, [contents, b"\n"])
+            write_file(self.path, _Contents(version=_VERSION, tokens=tokens))
 
     def _refresh(self) -> None:
         """Read the file again if it has changed."""
@@ -198,24 +193,24 @@ class Tokens:
             if stamp == self._stamp:
                 return
             data = None if stamp is None else self.path.read_bytes()
-        self._by_id = {} if data is None else {each.id: each for each in self._decode(data)}
+        tokens = [] if data is None else self._decode(data)
+        self._by_id = {token.id: token for token in tokens}
         self._stamp = stamp
 
     def _decode(self, data: bytes) -> list[Token]:
-        try:
-            contents = json.decode(data, type=_Contents)
-        except (DecodeError, ValidationError, UnicodeDecodeError) as exc:
-            raise StoreDamaged(
-                f"{self.path} is not a token file ({exc}); all logins are rejected until it is repaired"
-            ) from exc
-        if contents.version > _VERSION:
-            message = f"{self.path} has version {contents.version}, but this program supports versions up to {_VERSION}"
-            raise StoreTooNew(f"{message}; all logins are rejected until polymnia is upgraded")
+        contents = decode_file(
+            self.path,
+            data,
+            _Contents,
+            newest=_VERSION,
+            damage="is not a token file",
+            advice="all logins are rejected until it is repaired",
+        )
         return contents.tokens
 
     @property
     def _use_directory(self) -> Path:
-        """The directory with one empty file per used token, whose modification time is the last use."""
+        """The directory with a file per used token. Its modification time is the last use."""
         return self.path.with_name(f"{self.path.name}.used")
 
     def _record_use(self, identifier: str) -> None:
@@ -246,6 +241,15 @@ def _make_token(
         expires_at=None if lifetime is None else now + lifetime,
     )
     return text, token
+
+
+def _find_active(tokens: list[Token], name: str, now: int) -> list[int]:
+    """Return the indexes of the active tokens of that name."""
+    indexes = []
+    for index, token in enumerate(tokens):
+        if token.name == name and token.state(now) == "active":
+            indexes.append(index)
+    return indexes
 
 
 def _retire(token: Token, now: int, overlap: int) -> Token:

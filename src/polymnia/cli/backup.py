@@ -1,22 +1,30 @@
-"""`polymnia backup`: copy a store to a file while servers use it."""
+"""`polymnia backup`, `restore` and `migrate`: copy a whole store, and put a copy in its place."""
 
 import argparse
+import sys
 from typing import TYPE_CHECKING
 
 from polymnia.cli.common import (
+    Progress,
     add_json_argument,
     add_store_arguments,
+    print_json,
     print_result,
     show_elapsed_time,
 )
+from polymnia.engine.moving.migrate import Copy, migrate
+from polymnia.errors import BadInput
+from polymnia.places import require_store
+from polymnia.search.terms import count_noun
 from polymnia.settings import Settings
-from polymnia.stores.backup import back_up, back_up_now
+from polymnia.stores import hide_passwords
+from polymnia.stores.backup import back_up, back_up_now, restore
 
 if TYPE_CHECKING:
     from polymnia.cli.common import Subparsers
 
 
-def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
+def add_backup(commands: "Subparsers") -> argparse.ArgumentParser:
     parser = commands.add_parser(
         "backup", help="copy a memory to a file, even while servers use it"
     )
@@ -24,7 +32,8 @@ def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
         "target",
         metavar="TARGET",
         nargs="?",
-        help="the new file, or the new directory for a data directory (default: the time, in the folder of backups)",
+        help="the new file, or the new directory for a data directory (default: the time, in the "
+        "folder of backups)",
     )
     parser.add_argument("--force", action="store_true", help="overwrite TARGET")
     add_json_argument(parser)
@@ -32,7 +41,46 @@ def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
     return parser
 
 
-def run(settings: Settings, options: argparse.Namespace) -> int:
+def add_restore(commands: "Subparsers") -> argparse.ArgumentParser:
+    parser = commands.add_parser(
+        "restore", help="replace a memory by a backup; the former one is kept"
+    )
+    parser.add_argument(
+        "source",
+        metavar="SOURCE",
+        help="what `polymnia backup` wrote, or any store of the same kind",
+    )
+    add_json_argument(parser)
+    add_store_arguments(parser)
+    return parser
+
+
+def add_migrate(commands: "Subparsers") -> argparse.ArgumentParser:
+    parser = commands.add_parser(
+        "migrate",
+        help="copy a whole memory to another kind of store",
+        description="Copy all workspaces with their history, deleted rows, notes, perspectives and "
+        "vectors, and compare each copy with its source. Run it again to continue a copy that was "
+        "interrupted.",
+    )
+    parser.add_argument(
+        "source",
+        metavar="SOURCE",
+        help="the store to copy: a file, a data directory or postgresql://…",
+    )
+    parser.add_argument(
+        "target", metavar="TARGET", help="the store to fill; it is created if it does not exist"
+    )
+    parser.add_argument(
+        "--workspace",
+        metavar="NAME",
+        help="copy only this one (a single store becomes `default`)",
+    )
+    add_json_argument(parser)
+    return parser
+
+
+def run_backup(settings: Settings, options: argparse.Namespace) -> int:
     """Copy the store of the settings. Raise BadInput, StoreError."""
     with show_elapsed_time("copying and checking the store"):
         if options.target is None:
@@ -40,6 +88,51 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
         else:
             target = options.target
             back_up(settings.store, target, overwrite=options.force)
-    result = {"store": settings.store, "target": target}
-    print_result(f"backed up {settings.store} to {target}", result, as_json=options.json)
+    store = hide_passwords(settings.store)
+    result = {"store": store, "target": target}
+    print_result(f"backed up {store} to {target}", result, as_json=options.json)
     return 0
+
+
+def run_restore(settings: Settings, options: argparse.Namespace) -> int:
+    """Replace the store of the settings. Raise BadInput, StoreError."""
+    with show_elapsed_time("copying and checking the backup"):
+        former = restore(settings.store, options.source)
+    sentence = f"restored {settings.store} from {options.source}"
+    if former is not None:
+        sentence += f"\nthe former memory is {former}; start running servers again"
+    result = {
+        "store": settings.store,
+        "source": options.source,
+        "kept": None if former is None else str(former),
+    }
+    print_result(sentence, result, as_json=options.json)
+    return 0
+
+
+def run_migrate(settings: Settings, options: argparse.Namespace) -> int:
+    """Copy each workspace and say what was copied. Raise BadInput, StoreError."""
+    require_store(options.source)
+    if options.source == options.target:
+        raise BadInput("source and target are the same store")
+    copies: list[Copy] = []
+    progress = Progress("rows")
+    for copy in migrate(options.source, options.target, options.workspace, progress):
+        progress.end()
+        copies.append(copy)
+        if not options.json:
+            _print_copy(copy)
+    if options.json:
+        print_json(copies)
+    else:
+        copied = count_noun(len(copies), "workspace")
+        print(f"copied {copied}; every copy equals its source")
+    return 0
+
+
+def _print_copy(copy: Copy) -> None:
+    counts = ", ".join(f"{count:,} {table}" for table, count in copy.rows.items() if count)
+    print(f"{copy.workspace}: {counts or 'empty'} (sha256 {copy.checksum[:16]})")
+    if copy.left_behind:
+        left_behind = ", ".join(copy.left_behind)
+        print(f"{copy.workspace}: the target cannot hold {left_behind}", file=sys.stderr)

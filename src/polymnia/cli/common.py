@@ -1,4 +1,4 @@
-"""What several commands share: arguments, checks, tables, JSON, a progress bar and a clock."""
+"""What several commands share: arguments, labels of places, tables, JSON and progress."""
 
 import argparse
 import re
@@ -6,28 +6,33 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from shutil import get_terminal_size
+from shlex import quote
 from threading import Event, Thread
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 from unicodedata import combining, east_asian_width
 
 from polymnia.dialects.registry import STORE_FLAGS
-from polymnia.errors import BadInput
-from polymnia.stores.open import store_exists, store_kind
+from polymnia.settings import Settings, default_store
+from polymnia.stores.open import hide_passwords
 
 if TYPE_CHECKING:
+    from polymnia.places import Place
+
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
 
 _BAR_WIDTH = 30
 _TICK_S = 1.0
+# Before this, the speed says little about the time that is left.
+_MIN_ESTIMATE_S = 2.0
 _MIN_COLUMN_WIDTH = 8
 _GAP = "  "
-# Characters that a terminal obeys instead of showing them, and those that change the direction of the text around them.
+# Characters that a terminal obeys instead of showing them, and those that change the direction of
+# the text around them.
 _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 _STORE_HELP = (
-    "a path ending in .db, .sqlite, .jsonl or .mcpmem, a directory of workspaces (ending in / if new), postgresql://… "
-    "or memory: (default: as for `polymnia serve` without options)"
+    "a path ending in .db, .sqlite, .jsonl or .mcpmem, a directory of workspaces (ending in / if "
+    "new), postgresql://… or memory: (default: as for `polymnia serve` without options)"
 )
 
 
@@ -35,9 +40,8 @@ def add_store_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags that name the store, and the log level."""
     parser.add_argument("--store", metavar="URL", help=_STORE_HELP)
     for name, flag in STORE_FLAGS.items():
-        if (
-            flag.scheme is not None
-        ):  # the others mean a file in the format of the dialect that is served
+        # The others mean a file in the format of the dialect that is served.
+        if flag.scheme is not None:
             parser.add_argument(*flag.names, dest=name, metavar=flag.metavar, help=flag.help)
     parser.add_argument(
         "--log-level",
@@ -48,8 +52,17 @@ def add_store_arguments(parser: argparse.ArgumentParser) -> None:
 
 def add_workspace_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--workspace", metavar="NAME", help="workspace to use (if the store has several)"
+        "--workspace",
+        metavar="NAME",
+        help="workspace to use (default: that of the project in this directory, and `personal`)",
     )
+
+
+def add_memory_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what every command takes that reads or writes a memory and prints a result."""
+    add_json_argument(parser)
+    add_store_arguments(parser)
+    add_workspace_argument(parser)
 
 
 def add_json_argument(parser: argparse.ArgumentParser) -> None:
@@ -60,7 +73,8 @@ def add_embedder_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--embedder",
         metavar="URL",
-        help="embedding model: local, onnx:DIRECTORY, ollama:MODEL, openai:MODEL or none (default: local)",
+        help="embedding model: local, onnx:DIRECTORY, ollama:MODEL, openai:MODEL or none "
+        "(default: local)",
     )
 
 
@@ -70,20 +84,68 @@ def add_tokens_argument(parser: "argparse.ArgumentParser | argparse._ArgumentGro
     )
 
 
-def require_store(url: str) -> None:
-    """Raise BadInput if nothing exists at the URL: it is probably a typo."""
-    if not store_exists(url):
-        kind, path = store_kind(url)
-        raise BadInput(
-            f"there are no workspaces in {path}"
-            if kind == "directory"
-            else f"there is no file {path}"
-        )
+def positive(text: str) -> int:
+    """Return the number in an argument. Raise ArgumentTypeError if it is less than one."""
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("must be 1 or more")
+    return number
+
+
+positive.__name__ = "int"  # argparse names the type in its error
+
+
+def place_label(settings: Settings, place: "Place") -> str:
+    """Return the name of the workspace, or the store if it can hold only one."""
+    return hide_passwords(settings.store) if place.is_sole else place.name
+
+
+def change_label(place: "Place", change: int) -> str:
+    """Return the id of a change with its workspace, as `polymnia undo` takes it: `shop:3`."""
+    return str(change) if place.is_sole else f"{place.name}:{change}"
+
+
+def undo_command(settings: Settings, place: "Place", changes: Sequence[int]) -> str:
+    """Return the command that undoes the changes, wherever it is pasted; empty without changes."""
+    if not changes:
+        return ""
+    labels = [quote(change_label(place, change)) for change in changes]
+    return f"polymnia undo {' '.join(labels)}{store_option(settings)}"
+
+
+def store_option(settings: Settings) -> str:
+    """Return the option that names the store; empty for the user's default one."""
+    if settings.store == default_store():
+        return ""
+    return f" --store {quote(hide_passwords(settings.store))}"
+
+
+def workspace_option(place: "Place") -> str:
+    """Return the option that names the workspace; empty if there can be only one."""
+    return "" if place.is_sole else f" --workspace {quote(place.name)}"
 
 
 def printable(text: str) -> str:
-    """Return a text in one line that a terminal only shows: control characters become escapes such as \\x1b."""
+    """Return a text in one line that a terminal only shows.
+
+    Control characters become escapes such as \\x1b.
+    """
     return _CONTROLS.sub(_escape, text)
+
+
+def _escape(match: re.Match[str]) -> str:
+    character = match[0]
+    short = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}.get(character)
+    if short is not None:
+        return short
+    if character < "\x9f":
+        return f"\\x{ord(character):02x}"
+    return f"\\u{ord(character):04x}"
+
+
+def print_lines(lines: Sequence[str]) -> None:
+    for line in lines:
+        print(printable(line))
 
 
 def print_result(text: str, value: Any, *, as_json: bool) -> None:
@@ -102,33 +164,36 @@ def print_json(value: Any) -> None:
 
     is_utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
     text = json.dumps(to_builtins(value), indent=2, ensure_ascii=not is_utf8)
-    print(
-        "\n".join(
-            _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", line)
-            for line in text.split("\n")
-        )
-    )
+    print(escape_json(text))
+
+
+def escape_json(text: str) -> str:
+    """Return the same JSON for a terminal: control characters become escapes such as \\u009b."""
+    lines = []
+    for line in text.split("\n"):
+        lines.append(_CONTROLS.sub(lambda match: f"\\u{ord(match[0]):04x}", line))
+    return "\n".join(lines)
 
 
 def print_table(rows: Sequence[Sequence[str]], *, cut_column: int = -1) -> None:
-    """Print rows in aligned columns. In a terminal, the cells of one column are cut to fit its width.
+    """Print rows in aligned columns. In a terminal, one column is cut to fit its width.
 
     The other columns stay whole: a user copies ids and names from them.
     """
     shown = [[printable(cell) for cell in row] for row in rows]
     widths = [max(map(display_width, column)) for column in zip(*shown, strict=True)]
     if widths and sys.stdout.isatty():
+        from shutil import get_terminal_size  # slow to import, and a server needs no table
+
         room = get_terminal_size().columns - sum(widths) - len(_GAP) * (len(widths) - 1)
-        widths[cut_column] = max(
-            widths[cut_column] + min(room, 0), min(widths[cut_column], _MIN_COLUMN_WIDTH)
-        )
+        width = widths[cut_column]
+        widths[cut_column] = max(width + min(room, 0), min(width, _MIN_COLUMN_WIDTH))
     for row in shown:
-        cells = [cut(cell, width) for cell, width in zip(row, widths, strict=True)]
-        padded = [
-            cell + " " * (width - display_width(cell))
-            for cell, width in zip(cells, widths, strict=True)
-        ]
-        print(_GAP.join(padded).rstrip())
+        cells = []
+        for cell, width in zip(row, widths, strict=True):
+            short = cut(cell, width)
+            cells.append(short + " " * (width - display_width(short)))
+        print(_GAP.join(cells).rstrip())
 
 
 def cut(text: str, width: int) -> str:
@@ -142,23 +207,18 @@ def cut(text: str, width: int) -> str:
 
 def display_width(text: str) -> int:
     """Return how many columns of a terminal the text takes."""
-    return sum(2 if east_asian_width(each) in "WF" else not combining(each) for each in text)
-
-
-def _escape(found: re.Match[str]) -> str:
-    character = found[0]
-    return {"\n": "\\n", "\t": "\\t", "\r": "\\r"}.get(character) or (
-        f"\\x{ord(character):02x}" if character < "\x9f" else f"\\u{ord(character):04x}"
-    )
+    width = 0
+    for character in text:
+        if east_asian_width(character) in "WF":
+            width += 2
+        elif not combining(character):
+            width += 1
+    return width
 
 
 def format_time(at: int) -> str:
     """Return a model time to the minute, in UTC; empty if it is unknown."""
-    return (
-        datetime.fromtimestamp(at / 1_000_000, UTC).isoformat(" ", "minutes").removesuffix("+00:00")
-        if at
-        else ""
-    )
+    return format_seconds(at // 1_000_000) if at else ""
 
 
 def format_seconds(at: int | None) -> str:
@@ -166,19 +226,52 @@ def format_seconds(at: int | None) -> str:
     return "" if at is None else datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M")
 
 
-def progress_bar(done: int, total: int) -> None:
-    """Draw progress on standard error if it is a terminal."""
-    if not sys.stderr.isatty():
-        return
-    filled = _BAR_WIDTH * done // max(total, 1)
-    ending = "\n" if done >= total else ""
-    bar = "#" * filled + "-" * (_BAR_WIDTH - filled)
-    print(f"\r[{bar}] {done:,} of {total:,}", end=ending, file=sys.stderr, flush=True)
+class Progress:
+    """Draws how much is done, and how long the rest takes, on standard error if it is a terminal.
+
+    It can be called with the number of items that are done and their total; 0 if nobody knows it.
+    """
+
+    def __init__(self, noun: str = "") -> None:
+        self._noun = f" {noun}" if noun else ""
+        self._began = monotonic()
+        self._width = 0
+
+    def __call__(self, done: int, total: int = 0) -> None:
+        if not sys.stderr.isatty():
+            return
+        if total:
+            filled = _BAR_WIDTH * min(done, total) // total
+            bar = "#" * filled + "-" * (_BAR_WIDTH - filled)
+            text = f"[{bar}] {done:,} of {total:,}{self._noun}{self._time_left(done, total)}"
+        else:
+            text = f"{done:,}{self._noun}, {monotonic() - self._began:.0f} s"
+        blanks = " " * max(self._width - len(text), 0)
+        print(f"\r{text}{blanks}", end="", file=sys.stderr, flush=True)
+        self._width = len(text)
+
+    def end(self) -> None:
+        """Leave the line. What is drawn next begins a new one."""
+        if self._width:
+            print(file=sys.stderr, flush=True)
+        self._width = 0
+
+    def _time_left(self, done: int, total: int) -> str:
+        elapsed = monotonic() - self._began
+        if not done or done >= total or elapsed < _MIN_ESTIMATE_S:
+            return ""
+        return f", {_duration(elapsed * (total - done) / done)} left"
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min"
 
 
 @contextmanager
 def show_elapsed_time(work: str) -> Iterator[None]:
-    """Show on standard error, if it is a terminal, how long the block takes. It shows nothing in the first second."""
+    """Show on standard error, if it is a terminal, how long the block takes, after a second."""
     done = Event()
     clock = Thread(target=_show_time, args=(work, done), daemon=True)
     if sys.stderr.isatty():
@@ -196,4 +289,5 @@ def _show_time(work: str, done: Event) -> None:
     while not done.wait(_TICK_S):
         shown = f"{work}: {monotonic() - began:.0f} s"
         print(f"\r{shown}", end="", file=sys.stderr, flush=True)
-    print(f"\r{' ' * len(shown)}\r" if shown else "", end="", file=sys.stderr, flush=True)
+    if shown:
+        print(f"\r{' ' * len(shown)}\r", end="", file=sys.stderr, flush=True)

@@ -21,7 +21,7 @@ Print a completion script. To load it in every shell:
 """
 
 
-def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
+def add_completion(commands: "Subparsers") -> argparse.ArgumentParser:
     parser = commands.add_parser(
         "completion",
         help="print a completion script for a shell",
@@ -32,7 +32,7 @@ def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
     return parser
 
 
-def run(settings: Settings, options: argparse.Namespace) -> int:
+def run_completion(settings: Settings, options: argparse.Namespace) -> int:
     """Print the script."""
     from polymnia.cli.main import build_parser
 
@@ -44,10 +44,10 @@ def bash_script(root: Command) -> str:
     """Return a script for bash: words by the commands before the cursor, values by the option before it."""
     cases, values = [], []
     for path, command in _walk(root):
-        words = [each.name for each in command.actions] + [
-            flag for each in command.options for flag in each.flags
+        words = [action.name for action in command.actions] + [
+            flag for option in command.options for flag in option.flags
         ]
-        words += [choice for each in command.arguments for choice in each.choices]
+        words += [choice for argument in command.arguments for choice in argument.choices]
         cases.append(f'    "{" ".join(path)}") words="{" ".join(words)}" ;;')
         for option in command.options:
             if option.metavar:
@@ -73,9 +73,9 @@ def fish_script(root: Command) -> str:
     lines = ["# Completions of polymnia."]
     for path, command in _walk(root):
         condition = shlex.quote(_fish_condition(path, command))
-        for each in command.actions:
+        for action in command.actions:
             lines.append(
-                f"complete -c polymnia -f -n {condition} -a {each.name} -d {shlex.quote(each.help)}"
+                f"complete -c polymnia -f -n {condition} -a {action.name} -d {shlex.quote(action.help)}"
             )
         for argument in command.arguments:
             if argument.choices:
@@ -122,8 +122,8 @@ def _walk(
 ) -> Iterator[tuple[tuple[str, ...], Command]]:
     """Yield every command with the words that lead to it."""
     yield path, command
-    for each in command.actions:
-        yield from _walk(each, (*path, each.name))
+    for action in command.actions:
+        yield from _walk(action, (*path, action.name))
 
 
 def _paths(root: Command) -> str:
@@ -135,12 +135,14 @@ def _zsh_function(path: Sequence[str], command: Command) -> str:
     options = " \\\n        ".join(_zsh_option(option) for option in command.options)
     if not command.actions:
         arguments = [
-            f"'{'*' if each.is_repeated else ''}:{each.metavar}:{_zsh_values(each.choices)}'"
-            for each in command.arguments
+            f"'{'*' if argument.is_repeated else ''}:{argument.metavar}:{_zsh_values(argument.choices)}'"
+            for argument in command.arguments
         ]
         return f"{name}() {{\n    _arguments \\\n        {' '.join([options, *arguments])}\n}}\n"
-    described = " ".join(shlex.quote(f"{each.name}:{each.help}") for each in command.actions)
-    cases = "\n".join(f"            {each.name}) {name}_{each.name} ;;" for each in command.actions)
+    described = " ".join(shlex.quote(f"{action.name}:{action.help}") for action in command.actions)
+    cases = "\n".join(
+        f"            {action.name}) {name}_{action.name} ;;" for action in command.actions
+    )
     return f"""{name}() {{
     local context state state_descr line
     typeset -A opt_args
@@ -177,7 +179,7 @@ def _fish_condition(path: Sequence[str], command: Command) -> str:
     if not path:
         return "__fish_use_subcommand"
     seen = "; and ".join(f"__fish_seen_subcommand_from {word}" for word in path)
-    others = " ".join(each.name for each in command.actions)
+    others = " ".join(action.name for action in command.actions)
     return f"{seen}; and not __fish_seen_subcommand_from {others}" if others else seen
 
 
@@ -192,4 +194,4 @@ def _fish_option(option: Option) -> str:
         if option.metavar
         else ""
     )
-    return " ".join(each for each in (*flags, values, f"-d {shlex.quote(option.help)}") if each)
+    return " ".join(part for part in (*flags, values, f"-d {shlex.quote(option.help)}") if part)

@@ -6,20 +6,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from polymnia.app import open_workspace_store
 from polymnia.cli.common import (
-    add_json_argument,
-    add_store_arguments,
-    add_workspace_argument,
+    add_memory_arguments,
     print_json,
     printable,
-    require_store,
     show_elapsed_time,
 )
 from polymnia.engine.doctor import Findings, cannot_read, check_all, check_one
 from polymnia.errors import StoreError
 from polymnia.model import Counts
-from polymnia.search.text import count_noun
+from polymnia.places import open_place, require_store
+from polymnia.search.terms import count_noun
 from polymnia.settings import Settings
 from polymnia.stores import rebuild_catalogue, store_kind
 from polymnia.stores.open import salvage
@@ -28,7 +25,7 @@ if TYPE_CHECKING:
     from polymnia.cli.common import Subparsers
 
 
-def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
+def add_doctor(commands: "Subparsers") -> argparse.ArgumentParser:
     parser = commands.add_parser(
         "doctor", help="check a memory, and say what is wrong and what to do"
     )
@@ -44,13 +41,11 @@ def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
         action="store_true",
         help="write a new registry for a data directory that lost it",
     )
-    add_json_argument(parser)
-    add_store_arguments(parser)
-    add_workspace_argument(parser)
+    add_memory_arguments(parser)
     return parser
 
 
-def run(settings: Settings, options: argparse.Namespace) -> int:
+def run_doctor(settings: Settings, options: argparse.Namespace) -> int:
     """Return 0 if the store is sound, 1 if something is wrong with it."""
     if options.salvage is not None:
         return _salvage(settings.store, options.salvage, as_json=options.json)
@@ -83,8 +78,8 @@ def _check(settings: Settings) -> Findings:
     if store_kind(settings.store)[0] in ("directory", "postgres") and not settings.workspace:
         return check_all(settings.store)
     try:
-        with open_workspace_store(settings, read_only=True) as store:
-            return check_one(store, settings.store)
+        with open_place(settings, read_only=True) as place:
+            return check_one(place.memory.store, settings.store)
     except StoreError as exc:
         return cannot_read(settings.store, exc)
 
@@ -92,14 +87,15 @@ def _check(settings: Settings) -> Findings:
 def _lines(found: Findings) -> Iterator[str]:
     yield f"store: {found.store}"
     if found.error:
-        yield f"cannot be read: {found.error}"
-    for each in found.findings:
-        if each.workspace:
-            yield f"workspace: {each.workspace}"
-        if each.counts is not None:
-            yield _holds(each.counts, each.notes)
-        yield from (f"problem: {problem}" for problem in each.problems)
-        if not each.problems and (each.workspace or each.counts is not None):
+        # Other commands end this error with the advice to run this one.
+        yield f"cannot be read: {found.error.partition('; run `polymnia doctor --store')[0]}"
+    for finding in found.findings:
+        if finding.workspace:
+            yield f"workspace: {finding.workspace}"
+        if finding.counts is not None:
+            yield _holds(finding.counts, finding.notes)
+        yield from (f"problem: {problem}" for problem in finding.problems)
+        if not finding.problems and (finding.workspace or finding.counts is not None):
             yield "sound: no problems found"
     if found.advice:
         yield found.advice
@@ -117,10 +113,10 @@ def _tell(counts: Counts) -> str:
 def _rebuild(store: str, *, as_json: bool) -> int:
     found = rebuild_catalogue(store)
     if as_json:
-        print_json([{"name": each.name, "status": each.status} for each in found])
+        print_json([{"name": workspace.name, "status": workspace.status} for workspace in found])
         return 0
-    for each in found:
-        print(printable(f"{each.status}: {each.name}"))
+    for workspace in found:
+        print(printable(f"{workspace.status}: {workspace.name}"))
     print(
         f"What to do: start every server on {store} again; `polymnia workspace rename` changes a name."
     )

@@ -1,4 +1,4 @@
-"""`polymnia export`: write a memory as JSON lines or as one JSON document."""
+"""`polymnia export`: write a memory as JSON lines, a JSON document or a Markdown folder."""
 
 import argparse
 import sys
@@ -8,25 +8,26 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from polymnia.app import open_workspace_store
 from polymnia.cli.common import (
-    add_json_argument,
-    add_store_arguments,
-    add_workspace_argument,
-    print_result,
+    add_memory_arguments,
+    escape_json,
+    place_label,
+    print_json,
     printable,
-    require_store,
     show_elapsed_time,
 )
-from polymnia.dialects.document import document_lines
 from polymnia.disk.errors import map_os_errors
 from polymnia.disk.replace import replace_file
-from polymnia.engine import entities
-from polymnia.engine.memory import Memory, statistics
-from polymnia.engine.transfer import Content, count_notes
+from polymnia.engine.graph import entities
+from polymnia.engine.memory import Memory
+from polymnia.engine.moving.content import Content
+from polymnia.engine.notes import count_notes
+from polymnia.engine.statistics import statistics
 from polymnia.errors import BadInput
 from polymnia.folders.sync import export_folder
-from polymnia.search.text import count_noun
+from polymnia.formats.document import document_lines
+from polymnia.places import Place, open_place
+from polymnia.search.terms import count_noun
 from polymnia.settings import Settings
 from polymnia.stores.contract import Store
 from polymnia.stores.open import encode_json_lines
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from polymnia.cli.common import Subparsers
 
 
-def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
+def add_export(commands: "Subparsers") -> argparse.ArgumentParser:
     parser = commands.add_parser(
         "export", help="write a memory to a file that other programs can read"
     )
@@ -51,25 +52,21 @@ def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
         metavar="FILE",
         help="write to FILE, or for markdown to a new folder, not to standard output",
     )
-    add_json_argument(parser)
-    add_store_arguments(parser)
-    add_workspace_argument(parser)
+    add_memory_arguments(parser)
     return parser
 
 
-def run(settings: Settings, options: argparse.Namespace) -> int:
+def run_export(settings: Settings, options: argparse.Namespace) -> int:
     """Write the memory in the chosen format. Raise BadInput, StoreError."""
-    require_store(settings.store)
     clock = show_elapsed_time("writing") if options.output is not None else nullcontext()
-    with clock, open_workspace_store(settings, read_only=True) as store:
+    with clock, open_place(settings, read_only=True) as place:
         if options.format == "markdown":
-            counts = _export_folder(options, Memory(store))
+            counts = _export_folder(options, place.memory)
         elif options.format == "json":
-            counts = _export_document(options, store)
+            counts = _export_document(options, place.memory.store)
         else:
-            counts = _export_lines(options, Memory(store))
-    if options.output is not None:
-        _report(options, counts)
+            counts = _export_lines(options, place.memory)
+    _report(settings, place, options, counts)
     return 0
 
 
@@ -88,10 +85,10 @@ def _export_folder(options: argparse.Namespace, memory: Memory) -> dict[str, int
 def _export_document(options: argparse.Namespace, store: Store) -> dict[str, int]:
     with store.reading() as read:
         content = Content(read, store.capabilities)
-        tables = read.tables if store.capabilities.tables else None
+        rows = read.read_rows if store.capabilities.tables else None
         _write(
             options,
-            document_lines(content.entities(), content.relations(), content.notes(), tables),
+            document_lines(content.entities(), content.relations(), content.notes(), rows),
         )
         return content.counts()
 
@@ -111,8 +108,11 @@ def _export_lines(options: argparse.Namespace, memory: Memory) -> dict[str, int]
 def _write(options: argparse.Namespace, pieces: Iterable[bytes]) -> None:
     """Write to standard output, or replace the file. Raise BadInput for a path that is not a file."""
     if options.output is None:
+        is_terminal = sys.stdout.isatty()
         for piece in pieces:
-            sys.stdout.buffer.write(piece)
+            # A terminal would obey control characters; a pipe gets the bytes of the file.
+            shown = escape_json(piece.decode()).encode() if is_terminal else piece
+            sys.stdout.buffer.write(shown)
         sys.stdout.buffer.flush()
         return
     path = Path(options.output)
@@ -124,10 +124,18 @@ def _write(options: argparse.Namespace, pieces: Iterable[bytes]) -> None:
         replace_file(path, pieces)
 
 
-def _report(options: argparse.Namespace, counts: dict[str, int]) -> None:
-    if options.json:
-        print_result("", {"file": options.output, **counts}, as_json=True)
+def _report(
+    settings: Settings, place: Place, options: argparse.Namespace, counts: dict[str, int]
+) -> None:
+    """Say on standard error what was written: standard output may be the export itself."""
+    if options.output is None and place.is_sole:
+        return  # the user named the store, and there is nothing else to say
+    target = options.output or "standard output"
+    if options.json and options.output is not None:
+        print_json({"file": target, "workspace": place.name, **counts})
         return
-    told = [count_noun(counts["entities"], "entity"), count_noun(counts["relations"], "relation")]
-    told += [count_noun(counts["notes"], "note")] if counts["notes"] else []
-    print(f"{printable(options.output)}: {', '.join(told)}", file=sys.stderr)
+    parts = [count_noun(counts["entities"], "entity"), count_noun(counts["relations"], "relation")]
+    if counts["notes"]:
+        parts.append(count_noun(counts["notes"], "note"))
+    sentence = f"{target}: {', '.join(parts)} of {place_label(settings, place)}"
+    print(printable(sentence), file=sys.stderr)

@@ -49,10 +49,10 @@ def read_grammar(
         if not action.option_strings and not _is_commands(action)
     ]
     actions = [
-        read_grammar(each, each_name, _summaries(action).get(each_name, ""))
+        read_grammar(subparser, word, _summaries(action).get(word, ""))
         for action in listed
         if isinstance(action, argparse._SubParsersAction)
-        for each_name, each in action.choices.items()
+        for word, subparser in action.choices.items()
     ]
     return Command(
         name, summary, parser.description or "", tuple(options), tuple(arguments), tuple(actions)
@@ -64,7 +64,7 @@ def _is_commands(action: argparse.Action) -> bool:
 
 
 def _summaries(action: "argparse._SubParsersAction[Any]") -> Mapping[str, str]:
-    return {each.dest: each.help or "" for each in action._choices_actions}
+    return {choice.dest: choice.help or "" for choice in action._choices_actions}
 
 
 def _option(action: argparse.Action) -> Option:

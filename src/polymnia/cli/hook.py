@@ -19,7 +19,7 @@ MAX_SECONDS = 2.5
 MAX_INPUT_BYTES = 16 << 20
 
 
-def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
+def add_hook(commands: "Subparsers") -> argparse.ArgumentParser:
     parser = commands.add_parser(
         "hook",
         help="answer a hook of Claude Code or Codex: a briefing, or a checkpoint",
@@ -32,7 +32,7 @@ def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
     return parser
 
 
-def run(settings: Settings, options: argparse.Namespace) -> int:
+def run_hook(settings: Settings, options: argparse.Namespace) -> int:
     """Print the answer and return 0. Failures go to standard error only."""
     timer = threading.Timer(MAX_SECONDS, _give_up)
     timer.daemon = True

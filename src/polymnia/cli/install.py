@@ -15,8 +15,8 @@ from polymnia.clients.configuration import change_servers, edit, read_servers
 from polymnia.clients.handshake import try_command, try_url
 from polymnia.clients.table import CLIENTS, SCOPES, Client, Scope, is_polymnia, is_reference_server
 from polymnia.dialects.registry import DIALECTS
-from polymnia.engine.projects import PERSONAL, create_missing
-from polymnia.engine.workspaces import open_workspaces
+from polymnia.engine.workspaces.projects import PERSONAL, create_missing
+from polymnia.engine.workspaces.workspaces import open_workspaces
 from polymnia.errors import BadInput
 from polymnia.settings import Settings, client_roots
 from polymnia.stores import store_kind
@@ -25,11 +25,13 @@ if TYPE_CHECKING:
     from polymnia.cli.common import Subparsers
 
 DEFAULT_NAME = "memory"
+# The plugin's name and its marketplace.
+_PLUGIN = b"polymnia@polymnia"
 # Directories in which uv keeps environments that it may delete at any time.
 _PASSING_ENVIRONMENTS = ("archive-v0", "environments-v2", "builds-v0")
 
 
-def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
+def add_install(commands: "Subparsers") -> argparse.ArgumentParser:
     parser = commands.add_parser(
         "install",
         help="add the server to an MCP client, or remove it",
@@ -78,7 +80,7 @@ def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
     return parser
 
 
-def run(settings: Settings, options: argparse.Namespace) -> int:
+def run_install(settings: Settings, options: argparse.Namespace) -> int:
     """Change the client's configuration. Raise BadInput."""
     if options.list:
         _list(as_json=options.json)
@@ -128,7 +130,25 @@ def _install(
     for name in replaced:
         _import_memory(_target(settings, options.scope), servers[name], is_local=not options.http)
     print(client.then)
+    if client.has_plugin and _has_plugin():
+        print(
+            f"{client.title} has the plugin, too, so its agents see the tools twice: "
+            f"`polymnia install {client.name} --remove` removes this entry",
+            file=sys.stderr,
+        )
     return 0
+
+
+def _has_plugin() -> bool:
+    """Return True if a file in which clients list their plugins names ours."""
+    roots = client_roots()
+    claude_files = (
+        "settings.json",
+        ".claude/settings.json",
+        ".claude/plugins/installed_plugins.json",
+    )
+    paths = [roots.claude / file for file in claude_files] + [roots.codex / "config.toml"]
+    return any(path.is_file() and _PLUGIN in path.read_bytes() for path in paths)
 
 
 def _remove(client: Client, path: Path, name: str, *, confirmed: bool) -> int:
@@ -167,12 +187,12 @@ def _server_options(settings: Settings, options: argparse.Namespace) -> list[str
 
 def _confirm_replacements(servers: Mapping[str, Any], name: str, *, confirmed: bool) -> list[str]:
     """Return the names of the entries to replace, after asking. Raise BadInput."""
-    taken = [each for each, entry in servers.items() if is_reference_server(entry)]
+    taken = [server for server, entry in servers.items() if is_reference_server(entry)]
     if name in servers and name not in taken and not is_polymnia(servers[name]):
         _confirm(f"There is another server {name!r}. Replace it?", confirmed=confirmed)
     if name in taken:
         _confirm(f"{name!r} is the reference memory server. Replace it?", confirmed=confirmed)
-    others = [each for each in taken if each != name]
+    others = [server for server in taken if server != name]
     if others and not confirmed and not sys.stdin.isatty():
         print(
             f"kept the reference memory server {', '.join(others)}: --yes replaces it",
@@ -180,9 +200,9 @@ def _confirm_replacements(servers: Mapping[str, Any], name: str, *, confirmed: b
         )
         return [name] if name in taken else []
     accepted = [
-        each
-        for each in others
-        if confirmed or _ask(f"Replace the reference memory server {each!r}?")
+        server
+        for server in others
+        if confirmed or _ask(f"Replace the reference memory server {server!r}?")
     ]
     return ([name] if name in taken else []) + accepted
 
@@ -226,7 +246,7 @@ def _import_memory(settings: Settings, entry: Any, *, is_local: bool) -> None:
             file=sys.stderr,
         )
     elif Path(file).is_file():
-        from polymnia.cli.import_file import run as import_memory
+        from polymnia.cli.import_file import run_import as import_memory
 
         options = argparse.Namespace(
             file=file, kind=None, from_workspace="", dry_run=False, json=False
@@ -247,12 +267,12 @@ def _list(*, as_json: bool) -> None:
         print_json(found)
         return
     columns = ("client", "scope", "state", "file")
-    print_table([columns, *([str(each[column]) for column in columns] for each in found)])
+    print_table([columns, *([str(row[column]) for column in columns] for row in found)])
 
 
 def _has(client: Client, scope: Scope) -> bool:
     """Return True if a scope is listed: the user's always, the project's if its file exists and is another one."""
-    user, path = (client.path(each, client_roots(), Path.cwd()) for each in (SCOPES[0], scope))
+    user, path = (client.path(option, client_roots(), Path.cwd()) for option in (SCOPES[0], scope))
     return path is not None and (scope == "user" or (path != user and path.exists()))
 
 
@@ -271,4 +291,4 @@ def _state(client: Client, path: Path) -> str:
         return "installed"
     if any(is_reference_server(entry) for entry in servers.values()):
         return "reference server"
-    return "found" if client.is_found(client_roots()) else "not found"
+    return "found" if client.is_installed(client_roots()) else "not found"

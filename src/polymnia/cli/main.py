@@ -1,9 +1,10 @@
-"""`polymnia`: parse the arguments, run the command, and turn every failure into a sentence and a status."""
+"""`polymnia`: parse the arguments, run the command, and explain every failure in a sentence."""
 
 import argparse
 import os
+import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from importlib import import_module
@@ -18,46 +19,75 @@ from polymnia.settings import Settings, load_settings
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
 
-# Command -> module of this package, with `add_parser(commands)` and `run(settings, options)`.
+# Command -> module of this package, which has `add_COMMAND(commands)` and
+# `run_COMMAND(settings, options)`.
 COMMANDS = {
+    "demo": "demo",
     "serve": "serve",
-    "ui": "ui",
+    "ui": "serve",
     "install": "install",
     "hook": "hook",
+    "remember": "facts",
+    "recall": "search",
     "search": "search",
     "show": "show",
-    "stats": "stats",
+    "list": "show",
+    "revise": "facts",
+    "forget": "facts",
+    "history": "changes",
+    "undo": "changes",
+    "trash": "changes",
+    "stats": "show",
     "import": "import_file",
     "export": "export",
     "sync": "sync",
-    "index": "index",
+    "index": "embedding",
     "doctor": "doctor",
     "backup": "backup",
-    "restore": "restore",
-    "migrate": "migrate",
-    "history": "history",
-    "undo": "undo",
-    "trash": "trash",
+    "restore": "backup",
+    "migrate": "backup",
     "workspace": "workspace",
-    "perspective": "perspective",
+    "perspective": "embedding",
     "token": "token",
     "completion": "completion",
 }
+# Words that people try, and the command that does it.
+_SYNONYMS = {
+    "add": "remember",
+    "create": "remember",
+    "delete": "forget",
+    "edit": "revise",
+    "find": "search",
+    "get": "show",
+    "log": "history",
+    "ls": "list",
+    "open": "show",
+    "query": "search",
+    "remove": "forget",
+    "save": "remember",
+    "status": "stats",
+    "store": "remember",
+    "update": "revise",
+    "web": "ui",
+}
 # Where the help texts start: after the longest command.
 _HELP_COLUMN = 18
+# The width for checks of arguments, which lay out a text that nobody sees.
+_ANY_WIDTH = 80
 # What a shell reports for a program that a closed pipe ended.
 _BROKEN_PIPE = 141
 # What a shell reports for a program that Ctrl-C ended.
 _INTERRUPTED = 130
+_MIN_SIMILARITY = 0.6
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return the exit status."""
-    given = sys.argv[1:] if arguments is None else arguments
+    words = sys.argv[1:] if arguments is None else arguments
     with suppress(AttributeError):  # a stream that is closed, or replaced by a test
         sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:
-        status = _run(given)
+        status = _run(words)
         if sys.stdout is not None:
             sys.stdout.flush()
     except BrokenPipeError:
@@ -76,11 +106,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return status
 
 
+def run_and_exit() -> NoReturn:
+    """Run one command and end the process with its status."""
+    status = main()
+    with suppress(OSError, ValueError, AttributeError):
+        sys.stderr.flush()
+    # Threads may be inside the embedding model. Ending the interpreter under them aborts the
+    # process, and waiting for them may take seconds. What must be saved has been saved.
+    os._exit(status)
+
+
 def build_parser(command: str = "") -> argparse.ArgumentParser:
-    """Return the parser of one command, or of all. A server starts sooner if no other command is imported."""
+    """Return the parser of one command, or of all.
+
+    A server starts sooner if no other command is imported.
+    """
     parser = Parser(
         prog="polymnia",
-        description="A memory for AI agents. `polymnia install CLIENT` adds it to your MCP client.",
+        description="A memory for AI agents. `polymnia demo` shows one at work, and `polymnia "
+        "install CLIENT` adds it to your MCP client.",
         epilog="`polymnia COMMAND --help` shows the options of a command.",
         formatter_class=partial(argparse.HelpFormatter, max_help_position=_HELP_COLUMN),
     )
@@ -89,56 +133,97 @@ def build_parser(command: str = "") -> argparse.ArgumentParser:
     commands = parser.add_subparsers(
         dest="command", metavar="COMMAND", required=True, prog="polymnia"
     )
-    for name, module in COMMANDS.items():
+    for name, module_name in COMMANDS.items():
         if command not in COMMANDS or name == command:
-            implementation = import_module(f"polymnia.cli.{module}")
-            implementation.add_parser(commands).set_defaults(run=implementation.run)
+            module = import_module(f"polymnia.cli.{module_name}")
+            added = getattr(module, f"add_{name}")(commands)
+            added.set_defaults(run=getattr(module, f"run_{name}"))
     return parser
 
 
 class Parser(argparse.ArgumentParser):
     """A parser whose errors are one sentence, with a suggestion where a word is misspelled."""
 
+    _is_helping = False
+
+    def _get_formatter(self) -> argparse.HelpFormatter:
+        # argparse asks for one to check every argument. Looking up the width of the terminal
+        # imports shutil and compression libraries, which a server's start does not need.
+        if self._is_helping:
+            return super()._get_formatter()
+        return argparse.HelpFormatter(self.prog, width=_ANY_WIDTH)
+
+    def format_help(self) -> str:
+        self._is_helping = True
+        return super().format_help()
+
     def _print_message(self, message: str, file: "SupportsWrite[str] | None" = None) -> None:
-        """Print help, and let `main` handle a pipe that is closed: argparse would ignore it."""
+        """Print help, and let `main` handle a closed pipe, which argparse would ignore."""
         if message:
             (file or sys.stderr).write(message)
 
-    def parse_known_args(  # type: ignore[override]  # commands pass no namespace of another type
+    def parse_known_args(  # type: ignore[override]  # no command passes another namespace
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
-        """Refuse unknown arguments here, so that the error names the help of the command and not of the program."""
-        found, unknown = super().parse_known_args(args, namespace)
+        """Refuse unknown arguments here, so that the error names the help of the command."""
+        options, unknown = super().parse_known_args(args, namespace)
         if unknown:
-            self.error(f"unrecognized arguments: {' '.join(unknown)}")
-        return found, unknown
+            flag = unknown[0].partition("=")[0]
+            known = self._option_string_actions if flag.startswith("-") else ()
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{suggest(flag, known)}")
+        return options, unknown
 
     def error(self, message: str) -> NoReturn:
-        from polymnia.cli.mistakes import explain
-
-        self.exit(
-            2, f"polymnia: {explain(message)}\nRun `{self.prog} --help` to see what is possible.\n"
-        )
+        sentence = _explain_choice(message)
+        self.exit(2, f"polymnia: {sentence}\nRun `{self.prog} --help` to see what is possible.\n")
 
 
-def _run(given: Sequence[str]) -> int:
+_CHOICE = re.compile(
+    r"(?P<where>.*?)invalid choice: '?(?P<given>[^'(]*?)'? \((?:.*?)choose from (?P<choices>.*)\)$"
+)
+
+
+def _explain_choice(message: str) -> str:
+    """Return argparse's message, with a suggestion if a word is not one of the possible ones."""
+    match = _CHOICE.match(message)
+    if match is None:
+        return message
+    choices = re.findall(r"[\w.-]+", match["choices"])
+    where, word = match["where"].removeprefix("argument "), match["given"]
+    return f"{where}{word!r} is not one of {', '.join(choices)}{suggest(word, choices)}"
+
+
+def suggest(word: str, words: Iterable[str]) -> str:
+    """Return a question that names the most similar words, to end a sentence; empty without any."""
+    from difflib import get_close_matches  # needed only when something is wrong
+
+    near = get_close_matches(word, list(words), 2, _MIN_SIMILARITY)
+    return f"; did you mean {' or '.join(near)}?" if near else ""
+
+
+def _run(words: Sequence[str]) -> int:
     try:
-        if not given:
+        if words and words[0] == "help":
+            words = [*words[1:2], "--help"]
+        if not words:
             build_parser().print_help()
             return 0
-        if not given[0].startswith("-") and given[0] not in COMMANDS:
-            from polymnia.cli.mistakes import suggest
-
-            Parser(prog="polymnia").error(
-                f"there is no command {given[0]!r}{suggest(given[0], COMMANDS)}"
-            )
-        options = build_parser(given[0]).parse_args(given)
+        command = words[0]
+        if not command.startswith("-") and command not in COMMANDS:
+            _refuse_command(command)
+        options = build_parser(command).parse_args(words)
         settings = load_settings(_flags(options))
         configure_logging(settings.log_level, settings.log_format)
         status: int = options.run(settings, options)
     except SystemExit as exc:  # argparse has printed what there is to say
         return int(exc.code or 0)
     return status
+
+
+def _refuse_command(word: str) -> NoReturn:
+    synonym = _SYNONYMS.get(word)
+    hint = f"; did you mean {synonym}?" if synonym else suggest(word, COMMANDS)
+    Parser(prog="polymnia").error(f"there is no command {word!r}{hint}")
 
 
 def _flags(options: argparse.Namespace) -> dict[str, Any]:

@@ -37,10 +37,10 @@ def manual_page(root: Command, version: str) -> str:
 
 def _command(command: Command, name: str) -> Iterator[str]:
     if command.actions:
-        for each in command.actions:
-            yield from _command(each, f"{name} {each.name}")
+        for action in command.actions:
+            yield from _command(action, f"{name} {action.name}")
         return
-    yield f".SS {_escape(name)}{''.join(' ' + _escape(_usage(each)) for each in command.arguments)}"
+    yield f".SS {_escape(name)}{''.join(' ' + _escape(_usage(argument)) for argument in command.arguments)}"
     yield _escape(f"{command.help[:1].upper()}{command.help[1:]}.")
     for argument in command.arguments:
         yield from (

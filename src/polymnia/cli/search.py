@@ -1,27 +1,27 @@
-"""`polymnia search`: find what answers a question."""
+"""`polymnia search`, also called `recall`: find what answers a question."""
 
 import argparse
 import sys
+from collections.abc import Sequence
 from shutil import get_terminal_size
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
-from polymnia.app import open_workspace_memory
 from polymnia.cli.common import (
     add_embedder_argument,
-    add_json_argument,
-    add_store_arguments,
-    add_workspace_argument,
+    add_memory_arguments,
     display_width,
     format_time,
+    place_label,
+    positive,
     print_json,
     printable,
-    require_store,
 )
-from polymnia.engine.memory import Memory
-from polymnia.engine.recall import RecallResult, recall
-from polymnia.engine.suggest import similar_types
+from polymnia.engine.recall.names import similar_types
+from polymnia.engine.recall.passages import RecallResult, recall
 from polymnia.model import Hit, Passage, Within
+from polymnia.places import Place, open_places, other_workspaces
+from polymnia.search.hits import EXACT_KINDS
 from polymnia.settings import Settings
 
 if TYPE_CHECKING:
@@ -31,15 +31,26 @@ if TYPE_CHECKING:
 _EMBED_TIMEOUT_S = 10.0
 _MIN_WIDTH = 60
 
+_Result = tuple[Place, RecallResult]
+_PlacedHit = tuple[Place, Hit]
 
-def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
-    parser = commands.add_parser("search", help="find what answers a question")
+
+def add_search(commands: "Subparsers") -> argparse.ArgumentParser:
+    return _add(commands, "search", "find what answers a question")
+
+
+def add_recall(commands: "Subparsers") -> argparse.ArgumentParser:
+    return _add(commands, "recall", "the same as search, under the name that agents use")
+
+
+def _add(commands: "Subparsers", name: str, summary: str) -> argparse.ArgumentParser:
+    parser = commands.add_parser(name, help=summary)
     parser.add_argument(
         "query", metavar="QUERY", nargs="+", help="words, a name, or a whole question"
     )
     parser.add_argument(
         "--limit",
-        type=int,
+        type=positive,
         default=10,
         metavar="N",
         help="maximum number of hits (default: %(default)s)",
@@ -48,60 +59,106 @@ def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
         "--type", action="append", default=[], help="only entities of this type (repeatable)"
     )
     add_embedder_argument(parser)
-    add_json_argument(parser)
-    add_store_arguments(parser)
-    add_workspace_argument(parser)
+    add_memory_arguments(parser)
     return parser
 
 
-def run(settings: Settings, options: argparse.Namespace) -> int:
+def run_search(settings: Settings, options: argparse.Namespace) -> int:
     """Print the hits, best first. Return 0 if there are any, 1 if not."""
-    require_store(settings.store)
+    question = " ".join(options.query)
     within = Within(types=tuple(options.type)) if options.type else None
-    with open_workspace_memory(settings, read_only=True) as memory:
-        _warn_of_unknown_types(memory, options.type)
-        found = recall(
-            memory,
-            " ".join(options.query),
-            limit=options.limit,
-            within=within,
-            timeout=_EMBED_TIMEOUT_S,
-        )
-    if options.json:
-        print_json(_result_shape(found))
-    else:
-        print(_search_table(found))
-    return 0 if found.hits else 1
-
-
-def _warn_of_unknown_types(memory: Memory, types: list[str]) -> None:
-    for each in types:
-        near = similar_types(memory, each)
-        if near:
-            meant = " or ".join(map(repr, near))
-            print(
-                printable(f"no entity has the type {each!r}; did you mean {meant}?"),
-                file=sys.stderr,
+    with open_places(settings, by_meaning=True) as places:
+        _warn_of_unknown_types(places, options.type)
+        results = []
+        for place in places:
+            if _is_empty(place):
+                results.append((place, RecallResult([], coverage=1.0)))
+                continue
+            result = recall(
+                place.memory,
+                question,
+                limit=options.limit,
+                within=within,
+                timeout=_EMBED_TIMEOUT_S,
             )
+            results.append((place, result))
+        is_new = all(_is_empty(place) for place in places)
+    hits = _rank(results)[: options.limit]
+    if options.json:
+        print_json(_result_shape(settings, results, hits))
+    else:
+        print("\n".join(_result_lines(settings, results, hits)))
+        _print_hints(settings, places, has_hits=bool(hits), is_new=is_new)
+    return 0 if hits else 1
 
 
-def _result_shape(found: RecallResult) -> dict[str, object]:
+run_recall = run_search
+
+
+def _print_hints(
+    settings: Settings, places: Sequence[Place], *, has_hits: bool, is_new: bool
+) -> None:
+    """Say where else to look if nothing was found."""
+    if is_new:
+        print("nothing has been remembered there yet; `polymnia remember NAME FACT` does it")
+    if not has_hits and not settings.workspace:
+        others = other_workspaces(settings, places)
+        if others:
+            print(printable(f"other workspaces, for --workspace: {', '.join(others)}"))
+
+
+def _warn_of_unknown_types(places: Sequence[Place], types: Sequence[str]) -> None:
+    for requested in types:
+        near = [similar_types(place.memory, requested) for place in places]
+        if all(near):  # a place with the type, or without a similar one, suggests none
+            names = dict.fromkeys(repr(name) for similar in near for name in similar)
+            sentence = f"no entity has the type {requested!r}; did you mean {' or '.join(names)}?"
+            print(printable(sentence), file=sys.stderr)
+
+
+def _is_empty(place: Place) -> bool:
+    with place.memory.reading() as read:
+        counts = read.counts()
+    return not counts.entities and not counts.notes
+
+
+def _rank(results: Sequence[_Result]) -> list[_PlacedHit]:
+    """Return the hits of all places in one ranking: exact matches first, then by score."""
+    hits = [(place, hit) for place, result in results for hit in result.hits]
+    if len(results) > 1:
+        hits.sort(key=lambda placed: (_exact_rank(placed[1]), -placed[1].score))
+    return hits
+
+
+def _exact_rank(hit: Hit) -> int:
+    if hit.match_kind in EXACT_KINDS:
+        return EXACT_KINDS.index(hit.match_kind)
+    return len(EXACT_KINDS)
+
+
+def _result_shape(
+    settings: Settings, results: Sequence[_Result], hits: Sequence[_PlacedHit]
+) -> dict[str, object]:
     return {
-        "hits": [_hit_shape(hit) for hit in found.hits],
-        "note": found.note,
-        "coverage": round(found.coverage, 4),
-        "corrections": found.corrections,
+        "workspaces": [place_label(settings, place) for place, _ in results],
+        "hits": [
+            {"workspace": place_label(settings, place), **_hit_shape(hit)} for place, hit in hits
+        ],
+        "note": "; ".join(_notes(results)),
+        "coverage": round(min(result.coverage for _, result in results), 4),
+        "corrections": _corrections(results),
     }
 
 
 def _hit_shape(hit: Hit) -> dict[str, object]:
     passage, signals = hit.passage, hit.signals
+    shape: dict[str, object] = {"kind": passage.kind, **_identity(passage), "text": passage.text}
+    shape["time"] = format_time(passage.valid_at or passage.created_at)
+    if passage.source:
+        shape["source"] = passage.source
+    meaning = None if signals.meaning is None else round(signals.meaning, 4)
     return {
-        "kind": passage.kind,
-        **({"key": passage.entity} if passage.kind == "note" else _entity_fields(passage)),
-        "text": passage.text,
-        "time": format_time(passage.valid_at or passage.created_at),
-        **({"source": passage.source} if passage.source else {}),
+        **shape,
         "score": round(hit.score, 4),
         "matched": hit.match_kind,
         "alike": hit.alike,
@@ -110,7 +167,7 @@ def _hit_shape(hit: Hit) -> dict[str, object]:
         "why": {
             "words": round(signals.words, 4),
             "before": round(signals.before, 4),
-            "meaning": None if signals.meaning is None else round(signals.meaning, 4),
+            "meaning": meaning,
             "entity": signals.entity,
             "linked": signals.linked,
             "date": round(signals.date, 4),
@@ -119,23 +176,41 @@ def _hit_shape(hit: Hit) -> dict[str, object]:
     }
 
 
-def _entity_fields(passage: Passage) -> dict[str, object]:
+def _identity(passage: Passage) -> dict[str, object]:
+    if passage.kind == "note":
+        return {"key": passage.entity}
     return {"entity": passage.entity, "type": passage.type, "ordinal": passage.ordinal}
 
 
-def _search_table(found: RecallResult) -> str:
+def _result_lines(
+    settings: Settings, results: Sequence[_Result], hits: Sequence[_PlacedHit]
+) -> list[str]:
     width = max(get_terminal_size().columns, _MIN_WIDTH)
-    lines = [
-        f"searched for {right!r} instead of {wrong!r}" for wrong, right in found.corrections.items()
-    ]
-    for rank, hit in enumerate(found.hits, 1):
+    lines = []
+    for wrong, right in _corrections(results).items():
+        lines.append(printable(f"searched for {right!r} instead of {wrong!r}"))
+    for rank, (place, hit) in enumerate(hits, 1):
+        reasons = _reasons(hit)
+        if len(results) > 1:
+            reasons.insert(0, f"in {place_label(settings, place)}")
         lines += _wrap(f"{rank:2}. {_describe(hit)}", width)
-        lines += _wrap(f"    {'; '.join(_reasons(hit))}", width)
-    if not found.hits:
-        lines.append("nothing found")
-    if found.note:
-        lines.append(f"note: {found.note}")
-    return "\n".join(lines)
+        lines += _wrap(f"    {'; '.join(reasons)}", width)
+    where = " and ".join(place_label(settings, place) for place, _ in results)
+    lines.append(f"searched {where}" if hits else f"nothing found in {where}")
+    lines += [f"note: {note}" for note in _notes(results)]
+    return lines
+
+
+def _corrections(results: Sequence[_Result]) -> dict[str, str]:
+    corrections: dict[str, str] = {}
+    for _, result in results:
+        corrections |= result.corrections
+    return corrections
+
+
+def _notes(results: Sequence[_Result]) -> list[str]:
+    """Return what qualifies the answer, each once."""
+    return list(dict.fromkeys(result.note for _, result in results if result.note))
 
 
 def _wrap(text: str, width: int) -> list[str]:
@@ -148,14 +223,18 @@ def _describe(hit: Hit) -> str:
     passage = hit.passage
     if passage.kind == "note":
         return printable(f"note {passage.entity}: {hit.excerpt}")
-    return printable(
-        f"{passage.entity} [{passage.type}]: {hit.excerpt if passage.ordinal else '(the entity itself)'}"
-    )
+    text = hit.excerpt if passage.ordinal else "(the entity itself)"
+    return printable(f"{passage.entity} [{passage.type}]: {text}")
 
 
 def _reasons(hit: Hit) -> list[str]:
-    weak = ["weak match"] if hit.is_weak else []
-    alike = [f"{hit.alike} more say the same"] if hit.alike else []
-    at, source = format_time(hit.passage.valid_at), hit.passage.source
-    origin = [*([f"said: {at}"] if at else []), *([f"source: {source}"] if source else [])]
-    return [printable(each) for each in (*weak, *hit.reasons, *alike, *origin)]
+    reasons = ["weak match"] if hit.is_weak else []
+    reasons += hit.reasons
+    if hit.alike:
+        reasons.append(f"{hit.alike} more say the same")
+    at = format_time(hit.passage.valid_at)
+    if at:
+        reasons.append(f"said: {at}")
+    if hit.passage.source:
+        reasons.append(f"source: {hit.passage.source}")
+    return [printable(reason) for reason in reasons]

@@ -1,17 +1,26 @@
-"""`polymnia serve`: start the server."""
+"""`polymnia serve` and `ui`: start the server, or its web interface on this machine."""
 
 import argparse
 from typing import TYPE_CHECKING
 
-from polymnia.cli.common import add_embedder_argument, add_store_arguments, add_tokens_argument
+from msgspec.structs import replace
+
+from polymnia.cli.common import (
+    add_embedder_argument,
+    add_store_arguments,
+    add_tokens_argument,
+    add_workspace_argument,
+)
 from polymnia.dialects.registry import DEFAULT_DIALECT, DEFAULT_PORT, DIALECTS, STORE_FLAGS
+from polymnia.model import LINK_OWNER
 from polymnia.settings import Settings
 
 if TYPE_CHECKING:
     from polymnia.cli.common import Subparsers
+    from polymnia.web.login import WebSessions
 
 
-def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
+def add_serve(commands: "Subparsers") -> argparse.ArgumentParser:
     parser = commands.add_parser(
         "serve",
         help="start the server, for an MCP client to talk to",
@@ -22,7 +31,8 @@ def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
         "--dialect",
         metavar="NAME",
         choices=sorted(DIALECTS),
-        help=f"the tool catalogue to serve: {', '.join(sorted(DIALECTS))} (default: {DEFAULT_DIALECT})",
+        help=f"the tool catalogue to serve: {', '.join(sorted(DIALECTS))} "
+        f"(default: {DEFAULT_DIALECT})",
     )
     add_store_arguments(parser)
     for name, flag in STORE_FLAGS.items():
@@ -36,7 +46,8 @@ def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
         "--toolsets",
         action="append",
         metavar="NAME",
-        help=f"further tools of the {DEFAULT_DIALECT} dialect: notes, export, admin, search-fetch, or all (repeatable)",
+        help=f"further tools of the {DEFAULT_DIALECT} dialect: "
+        "notes, export, admin, search-fetch, or all (repeatable)",
     )
     parser.add_argument(
         "--log-format", choices=("text", "json"), help="the format of log lines (default: text)"
@@ -44,7 +55,8 @@ def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
     parser.add_argument(
         "--workspace",
         metavar="NAME",
-        help="workspace of clients that name none (default: the project's, or what the dialect says)",
+        help="workspace of clients that name none "
+        "(default: the project's, or what the dialect says)",
     )
     add_embedder_argument(parser)
     _add_network_arguments(parser.add_argument_group("TCP and HTTP"))
@@ -52,7 +64,7 @@ def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
     return parser
 
 
-def run(settings: Settings, options: argparse.Namespace) -> int:
+def run_serve(settings: Settings, options: argparse.Namespace) -> int:
     """Serve until the client disconnects or a signal arrives."""
     from polymnia.app import serve
 
@@ -60,9 +72,67 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
     return 0
 
 
+def add_ui(commands: "Subparsers") -> argparse.ArgumentParser:
+    parser = commands.add_parser(
+        "ui",
+        help="open the web interface in the browser",
+        description="Serve the web interface on this machine until Ctrl-C, and open it by a link "
+        "that works once.",
+    )
+    add_store_arguments(parser)
+    add_workspace_argument(parser)
+    add_embedder_argument(parser)
+    add_tokens_argument(parser)
+    parser.add_argument(
+        "--port", type=int, metavar="N", help="port to listen on (default: a free one)"
+    )
+    parser.add_argument("--read-only", action="store_true", default=None, help="reject all writes")
+    parser.add_argument("--no-browser", action="store_true", help="only print the link")
+    return parser
+
+
+def run_ui(settings: Settings, options: argparse.Namespace) -> int:
+    """Serve until a signal arrives."""
+    serve_ui(settings, port=options.port or 0, opens_browser=not options.no_browser)
+    return 0
+
+
+def serve_ui(settings: Settings, *, port: int = 0, opens_browser: bool) -> None:
+    """Serve the web interface on this machine and print a link to it.
+
+    Only the link, or a token, opens the memory: other users share this machine.
+    """
+    from polymnia.app import serve
+
+    local = replace(settings, transport="http", bind="127.0.0.1", port=port, public_url="")
+
+    def open_link(base: str, sessions: "WebSessions") -> None:
+        principal = LINK_OWNER.restrict("read") if settings.read_only else LINK_OWNER
+        link = f"{base}/ui/login?link={sessions.make_link(principal)}"
+        print(f"{link}\nThe link works once, within ten minutes. Press Ctrl-C to stop.", flush=True)
+        if opens_browser:
+            _open_browser(link)
+
+    serve(local, open_link, requires_login=True)
+
+
+def _open_browser(url: str) -> None:
+    import webbrowser  # starts programs to find the browsers, and a server needs none
+
+    try:
+        browser = webbrowser.get()
+    except webbrowser.Error:
+        return
+    # A browser in this terminal would hide the server's messages.
+    if isinstance(browser, webbrowser.BackgroundBrowser) or not isinstance(
+        browser, webbrowser.GenericBrowser
+    ):
+        browser.open(url)
+
+
 def _add_network_arguments(group: "argparse._ArgumentGroup") -> None:
     ports = ", ".join(
-        f"{name} {each.port}" for name, each in DIALECTS.items() if each.port != DEFAULT_PORT
+        f"{name} {spec.port}" for name, spec in DIALECTS.items() if spec.port != DEFAULT_PORT
     )
     group.add_argument(
         "--bind", metavar="HOST[:PORT]", help="address to listen on (default: 127.0.0.1)"

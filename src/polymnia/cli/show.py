@@ -1,56 +1,97 @@
-"""`polymnia show`: print one entity, and the vault note with the same key."""
+"""`polymnia show`, `list` and `stats`: print one entity, the latest ones, or how many there are."""
 
 import argparse
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from polymnia.app import open_workspace_memory
 from polymnia.cli.common import (
-    add_json_argument,
-    add_store_arguments,
-    add_workspace_argument,
+    add_memory_arguments,
     format_time,
+    place_label,
+    positive,
     print_json,
-    printable,
-    require_store,
+    print_lines,
+    print_table,
 )
-from polymnia.engine import entities, notes
-from polymnia.engine.suggest import similar_names
+from polymnia.engine import notes
+from polymnia.engine.graph import entities
+from polymnia.engine.recall.names import similar_names
 from polymnia.errors import BadInput
-from polymnia.model import Entity, Graph, Note, Observation
+from polymnia.model import Entity, Graph, Note, Observation, TypeCount
+from polymnia.places import Place, open_places
+from polymnia.search.terms import count_noun
 from polymnia.settings import Settings
+from polymnia.stores import hide_passwords
+from polymnia.stores.contract import Reader, Store
+from polymnia.stores.size import file_bytes
 
 if TYPE_CHECKING:
     from polymnia.cli.common import Subparsers
 
+_MAX_TYPES = 10
 
-def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
+
+def add_show(commands: "Subparsers") -> argparse.ArgumentParser:
     parser = commands.add_parser(
         "show", help="print one entity with its observations and relations"
     )
     parser.add_argument(
         "words", metavar="NAME", nargs="+", help="the entity's name, or the key of a note"
     )
-    add_json_argument(parser)
-    add_store_arguments(parser)
-    add_workspace_argument(parser)
+    add_memory_arguments(parser)
     return parser
 
 
-def run(settings: Settings, options: argparse.Namespace) -> int:
+def add_list(commands: "Subparsers") -> argparse.ArgumentParser:
+    parser = commands.add_parser("list", help="list the entities that changed last")
+    parser.add_argument("--type", help="only entities of this type")
+    parser.add_argument(
+        "--limit",
+        type=positive,
+        default=20,
+        metavar="N",
+        help="at most this many (default: %(default)s)",
+    )
+    add_memory_arguments(parser)
+    return parser
+
+
+def add_stats(commands: "Subparsers") -> argparse.ArgumentParser:
+    parser = commands.add_parser("stats", help="show how much a memory holds")
+    add_memory_arguments(parser)
+    return parser
+
+
+def run_show(settings: Settings, options: argparse.Namespace) -> int:
     """Print the entity and the note. Raise BadInput if there is neither."""
-    require_store(settings.store)
     name = " ".join(options.words)
-    with open_workspace_memory(settings, read_only=True) as memory:
-        graph, note = entities.open_named(memory, [name]), notes.in_vault(memory, name)
-        if not graph.entities and note is None:
-            raise BadInput(
-                f"there is no entity and no note {name!r}{_suggest(similar_names(memory, name))}"
-            )
+    documents: list[dict[str, object]] = []
+    lines: list[str] = []
+    with open_places(settings) as places:
+        for place in places:
+            graph = entities.open_named(place.memory, [name])
+            note = notes.in_vault(place.memory, name)
+            if graph.entities or note is not None:
+                where = place_label(settings, place)
+                documents.append({"workspace": where, **_document(graph, note)})
+                lines += _lines(graph, note, where)
+        if not documents:
+            raise _unknown(settings, places, name)
     if options.json:
-        print_json(_document(graph, note))
+        # The same name in the project and in the personal workspace: the project's goes first.
+        others = {"also": documents[1:]} if len(documents) > 1 else {}
+        print_json({**documents[0], **others})
     else:
-        print(_table(graph, note))
+        print_lines(lines)
     return 0
+
+
+def _unknown(settings: Settings, places: list[Place], name: str) -> BadInput:
+    near: dict[str, None] = {}
+    for place in places:
+        near |= dict.fromkeys(map(repr, similar_names(place.memory, name)))
+    where = " and ".join(place_label(settings, place) for place in places)
+    question = f"; did you mean {' or '.join(near)}?" if near else ""
+    return BadInput(f"there is no entity and no note {name!r} in {where}{question}")
 
 
 def _document(graph: Graph, note: Note | None) -> dict[str, object]:
@@ -67,9 +108,10 @@ def _graph_shape(graph: Graph) -> dict[str, object]:
         "type": entity.type,
         "summary": entity.summary,
         "tags": entity.tags,
-        "observations": [_observation_shape(each) for each in entity.observations],
+        "observations": [_observation_shape(fact) for fact in entity.observations],
         "relations": [
-            {"from": each.source, "to": each.target, "type": each.type} for each in graph.relations
+            {"from": relation.source, "to": relation.target, "type": relation.type}
+            for relation in graph.relations
         ],
         "created": format_time(entity.created_at),
         "updated": format_time(entity.updated_at),
@@ -94,25 +136,149 @@ def _observation_shape(observation: Observation) -> dict[str, object]:
     }
 
 
-def _table(graph: Graph, note: Note | None) -> str:
+def _lines(graph: Graph, note: Note | None, where: str) -> list[str]:
     lines: list[str] = []
     for entity in graph.entities:
-        lines += [f"{entity.name} [{entity.type}]", *_entity_lines(entity)]
-        lines += [f"{each.ordinal:4}  {each.text}" for each in entity.observations]
-        lines += [f"      {each.source} -[{each.type}]-> {each.target}" for each in graph.relations]
+        lines += [f"{entity.name} [{entity.type}] in {where}", *_entity_lines(entity)]
+    for relation in graph.relations:
+        lines.append(f"      {relation.source} -[{relation.type}]-> {relation.target}")
     if note is not None:
-        lines += [f"note {note.key}", *_tag_lines(note.tags), f"      {note.content}"]
-    return "\n".join(printable(line) for line in lines)
-
-
-def _suggest(names: list[str]) -> str:
-    return f"; did you mean {' or '.join(map(repr, names))}?" if names else ""
+        lines += [f"note {note.key} in {where}", *_tag_lines(note.tags), f"      {note.content}"]
+    return lines
 
 
 def _entity_lines(entity: Entity) -> list[str]:
     lines = [f"      {entity.summary}"] if entity.summary else []
-    return lines + _tag_lines(entity.tags)
+    lines += _tag_lines(entity.tags)
+    return lines + [f"{fact.ordinal:4}  {fact.text}" for fact in entity.observations]
 
 
 def _tag_lines(tags: tuple[str, ...]) -> list[str]:
     return [f"      tags: {', '.join(tags)}"] if tags else []
+
+
+def run_list(settings: Settings, options: argparse.Namespace) -> int:
+    """Print the entities, the latest first. Return 0 if there are any, 1 if not."""
+    listed: list[tuple[Place, Entity, int]] = []
+    total = 0
+    with open_places(settings) as places:
+        for place in places:
+            with place.memory.reading() as read:
+                latest = _latest(read, options.type, options.limit)
+                counts = read.observation_counts([entity.name for entity in latest])
+                total += _count(read, options.type)
+            listed += [(place, entity, counts.get(entity.name, 0)) for entity in latest]
+    listed.sort(key=lambda row: -row[1].updated_at)
+    del listed[options.limit :]
+    rows = [_row(settings, *row) for row in listed]
+    where = " and ".join(place_label(settings, place) for place in places)
+    if options.json:
+        print_json({"entities": rows, "total": total})
+        return 0 if rows else 1
+    print_table([_cells(row, is_labelled=len(places) > 1) for row in rows], cut_column=0)
+    if len(rows) < total:
+        print(f"the latest {len(rows)} of {count_noun(total, 'entity')} in {where}")
+    else:
+        print(f"{count_noun(total, 'entity')} in {where}")
+    return 0 if rows else 1
+
+
+def _latest(read: Reader, kind: str | None, limit: int) -> list[Entity]:
+    if kind is None:
+        return read.outlines(latest=limit)
+    outlines = read.outlines(kind=kind)
+    return sorted(outlines, key=lambda entity: -entity.updated_at)[:limit]
+
+
+def _count(read: Reader, kind: str | None) -> int:
+    if kind is None:
+        return read.counts().entities
+    return sum(row.count for row in read.type_counts("entities") if row.type == kind)
+
+
+def _row(settings: Settings, place: Place, entity: Entity, facts: int) -> dict[str, Any]:
+    return {
+        "name": entity.name,
+        "type": entity.type,
+        "facts": facts,
+        "updated": format_time(entity.updated_at),
+        "workspace": place_label(settings, place),
+    }
+
+
+def _cells(row: dict[str, Any], *, is_labelled: bool) -> list[str]:
+    cells = [row["name"], row["type"], count_noun(row["facts"], "fact"), row["updated"]]
+    return [*cells, row["workspace"]] if is_labelled else cells
+
+
+def run_stats(settings: Settings, options: argparse.Namespace) -> int:
+    """Print the numbers of each place. Raise BadInput."""
+    numbers: list[dict[str, Any]] = []
+    with open_places(settings) as places:
+        for place in places:
+            store = place.memory.store
+            with store.reading() as read:
+                numbers.append(
+                    {
+                        "workspace": place.name,
+                        "store": hide_passwords(settings.store),
+                        "bytes": file_bytes(store.url),
+                        **_numbers(store, read),
+                    }
+                )
+    if options.json:
+        others = {"also": numbers[1:]} if len(numbers) > 1 else {}
+        print_json({**numbers[0], **others})
+        return 0
+    for place, table in zip(places, numbers, strict=True):
+        if place.is_sole:
+            del table["workspace"]  # the store says it
+        rows = [(name.replace("_", " "), _show(value)) for name, value in table.items()]
+        if table is not numbers[0]:
+            print()
+        print_table(rows)
+    return 0
+
+
+def _numbers(store: Store, read: Reader) -> dict[str, Any]:
+    counts, capabilities = read.counts(), store.capabilities
+    numbers: dict[str, Any] = {
+        "entities": counts.entities,
+        "observations": counts.observations,
+        "relations": counts.relations,
+        "entity_types": _by_type(read.type_counts("entities")),
+        "relation_types": _by_type(read.type_counts("relations")),
+    }
+    if capabilities.notes:
+        numbers["notes"] = counts.notes
+    if capabilities.vectors:
+        models = read.vectors.models()
+        numbers["embedded"] = {
+            _model_name(model.identity): list(read.vectors.coverage(model.number))
+            for model in models
+        }
+    latest = read.outlines(latest=1)
+    return {**numbers, "last_update": format_time(latest[0].updated_at) if latest else ""}
+
+
+def _by_type(types: list[TypeCount]) -> dict[str, int]:
+    return {row.type: row.count for row in types}
+
+
+def _model_name(identity: str) -> str:
+    """Return the model's name and dimension. Its identity also has parts that may be empty."""
+    return "/".join(part for part in identity.split("/") if part)
+
+
+def _show(value: Any) -> str:
+    if isinstance(value, dict):
+        shown = [f"{name} {_show(part)}" for name, part in list(value.items())[:_MAX_TYPES]]
+        more = len(value) - _MAX_TYPES
+        if more > 0:
+            shown.append(f"{more} more")
+        return ", ".join(shown)
+    if isinstance(value, list):
+        return " of ".join(f"{number:,}" for number in value)
+    if isinstance(value, int):
+        return f"{value:,}"
+    return "" if value is None else str(value)

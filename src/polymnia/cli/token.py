@@ -2,7 +2,10 @@
 
 import argparse
 import re
+import sys
 import time
+from collections.abc import Sequence
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 from msgspec import to_builtins
@@ -17,10 +20,13 @@ from polymnia.cli.common import (
     print_json,
     print_result,
     print_table,
+    printable,
 )
+from polymnia.engine.workspaces.workspaces import open_workspaces
 from polymnia.errors import BadInput
 from polymnia.model import CAPABILITIES
 from polymnia.settings import Settings
+from polymnia.stores.open import hide_passwords, store_exists
 
 if TYPE_CHECKING:
     from polymnia.cli.common import Subparsers
@@ -29,7 +35,7 @@ _UNIT_SECONDS = {"m": 60, "h": 3600, "d": 86400}
 _COLUMNS = ("name", "can", "workspaces", "state", "created", "expires", "last used")
 
 
-def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
+def add_token(commands: "Subparsers") -> argparse.ArgumentParser:
     parser = commands.add_parser(
         "token", help="create, list, rotate and revoke the tokens of remote clients"
     )
@@ -60,23 +66,24 @@ def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
     )
     revoke = actions.add_parser("revoke", help="revoke a token immediately")
     revoke.add_argument("name", metavar="NAME")
-    for each in (create, rotate):
-        each.add_argument(
+    for action in (create, rotate):
+        action.add_argument(
             "--expires", metavar="TIME", help="lifetime, e.g. 30d, 12h or 45m (default: unlimited)"
         )
-    for each in (create, listing, rotate, revoke):
-        add_json_argument(each)
-        add_tokens_argument(each)
-        add_store_arguments(each)
+    for action in (create, listing, rotate, revoke):
+        add_json_argument(action)
+        add_tokens_argument(action)
+        add_store_arguments(action)
     return parser
 
 
-def run(settings: Settings, options: argparse.Namespace) -> int:
+def run_token(settings: Settings, options: argparse.Namespace) -> int:
     """Carry out the action. Raise BadInput."""
     tokens = tokens_of(settings.store, settings.tokens)
     if tokens is None:
         raise BadInput(f"{settings.store} is not stored anywhere: name a token file with --tokens")
     if options.action == "create":
+        _warn_of_missing_workspaces(settings, options.workspaces or ())
         lifetime = _seconds("--expires", options.expires)
         _print_token(
             options,
@@ -98,6 +105,21 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
     return 0
 
 
+def _warn_of_missing_workspaces(settings: Settings, names: Sequence[str]) -> None:
+    """Say which workspaces do not exist: a token for them alone can read nothing."""
+    if not names or not store_exists(settings.store):
+        return
+    with closing(open_workspaces(settings.store, settings.workspace, read_only=True)) as workspaces:
+        known = [workspace.name for workspace in workspaces.find_all()]
+    for name in names:
+        if name not in known:
+            store = hide_passwords(settings.store)
+            print(
+                printable(f"there is no workspace {name!r} in {store} yet: {', '.join(known)}"),
+                file=sys.stderr,
+            )
+
+
 def _print_token(options: argparse.Namespace, token: str) -> None:
     print_result(token, {"name": options.name, "token": token}, as_json=options.json)
 
@@ -105,19 +127,19 @@ def _print_token(options: argparse.Namespace, token: str) -> None:
 def _list(tokens: Tokens, *, as_json: bool) -> None:
     now = time.time()
     if as_json:
-        print_json([_token_json(tokens, each, now) for each in tokens.all()])
+        print_json([_token_json(tokens, token, now) for token in tokens.all()])
         return
     rows = [
         (
-            each.name,
-            each.can,
-            "all" if each.workspaces is None else ", ".join(each.workspaces),
-            each.state(now),
-            format_seconds(each.created_at),
-            format_seconds(each.expires_at),
-            format_seconds(tokens.last_used(each.id)),
+            token.name,
+            token.can,
+            "all" if token.workspaces is None else ", ".join(token.workspaces),
+            token.state(now),
+            format_seconds(token.created_at),
+            format_seconds(token.expires_at),
+            format_seconds(tokens.last_used(token.id)),
         )
-        for each in tokens.all()
+        for token in tokens.all()
     ]
     print_table([_COLUMNS, *rows], cut_column=_COLUMNS.index("workspaces"))
 

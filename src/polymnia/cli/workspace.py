@@ -14,11 +14,11 @@ from polymnia.cli.common import (
     print_result,
     print_table,
     printable,
-    require_store,
 )
-from polymnia.dialects.times import iso_time
-from polymnia.engine.workspaces import Workspaces, open_workspaces
+from polymnia.engine.workspaces.workspaces import Workspaces, open_workspaces
 from polymnia.errors import BadInput
+from polymnia.formats.times import iso_time
+from polymnia.places import require_store
 from polymnia.settings import Settings
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ _HELP = {
 }
 
 
-def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
+def add_workspace(commands: "Subparsers") -> argparse.ArgumentParser:
     parser = commands.add_parser(
         "workspace", help="list, create, archive, restore, rename and delete workspaces"
     )
@@ -50,10 +50,10 @@ def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
     add_json_argument(listing)
     add_store_arguments(listing)
     for action, text in _HELP.items():
-        each = actions.add_parser(action, help=text)
-        each.add_argument("name", metavar="NAME")
-        add_json_argument(each)
-        add_store_arguments(each)
+        changer = actions.add_parser(action, help=text)
+        changer.add_argument("name", metavar="NAME")
+        add_json_argument(changer)
+        add_store_arguments(changer)
     actions.choices["create"].add_argument(
         "--description", metavar="TEXT", default="", help="what it is for"
     )
@@ -64,7 +64,7 @@ def add_parser(commands: "Subparsers") -> argparse.ArgumentParser:
     return parser
 
 
-def run(settings: Settings, options: argparse.Namespace) -> int:
+def run_workspace(settings: Settings, options: argparse.Namespace) -> int:
     """Carry out the action. Raise BadInput."""
     if options.action != "create":
         require_store(settings.store)
@@ -110,17 +110,32 @@ def _confirm_deletion(name: str, *, confirmed: bool) -> None:
 
 
 def _list(workspaces: Workspaces, *, status: str, as_json: bool) -> None:
-    found = [each for each in workspaces.find_all() if status in ("all", each.status)]
+    found = [
+        workspace for workspace in workspaces.find_all() if status in ("all", workspace.status)
+    ]
     if as_json:
         times = [
-            {"created_at": iso_time(each.created_at), "updated_at": iso_time(each.updated_at)}
-            for each in found
+            {
+                "created_at": iso_time(workspace.created_at),
+                "updated_at": iso_time(workspace.updated_at),
+            }
+            for workspace in found
         ]
-        print_json([{**to_builtins(each), **time} for each, time in zip(found, times, strict=True)])
+        print_json(
+            [
+                {**to_builtins(workspace), **time}
+                for workspace, time in zip(found, times, strict=True)
+            ]
+        )
         return
     print_table(
         [
-            (each.name, each.status, (iso_time(each.updated_at) or "")[:10], each.description)
-            for each in found
+            (
+                workspace.name,
+                workspace.status,
+                (iso_time(workspace.updated_at) or "")[:10],
+                workspace.description,
+            )
+            for workspace in found
         ]
     )

@@ -27,7 +27,7 @@ def read_servers(client: Client, path: Path) -> dict[str, Any]:
 def change_servers(client: Client, path: Path, entries: Mapping[str, Any]) -> Path | None:
     """Write each entry under its name, or remove the name if the entry is None.
 
-    Return where the former file is kept; None if there was no file, or nothing to change. Raise BadInput.
+    Return where the former file is kept; None if there was none or nothing changed. Raise BadInput.
     """
     text = _read(path)
     try:
@@ -36,11 +36,12 @@ def change_servers(client: Client, path: Path, entries: Mapping[str, Any]) -> Pa
         raise _cannot(path, exc) from exc
     if new == text:
         return None
-    mark = _BOM if path.exists() and path.read_bytes().startswith(_BOM.encode()) else ""
+    if path.exists() and path.read_bytes().startswith(_BOM.encode()):
+        new = _BOM + new
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         kept = _back_up(path)
-        replace_file(path, [(mark + new).encode()])
+        replace_file(path, [new.encode()])
     except OSError as exc:
         raise BadInput(
             f"cannot write {path}: {exc.strerror}; use --print and add the entry yourself"
@@ -50,20 +51,12 @@ def change_servers(client: Client, path: Path, entries: Mapping[str, Any]) -> Pa
 
 def edit(client: Client, text: str, entries: Mapping[str, Any]) -> str:
     """Return the text of a configuration file with the entries changed. Raise BadInput."""
+    is_toml = client.form == "toml"
+    put = toml.set_table if is_toml else jsonc.set_member
+    remove = toml.remove_table if is_toml else jsonc.remove_member
     for name, entry in entries.items():
-        place = (client.key, name)
-        if client.form == "toml":
-            text = (
-                toml.remove_table(text, place)
-                if entry is None
-                else toml.set_table(text, place, entry)
-            )
-        else:
-            text = (
-                jsonc.remove_member(text, place)
-                if entry is None
-                else jsonc.set_member(text, place, entry)
-            )
+        path = (client.key, name)
+        text = remove(text, path) if entry is None else put(text, path, entry)
     return text
 
 

@@ -21,7 +21,7 @@ _INITIALIZE = {
 
 
 def try_command(command: Sequence[str]) -> str:
-    """Start the command, greet it, and return what it calls itself. Raise BadInput if it does not answer."""
+    """Start a server and return its name and version. Raise BadInput if it does not answer."""
     messages = [
         _request(1, "initialize", _INITIALIZE),
         {"jsonrpc": "2.0", "method": "notifications/initialized"},
@@ -29,7 +29,7 @@ def try_command(command: Sequence[str]) -> str:
     ]
     lines = b"".join(json.encode(message) + b"\n" for message in messages)
     try:
-        done = subprocess.run(
+        server = subprocess.run(
             command,
             input=lines,
             capture_output=True,
@@ -39,22 +39,20 @@ def try_command(command: Sequence[str]) -> str:
         )
     except (OSError, subprocess.TimeoutExpired) as exc:
         raise BadInput(f"{command[0]} cannot be started: {exc}") from exc
-    replies = {
-        reply["id"]: reply.get("result")
-        for reply in map(_decode, done.stdout.splitlines())
-        if "id" in reply
-    }
-    greeting, listing = replies.get(1), replies.get(2)
+    results: dict[Any, Any] = {}
+    for line in server.stdout.splitlines():
+        reply = _decode(line)
+        results[reply.get("id")] = reply.get("result")
+    greeting, listing = results.get(1), results.get(2)
     if not greeting or not listing:
-        said = done.stderr.decode(errors="replace").strip().splitlines()
-        raise BadInput(
-            f"{' '.join(command)} did not answer: {said[-1] if said else f'status {done.returncode}'}"
-        )
+        errors = server.stderr.decode(errors="replace").strip().splitlines()
+        reason = errors[-1] if errors else f"status {server.returncode}"
+        raise BadInput(f"{' '.join(command)} did not answer: {reason}")
     return _describe(greeting, len(listing["tools"]))
 
 
 def try_url(url: str, token: str) -> str:
-    """Greet the server at a URL and return what it calls itself. Raise BadInput if it does not answer."""
+    """Return the name and version of the server at a URL. Raise BadInput if it does not answer."""
     headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
     if token:
         headers["Authorization"] = f"Bearer {token}"
@@ -63,12 +61,10 @@ def try_url(url: str, token: str) -> str:
         with urlopen(request, timeout=_TIMEOUT_S) as response:
             body: bytes = response.read()
     except HTTPError as exc:
-        why = (
-            "it needs a token, or this one is not valid"
-            if exc.code in (401, 403)
-            else f"status {exc.code}"
-        )
-        raise BadInput(f"{url} rejected the request: {why}") from exc
+        reason = f"status {exc.code}"
+        if exc.code in (401, 403):
+            reason = "it needs a token, or this one is not valid"
+        raise BadInput(f"{url} rejected the request: {reason}") from exc
     except (URLError, OSError, ValueError) as exc:
         raise BadInput(f"{url} cannot be reached: {exc}") from exc
     events = [line[len(b"data:") :] for line in body.splitlines() if line.startswith(b"data:")]

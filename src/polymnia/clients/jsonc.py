@@ -8,7 +8,8 @@ from msgspec import DecodeError, Struct, json
 
 from polymnia.errors import BadInput
 
-_SKIPPED = re.compile(r"(?:\s+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
+# White space and comments.
+_SPACE = re.compile(r"(?:\s+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
 _STRING = re.compile(r'"(?:[^"\\\x00-\x1f]|\\.)*"')
 _SCALAR = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null")
 # What may follow a member on its line and belongs to it.
@@ -48,15 +49,14 @@ def set_member(text: str, path: Sequence[str], value: Any) -> str:
 
 def remove_member(text: str, path: Sequence[str]) -> str:
     """Return the text without the member at the path. Raise BadInput."""
-    node: _Node | None = _parse(text)
-    for key in path[:-1]:
-        node = _find(node, key)
-    while node is not None and (index := _index(node, path[-1])) is not None:
-        text = _require_result(_remove_text(text, node, index), None)
-        node = _parse(text)
+    while True:  # a key may occur twice
+        node: _Node | None = _parse(text)
         for key in path[:-1]:
             node = _find(node, key)
-    return text
+        index = None if node is None else _index(node, path[-1])
+        if node is None or index is None:
+            return text
+        text = _remove_text(text, node, index)
 
 
 def render(
@@ -65,18 +65,14 @@ def render(
     """Return a value as indented JSON; lists of scalars stay on one line."""
     if isinstance(value, dict) and value:
         inner = margin + indent
-        shown = [
-            f"{inner}{_quote(key)}: {render(each, indent=indent, margin=inner, newline=newline)}"
-            for key, each in value.items()
-        ]
-        return "{" + newline + f",{newline}".join(shown) + f"{newline}{margin}" + "}"
+        members = []
+        for key, member in value.items():
+            rendered = render(member, indent=indent, margin=inner, newline=newline)
+            members.append(f"{inner}{render(key)}: {rendered}")
+        return "{" + newline + f",{newline}".join(members) + f"{newline}{margin}" + "}"
     if isinstance(value, list):
-        return "[" + ", ".join(render(each) for each in value) + "]"
+        return "[" + ", ".join(render(item) for item in value) + "]"
     return json.encode(value).decode()
-
-
-def _quote(text: str) -> str:
-    return json.encode(text).decode()
 
 
 def _parse(text: str) -> _Node:
@@ -95,11 +91,11 @@ def _read(text: str, at: int) -> _Node:
         return _read_object(text, at)
     if text.startswith("[", at):
         return _read_array(text, at)
-    found = _STRING.match(text, at) or _SCALAR.match(text, at)
-    if found is None:
+    scalar = _STRING.match(text, at) or _SCALAR.match(text, at)
+    if scalar is None:
         raise _mistake(text, at, "a value is expected")
     try:
-        return _Node(json.decode(found[0]), at, found.end())
+        return _Node(json.decode(scalar[0]), at, scalar.end())
     except DecodeError as exc:
         raise _mistake(text, at, str(exc)) from exc
 
@@ -112,7 +108,7 @@ def _read_object(text: str, start: int) -> _Node:
         return members[-1].node.end
 
     end = _read_items(text, start, "}", read)
-    return _Node({each.key: each.node.value for each in members}, start, end, members)
+    return _Node({member.key: member.node.value for member in members}, start, end, members)
 
 
 def _read_array(text: str, start: int) -> _Node:
@@ -123,7 +119,7 @@ def _read_array(text: str, start: int) -> _Node:
         return nodes[-1].end
 
     end = _read_items(text, start, "]", read)
-    return _Node([each.value for each in nodes], start, end)
+    return _Node([node.value for node in nodes], start, end)
 
 
 def _read_items(text: str, start: int, closing: str, read: Callable[[int], int]) -> int:
@@ -149,8 +145,8 @@ def _read_member(text: str, at: int) -> _Member:
 
 
 def _skip(text: str, at: int) -> int:
-    found = _SKIPPED.match(text, at)
-    return found.end() if found else at
+    space = _SPACE.match(text, at)
+    return space.end() if space else at
 
 
 def _mistake(text: str, at: int, what: str) -> BadInput:
@@ -158,46 +154,48 @@ def _mistake(text: str, at: int, what: str) -> BadInput:
 
 
 def _set(text: str, node: _Node, path: Sequence[str], value: Any) -> str:
-    newline = "\r\n" if "\r\n" in text else "\n"
     unit = _unit(text, node)
     for depth, key in enumerate(path):
-        found = _find(node, key)
+        member = _find(node, key)
         rest = path[depth + 1 :]
-        if found is None:
+        if member is None:
             for name in reversed(rest):
                 value = {name: value}
-            return _insert(text, node, key, value, depth, unit, newline)
+            return _insert(text, node, key, value, unit=unit, depth=depth)
         if not rest:
-            shown = render(value, indent=unit, margin=_margin(text, found.start), newline=newline)
-            return text[: found.start] + shown + text[found.end :]
-        if found.members is None:
-            raise _mistake(text, found.start, f"{key} is not an object")
-        node = found
+            margin = _margin(text, member.start)
+            rendered = render(value, indent=unit, margin=margin, newline=_newline(text))
+            return text[: member.start] + rendered + text[member.end :]
+        if member.members is None:
+            raise _mistake(text, member.start, f"{key} is not an object")
+        node = member
     return text
 
 
-def _insert(
-    text: str, node: _Node, key: str, value: Any, depth: int, unit: str, newline: str
-) -> str:
+def _insert(text: str, node: _Node, key: str, value: Any, *, unit: str, depth: int) -> str:
+    """Add a member after the last one, and after a comment on that one's line."""
     members = node.members or []
-    inner = (
-        _margin(text, members[-1].start)
-        if members and _is_first_on_line(text, members[-1].start)
-        else ""
-    )
-    margin = inner or unit * (depth + 1)
-    shown = f"{newline}{margin}{_quote(key)}: {render(value, indent=unit, margin=margin, newline=newline)}"
+    newline = _newline(text)
+    margin = unit * (depth + 1)
+    if members and _is_first_on_line(text, members[-1].start):
+        margin = _margin(text, members[-1].start) or margin
+    rendered = render(value, indent=unit, margin=margin, newline=newline)
+    added = f"{newline}{margin}{render(key)}: {rendered}"
     if not members:
         body = text[node.start + 1 : node.end - 1].rstrip()
-        return text[: node.start + 1] + body + shown + newline + unit * depth + text[node.end - 1 :]
+        return text[: node.start + 1] + body + added + newline + unit * depth + text[node.end - 1 :]
     last = members[-1].node.end
     comma = _skip(text, last)
-    has_comma = text.startswith(",", comma)
-    rest = _REST_OF_LINE.match(text, comma + 1 if has_comma else last)
+    if not text.startswith(",", comma):
+        text = f"{text[:last]},{text[last:]}"
+        comma = last
+    rest = _REST_OF_LINE.match(text, comma + 1)
     assert rest is not None  # the pattern matches an empty text too
-    if has_comma:
-        return text[: rest.end()] + shown + text[rest.end() :]
-    return text[:last] + "," + text[last : rest.end()] + shown + text[rest.end() :]
+    return text[: rest.end()] + added + text[rest.end() :]
+
+
+def _newline(text: str) -> str:
+    return "\r\n" if "\r\n" in text else "\n"
 
 
 def _remove_text(text: str, node: _Node, index: int) -> str:
@@ -220,19 +218,24 @@ def _remove_text(text: str, node: _Node, index: int) -> str:
 
 def _find(node: _Node | None, key: str) -> _Node | None:
     index = None if node is None else _index(node, key)
-    return None if node is None or index is None else (node.members or [])[index].node
+    if node is None or node.members is None or index is None:
+        return None
+    return node.members[index].node
 
 
 def _index(node: _Node, key: str) -> int | None:
     """Return the position of the member with this key: the last one, as parsers take it."""
-    found = [number for number, each in enumerate(node.members or []) if each.key == key]
-    return found[-1] if found else None
+    index = None
+    for number, member in enumerate(node.members or []):
+        if member.key == key:
+            index = number
+    return index
 
 
 def _unit(text: str, root: _Node) -> str:
-    for first in (root.members or [])[:1]:
-        if _is_first_on_line(text, first.start):
-            return _margin(text, first.start) or _DEFAULT_INDENT
+    """Return the indent of the first member of the file."""
+    if root.members and _is_first_on_line(text, root.members[0].start):
+        return _margin(text, root.members[0].start) or _DEFAULT_INDENT
     return _DEFAULT_INDENT
 
 
@@ -254,9 +257,8 @@ def _with_value(value: dict[str, Any], path: Sequence[str], new: Any) -> dict[st
     return {**value, path[0]: _with_value(inner, path[1:], new)}
 
 
-def _require_result(text: str, expected: dict[str, Any] | None) -> str:
-    """Return the text if it parses to what was wanted."""
-    found = parse(text)
-    if expected is not None and found != expected:
+def _require_result(text: str, expected: dict[str, Any]) -> str:
+    """Return the text if it parses to what was expected. Raise BadInput."""
+    if parse(text) != expected:
         raise BadInput("the file cannot be edited safely")
     return text

@@ -57,33 +57,37 @@ class Client(Struct, frozen=True, kw_only=True):
         base: Path = getattr(roots, self.root)
         return base / self.user_file
 
-    def is_found(self, roots: ClientRoots) -> bool:
+    def is_installed(self, roots: ClientRoots) -> bool:
         """Return True if the client seems to be installed."""
-        path = self.path("user", roots, Path())
-        below_home = self.root == "home" and "/" in self.user_file
-        directory = roots.home / self.user_file.partition("/")[0] if below_home else None
-        return (
-            (path is not None and path.exists())
-            or (self.root not in ("home", "claude") and path is not None and path.parent.is_dir())
-            or (directory is not None and directory.is_dir())
-            or bool(self.program and shutil.which(self.program))
-        )
+        base: Path = getattr(roots, self.root)
+        path = base / self.user_file
+        if path.exists() or (self.program and shutil.which(self.program)):
+            return True
+        if self.root == "home":  # which is there anyway
+            folder, slash, _ = self.user_file.partition("/")
+            return bool(slash) and (base / folder).is_dir()
+        return self.root != "claude" and path.parent.is_dir()
 
     def local_entry(
         self, command: Sequence[str], env: Mapping[str, str] | None = None
     ) -> dict[str, Any]:
         """Return the entry of a server that the client starts."""
         entry: dict[str, Any] = {**self.fixed, "command": command[0], "args": list(command[1:])}
-        return {**entry, "env": dict(env)} if env else entry
+        if env:
+            entry["env"] = dict(env)
+        return entry
 
     def remote_entry(self, url: str, token: str) -> dict[str, Any]:
-        """Return the entry of a server at a URL. Raise BadInput if the client has no such entries."""
+        """Return the entry of a server at a URL. Raise BadInput if the client has none."""
         if self.remote is None:
             raise BadInput(
-                f"{self.title} has no servers over HTTP in its configuration file: add {url} in its settings"
+                f"{self.title} has no servers over HTTP in its configuration file: "
+                f"add {url} in its settings"
             )
-        headers = {self.remote.headers: {"Authorization": f"Bearer {token}"}} if token else {}
-        return {**self.remote.fixed, self.remote.url: url, **headers}
+        entry: dict[str, Any] = {**self.remote.fixed, self.remote.url: url}
+        if token:
+            entry[self.remote.headers] = {"Authorization": f"Bearer {token}"}
+        return entry
 
 
 CLIENTS: Mapping[str, Client] = {
@@ -200,7 +204,7 @@ def is_reference_server(entry: Any) -> bool:
 
 
 def cursor_link(name: str, command: Sequence[str]) -> str:
-    """Return a link that adds a server to Cursor. It opens `cursor://anysphere.cursor-deeplink/mcp/install`."""
+    """Return a link that adds a server to Cursor."""
     config = b64encode(json.encode(CLIENTS["cursor"].local_entry(command))).decode()
     return f"https://cursor.com/en/install-mcp?{urlencode({'name': name, 'config': config})}"
 
@@ -208,7 +212,8 @@ def cursor_link(name: str, command: Sequence[str]) -> str:
 def vscode_link(name: str, command: Sequence[str]) -> str:
     """Return a link that adds a server to VS Code."""
     config = json.encode(CLIENTS["vscode"].local_entry(command)).decode()
-    return f"https://insiders.vscode.dev/redirect/mcp/install?name={name}&config={quote(config, safe='')}"
+    query = f"name={name}&config={quote(config, safe='')}"
+    return f"https://insiders.vscode.dev/redirect/mcp/install?{query}"
 
 
 def _words(entry: Any) -> list[str]:
@@ -219,5 +224,5 @@ def _words(entry: Any) -> list[str]:
     arguments: Any = entry.get("args")
     if isinstance(command, dict):  # the form that earlier versions of Zed use
         command, arguments = command.get("path"), command.get("args")
-    words = [command, *(arguments if isinstance(arguments, list) else [])]
+    words = [command, *arguments] if isinstance(arguments, list) else [command]
     return [word for word in words if isinstance(word, str)]

@@ -27,13 +27,13 @@ def set_table(text: str, path: Sequence[str], table: dict[str, Any]) -> str:
     expected = _with_table(parse(text), path, table)
     newline = "\r\n" if "\r\n" in text else "\n"
     lines, place = _cut(text, path)
-    shown = render(path, table).replace("\n", newline)
+    rendered = render(path, table).replace("\n", newline)
     before, after = "".join(lines[:place]), "".join(lines[place:])
     if before.strip():
         before = before.rstrip("\r\n") + 2 * newline
-    return _require_result(
-        before + shown + (newline if after.strip() else "") + after.lstrip("\r\n"), expected
-    )
+    if after.strip():
+        after = newline + after.lstrip("\r\n")
+    return _require_result(before + rendered + after, expected)
 
 
 def remove_table(text: str, path: Sequence[str]) -> str:
@@ -45,15 +45,13 @@ def remove_table(text: str, path: Sequence[str]) -> str:
 
 def render(path: Sequence[str], table: dict[str, Any]) -> str:
     """Return a table with its header; tables in it are inline."""
-    lines = [
-        f"[{'.'.join(_key(each) for each in path)}]",
-        *(f"{_key(key)} = {_value(table[key])}" for key in table),
-    ]
-    return "\n".join(lines) + "\n"
+    lines = [f"[{'.'.join(map(_key, path))}]"]
+    lines += [f"{_key(key)} = {_value(value)}" for key, value in table.items()]
+    return "\n".join([*lines, ""])
 
 
 def _cut(text: str, path: Sequence[str]) -> tuple[list[str], int]:
-    """Return the lines without the table and the tables in it, and the number of the line where it was."""
+    """Return the lines without the table and its subtables, and the number of its first line."""
     kept: list[str] = []
     place: int | None = None
     pending: list[str] = []
@@ -63,7 +61,8 @@ def _cut(text: str, path: Sequence[str]) -> tuple[list[str], int]:
             inside = _header_path(line)[: len(path)] == list(path)
             if inside and place is None:
                 place = len(kept)
-            kept += [] if inside else pending
+            if not inside:
+                kept += pending
             pending = []
         if not inside:
             kept.append(line)
@@ -75,12 +74,12 @@ def _cut(text: str, path: Sequence[str]) -> tuple[list[str], int]:
 
 
 def _header_path(line: str) -> list[str]:
-    found = _HEADER.match(line.rstrip("\r\n"))
-    if found is None:
+    header = _HEADER.match(line.rstrip("\r\n"))
+    if header is None:
         return []
     keys: list[str] = []
     try:
-        value: Any = tomllib.loads(f"[{found['key']}]")
+        value: Any = tomllib.loads(f"[{header['key']}]")
     except tomllib.TOMLDecodeError:
         return []
     while isinstance(value, dict) and value:
@@ -96,9 +95,8 @@ def _key(text: str) -> str:
 
 def _value(value: Any) -> str:
     if isinstance(value, dict):
-        return (
-            "{ " + ", ".join(f"{_key(key)} = {_value(each)}" for key, each in value.items()) + " }"
-        )
+        items = [f"{_key(key)} = {_value(item)}" for key, item in value.items()]
+        return f"{{ {', '.join(items)} }}"
     if isinstance(value, list):
         return "[" + ", ".join(map(_value, value)) + "]"
     return json.encode(value).decode().replace("\x7f", "\\u007f")
@@ -108,7 +106,7 @@ def _with_table(
     value: dict[str, Any], path: Sequence[str], table: dict[str, Any] | None
 ) -> dict[str, Any]:
     """Return the tables with the one at the path replaced, or removed if it is None."""
-    rest = {key: each for key, each in value.items() if key != path[0]}
+    rest = {key: item for key, item in value.items() if key != path[0]}
     if len(path) == 1:
         return rest if table is None else {**rest, path[0]: table}
     inner = value.get(path[0], {})
@@ -125,4 +123,4 @@ def _require_result(text: str, expected: dict[str, Any]) -> str:
 
 
 def _without_empty(value: dict[str, Any]) -> dict[str, Any]:
-    return {key: each for key, each in value.items() if each != {}}
+    return {key: item for key, item in value.items() if item != {}}

@@ -1,18 +1,16 @@
-"""What a dialect consists of: tools, resources and prompts, declared as values over typed functions."""
+"""What a dialect consists of: tools, resources and prompts, as values over typed functions."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 from uuid import uuid4
 
-from msgspec import DecodeError, Raw, Struct, ValidationError, field
-from msgspec.json import Decoder, encode
-from msgspec.json import format as reformat
+from msgspec import DecodeError, Raw, Struct, field
+from msgspec.json import Decoder
 
 from polymnia.dialects.content import Block
 from polymnia.dialects.questions import Askable, Elicited, Question, T
 from polymnia.engine.memory import Memory
-from polymnia.engine.secrets import SecretRule
-from polymnia.engine.workspaces import Workspaces
+from polymnia.engine.workspaces.workspaces import Workspaces
 from polymnia.errors import (
     BadInput,
     Cancelled,
@@ -31,33 +29,34 @@ MAX_SESSION_ID_LENGTH = 200
 MAX_ROWS = 1 << 40
 
 
-class NoteRules(Struct, frozen=True, kw_only=True):
-    """Server-wide rules: the length of notes' embeddings, whether session notes outlive their session, and secrets.
+class ServerRules(Struct, frozen=True, kw_only=True):
+    """What the settings of a server change in its dialect."""
 
-    `secrets` says what to do with text that looks like a key or token. `toolsets` names further tools to offer.
-    """
-
+    # Numbers in the embedding of a note, which clients of `vault` compute.
     dimension: int = 1536
+    # True if session notes outlive their session.
     persist_sessions: bool = False
-    secrets: SecretRule = "warn"
+    # Further tools to offer.
     toolsets: tuple[str, ...] = ()
 
 
 class Client(Struct, kw_only=True):
     """The caller, and what the server remembers of it between calls.
 
-    `lasting` is False for a client without a session: whatever a tool stores here is forgotten after the call.
-    `id` identifies the conversation; it is empty if the server will not learn when the conversation ends.
+    `lasting` is False for a client without a session: whatever a tool stores here is forgotten
+    after the call. `id` identifies the conversation; it is empty if the server will not learn when
+    the conversation ends.
     """
 
     principal: Principal = OWNER
     workspace: str | None = None
     # The id of the workspace that the client chose. Another workspace may get its name later.
     workspace_id: str = ""
-    # The directory of the project that the workspace belongs to, and whether the client was asked for its roots.
+    # The directory of the project that the workspace belongs to.
     workspace_path: str = ""
+    # True if the client was asked for its roots.
     has_told_roots: bool = False
-    # True if the request itself names its workspace, so that switching to another one has no effect.
+    # True if the request itself names its workspace, so that switching has no effect.
     names_workspace: bool = False
     session: str = ""
     lasting: bool = True
@@ -68,11 +67,11 @@ class Client(Struct, kw_only=True):
     conversation: "Client | None" = None
 
     def declares(self, capability: str) -> bool:
-        """Return True if the client declared the capability. Malformed declarations count as none."""
+        """Return True if the client declared the capability, in a form that can be read."""
         return capability in self._decode_capabilities()
 
     def may_be_asked(self, capability: Askable) -> bool:
-        """Return True if the client declared that it can be asked that. A declaration without details means forms."""
+        """Return True if the client can be asked that. Elicitation without modes means forms."""
         declared = self._decode_capabilities()
         if capability not in declared:
             return False
@@ -92,7 +91,7 @@ class Client(Struct, kw_only=True):
 def _decode_object(raw: Raw) -> dict[str, Raw]:
     try:
         return _capabilities.decode(raw)
-    except DecodeError:
+    except (DecodeError, RecursionError):
         return {}
 
 
@@ -117,7 +116,7 @@ def _ignore() -> None:
 
 
 class Call(Struct, frozen=True):
-    """What a tool, resource or prompt may use besides its arguments: memory, client, and ways to report back."""
+    """What a tool, resource or prompt may use besides its arguments."""
 
     workspaces: Workspaces
     client: Client
@@ -134,7 +133,7 @@ class Call(Struct, frozen=True):
 
     @property
     def memory(self) -> Memory:
-        """Return the memory of the client's workspace. Raise NoWorkspace, NotAllowed or WorkspaceNotFound."""
+        """Return the memory of the client's workspace. Raise NoWorkspace or another BadInput."""
         workspace = self.client.workspace
         if workspace is None:
             raise NoWorkspace(
@@ -147,8 +146,8 @@ class Call(Struct, frozen=True):
     def ask(self, question: Question[T]) -> T:
         """Return the client's answer: see `dialects/questions.py`. Ask before you change anything.
 
-        Raise InputRequired while there is no answer, Unanswered if there will be none, and MissingCapability if the
-        client cannot be asked; `may_ask` tells that beforehand.
+        Raise InputRequired while there is no answer, Unanswered if there will be none, and
+        MissingCapability if the client cannot be asked; `may_ask` tells that beforehand.
         """
         self.require_answers(question)
         answer = self.answers[question.key]
@@ -158,7 +157,7 @@ class Call(Struct, frozen=True):
 
     def require_answers(self, *questions: Question[Any]) -> None:
         """Ask several questions at once. `ask` then returns the answer to each."""
-        missing = [each for each in questions if each.key not in self.answers]
+        missing = [question for question in questions if question.key not in self.answers]
         for question in missing:
             if not self.may_ask(question.needs):
                 raise MissingCapability(question.needs)
@@ -183,8 +182,8 @@ class Call(Struct, frozen=True):
 class Reply(Struct, frozen=True):
     """A tool's reply: text for the model and, if the tool has an output schema, the same as JSON.
 
-    `note` is a second text that qualifies the first, for example that a list is incomplete. `shown` blocks follow the
-    text, or replace it when it is empty.
+    `note` is a second text that qualifies the first, for example that a list is incomplete. `shown`
+    blocks follow the text, or replace it when it is empty.
     """
 
     text: str
@@ -194,7 +193,7 @@ class Reply(Struct, frozen=True):
 
 
 class Tool(Struct, frozen=True, kw_only=True):
-    """A tool: its name and description, the types of its arguments and reply, and the function that implements it."""
+    """A tool: what clients read of it, and the function that implements it."""
 
     name: str
     title: str
@@ -204,13 +203,11 @@ class Tool(Struct, frozen=True, kw_only=True):
     returns: type[Struct] | None
     destructive: bool
     idempotent: bool
-    # True if a call makes only point reads, so that a transport may try it inline.
-    quick: bool
     run: Callable[[Call, Any], Reply]
     decoder: Decoder[Any]
     # True if clients that load tools on demand should always load this one.
     always_load: bool = False
-    # True if the list says only what differs from the protocol's defaults, to cost a model fewer tokens.
+    # True if the list omits the protocol's defaults, to cost a model fewer tokens.
     brief: bool = False
 
 
@@ -285,44 +282,39 @@ class Dialect(Struct, frozen=True, kw_only=True):
     resource_set_changed: Callable[[Client, Change], bool] | None = None
     # Resources that only this client can list.
     own_resources: Callable[[Client], Sequence[Resource]] | None = None
-    # Called with the default workspace when the server starts. It may raise SettingsError to refuse.
+    # Called with the default workspace when the server starts. Raises SettingsError to refuse.
     on_start: Callable[[Call], None] | None = None
     on_stop: Callable[[], None] | None = None
     # Called once, when a lasting conversation ends.
     on_session_end: Callable[[Client], None] | None = None
-    # False if the tools store more than entities, observations and relations, which is all that file stores hold.
+    # False if the tools store more than file stores hold: entities, observations and relations.
     any_store: bool = True
     # True if there are tools to choose a workspace, so that clients may start without one.
     chooses_workspace: bool = False
     # True if every client must name its workspace: there is no default, and none is created.
     requires_workspace: bool = False
 
-    # True if clients work in the workspace of their project, which the first write creates, and in a personal one.
+    # True if clients work in a personal workspace and in that of their project, which the first
+    # write creates.
     finds_project: bool = False
     # What the instructions say of the client's workspaces.
     describe_workspaces: Callable[[Workspaces, Client], str] | None = None
 
     def instructions_for(self, principal: Principal) -> str:
         """Return the instructions, without tools that the principal may not call."""
-        more: dict[Capability, str] = {
-            "write": self.write_instructions,
-            "admin": self.admin_instructions,
-        }
-        return "\n".join(
-            [
-                self.instructions,
-                *(text for needed, text in more.items() if text and principal.may(needed)),
-            ]
-        )
+        parts = [self.instructions]
+        if self.write_instructions and principal.may("write"):
+            parts.append(self.write_instructions)
+        if self.admin_instructions and principal.may("admin"):
+            parts.append(self.admin_instructions)
+        return "\n".join(parts)
 
     def greet(self, workspaces: Workspaces, client: Client) -> str:
         """Return the instructions for a client, with its workspaces."""
         text = self.instructions_for(client.principal)
-        return (
-            text
-            if self.describe_workspaces is None
-            else f"{text}\n{self.describe_workspaces(workspaces, client)}"
-        )
+        if self.describe_workspaces is None:
+            return text
+        return f"{text}\n{self.describe_workspaces(workspaces, client)}"
 
 
 def session_name(given: str) -> str:
@@ -336,7 +328,7 @@ def session_name(given: str) -> str:
 
 def catalogue(*tools: Tool) -> dict[str, Tool]:
     """Return the tools by name, in the order in which clients list them."""
-    return {each.name: each for each in tools}
+    return {tool.name: tool for tool in tools}
 
 
 def tool(
@@ -346,11 +338,13 @@ def tool(
     returns: type[Struct] | None = None,
     destructive: bool = False,
     idempotent: bool = False,
-    quick: bool = False,
     always_load: bool = False,
     brief: bool = False,
 ) -> Callable[[Callable[[Call, Any], Reply]], Tool]:
-    """Turn a function into a tool. Its name becomes the tool's name, its docstring the description clients read."""
+    """Turn a function into a tool.
+
+    Its name becomes the tool's name, and its docstring the description that clients read.
+    """
 
     def make(function: Callable[[Call, Any], Reply]) -> Tool:
         name = function.__name__
@@ -363,7 +357,6 @@ def tool(
             returns=returns,
             destructive=destructive,
             idempotent=idempotent,
-            quick=quick,
             run=function,
             decoder=Decoder(arguments),
             always_load=always_load,
@@ -371,33 +364,3 @@ def tool(
         )
 
     return make
-
-
-def decode_arguments(decoder: Decoder[Any], raw: bytes | Raw, *, root: str = "arguments") -> Any:
-    """Decode JSON into the decoder's struct; null counts as an empty object.
-
-    Raise BadInput with the path of the mistake and what was expected there.
-    """
-    try:
-        return decoder.decode(raw)
-    except ValidationError as exc:
-        if bytes(raw) == b"null":
-            return decode_arguments(decoder, b"{}", root=root)
-        from polymnia.dialects.schema import (
-            convert_leniently,
-            explain_mistakes,
-        )  # needed only when something is wrong
-
-        converted = convert_leniently(raw, decoder.type)
-        if converted is None:
-            raise BadInput(explain_mistakes(str(exc), raw, decoder.type, root)) from exc
-        return converted
-    except (DecodeError, UnicodeDecodeError) as exc:
-        raise BadInput(f"{root}: not valid JSON ({exc})") from exc
-    except RecursionError as exc:
-        raise BadInput(f"{root}: nested too deeply") from exc
-
-
-def indented_json(value: object) -> str:
-    """Return the value as JSON with two spaces per level."""
-    return reformat(encode(value), indent=2).decode()

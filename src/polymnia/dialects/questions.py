@@ -1,16 +1,17 @@
 """What a tool, resource or prompt may ask of its client while it runs.
 
-`Call.ask` returns the client's answer. While there is none it raises InputRequired: the function ends there, the client
-is asked, and when it has answered the function runs again from the start with the answers so far. So no thread waits
-while a person thinks, and a function must ask before it changes anything. A question is known by its key, so a function
-that runs again must ask under the same keys.
+`Call.ask` returns the client's answer. While there is none it raises InputRequired: the function
+ends there, the client is asked, and when it has answered the function runs again from the start
+with the answers so far. So no thread waits while a person thinks, and a function must ask before it
+changes anything. A question is known by its key, so a function that runs again must ask under the
+same keys.
 
     @tool(Forget, needs="write")
     def forget(call: Call, arguments: Forget) -> Reply:
-        if len(found) > MAX_UNCONFIRMED and not arguments.confirm:
+        if len(hits) > MAX_UNCONFIRMED and not arguments.confirm:
             if not call.may_ask("elicitation"):
                 raise BadInput("...: repeat the call with confirm: true")
-            if not call.ask(confirmation("confirm", f"Forget {len(found)} entities?")).is_accepted:
+            if not call.ask(confirmation("confirm", f"Forget {len(hits)} entities?")).is_accepted:
                 raise BadInput("the user declined")
         ...
 """
@@ -18,7 +19,7 @@ that runs again must ask under the same keys.
 from collections.abc import Mapping
 from typing import Any, Generic, Literal, TypeVar
 
-from msgspec import DecodeError, Raw, Struct, ValidationError
+from msgspec import DecodeError, Raw, Struct
 from msgspec.json import Decoder
 
 from polymnia.errors import InvalidParams
@@ -54,7 +55,7 @@ class Sampled(Struct, frozen=True):
     @property
     def text(self) -> str:
         blocks = self.content if isinstance(self.content, list) else [self.content]
-        return "".join(each.text for each in blocks if each.type == "text")
+        return "".join(block.text for block in blocks if block.type == "text")
 
 
 class Root(Struct, frozen=True):
@@ -71,7 +72,7 @@ class ListedRoots(Struct, frozen=True):
 
 
 class Question(Struct, Generic[T], frozen=True):
-    """A request to the client: the key of its answer, the method and its parameters, and the type of the answer."""
+    """A request to the client, and how to decode the answer."""
 
     key: str
     method: str
@@ -83,10 +84,9 @@ class Question(Struct, Generic[T], frozen=True):
         """Return the client's answer. Raise InvalidParams if it is malformed."""
         try:
             return self.decoder.decode(answer)
-        except (ValidationError, DecodeError, UnicodeDecodeError) as exc:
-            raise InvalidParams(
-                f"the client's answer to {self.method} is malformed: {exc}"
-            ) from exc
+        except (DecodeError, RecursionError) as exc:
+            text = f"the client's answer to {self.method} is malformed: {exc}"
+            raise InvalidParams(text) from exc
 
 
 _CONFIRMED = "confirmed"
@@ -98,7 +98,7 @@ _roots: Decoder[ListedRoots] = Decoder(ListedRoots)
 def elicitation(
     key: str, message: str, properties: Mapping[str, Any], *, required: list[str]
 ) -> Question[Elicited]:
-    """Return a question to the user: a form whose fields are described by JSON schemas of primitive types."""
+    """Return a question to the user: a form of fields with JSON schemas of primitive types."""
     schema = {"type": "object", "properties": dict(properties), "required": required}
     params = {"message": message, "requestedSchema": schema}
     return Question(key, "elicitation/create", "elicitation", params, _elicited)

@@ -9,14 +9,14 @@ from msgspec import Struct
 from polymnia.errors import SettingsError
 
 if TYPE_CHECKING:
-    from polymnia.dialects.base import Dialect, NoteRules
+    from polymnia.dialects.base import Dialect, ServerRules
 
 DEFAULT_DIALECT = "native"
 DEFAULT_PORT = 8765
 
 
 class StoreFlag(Struct, frozen=True):
-    """A flag that names the store. `scheme` is that of its values; None stands for the dialect's own file format."""
+    """A flag that names the store. Without a scheme its value is a file of the dialect."""
 
     names: tuple[str, ...]
     metavar: str
@@ -66,7 +66,8 @@ DIALECTS: Mapping[str, DialectSpec] = {
         scheme="binlog",
         flags=_MEMORY_FILE,
     ),
-    # Its own store is the user's data directory. A client that was configured for `reference` keeps its file.
+    # Its own store is the user's data directory. A client that was configured for `reference`
+    # keeps its file.
     "native": DialectSpec(
         module="polymnia.dialects.native",
         store="",
@@ -111,8 +112,8 @@ def find_spec(name: str) -> DialectSpec:
     return DIALECTS[name]
 
 
-def open_dialect(name: str, rules: "NoteRules | None" = None) -> "Dialect":
-    """Import a dialect and apply the note rules to it if they matter. Raise SettingsError if it does not exist."""
+def open_dialect(name: str, rules: "ServerRules | None" = None) -> "Dialect":
+    """Import a dialect, with the server's rules. Raise SettingsError if it does not exist."""
     module = import_module(find_spec(name).module)
     if rules is not None and hasattr(module, "make_dialect"):
         made: Dialect = module.make_dialect(rules)

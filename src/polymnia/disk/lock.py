@@ -1,4 +1,4 @@
-"""Locks between processes: a file lock held while writing, and a lock that shows that a server is running."""
+"""Locks between processes: one held while writing, and one that shows that a server is running."""
 
 import os
 import sys
@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from glob import escape
 from pathlib import Path
 
-from polymnia.errors import StoreBusy
+from polymnia.errors import StoreBusy, StoreError
 
 LOCK_TIMEOUT_S = 15.0
 _BUSY = "the store is being written by another process; nothing was changed, try again"
@@ -52,7 +52,7 @@ else:
             raise StoreBusy(_BUSY)
 
     def _block(descriptor: int) -> None:
-        """Take the lock. It belongs to every copy of the descriptor until the last one is closed."""
+        """Take the lock, which all copies of the descriptor share until the last is closed."""
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         os.close(descriptor)
 
@@ -64,8 +64,8 @@ else:
 def file_lock(path: Path, *, timeout: float | None = None, create: bool = True) -> Iterator[None]:
     """Hold `path`.lock during the block. The lock ends with the process, however that ends.
 
-    A symbolic link and the file it points to have the same lock. A reader passes `create=False`: it holds the lock
-    if there is a lock file that it may open, and nothing otherwise.
+    A symbolic link and the file it points to have the same lock. A reader passes `create=False`: it
+    holds the lock if there is a lock file that it may open, and nothing otherwise.
     Raise StoreBusy after `timeout` seconds (LOCK_TIMEOUT_S by default); 0 does not wait at all.
     """
     timeout = LOCK_TIMEOUT_S if timeout is None else timeout
@@ -86,6 +86,23 @@ def file_lock(path: Path, *, timeout: float | None = None, create: bool = True) 
         os.close(descriptor)
 
 
+def refuse_hard_links(path: Path) -> None:
+    """Raise StoreError if the file has several names.
+
+    Each name has its own lock and its own log, so writers under two names would not see each other.
+    """
+    try:
+        names = path.stat().st_nlink
+    except FileNotFoundError:
+        return
+    if names > 1:
+        raise StoreError(
+            f"{path} has {names} names (hard links), and writing under one would lose what is "
+            f"written under another; nothing was changed. Delete the other names: "
+            f"`find / -xdev -samefile {path}` lists them"
+        )
+
+
 def _open_lock(path: Path, *, create: bool) -> int | None:
     if create:
         return _open(path, os.O_RDWR | os.O_CREAT)
@@ -100,15 +117,15 @@ _TEMPORARY = "~"
 
 
 class ServerLock:
-    """A locked file beside a store that shows that this server is running. Without a path there is only this server.
+    """A locked file beside a store that shows that this server is running.
 
-    Unlike a process id, a lock also tells the truth across containers and after a reboot.
+    Without a path there is only this server. Unlike a process id, a lock is also right across
+    containers and after a reboot.
     """
 
     def __init__(self, path: str | None) -> None:
-        self._path = (
-            None if path is None else os.path.realpath(path)
-        )  # one lock for a file and its links
+        # One lock for a file and its symbolic links.
+        self._path = None if path is None else os.path.realpath(path)
         self._lock = threading.Lock()
         self._descriptor: int | None = None
         self.name = os.urandom(8).hex()

@@ -1,8 +1,9 @@
-"""Durable file operations: replace a file as a whole, force data to disk, create private directories."""
+"""Durable file operations: replace a file, force data to disk, create private directories."""
 
 import os
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from glob import escape
 from itertools import count
 from pathlib import Path
 from time import gmtime, strftime
@@ -16,8 +17,8 @@ _MAX_SINGLE_SYNCS = 200
 def replace_file(path: Path, chunks: Iterable[bytes]) -> None:
     """Write the chunks to a new file, force it to disk and rename it over `path`.
 
-    Readers and crashes see the old file or the new one. Raise OSError with the old file unchanged, or StoreStopped
-    when the disk does not confirm the write.
+    Readers and crashes see the old file or the new one. Raise OSError with the old file unchanged,
+    or StoreStopped when the disk does not confirm the write.
     """
     target = path.resolve()  # a symbolic link stays a link
     spare = target.with_name(f"{target.name}.{os.urandom(8).hex()}.tmp")
@@ -35,8 +36,26 @@ def replace_file(path: Path, chunks: Iterable[bytes]) -> None:
         raise
 
 
+class Leftovers:
+    """The temporary files of `replace_file` in processes that were killed."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._are_removed = False
+
+    def remove(self) -> None:
+        """Remove them, once. Call this with the file's lock, so that no other writer is active."""
+        if self._are_removed:
+            return
+        target = self._path.resolve()
+        for spare in target.parent.glob(f"{escape(target.name)}.{'[0-9a-f]' * 16}.tmp"):
+            with suppress(OSError):  # a leftover file only takes space
+                spare.unlink()
+        self._are_removed = True
+
+
 def replace_quickly(path: Path, data: bytes) -> None:
-    """Replace a file as a whole without waiting for the disk; `sync_files` does that for many files at once."""
+    """Replace a file without waiting for the disk; `sync_files` waits for many files at once."""
     spare = path.with_name(f".{os.urandom(8).hex()}.tmp")
     try:
         with open(spare, "xb", opener=open_private) as file:
@@ -62,13 +81,13 @@ def sync_files(paths: Collection[Path]) -> None:
 
 
 def fsync(descriptor: int, path: Path) -> None:
-    """Wait until the disk has the data. Raise StoreStopped if it fails: what was kept is then unknown."""
+    """Wait until the disk has the data. Raise StoreStopped if it cannot confirm that."""
     try:
         os.fsync(descriptor)
     except OSError as exc:
         raise StoreStopped(
-            f"the disk did not confirm a write to {path} ({exc.strerror}); nothing was acknowledged, "
-            "check the disk and start again"
+            f"the disk did not confirm a write to {path} ({exc.strerror}); "
+            "nothing was acknowledged, check the disk and start again"
         ) from exc
 
 
@@ -79,10 +98,14 @@ def fsync_directory(directory: Path) -> None:
 
 
 def dated_name(path: Path, ending: str) -> Path:
-    """Return a free path: the given one with the ending, the present time in UTC and, if needed, a number."""
-    wanted = f"{path}{ending}{strftime('%Y%m%dT%H%M%SZ', gmtime())}"
-    names = (Path(f"{wanted}-{number}" if number else wanted) for number in count())
-    return next(name for name in names if not name.exists())
+    """Return an unused path: the given one with the ending and the present time in UTC."""
+    dated = Path(f"{path}{ending}{strftime('%Y%m%dT%H%M%SZ', gmtime())}")
+    unused = dated
+    for number in count(1):
+        if not unused.exists():
+            break
+        unused = dated.with_name(f"{dated.name}-{number}")
+    return unused
 
 
 def make_parent(path: Path) -> None:
@@ -90,7 +113,7 @@ def make_parent(path: Path) -> None:
     if path.is_dir():
         raise StoreError(f"{path} is a directory; name a file in it")
     try:
-        _make_directory(path.parent)
+        make_directory(path.parent)
     except OSError as exc:
         raise StoreError(
             f"cannot create the directory of {path} ({exc.strerror}); choose another path"
@@ -102,17 +125,18 @@ def open_private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
 
 
-def _make_directory(directory: Path) -> None:
+def make_directory(directory: Path) -> None:
+    """Create a directory and its parents, durable and private to the user. Raise OSError."""
     if directory.is_dir():
         return
-    _make_directory(directory.parent)
+    make_directory(directory.parent)
     directory.mkdir(mode=0o700, exist_ok=True)
     fsync_directory(directory.parent)
 
 
 @contextmanager
 def _sync_directory(directory: Path) -> Iterator[None]:
-    """Force the directory's entries to disk after the block. Open it first, so that a failure changes nothing."""
+    """Force the directory to disk after the block. Open it first: a failure changes nothing."""
     if not hasattr(os, "O_DIRECTORY"):
         yield
         return

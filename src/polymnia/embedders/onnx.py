@@ -1,6 +1,10 @@
-"""Sentence transformers in ONNX, run on one core: all-MiniLM-L6-v2 from a package, or any from a directory."""
+"""Sentence transformers in ONNX, run on one core: from a package or from a directory."""
 
-from collections.abc import Callable, Sequence
+import atexit
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from hashlib import file_digest
 from importlib import import_module
 from importlib.util import find_spec
@@ -8,13 +12,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import onnxruntime
 from msgspec import DecodeError, json
 
-from polymnia.embedders.base import WEIGHTS
-from polymnia.embedders.vocabulary import read_vocabulary
-from polymnia.embedders.wordpiece import WordPiece
+from polymnia.embedders.base import MINILM_SHA256, MODEL_FILES, WEIGHTS
+from polymnia.embedders.wordpiece import WordPiece, read_vocabulary
 from polymnia.errors import EmbedderError
+
+# Since version 1.31, merely importing onnxruntime writes a device id and reports to its makers. It
+# asks for this variable when it is loaded.
+os.putenv("ORT_DISABLE_TELEMETRY", "1")
+import onnxruntime
 
 if TYPE_CHECKING:
     from polymnia.embedders.base import Vectors
@@ -23,14 +30,49 @@ if TYPE_CHECKING:
 _MAX_BATCH_TOKENS = 512
 _MAX_TOKENS = 512
 _MINILM_MAX_TOKENS = 256
-# The model file that the identity stands for: another file would give other vectors under the same identity.
-_MINILM_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
 
 Tokenize = Callable[[str], list[int]]
 
 
+class _NativeCalls:
+    """The calls into onnxruntime that run, in all threads.
+
+    The interpreter must not end during one: it ends its daemon threads where they return to Python,
+    and unwinding the C++ below them aborts the process. So it waits for them, a fraction of a
+    second, and lets no other one begin.
+    """
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._running = 0
+        self._is_over = False
+
+    def __enter__(self) -> None:
+        with self._changed:
+            if self._is_over:
+                raise EmbedderError("the program is ending")
+            self._running += 1
+
+    def __exit__(self, *exception: object) -> None:
+        with self._changed:
+            self._running -= 1
+            self._changed.notify_all()
+
+    def finish(self) -> None:
+        with self._changed:
+            self._is_over = True
+            self._changed.wait_for(lambda: not self._running)
+
+
+_native_calls = _NativeCalls()
+atexit.register(_native_calls.finish)
+
+
 class OnnxEmbedder:
-    """A model and its tokenizer. The vector of a text is that of its first token, or the mean of all tokens."""
+    """A model and its tokenizer.
+
+    The vector of a text is that of its first token, or the mean of all tokens.
+    """
 
     batch_size = 32
 
@@ -44,23 +86,24 @@ class OnnxEmbedder:
         prompts: Any = None,
     ) -> None:
         self._session = session
-        self._input_names = {each.name for each in session.get_inputs()}
+        self._turns = Turns()
+        self._input_names = {argument.name for argument in session.get_inputs()}
         self._tokenize = tokenize
         self._use_first_token = use_first_token
-        self._question_prompt: str = (prompts or {}).get("query", "")
-        self._text_prompt: str = (prompts or {}).get("document", "") or (prompts or {}).get(
-            "passage", ""
-        )
+        prompts = prompts or {}
+        self._question_prompt: str = prompts.get("query", "")
+        self._text_prompt: str = prompts.get("document", "") or prompts.get("passage", "")
         self.dimension = int(self._run([[0, 0]]).shape[1])
         self.identity = f"{name}/{self.dimension}/{self._question_prompt}/{self._text_prompt}"
 
     def embed(self, texts: Sequence[str], *, asking: bool = False) -> "Vectors":
         prompt = self._question_prompt if asking else self._text_prompt
         tokens = [self._tokenize(prompt + text) for text in texts]
-        found = np.zeros((len(texts), self.dimension), np.float32)
-        for rows in split_by_tokens([len(each) for each in tokens], _MAX_BATCH_TOKENS):
-            found[rows] = self._run([tokens[row] for row in rows])
-        return found
+        vectors = np.zeros((len(texts), self.dimension), np.float32)
+        for rows in split_by_tokens(list(map(len, tokens)), _MAX_BATCH_TOKENS):
+            with self._turns.take(asking=asking):
+                vectors[rows] = self._run([tokens[row] for row in rows])
+        return vectors
 
     def _run(self, tokens: Sequence[Sequence[int]]) -> "Vectors":
         width = max(map(len, tokens))
@@ -69,20 +112,52 @@ class OnnxEmbedder:
         for row, numbers in enumerate(tokens):
             ids[row, : len(numbers)] = numbers
             mask[row, : len(numbers)] = 1
-        inputs = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
+        known = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
         try:
-            (states, *_) = self._session.run(
-                None, {name: inputs[name] for name in self._input_names}
-            )
+            inputs = {name: known[name] for name in self._input_names}
+            with _native_calls:
+                states, *_ = self._session.run(None, inputs)
         except (onnxruntime.capi.onnxruntime_pybind11_state.Fail, KeyError) as exc:
             raise EmbedderError(f"the model failed ({exc}); is it a sentence transformer?") from exc
         return _pool(np.asarray(states, np.float32), mask, use_first_token=self._use_first_token)
 
 
-def split_by_tokens(counts: Sequence[int], limit: int) -> list[list[int]]:
-    """Divide texts, given by their token counts, into batches of up to `limit` tokens, padding included.
+class Turns:
+    """Lets questions go first: no run over passages starts while a question is waiting or runs.
 
-    Texts of similar length are together, so that little is computed for padding. A longer text is a batch by itself.
+    Questions run at once, beside at most one run over passages.
+    """
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._questions = 0
+        self._has_passages = False
+
+    @contextmanager
+    def take(self, *, asking: bool) -> Iterator[None]:
+        """Hold a turn for one run."""
+        with self._changed:
+            if asking:
+                self._questions += 1
+            else:
+                self._changed.wait_for(lambda: not (self._questions or self._has_passages))
+                self._has_passages = True
+        try:
+            yield
+        finally:
+            with self._changed:
+                if asking:
+                    self._questions -= 1
+                else:
+                    self._has_passages = False
+                self._changed.notify_all()
+
+
+def split_by_tokens(counts: Sequence[int], limit: int) -> list[list[int]]:
+    """Divide texts, given by their token counts, into batches of up to `limit` tokens.
+
+    Padding counts. Texts of similar length are together, so that little is computed for padding. A
+    longer text is a batch by itself.
     """
     batches: list[list[int]] = []
     for row in sorted(range(len(counts)), key=counts.__getitem__):
@@ -101,7 +176,10 @@ def open_session(model: Path) -> onnxruntime.InferenceSession:
     # The arena would never give back the memory of the largest run.
     options.enable_cpu_mem_arena = False
     try:
-        return onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
+        with _native_calls:
+            return onnxruntime.InferenceSession(
+                str(model), options, providers=["CPUExecutionProvider"]
+            )
     except onnxruntime.capi.onnxruntime_pybind11_state.NoSuchFile as exc:
         raise EmbedderError(f"there is no model {model}; check the path") from exc
     except (
@@ -120,7 +198,7 @@ def open_minilm() -> OnnxEmbedder:
     model = _weights()
     with model.open("rb") as file:
         digest = file_digest(file, "sha256").hexdigest()
-    if digest != _MINILM_SHA256:
+    if digest != MINILM_SHA256:
         raise EmbedderError(f"{model} is not the expected model; install its package again")
     pieces = WordPiece(read_vocabulary(), max_tokens=_MINILM_MAX_TOKENS)
     return OnnxEmbedder(open_session(model), pieces.ids, name="all-MiniLM-L6-v2-int8")
@@ -129,20 +207,17 @@ def open_minilm() -> OnnxEmbedder:
 def _weights() -> Path:
     """Return the file with the weights, which come with an extra."""
     package = next((name for name in WEIGHTS if find_spec(name)), WEIGHTS[-1])
-    found: Path = import_module(package).model_path()
-    return found
+    path: Path = import_module(package).model_path()
+    return path
 
 
 def open_directory(directory: str) -> OnnxEmbedder:
-    """Load the sentence transformer in a directory: model.onnx (or onnx/model.onnx) and tokenizer.json.
+    """Load the sentence transformer in a directory. Raise EmbedderError.
 
-    Raise EmbedderError.
+    The directory has model.onnx (or onnx/model.onnx) and tokenizer.json.
     """
     root = Path(directory)
-    model = next(
-        (path for path in (root / "model.onnx", root / "onnx" / "model.onnx") if path.is_file()),
-        None,
-    )
+    model = next((root / name for name in MODEL_FILES if (root / name).is_file()), None)
     if model is None:
         raise EmbedderError(
             f"{root} has no model.onnx; export a sentence transformer to ONNX there"
@@ -203,6 +278,5 @@ def _pool(states: Any, mask: Any, *, use_first_token: bool) -> "Vectors":
         pooled = states[:, 0]
     else:
         pooled = (states * mask[:, :, None]).sum(1) / mask.sum(1, keepdims=True)
-    return np.asarray(
-        pooled / np.maximum(np.linalg.norm(pooled, axis=1, keepdims=True), 1e-12), np.float32
-    )
+    lengths = np.linalg.norm(pooled, axis=1, keepdims=True)
+    return np.asarray(pooled / np.maximum(lengths, 1e-12), np.float32)

@@ -43,21 +43,27 @@ class _OpenAiReply(Struct):
 
 
 def open_service(kind: str, model: str, *, key: str = "") -> "ServiceEmbedder":
-    """Open the embedder for `MODEL` or `MODEL@http://server`. Raise EmbedderError if the server does not answer."""
+    """Open the embedder for `MODEL` or `MODEL@http://server`.
+
+    Raise EmbedderError if the server does not answer.
+    """
     name, _, server = model.partition("@")
     if server and not server.startswith(("http://", "https://")):
         raise EmbedderError(
             f"{server!r} is not the URL of a server; use {kind}:{name}@http://HOST:PORT"
         )
     if kind == "ollama":
-        return ServiceEmbedder(
-            f"{(server or _OLLAMA).rstrip('/')}/api/embed", name, _ollama_rows, key
-        )
-    return ServiceEmbedder(f"{(server or _OPENAI).rstrip('/')}/embeddings", name, _openai_rows, key)
+        base = (server or _OLLAMA).rstrip("/")
+        return ServiceEmbedder(f"{base}/api/embed", name, _ollama_rows, key)
+    base = (server or _OPENAI).rstrip("/")
+    return ServiceEmbedder(f"{base}/embeddings", name, _openai_rows, key)
 
 
 class ServiceEmbedder:
-    """A model that another process runs. Several requests run at once, and failed ones are tried again."""
+    """A model that a service runs.
+
+    Several requests run at once, and failed ones are tried again.
+    """
 
     batch_size = TEXTS_PER_REQUEST * MAX_REQUESTS
 
@@ -67,18 +73,16 @@ class ServiceEmbedder:
         self._url = url
         self._model = model
         self._rows = rows
-        self._headers = {"Content-Type": "application/json"} | (
-            {"Authorization": f"Bearer {key}"} if key else {}
-        )
-        self.dimension = 0
+        self._headers = {"Content-Type": "application/json"}
+        if key:
+            self._headers["Authorization"] = f"Bearer {key}"
+        self.dimension = 0  # unknown until the first vector
         self.dimension = int(self.embed(["dimension"], asking=True).shape[1])
         self.identity = f"{model}/{self.dimension}"
 
     def embed(self, texts: Sequence[str], *, asking: bool = False) -> "Vectors":
-        batches = [
-            texts[start : start + TEXTS_PER_REQUEST]
-            for start in range(0, len(texts), TEXTS_PER_REQUEST)
-        ]
+        starts = range(0, len(texts), TEXTS_PER_REQUEST)
+        batches = [texts[start : start + TEXTS_PER_REQUEST] for start in starts]
         if not batches:
             return np.zeros((0, self.dimension), np.float32)
         # A question is not retried: its search does not wait, and answers without the vector.
@@ -108,12 +112,14 @@ class ServiceEmbedder:
             raise EmbedderError(
                 f"{self._url} changed its vectors {change}; everything will be embedded again"
             )
-        return np.asarray(
-            rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12), np.float32
-        )
+        lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+        return np.asarray(rows / np.maximum(lengths, 1e-12), np.float32)
 
     def _post(self, body: dict[str, Any], delays: Sequence[float]) -> bytes:
-        """Return the reply. While the server is unavailable, try again after each delay. Raise EmbedderError."""
+        """Return the reply. Raise EmbedderError.
+
+        While the server is unavailable, try again after each delay.
+        """
         request = Request(self._url, json.encode(body), self._headers)
         for delay in delays:
             try:

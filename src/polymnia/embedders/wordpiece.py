@@ -1,16 +1,20 @@
-"""WordPiece: the tokenizer of BERT-like models, which splits words into known pieces."""
+"""WordPiece: the tokenizer of BERT-like models, and the vocabulary that comes with the package."""
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
+from pathlib import Path
 from unicodedata import category, normalize
 
+_VOCABULARY = Path(__file__).parent / "uncased.txt"
+# Shorter entries of the vocabulary are pieces of words rather than words.
+MIN_WORD_LETTERS = 3
 # Longer words count as unknown.
 _MAX_WORD_LETTERS = 100
 _CONTINUED = "##"
 _UNKNOWN, _START, _END = "[UNK]", "[CLS]", "[SEP]"
-# In ASCII, every character that is neither letter nor digit is a token by itself, like punctuation.
+# In ASCII, every character that is neither letter nor digit is a token by itself.
 _ASCII_MARKS = frozenset("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~")
-_HAN = (
+_HAN_RANGES = (
     (0x4E00, 0x9FFF),
     (0x3400, 0x4DBF),
     (0x20000, 0x2CEAF),
@@ -19,63 +23,92 @@ _HAN = (
 )
 
 
+def read_vocabulary() -> list[str]:
+    """Return the pieces of words that the local model knows, in the order of their numbers."""
+    return _VOCABULARY.read_text("utf-8").splitlines()
+
+
+@cache
+def english_words() -> dict[str, int]:
+    """Return common English words in lower case, the most common first, each with its rank.
+
+    Well-known names and some foreign words are among them.
+    """
+    ranks: dict[str, int] = {}
+    for piece in read_vocabulary():
+        if piece.isalpha() and len(piece) >= MIN_WORD_LETTERS:
+            ranks[piece] = len(ranks)
+    return ranks
+
+
 class WordPiece:
     """A tokenizer with a vocabulary of word pieces."""
 
     def __init__(self, vocabulary: Sequence[str], *, max_tokens: int, lower: bool = True) -> None:
         self._ids = {piece: number for number, piece in enumerate(vocabulary)}
-        self._unknown, self._start, self._end = (
-            self._ids[each] for each in (_UNKNOWN, _START, _END)
-        )
+        self._unknown = self._ids[_UNKNOWN]
+        self._start = self._ids[_START]
+        self._end = self._ids[_END]
         self._max_tokens = max_tokens
         self._lower = lower
         self._pieces = lru_cache(maxsize=32768)(self._split_word)
 
     def ids(self, text: str) -> list[int]:
-        """Return the numbers of the text's pieces between those of start and end, at most `max_tokens`."""
-        inner = [number for word in split(text, lower=self._lower) for number in self._pieces(word)]
-        return [self._start, *inner[: self._max_tokens - 2], self._end]
+        """Return the numbers of the text's pieces between those of start and end.
+
+        They are at most `max_tokens`.
+        """
+        ids = [self._start]
+        for word in split(text, lower=self._lower):
+            ids += self._pieces(word)
+        return [*ids[: self._max_tokens - 1], self._end]
 
     def _split_word(self, word: str) -> tuple[int, ...]:
-        """Return the longest known pieces from the left; a word that cannot be split into pieces is unknown."""
+        """Return the longest known pieces from the left.
+
+        A word that cannot be split into pieces is unknown.
+        """
         if len(word) > _MAX_WORD_LETTERS:
             return (self._unknown,)
-        found: list[int] = []
+        ids: list[int] = []
         start = 0
         while start < len(word):
             prefix = _CONTINUED if start else ""
-            ends = range(len(word), start, -1)
-            end = next((end for end in ends if prefix + word[start:end] in self._ids), None)
-            if end is None:
-                return (self._unknown,)
-            found.append(self._ids[prefix + word[start:end]])
+            end = len(word)
+            while prefix + word[start:end] not in self._ids:
+                end -= 1
+                if end == start:
+                    return (self._unknown,)
+            ids.append(self._ids[prefix + word[start:end]])
             start = end
-        return tuple(found)
+        return tuple(ids)
 
 
 def split(text: str, *, lower: bool = True) -> list[str]:
     """Return the words and punctuation marks of a text, as BERT splits it."""
     if lower:
         text = text.lower() if text.isascii() else _without_accents(text.lower())
-    return "".join([_separate(character) for character in text]).split()
+    return "".join(map(_separate, text)).split()
 
 
 def _without_accents(text: str) -> str:
-    return "".join([each for each in normalize("NFD", text) if category(each) != "Mn"])
+    decomposed = normalize("NFD", text)
+    return "".join(character for character in decomposed if category(character) != "Mn")
 
 
 @lru_cache(maxsize=16384)
 def _separate(character: str) -> str:
-    """Return the character, between spaces if it is a mark or a Han character; nothing if it is invisible."""
+    """Return the character, between spaces if it is a mark or a Han character.
+
+    Return nothing for an invisible character.
+    """
     if character.isspace():
         return " "
     kind = category(character)
     if character in "\x00\ufffd" or kind.startswith("C"):
         return ""
-    if (
-        character in _ASCII_MARKS
-        or kind.startswith("P")
-        or any(low <= ord(character) <= high for low, high in _HAN)
-    ):
+    is_mark = character in _ASCII_MARKS or kind.startswith("P")
+    is_han = any(low <= ord(character) <= high for low, high in _HAN_RANGES)
+    if is_mark or is_han:
         return f" {character} "
     return character

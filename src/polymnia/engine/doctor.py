@@ -3,13 +3,14 @@
 from msgspec import Struct
 
 from polymnia.errors import StoreDamaged, StoreError
-from polymnia.model import VAULT, Counts
+from polymnia.model import Counts
 from polymnia.stores import check_catalogue, hide_passwords, store_kind
 from polymnia.stores.contract import Store
 
 _ADVICE_DIRECTORY = (
-    "What to do: restore a missing or empty file from a backup. For a damaged one, stop every server and run "
-    "`polymnia doctor --salvage --store FILE`. For a lost registry, run `polymnia doctor --rebuild`."
+    "What to do: restore a missing or empty file from a backup. For a damaged one, stop every "
+    "server and run `polymnia doctor --salvage --store FILE`. For a lost registry, run "
+    "`polymnia doctor --rebuild`."
 )
 
 
@@ -33,14 +34,14 @@ class Findings(Struct, frozen=True, kw_only=True):
 
 
 def check_all(url: str) -> Findings:
-    """Check every workspace of a catalogue, archived or not, and whether files and registry agree."""
+    """Check every workspace of a catalogue, and whether files and registry agree."""
     findings = tuple(
         Finding(
-            workspace=each.name, counts=each.counts, notes=each.notes, problems=tuple(each.problems)
+            workspace=item.name, counts=item.counts, notes=item.notes, problems=tuple(item.problems)
         )
-        for each in check_catalogue(url)
+        for item in check_catalogue(url)
     )
-    sound = not any(each.problems for each in findings)
+    sound = not any(finding.problems for finding in findings)
     return Findings(
         store=hide_passwords(url),
         sound=sound,
@@ -54,7 +55,7 @@ def check_one(store: Store, url: str) -> Findings:
     problems = store.check()
     with store.reading() as read:
         counts = read.counts()
-        notes = read.notes.count(VAULT, ()) if store.capabilities.notes else 0
+        notes = read.counts().notes if store.capabilities.notes else 0
     finding = Finding(counts=counts, notes=notes, problems=tuple(problems))
     return Findings(
         store=hide_passwords(url),
@@ -73,8 +74,9 @@ def cannot_read(url: str, exc: StoreError) -> Findings:
 def _advice_if_damaged(store: str) -> str:
     if store_kind(store)[0] in ("binlog", "sqlite"):
         return (
-            f"What to do: stop every server that uses it, then run `polymnia doctor --salvage --store {store}`. It "
-            "writes what can be read to a new file and does not change this one."
+            "What to do: stop every server that uses it, then run "
+            f"`polymnia doctor --salvage --store {store}`. "
+            "It writes what can be read to a new file and does not change this one."
         )
     return "What to do: copy the file, then restore a backup, or export the data from another copy."
 
@@ -88,7 +90,7 @@ def _advice(store: str) -> str:
         )
     if kind == "jsonl":
         return (
-            "What to do: correct these lines in an editor, or ignore them. Everything else is loaded, and the next "
-            f"write moves them to {path}.rejected."
+            "What to do: correct these lines in an editor, or ignore them. "
+            f"Everything else is loaded, and the next write moves them to {path}.rejected."
         )
     return _advice_if_damaged(store)

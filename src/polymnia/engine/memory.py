@@ -5,37 +5,48 @@ from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
 from msgspec.structs import replace
 
-from polymnia.model import Change, Counts, Rows, require_storable
+from polymnia.engine.facts.secrets import SecretRule, refuse_secrets
+from polymnia.model import Change, Entity, Rows, require_storable, texts_in
 from polymnia.stores.contract import Reader, Store, Writer, check_cancelled
 
 if TYPE_CHECKING:
     from polymnia.engine.curation.drafts import Drafter
-    from polymnia.engine.meaning import Meaning
+    from polymnia.engine.semantic.meaning import Meaning
 
 ChangeListener = Callable[[Change], None]
+# These bring back texts that are in the store already.
+_REVERSALS = ("undo", "restore")
 
 
 class Memory:
-    """One workspace's memory, as the engine sees it. Without `meaning` it is searched by words alone."""
+    """One workspace's memory. Without `meaning` it is searched by words alone.
 
-    def __init__(self, store: Store, meaning: "Meaning | None" = None) -> None:
+    `secrets` says what to do with a text that looks like a key or token.
+    """
+
+    def __init__(
+        self, store: Store, meaning: "Meaning | None" = None, *, secrets: SecretRule = "warn"
+    ) -> None:
         self.store = store
+        self.secrets: SecretRule = secrets
         self.meaning = meaning if store.capabilities.vectors else None
         self.drafter: Drafter | None = None
         self._listeners: list[ChangeListener] = []
 
-    def reading(self, *, once: bool = False) -> AbstractContextManager[Reader]:
-        """Open one snapshot for the block. With `once`, the block asks one question."""
-        return self.store.reading(once=once)
+    def reading(self) -> AbstractContextManager[Reader]:
+        """Open one snapshot for the block."""
+        return self.store.reading()
 
     @contextmanager
     def writing(self, operation: str, by: str) -> Iterator["Transaction"]:
-        """Open one write for the block. When it ends the change is durable and the listeners are called."""
+        """Open one write for the block.
+
+        When the block ends, the change is durable and the listeners are called.
+        """
         with self.store.writing() as writer:
-            transaction = Transaction(writer, operation, by)
+            transaction = Transaction(writer, operation, by, self.secrets)
             yield transaction
         if transaction.change is not None:
             self._announce(transaction.change)
@@ -45,7 +56,7 @@ class Memory:
         self._listeners.append(listener)
 
     def request_indexing(self) -> None:
-        """Embed in the background what has no vector yet, if the memory is searched by meaning."""
+        """Embed in the background what has no vector, if the memory is searched by meaning."""
         if self.meaning is not None:
             self.meaning.request_indexing(self)
 
@@ -62,17 +73,26 @@ class Memory:
 class Transaction:
     """What a verb reads, and the one change it makes."""
 
-    def __init__(self, writer: Writer, operation: str, by: str) -> None:
+    def __init__(self, writer: Writer, operation: str, by: str, secrets: SecretRule) -> None:
         self.read: Reader = writer
         self.change: Change | None = None
         self._writer = writer
         self._operation = operation
         self._by = by
+        self._refuses_secrets = secrets == "refuse" and operation not in _REVERSALS
 
     @cached_property
     def at(self) -> int:
-        """The time of the change. Ask after the first read: a store on a server then answers both at once."""
+        """The time of the change.
+
+        Ask after the first read: a store on a server then answers both at once.
+        """
         return self._writer.clock()
+
+    @property
+    def change_id(self) -> int:
+        """The id of the change; 0 if nothing was changed or the store has no history."""
+        return self.change.id if self.change is not None else 0
 
     def apply(
         self,
@@ -80,32 +100,30 @@ class Transaction:
         before: Rows | None = None,
         after: Rows | None = None,
         touched: Collection[str] = (),
-        new_ids: bool = False,
     ) -> None:
-        """Write the rows as one change, and count the touched entities as updated. Nothing happens without rows.
+        """Write the rows as one change, and count the touched entities as updated.
 
-        With `new_ids`, created entities have ids that were made for this change. Raise BadInput for a text that cannot
-        be stored.
+        Nothing happens without rows. Raise BadInput for a text that cannot be stored, and for a
+        new one that looks like a key or token if those are refused.
         """
-        rows = (before or Rows(), after or Rows())
-        require_storable(rows[1])
         change = Change(
-            self._operation, self._by, self.at, *rows, touched=tuple(touched), new_ids=new_ids
+            self._operation,
+            self._by,
+            self.at,
+            before or Rows(),
+            after or Rows(),
+            touched=tuple(touched),
         )
+        require_storable(change.after)
+        if self._refuses_secrets:  # here, because every write of every dialect passes
+            refuse_secrets(set(texts_in(change.after)) - set(texts_in(change.before)))
         if change.before or change.after:
-            check_cancelled()  # nothing has happened so far
+            check_cancelled()  # the last chance: nothing has been written yet
             self.change = replace(change, id=self._writer.apply(change))
 
 
-class Statistics(Struct, frozen=True):
-    """How many rows a memory has, how many distinct texts they have, and the size of those in bytes."""
-
-    counts: Counts
-    texts: int
-    text_bytes: int
-
-
-def statistics(memory: Memory) -> Statistics:
-    """Return how much the memory holds."""
-    with memory.reading() as read:
-        return Statistics(read.counts(), *read.distinct_texts())
+def find_by_name(read: Reader, names: Collection[str]) -> dict[str, Entity]:
+    """Return the named entities that exist, by name."""
+    if not names:
+        return {}
+    return {entity.name: entity for entity in read.entities(names)}

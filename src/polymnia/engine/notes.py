@@ -1,11 +1,15 @@
-"""Verbs on notes: commit, search, prune, read. A note is a text under a key, in a session or in the vault."""
+"""Verbs on notes: commit, search, prune, read, and delete those of sessions that ended.
+
+A note is a text under a key.
+"""
 
 from collections.abc import Collection, Sequence
+from time import time_ns
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from polymnia.engine.memory import Memory
+from polymnia.engine.memory import Memory, Transaction
 from polymnia.errors import USE_A_DATABASE, BadInput, NotSupported, TextChanged
 from polymnia.model import (
     VAULT,
@@ -20,7 +24,7 @@ from polymnia.model import (
 )
 from polymnia.search.expression import alternatives, wants_everything
 from polymnia.search.relevance import MAX_INEXACT
-from polymnia.stores.contract import NoteReader, Reader
+from polymnia.stores.contract import NoteReader, Reader, find_note
 
 # The names of a passage's columns in queries.
 _COLUMNS = {"key": "name", "content": "content", "tags": "labels"}
@@ -37,32 +41,34 @@ class NoteHits(Struct, frozen=True):
 
 
 def commit(memory: Memory, note: Note, *, by: str, member: str = "") -> Note:
-    """Store a note and return it as stored. A note with the same key is replaced; its creation time stays.
+    """Store a note and return it as stored.
 
-    `member` is the conversation that a session's note belongs to. A note that comes without an embedding keeps the
-    former one unless its content changes. Raise BadInput, NotSupported.
+    A note with the same key is replaced; its creation time stays. `member` is the conversation that
+    a session's note belongs to. A note that comes without an embedding keeps the former one unless
+    its content changes. Raise BadInput, NotSupported.
     """
     if not note.key:
         raise BadInput("key: must not be empty")
     with memory.writing("commit_memory", by) as transaction:
         notes = notes_of(memory, transaction.read)
-        known = notes.find(note.scope, note.key)
+        known = find_note(notes, note.scope, note.key)
         stored = _update(note, known, transaction.at)
         if note.scope != VAULT:
-            transaction.read.sessions.join(member, note.scope, transaction.at)
+            transaction.read.notes.join_session(member, note.scope, transaction.at)
         transaction.apply(before=Rows(notes=(known,) if known else ()), after=Rows(notes=(stored,)))
     return stored
 
 
 def rewrite(memory: Memory, key: str, content: str, *, expected: str, by: str) -> int:
-    """Give a note of the vault another content, and return the change; 0 if it has that content already.
+    """Give a note of the vault another content; return the change, 0 if it has that content.
 
-    Raise TextChanged if the content is not the expected one, BadInput for a blank one, NotSupported.
+    Raise TextChanged if the content is not the expected one, BadInput for a blank one,
+    NotSupported.
     """
     if not content.strip():
         raise BadInput(f"the new content of the note {key} is blank; forget removes a note")
     with memory.writing("commit_memory", by) as transaction:
-        known = notes_of(memory, transaction.read).find(VAULT, key)
+        known = find_note(notes_of(memory, transaction.read), VAULT, key)
         if known is None or known.content != expected:
             raise TextChanged(f"the note {key}", known.content if known else None)
         if content != expected:
@@ -72,26 +78,38 @@ def rewrite(memory: Memory, key: str, content: str, *, expected: str, by: str) -
 
 
 def search(memory: Memory, query: NoteQuery, scopes: Sequence[NoteScope]) -> NoteHits:
-    """Return the best hits in all of the scopes, best first. Among equals, earlier scopes come first."""
+    """Return the best hits in all of the scopes, best first.
+
+    Among equals, earlier scopes come first.
+    """
     with memory.reading() as reader:
         notes = notes_of(memory, reader)
         hits = [hit for scope in scopes for hit in notes.search(replace(query, scope=scope))]
-        searched = sum(notes.count(scope, query.tags) for scope in scopes)
+        searched = sum(_count_searched(reader, scope, query.tags) for scope in scopes)
     hits.sort(key=lambda hit: -hit.relevance)
     return NoteHits(hits[: query.limit], searched)
 
 
-def search_facts(memory: Memory, query: NoteQuery) -> NoteHits:
-    """Return the entities that match the text, best first, each as a note: its name, and the facts that match.
+def _count_searched(reader: Reader, scope: NoteScope, tags: Collection[str]) -> int:
+    if scope == VAULT and not tags:
+        return reader.counts().notes
+    return len(reader.notes.notes(scope, tags=tags))
 
-    An entity of which only the name, the type or the summary matches has its summary, or its first facts.
+
+def search_facts(memory: Memory, query: NoteQuery) -> NoteHits:
+    """Return the entities that match the text, best first, as notes: the name and matching facts.
+
+    An entity of which only the name, the type or the summary matches has its summary, or its first
+    facts.
     """
     with memory.reading() as reader:
         matches = _match_facts(reader, query.text)
-        names = list(dict.fromkeys([match.entity for match in matches]))[: query.limit]
-        known = {each.name: each for each in reader.find(names)} if names else {}
+        names = list(dict.fromkeys(match.entity for match in matches))[: query.limit]
+        known = {entity.name: entity for entity in reader.entities(names)} if names else {}
         shown = [match for match in matches if match.entity in known]
-        texts = {each.id: each.text for each in reader.passages_by_id([each.id for each in shown])}
+        texts = {
+            passage.id: passage.text for passage in reader.passages([item.id for item in shown])
+        }
         searched = reader.counts().entities
     hits = []
     for name, entity in known.items():
@@ -113,13 +131,16 @@ def prune(
     tags: Collection[str] = (),
     before: int | None = None,
 ) -> int:
-    """Delete the notes with the key, all of the tags and a creation time before `before`. Return how many."""
+    """Delete the notes with the key, all of the tags and a creation time before `before`.
+
+    Return how many.
+    """
     with memory.writing("prune_memory", by) as transaction:
         notes = notes_of(memory, transaction.read)
         deleted = [
             note
             for scope in scopes
-            for note in notes.like(scope, key=key, tags=tags, before=before)
+            for note in notes.notes(scope, key=key, tags=tags, before=before)
         ]
         transaction.apply(before=Rows(notes=tuple(deleted)))
     return len(deleted)
@@ -128,13 +149,29 @@ def prune(
 def read(memory: Memory, scope: NoteScope, key: str) -> Note | None:
     """Return the note with that key."""
     with memory.reading() as reader:
-        return notes_of(memory, reader).find(scope, key)
+        return find_note(notes_of(memory, reader), scope, key)
 
 
 def in_vault(memory: Memory, key: str) -> Note | None:
     """Return the vault's note with that key; None also if the store cannot hold notes."""
     with memory.reading() as reader:
-        return reader.notes.find(VAULT, key) if memory.store.capabilities.notes else None
+        return find_note(reader.notes, VAULT, key) if memory.store.capabilities.notes else None
+
+
+def vault_notes(memory: Memory) -> list[Note]:
+    """Return the vault's notes with their embeddings, oldest first; none without notes."""
+    if not memory.store.capabilities.notes:
+        return []
+    with memory.reading() as reader:
+        return reader.notes.notes(VAULT)
+
+
+def count_notes(memory: Memory) -> int:
+    """Return how many notes the vault has."""
+    if not memory.store.capabilities.notes:
+        return 0
+    with memory.reading() as reader:
+        return reader.counts().notes
 
 
 def page(
@@ -142,13 +179,14 @@ def page(
 ) -> list[Note]:
     """Return a page of a scope's notes, oldest first."""
     with memory.reading() as reader:
-        return notes_of(memory, reader).page(scope, offset, limit)
+        return notes_of(memory, reader).notes(scope, offset=offset, limit=limit)
 
 
 def keys(memory: Memory, scope: NoteScope, prefix: str) -> list[str]:
     """Return the keys of a scope that start with the prefix."""
     with memory.reading() as reader:
-        return notes_of(memory, reader).keys(scope, prefix)
+        found = notes_of(memory, reader).notes(scope, prefix=prefix)
+    return sorted(note.key for note in found)
 
 
 def require(memory: Memory) -> None:
@@ -166,7 +204,7 @@ def notes_of(memory: Memory, reader: Reader) -> NoteReader:
 def _match_facts(reader: Reader, text: str) -> list[Match]:
     tries = [] if wants_everything(text) else alternatives(text, _COLUMNS)
     kinds: tuple[PassageKind, ...] = ("entity", "observation")
-    return next((found for each in tries if (found := reader.match(each, kinds, _MAX_MATCHES))), [])
+    return next((found for item in tries if (found := reader.match(item, kinds, _MAX_MATCHES))), [])
 
 
 def _as_note(entity: Entity, facts: Sequence[str]) -> Note:
@@ -175,9 +213,58 @@ def _as_note(entity: Entity, facts: Sequence[str]) -> Note:
 
 
 def _update(note: Note, known: Note | None, at: int) -> Note:
-    """Return the note with its times, and with the embedding of the former note if that still fits."""
+    """Return the note with its times, and with the former embedding if that still fits."""
     created_at = known.created_at if known else note.created_at or at
     embedding = note.embedding
     if known and not embedding and note.content == known.content:
         embedding = known.embedding
     return replace(note, embedding=embedding, created_at=created_at, updated_at=at)
+
+
+# Clients without a connection name their session in each request. It ends when no client has used
+# it for a day.
+UNUSED_LIFETIME_US = 24 * 3600 * 1_000_000
+
+
+def leave_session(memory: Memory, member: str, *, by: str, keep: bool = False) -> None:
+    """End a conversation.
+
+    Delete the notes of sessions that no other conversation uses, unless they are persistent.
+    """
+    require(memory)
+    with memory.reading() as read:
+        if not read.notes.has_joined(member):
+            return
+    with memory.writing("end_session", by) as transaction:
+        transaction.read.notes.leave_sessions(member)
+        if not keep:
+            _delete_abandoned(transaction)
+
+
+def sweep_sessions(memory: Memory, *, by: str) -> None:
+    """Delete the notes that sessions of killed servers left behind."""
+    require(memory)
+    with memory.reading() as read:
+        if not read.notes.abandoned_sessions():
+            return
+    with memory.writing("end_session", by) as transaction:
+        transaction.read.notes.leave_sessions("", unused_since=0)
+        _delete_abandoned(transaction)
+
+
+def expire_sessions(memory: Memory, *, by: str) -> None:
+    """Delete the notes of sessions that clients named themselves and have not used for a day."""
+    require(memory)
+    long_ago = time_ns() // 1000 - UNUSED_LIFETIME_US
+    with memory.reading() as read:
+        if not read.notes.has_joined("", unused_since=long_ago):
+            return
+    with memory.writing("end_session", by) as transaction:
+        transaction.read.notes.leave_sessions("", unused_since=long_ago)
+        _delete_abandoned(transaction)
+
+
+def _delete_abandoned(transaction: Transaction) -> None:
+    read = transaction.read
+    notes = [note for scope in read.notes.abandoned_sessions() for note in read.notes.notes(scope)]
+    transaction.apply(before=Rows(notes=tuple(notes)))

@@ -1,1 +1,1 @@
-"""Folders of Markdown files: a memory that people read and edit, and that is kept alike with a store."""
+"""Folders of Markdown files that people read and edit, synchronized with a store."""

@@ -1,13 +1,14 @@
-"""A folder of Markdown files: read as what its files say, and laid out as the files that a memory becomes."""
+"""A folder of Markdown files: read its files, and lay out the files of a memory."""
 
 import unicodedata
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from polymnia.engine.reconcile import State
+from polymnia.engine.moving.reconcile import State
 from polymnia.errors import BadInput
 from polymnia.folders.front_matter import Value, decode_file, property_lines, split_file
 from polymnia.folders.markdown import (
@@ -31,10 +32,10 @@ _ENDING = ".md"
 
 
 class Contents(Struct):
-    """What the files of a folder say: entities and notes by path, relations, the bytes of each file of ours.
+    """What the files of a folder say. `data` has the bytes of each file of ours.
 
-    `others` are Markdown files that are not ours. `other_properties` are those of each file that are not ours, as they
-    are written.
+    `others` are Markdown files that are not ours. `other_properties` has the lines of properties in
+    our files that are not ours.
     """
 
     entities: dict[str, Entity]
@@ -60,43 +61,41 @@ def read_folder(source: Source) -> Contents:
     for path, reason in source.skipped:
         if path.endswith(_ENDING) and reason == NAME_NOT_UTF_8:
             raise BadInput(f"{path}: {reason}")
-    data: dict[str, bytes] = {}
+    contents = Contents({}, [], {}, {}, [], {})
     parts: dict[str, tuple[dict[str, Value], str]] = {}
-    others: list[str] = []
     for path in source.names:
         if not path.endswith(_ENDING):
             continue
-        if not marks(source.head(path)):
-            others.append(path)
+        if not has_marker(source.head(path)):
+            contents.others.append(path)
             continue
-        data[path] = source.read(path)
-        _require_whole(path, data[path])
-        parts[path] = split_file(data[path])
-    of_kind = {
-        kind: [path for path, (found, _) in parts.items() if found.get(MARKER) == kind]
-        for kind in _KINDS
-    }
+        data = source.read(path)
+        _require_whole(path, data)
+        contents.data[path] = data
+        parts[path] = split_file(data)
     names = _LinkedNames(
-        {path: text_of(parts[path][0], "name") or stem_of(path) for path in of_kind["entity"]}
+        {
+            path: text_of(properties, "name") or stem_of(path)
+            for path, (properties, _) in parts.items()
+            if properties.get(MARKER) == "entity"
+        }
     )
-    contents = Contents({}, [], {}, data, others, {})
-    for path, (properties, _) in parts.items():
-        if properties.keys() - _OWN_PROPERTIES[text_of(properties, MARKER)]:
-            contents.other_properties[path] = _find_other_properties(
-                data[path], text_of(properties, MARKER)
-            )
-    for path in of_kind["entity"]:
-        found = parse_entity(*parts[path], stem_of(path), names.resolve)
-        contents.entities[path] = _with_distinct_ordinals(found.entity)
-        contents.relations += found.relations
-    for path in of_kind["note"]:
-        contents.notes[path] = parse_note(*parts[path], stem_of(path))
-    for path in of_kind["relations"]:
-        contents.relations += parse_loose(parts[path][1], names.resolve)
+    for path, (properties, body) in parts.items():
+        kind = text_of(properties, MARKER)
+        if properties.keys() - _OWN_PROPERTIES[kind]:
+            contents.other_properties[path] = _find_other_properties(contents.data[path], kind)
+        if kind == "entity":
+            entity, relations = parse_entity(properties, body, stem_of(path), names.resolve)
+            contents.entities[path] = _with_distinct_ordinals(entity)
+            contents.relations += relations
+        elif kind == "note":
+            contents.notes[path] = parse_note(properties, body, stem_of(path))
+        else:
+            contents.relations += parse_loose(body, names.resolve)
     return contents
 
 
-def marks(head: bytes) -> bool:
+def has_marker(head: bytes) -> bool:
     """Return True if a file that begins like this is ours."""
     return split_file(head + b"\n---\n")[0].get(MARKER) in _KINDS
 
@@ -120,8 +119,8 @@ def lay_out(
 ) -> tuple[dict[str, bytes], Places]:
     """Return the files of a memory by path, and where each entity and note is.
 
-    Files stay at their places. A file that is named like its entity was before moves when that is renamed; `former` has
-    these names by id.
+    Files stay at their places. A file with the name of its entity moves when that is renamed;
+    `former` has the names before, by id.
     """
     stems = Stems()
     for path in (LOOSE, *others):
@@ -158,33 +157,27 @@ def _files(state: State, places: Places, stems: Stems) -> Iterator[tuple[str, by
         outgoing.setdefault(relation.source, []).append(relation)
     for key, entity in state.entities.items():
         path = places.entities[key]
-        yield (
-            path,
-            encode_entity(
-                entity, outgoing.pop(entity.name, []), stem_of(path), links.find
-            ).encode(),
-        )
+        own_relations = outgoing.pop(entity.name, [])
+        yield path, encode_entity(entity, own_relations, stem_of(path), links.find).encode()
     for key, note in state.notes.items():
         path = places.notes[key]
         yield path, encode_note(note, stem_of(path)).encode()
-    loose = [each for relations in outgoing.values() for each in relations]
+    loose = [relation for relations in outgoing.values() for relation in relations]
     if loose:
         yield LOOSE, encode_loose(loose, links.find).encode()
 
 
 class _Links:
-    """The links to names. A name without an entity gets a file name too, which nothing else gets."""
+    """The links to names. A name without an entity gets a file name too, which stays reserved."""
 
     def __init__(self, state: State, places: Places, stems: Stems) -> None:
         self._stems = stems
         paths = {entity.name: places.entities[key] for key, entity in state.entities.items()}
-        counts: dict[str, int] = {}
-        for path in paths.values():
-            counts[stem_of(path)] = counts.get(stem_of(path), 0) + 1
-        self._targets = {
-            name: stem_of(path) if counts[stem_of(path)] == 1 else path.removesuffix(_ENDING)
-            for name, path in paths.items()
-        }
+        counts = Counter(stem_of(path) for path in paths.values())
+        self._targets: dict[str, str] = {}
+        for name, path in paths.items():
+            is_unique = counts[stem_of(path)] == 1
+            self._targets[name] = stem_of(path) if is_unique else path.removesuffix(_ENDING)
 
     def find(self, name: str) -> tuple[str, str]:
         if name not in self._targets:
@@ -202,23 +195,26 @@ class _LinkedNames:
         self._by_folded_stem = {fold_stem(stem): name for stem, name in self._by_stem.items()}
 
     def resolve(self, target: str, shown: str) -> str:
-        wanted = unicodedata.normalize("NFC", target.strip().removesuffix(_ENDING))
-        found = (
-            self._by_path.get(wanted)
-            or self._by_stem.get(wanted)
-            or self._by_folded_stem.get(fold_stem(wanted))
+        stem = unicodedata.normalize("NFC", target.strip().removesuffix(_ENDING))
+        name = (
+            self._by_path.get(stem)
+            or self._by_stem.get(stem)
+            or self._by_folded_stem.get(fold_stem(stem))
         )
-        # A name without a file is shown if it cannot be a file name; people show other texts too.
-        return found or (shown if is_stem_of(wanted, shown) else target)
+        if name:
+            return name
+        # The shown text is the name if our file name was made of it; people show other texts too.
+        return shown if is_stem_of(stem, shown) else target
 
 
 def _with_distinct_ordinals(entity: Entity) -> Entity:
-    """Return the entity without ordinals that come twice: the second line is a copy, which is new."""
+    """Return the entity without repeated ordinals: the second line is a copy, and new."""
     seen: set[int] = set()
     observations = []
-    for each in entity.observations:
-        observations.append(replace(each, ordinal=0) if each.ordinal in seen else each)
-        seen.add(each.ordinal)
+    for observation in entity.observations:
+        is_copy = observation.ordinal in seen
+        seen.add(observation.ordinal)
+        observations.append(replace(observation, ordinal=0) if is_copy else observation)
     return replace(entity, observations=tuple(observations))
 
 

@@ -1,23 +1,29 @@
-"""The properties at the start of a Markdown file: the part of YAML that editors of notes write."""
+"""The properties at the start of a Markdown file, in YAML."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-from msgspec import DecodeError
-from msgspec.json import decode, encode
+from msgspec.json import encode
+
+if TYPE_CHECKING:
+    from yaml import Event
 
 Value = str | list[str]
 _FENCE = "---"
-_KEY = re.compile(
-    r"""(?:"([^"\\]+)"|'([^']+)'|([^\s:#'"\[\]{},&*!|>%@`-][^:]{0,200}?))[ \t]{0,20}:(?:\s+(.*))?"""
-)
+# libyaml needs quadratic time for nested brackets, and its tree builder overflows the stack.
+_MAX_DEPTH = 20
+_MAX_PLAIN_LENGTH = 200
 _PLAIN = re.compile(r"[^\W_][\w ./+()-]*(?<! )|\d{4}-\d\d-\d\dT[\d:.]+Z")
-# Plain texts that YAML takes for something else.
+# Plain texts that YAML reads as a boolean, a number or nothing.
 _SPECIAL = re.compile(
-    r"(?i:true|false|yes|no|on|off|null|y|n)|[\d.+-][\d_.,+-]*(?:e[\d+-]*)?|0[xob].*", re.IGNORECASE
+    r"true|false|yes|no|on|off|null|y|n|[\d.+-][\d_.,+-]*(?:e[\d+-]*)?|0[xob].*", re.IGNORECASE
 )
-_ITEM = re.compile(r"\s*- *(.*)")
-_FLOW_PART = re.compile(r"""\s*("(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|[^,]*)\s*(?:,|$)""")
+# Characters that JSON strings may hold as they are and YAML strings may not.
+_UNPRINTABLE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
+_NULLS = ("", "~", "null", "Null", "NULL")
+# Lines that belong to the property above them: indented, blank, or items of its list.
+_CONTINUATION = re.compile(r"\s|$|- |-$")
 
 
 def split_file(data: bytes) -> tuple[dict[str, Value], str]:
@@ -27,28 +33,43 @@ def split_file(data: bytes) -> tuple[dict[str, Value], str]:
 
 def decode_file(data: bytes) -> str:
     """Return the text of a file, with line feeds as the only line ends."""
-    return (
-        data.decode("utf-8-sig", errors="replace").replace("\r\n", "\n").replace("\x00", "\ufffd")
-    )
+    text = data.decode("utf-8-sig", errors="replace")
+    return text.replace("\r\n", "\n").replace("\x00", "\ufffd")
 
 
 def split_front_matter(text: str) -> tuple[dict[str, Value], str]:
-    """Return the properties of a file and what follows them. Values are texts and lists of texts."""
+    """Return the properties of a file and what follows them.
+
+    A nested property has the key `outer.inner`. What is not valid YAML is read as plain text.
+    """
+    from yaml import YAMLError
+
     lines = text.split("\n")
     end = _end_of_properties(lines)
     if not end:
         return {}, text
-    return dict(_properties(lines[1:end])), "\n".join(lines[end + 1 :])
+    properties: dict[str, Value] = {}
+    try:
+        properties |= _flatten(_parse_yaml("\n".join(lines[1:end])))
+    except YAMLError:
+        # People write `title: Part 1: the start`: one bad line must not hide the others.
+        for group in _property_groups(lines[1:end]):
+            properties |= _flatten(_parse_property(group))
+    return properties, "\n".join(lines[end + 1 :])
 
 
 def property_lines(text: str) -> dict[str, str]:
-    """Return the properties of a file as they are written, each with all its lines, by their keys."""
+    """Return the lines of each property as they are written, with the comments above it, by key."""
     lines = text.split("\n")
-    return {key: "\n".join(own) for key, _, own in _groups(lines[1 : _end_of_properties(lines)])}
+    written: dict[str, str] = {}
+    for group in _property_groups(lines[1 : _end_of_properties(lines)]):
+        for key in _parse_property(group):
+            written[key] = "\n".join(group)
+    return written
 
 
 def add_property_lines(text: str, added: str) -> str:
-    """Return a file that begins with what `front_matter` returns, with more properties after the others."""
+    """Add properties to a file that begins with what `front_matter` returns."""
     return text.replace(f"\n{_FENCE}\n", f"\n{added}\n{_FENCE}\n", 1)
 
 
@@ -57,95 +78,113 @@ def front_matter(properties: Mapping[str, str | Sequence[str]]) -> str:
     lines = [_FENCE]
     for key, value in properties.items():
         if isinstance(value, str):
-            lines.append(f"{key}: {_scalar(value)}")
+            lines.append(f"{key}: {_encode_text(value)}")
         else:
-            lines += [f"{key}:", *[f"  - {_scalar(each)}" for each in value]]
+            lines.append(f"{key}:")
+            lines += [f"  - {_encode_text(item)}" for item in value]
     return "\n".join([*lines, _FENCE, ""])
 
 
+def _encode_text(text: str) -> str:
+    """Return the text as YAML. A JSON string is one, but for a few characters."""
+    is_plain = len(text) <= _MAX_PLAIN_LENGTH and _PLAIN.fullmatch(text)
+    if is_plain and not _SPECIAL.fullmatch(text):
+        return text
+    return _UNPRINTABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", encode(text).decode())
+
+
 def _end_of_properties(lines: Sequence[str]) -> int:
-    """Return the line that ends the properties; 0 if there are none."""
+    """Return the number of the line that ends the properties; 0 if there are none."""
     if lines[0].rstrip() != _FENCE:
         return 0
-    return next(
-        (number for number, line in enumerate(lines[1:], 1) if line.rstrip() in (_FENCE, "...")), 0
-    )
+    for number, line in enumerate(lines[1:], 1):
+        if line.rstrip() in (_FENCE, "..."):
+            return number
+    return 0
 
 
-def _scalar(text: str) -> str:
-    """Return the text as YAML: JSON strings are YAML too."""
-    if len(text) <= 200 and _PLAIN.fullmatch(text) and not _SPECIAL.fullmatch(text):
-        return text
-    return encode(text).decode()
+def _property_groups(lines: Sequence[str]) -> Iterator[list[str]]:
+    """Yield the lines of each property, with the comments above it."""
+    group: list[str] = []
+    has_key = False
+    for line in lines:
+        if has_key and not _CONTINUATION.match(line):
+            yield group
+            group, has_key = [], False
+        group.append(line)
+        has_key = has_key or not (line.startswith("#") or _CONTINUATION.match(line))
+    if has_key:
+        yield group
 
 
-def _properties(lines: Sequence[str]) -> Iterator[tuple[str, Value]]:
-    """Yield what is at the top level and, as `key.inner`, one level below. Skip lines that are no properties."""
-    for key, value, (_, *block) in _groups(lines):
-        yield key, _value(value, block)
-        if not value:
-            inner = [line.strip() for line in block if line.startswith(("  ", "\t"))]
-            nested = [
-                found for line in inner if (found := _KEY.fullmatch(line)) and found[3] and found[4]
-            ]
-            yield from ((f"{key}.{found[3].strip()}", _value(found[4], ())) for found in nested)
+def _parse_property(group: Sequence[str]) -> dict[str, Any]:
+    """Return one property, or none. A value that is not valid YAML is taken as it is written."""
+    from yaml import YAMLError
+
+    try:
+        return _parse_yaml("\n".join(group))
+    except YAMLError:
+        lines = [line.strip() for line in group if not line.startswith("#")]
+        key, colon, value = " ".join(lines).partition(": ")
+        return {key.strip(): value.strip()} if colon else {}
 
 
-def _groups(lines: Sequence[str]) -> Iterator[tuple[str, str, Sequence[str]]]:
-    """Yield the key of each property, what follows it on its line, and all its lines."""
-    number = 0
-    while number < len(lines):
-        start, found = number, _KEY.fullmatch(lines[number].rstrip())
-        number += 1
-        if not found:
-            continue
-        while number < len(lines) and (
-            lines[number][:1] in (" ", "\t", "") or _is_item(lines[number])
-        ):
-            number += 1
-        key = next(each for each in found.groups()[:3] if each is not None).strip()
-        yield key, found[4] or "", lines[start:number]
+def _parse_yaml(text: str) -> dict[str, Any]:
+    """Return a YAML mapping with texts as its scalars; empty for anything else. Raise YAMLError."""
+    import yaml
+
+    loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+    events = yaml.parse(text, loader)
+    for event in events:
+        if isinstance(event, yaml.MappingStartEvent):
+            mapping: dict[str, Any] = _build_value(event, events, 1)
+            return mapping
+        if isinstance(event, yaml.NodeEvent):
+            break
+    return {}
 
 
-def _is_item(line: str) -> bool:
-    return line == "-" or line.startswith("- ")
+def _build_value(event: "Event", events: "Iterator[Event]", depth: int) -> Any:
+    import yaml
+
+    if isinstance(event, yaml.ScalarEvent):
+        is_null = event.implicit[0] and event.value in _NULLS
+        return None if is_null else event.value
+    if depth > _MAX_DEPTH or isinstance(event, yaml.AliasEvent):
+        raise yaml.YAMLError("aliases and deep nesting are not supported")
+    if isinstance(event, yaml.SequenceStartEvent):
+        items = []
+        while not isinstance(item := next(events), yaml.SequenceEndEvent):
+            items.append(_build_value(item, events, depth + 1))
+        return items
+    mapping: dict[str, Any] = {}
+    while not isinstance(key := next(events), yaml.MappingEndEvent):
+        if not isinstance(key, yaml.ScalarEvent):
+            raise yaml.YAMLError("a key is not a text")
+        mapping[key.value] = _build_value(next(events), events, depth + 1)
+    return mapping
 
 
-def _value(value: str, block: Sequence[str]) -> Value:
-    if value[:1] in ("|", ">"):
-        return _block_text(block, folded=value[0] == ">")
-    value = _without_comment(value)
-    if value.startswith("[") and value.endswith("]"):
-        parts = [_text(each[1].strip()) for each in _FLOW_PART.finditer(value[1:-1])]
-        return [each for each in parts if each]
-    if value:
-        return _text(
-            " ".join(
-                [value, *[each.strip() for each in block if each.strip() and value[0] not in "\"'"]]
-            )
-        )
-    items = [found[1] for line in block if (found := _ITEM.fullmatch(line)) and found[1].strip()]
-    return [_text(_without_comment(each)) for each in items] if items else ""
+def _flatten(mapping: dict[str, Any], prefix: str = "") -> dict[str, Value]:
+    """Return the texts and lists of texts of a mapping and of the mappings in it."""
+    flat: dict[str, Value] = {}
+    for key, value in mapping.items():
+        if isinstance(value, dict):
+            flat[f"{prefix}{key}"] = ""
+            flat |= _flatten(value, f"{prefix}{key}.")
+        elif isinstance(value, list):
+            flat[f"{prefix}{key}"] = list(_item_texts(value))
+        else:
+            flat[f"{prefix}{key}"] = value or ""
+    return flat
 
 
-def _block_text(block: Sequence[str], *, folded: bool) -> str:
-    indent = min([len(line) - len(line.lstrip()) for line in block if line.strip()], default=0)
-    return (" " if folded else "\n").join([line[indent:] for line in block]).strip()
-
-
-def _without_comment(value: str) -> str:
-    value = value.strip()
-    return (
-        value if value[:1] in ("'", '"') else re.split(r"(?:^|\s)#", value, maxsplit=1)[0].strip()
-    )
-
-
-def _text(scalar: str) -> str:
-    if scalar.startswith('"'):
-        try:
-            return decode(scalar, type=str)
-        except (DecodeError, UnicodeDecodeError):
-            return scalar.strip('"')
-    if len(scalar) > 1 and scalar[0] == scalar[-1] == "'":
-        return scalar[1:-1].replace("''", "'")
-    return "" if scalar in ("~", "null") else scalar
+def _item_texts(items: list[Any]) -> Iterator[str]:
+    for item in items:
+        if isinstance(item, list):  # [[Page]] is a link in Obsidian and a list of lists in YAML
+            yield from _item_texts(item)
+        elif isinstance(item, dict):
+            for key, value in _flatten(item).items():
+                yield f"{key}: {value if isinstance(value, str) else ', '.join(value)}"
+        elif item is not None:
+            yield item

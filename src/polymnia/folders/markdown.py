@@ -1,6 +1,7 @@
 """One entity or note as a Markdown file, and back. Docs: docs/formats/markdown.md.
 
-A text that Markdown would change is written as a JSON string in backticks, so that everything comes back as it was.
+A text that Markdown would change is written as a JSON string in backticks, so that every text is
+read back as it was.
 """
 
 import re
@@ -9,9 +10,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from msgspec import DecodeError, Struct
 from msgspec.json import decode, encode
 
-from polymnia.dialects.times import iso_time, parse_time
 from polymnia.errors import BadInput
 from polymnia.folders.front_matter import Value, front_matter
+from polymnia.formats.times import iso_time, parse_time
 from polymnia.model import Entity, Note, Observation, Relation
 
 MARKER = "polymnia"
@@ -24,6 +25,8 @@ _RECORDS_END = "-->"
 _CONFLICT_LINES = ("\n<<<<<<< ", "\n=======", "\n>>>>>>> ")
 _BULLET = re.compile(r"[-*+](?: (.*))?", re.DOTALL)
 _ORDINAL = re.compile(r"(?:^|(?<=.) |\n)\^o([1-9]\d{0,9})$", re.DOTALL)
+# Follows the last line; no line of a file has it.
+_END = "\x00"
 _SIMPLE = re.compile(r"[^\s`][^\n\r]*(?<!\s)")
 _RELATION = re.compile(r"(.*?) ?\[\[([^\[\]|#^\n]+)(?:[#^][^\[\]|\n]*)?(?:\|([^\[\]\n]*))?\]\]")
 _LINKED = re.compile(r"\[\[([^\[\]|#^\n]+)(?:\|([^\[\]\n]*))?\]\] (.*)", re.DOTALL)
@@ -35,7 +38,7 @@ Resolve = Callable[[str, str], str]
 
 
 class Record(Struct, frozen=True, omit_defaults=True):
-    """What a reader need not see: of an observation, of a relation (type and target), or of the entity itself."""
+    """What people need not see of an observation, a relation (type and target) or the entity."""
 
     ordinal: int = 0
     relation: tuple[str, ...] = ()
@@ -46,126 +49,118 @@ class Record(Struct, frozen=True, omit_defaults=True):
     summary: str | None = None
 
 
-class EntityFile(Struct, frozen=True):
-    """What a file says of an entity. Observations without an ordinal have 0; an unknown time is 0."""
-
-    entity: Entity
-    relations: list[Relation]
-
-
 def encode_entity(entity: Entity, relations: Sequence[Relation], stem: str, link: Link) -> str:
     """Return the file of an entity with the relations that start at it."""
-    shown = _shown_summary(entity.summary)
-    properties = {
-        MARKER: "entity",
-        "id": entity.id,
-        **({} if entity.name == stem else {"name": entity.name}),
-        "type": entity.type,
-        **({"tags": entity.tags} if entity.tags else {}),
-        **({} if entity.summary is None or shown else {"summary": entity.summary}),
-        **_times(entity.created_at, entity.updated_at),
-    }
-    parts = [
-        front_matter(
-            {
-                key: value
-                for key, value in properties.items()
-                if value or key in ("type", "summary", "name")
-            }
-        )
-    ]
-    if shown:
-        parts.append(f"{shown}\n")
-    items = [encode_item(each.text, each.ordinal) for each in entity.observations]
-    # The heading is there without items too: what a person adds below it is an observation, not a summary.
-    parts.append("\n".join([OBSERVATIONS, "", *items, ""] if items else [OBSERVATIONS, ""]))
+    summary = _plain_summary(entity.summary)
+    properties: dict[str, str | Sequence[str]] = {MARKER: "entity"}
+    if entity.id:
+        properties["id"] = entity.id
+    if entity.name != stem:
+        properties["name"] = entity.name
+    properties["type"] = entity.type
+    if entity.tags:
+        properties["tags"] = entity.tags
+    if entity.summary is not None and not summary:
+        properties["summary"] = entity.summary
+    properties |= _times(entity.created_at, entity.updated_at)
+    parts = [front_matter(properties)]
+    if summary:
+        parts.append(f"{summary}\n")
+    # Write the heading without items too: what a person adds below it is an observation.
+    lines = [OBSERVATIONS, ""]
+    if entity.observations:
+        lines += [encode_item(fact.text, fact.ordinal) for fact in entity.observations]
+        lines.append("")
+    parts.append("\n".join(lines))
     if relations:
-        parts.append(
-            "\n".join([RELATIONS, "", *[_relation_item(each, link) for each in relations], ""])
-        )
-    records = [
-        encode(each).replace(b">", b"\\u003e").decode() for each in _records(entity, relations)
-    ]
+        items = [_relation_item(relation, link) for relation in relations]
+        parts.append("\n".join([RELATIONS, "", *items, ""]))
+    records = list(_records(entity, relations))
     if records:
-        parts.append("\n".join([_RECORDS, *records, _RECORDS_END, ""]))
+        parts.append(_encode_records(records))
     return "\n".join(parts)
 
 
 def encode_note(note: Note, stem: str) -> str:
     """Return the file of a note: its content follows the properties as it is."""
-    shown = note.content if _is_verbatim(note.content) else None
-    properties: dict[str, str | Sequence[str]] = {
-        MARKER: "note",
-        **({} if note.key == stem else {"key": note.key}),
-        **({"tags": note.tags} if note.tags else {}),
-        **_times(note.created_at, note.updated_at),
-        **({"embedding": decode(encode(note.embedding), type=str)} if note.embedding else {}),
-        **({} if shown is not None else {"content": note.content}),
-    }
-    return front_matter(properties) + (f"\n{shown}\n" if shown else "")
+    is_verbatim = _is_verbatim(note.content)
+    properties: dict[str, str | Sequence[str]] = {MARKER: "note"}
+    if note.key != stem:
+        properties["key"] = note.key
+    if note.tags:
+        properties["tags"] = note.tags
+    properties |= _times(note.created_at, note.updated_at)
+    if note.embedding:
+        properties["embedding"] = decode(encode(note.embedding), type=str)
+    if not is_verbatim:
+        properties["content"] = note.content
+    head = front_matter(properties)
+    return f"{head}\n{note.content}\n" if is_verbatim and note.content else head
 
 
 def encode_loose(relations: Sequence[Relation], link: Link) -> str:
     """Return the file of relations that start at names without an entity."""
-    items = [
-        f"- {_link_line(each, link) or _quote([each.source, each.type, each.target])}"
-        for each in relations
-    ]
-    records = [
-        encode(Record(relation=each.key, created=iso_time(each.created_at)))
-        .replace(b">", b"\\u003e")
-        .decode()
-        for each in relations
-    ]
-    head = front_matter({MARKER: "relations"})
-    return "\n".join([head, RELATIONS, "", *items, "", _RECORDS, *records, _RECORDS_END, ""])
+    lines = [front_matter({MARKER: "relations"}), RELATIONS, ""]
+    records = []
+    for relation in relations:
+        words = _link_line(relation, link)
+        lines.append(f"- {words or _quote([relation.source, relation.type, relation.target])}")
+        records.append(Record(relation=relation.key, created=iso_time(relation.created_at)))
+    return "\n".join([*lines, "", _encode_records(records)])
+
+
+def _encode_records(records: Iterable[Record]) -> str:
+    # A `>` in a text could end the comment.
+    lines = [encode(record).replace(b">", b"\\u003e").decode() for record in records]
+    return "\n".join([_RECORDS, *lines, _RECORDS_END, ""])
 
 
 def parse_entity(
     properties: dict[str, Value], body: str, stem: str, resolve: Resolve
-) -> EntityFile:
-    """Return what the file of an entity says."""
+) -> tuple[Entity, list[Relation]]:
+    """Return the entity of a file and the relations that start at it.
+
+    Observations without an ordinal have 0; an unknown time is 0.
+    """
     text, records = _split_records(body)
-    shown, observed, related = _sections(text)
+    summary, observed, related = _sections(text)
+    if "summary" in properties:
+        summary = text_of(properties, "summary")
     name = text_of(properties, "name") or stem
-    known = {each.ordinal: each for each in records if each.ordinal}
-    items = [*parse_items(observed)]
-    relations: list[Relation] = []
-    for content, ordinal in parse_items(related):
-        found = _parse_relation(content, ordinal, resolve)
-        if found is None:
-            items.append((content, ordinal))
-        else:
-            relations.append(Relation(name, found[1], found[0]))
-    created = {each.relation: time_of(each.created) for each in records if each.relation}
-    own = next((each for each in records if each.next or each.summary), Record())
     created_at = time_of(text_of(properties, "created"))
-    summary = text_of(properties, "summary") if "summary" in properties else None
+    relation_times = _relation_times(records)
+    items = list(parse_items(observed))
+    relations: dict[tuple[str, str], Relation] = {}
+    for content, ordinal in parse_items(related):
+        key = _parse_relation(content, ordinal, resolve)
+        if key is None:
+            items.append((content, ordinal))
+            continue
+        relation_type, target = key
+        at = relation_times.get(key, created_at)
+        relations[key] = Relation(name, target, relation_type, at)
+    by_ordinal = {record.ordinal: record for record in records if record.ordinal}
+    own = next((record for record in records if record.next or record.summary), Record())
     entity = Entity(
         name,
         text_of(properties, "type") if "type" in properties else DEFAULT_TYPE,
-        tuple([_observation(*each, known, created_at) for each in items]),
-        text_of(properties, "id"),
-        own.next,
-        summary if summary is not None else shown or None,
-        time_of(own.summary),
-        tags_of(properties),
-        created_at,
-        time_of(text_of(properties, "updated")),
+        tuple(_observation(*item, by_ordinal, created_at) for item in items),
+        id=text_of(properties, "id"),
+        next_ordinal=own.next,
+        summary=summary if summary or "summary" in properties else None,
+        summary_at=time_of(own.summary),
+        tags=tags_of(properties),
+        created_at=created_at,
+        updated_at=time_of(text_of(properties, "updated")),
     )
-    dated = [
-        Relation(*each.key, created.get((each.type, each.target), created_at)) for each in relations
-    ]
-    return EntityFile(entity, list({each.key: each for each in dated}.values()))
+    return entity, list(relations.values())
 
 
 def parse_note(properties: dict[str, Value], body: str, stem: str) -> Note:
     """Return the note of a file."""
-    content = (
-        text_of(properties, "content")
-        if "content" in properties
-        else body.removeprefix("\n").removesuffix("\n")
-    )
+    content = body.removeprefix("\n").removesuffix("\n")
+    if "content" in properties:
+        content = text_of(properties, "content")
     embedding = text_of(properties, "embedding")
     try:
         packed = decode(encode(embedding), type=bytes)
@@ -184,17 +179,27 @@ def parse_note(properties: dict[str, Value], body: str, stem: str) -> Note:
 def parse_loose(body: str, resolve: Resolve) -> list[Relation]:
     """Return the relations of a file that `encode_loose` wrote."""
     text, records = _split_records(body)
-    created = {each.relation: time_of(each.created) for each in records if each.relation}
-    found = [_parse_linked(content, resolve) for content, _ in parse_items(_sections(text)[2])]
-    return [Relation(*each, created.get(each, 0)) for each in dict.fromkeys(filter(None, found))]
+    times = _relation_times(records)
+    relations: dict[tuple[str, str, str], Relation] = {}
+    for content, _ in parse_items(_sections(text)[2]):
+        key = _parse_linked(content, resolve)
+        if key is not None:
+            relations[key] = Relation(*key, times.get(key, 0))
+    return list(relations.values())
+
+
+def _relation_times(records: Sequence[Record]) -> dict[tuple[str, ...], int]:
+    return {record.relation: time_of(record.created) for record in records if record.relation}
 
 
 def has_conflict_lines(text: str) -> bool:
-    """Return True for a text in which git left a conflict. No file that was written here has such lines."""
-    rest = f"\n{text}"
+    """Return True for a text in which git left a conflict. We never write such lines."""
+    at, text = 0, f"\n{text}"
     for mark in _CONFLICT_LINES:
-        _, found, rest = rest.partition(mark)
-    return bool(found)
+        at = text.find(mark, at)
+        if at < 0:
+            return False
+    return True
 
 
 def encode_item(text: str, ordinal: int) -> str:
@@ -210,8 +215,8 @@ def encode_item(text: str, ordinal: int) -> str:
 def parse_items(lines: Iterable[str]) -> Iterator[tuple[str, int]]:
     """Yield the texts of list items and of paragraphs between them, with their ordinals or 0."""
     for block in _blocks(lines):
-        found = _BULLET.fullmatch(block)
-        content = block if found is None else found[1] or ""
+        bullet = _BULLET.fullmatch(block)
+        content = block if bullet is None else bullet[1] or ""
         mark = _ORDINAL.search(content)
         text = content[: mark.start()] if mark else content
         if text or mark:
@@ -226,11 +231,10 @@ def text_of(properties: dict[str, Value], key: str) -> str:
 
 def tags_of(properties: dict[str, Value]) -> tuple[str, ...]:
     """Return the tags of a file, each once."""
-    value = properties.get("tags", [])
-    listed = (
-        [each for each in re.split(r"[,\s]+", value) if each] if isinstance(value, str) else value
-    )
-    return tuple(dict.fromkeys(listed))
+    tags = properties.get("tags", [])
+    if isinstance(tags, str):
+        tags = [tag for tag in re.split(r"[,\s]+", tags) if tag]
+    return tuple(dict.fromkeys(tags))
 
 
 def time_of(text: str | None) -> int:
@@ -246,7 +250,7 @@ def _times(created_at: int, updated_at: int) -> dict[str, str]:
     return {key: value for key, value in times.items() if value}
 
 
-def _shown_summary(summary: str | None) -> str | None:
+def _plain_summary(summary: str | None) -> str | None:
     """Return the summary if it comes back as it was when it is written before the sections."""
     if not summary or not _is_verbatim(summary):
         return None
@@ -260,12 +264,9 @@ def _is_verbatim(text: str) -> bool:
 
 
 def _item(text: str, ordinal: int) -> str:
-    lines = [f"  {line}" if line else "" for line in text.split("\n")]
-    return (
-        f"- {lines[0][2:]} ^o{ordinal}"
-        if len(lines) == 1
-        else "\n".join(["- " + lines[0][2:], *lines[1:]]) + f" ^o{ordinal}"
-    )
+    first, *lines = text.split("\n")
+    indented = [f"  {line}" if line else "" for line in lines]
+    return "\n".join([f"- {first}", *indented]) + f" ^o{ordinal}"
 
 
 def _quote(value: str | list[str]) -> str:
@@ -285,34 +286,37 @@ def _unquote_list(text: str, length: int) -> list[str] | None:
     if not (text.startswith('`["') and text.endswith('"]`')):
         return None
     try:
-        found = decode(text[1:-1], type=list[str])
+        texts = decode(text[1:-1], type=list[str])
     except (DecodeError, UnicodeDecodeError):
         return None
-    return found if len(found) == length else None
+    return texts if len(texts) == length else None
 
 
 def _blocks(lines: Iterable[str]) -> Iterator[str]:
-    """Yield list items with their indented lines, and paragraphs. The indent of an item's lines is removed."""
+    """Yield paragraphs, and list items with their lines, which lose their indent."""
     block: list[str] = []
     is_item = False
-    for line in [*lines, "\x00"]:
+    for line in [*lines, _END]:
         starts_item = _BULLET.fullmatch(line) is not None
-        continues = is_item and (not line or line.startswith(("  ", "\t")))
-        continues = continues or bool(
-            block and not is_item and line and line != "\x00" and not starts_item
-        )
+        if is_item:
+            continues = not line or line.startswith(("  ", "\t"))
+        else:
+            continues = bool(block and line) and line != _END and not starts_item
         if continues:
-            block.append((line[1:] if line.startswith("\t") else line[2:]) if is_item else line)
+            if is_item:
+                line = line[1:] if line.startswith("\t") else line[2:]
+            block.append(line)
             continue
         while block and not block[-1]:
             block.pop()
         if block:
             yield "\n".join(block)
-        block, is_item = ([line], starts_item) if line and line != "\x00" else ([], False)
+        block = [line] if line and line != _END else []
+        is_item = starts_item
 
 
 def _sections(text: str) -> tuple[str, list[str], list[str]]:
-    """Return the text before the sections, and the lines of the observations and of the relations."""
+    """Return the text above the sections, and the lines of observations and of relations."""
     shown: list[str] = []
     observed: list[str] = []
     related: list[str] = []
@@ -330,7 +334,7 @@ def _sections(text: str) -> tuple[str, list[str], list[str]]:
 
 
 def _first_numbered(lines: Sequence[str]) -> int:
-    """Return where the first item with an ordinal starts: it is an observation, even if its heading was edited."""
+    """Return the line of the first item with an ordinal, which is always an observation."""
     start = -1
     for number, line in enumerate(lines):
         if _BULLET.fullmatch(line):
@@ -358,19 +362,26 @@ def _split_records(body: str) -> tuple[str, list[Record]]:
 
 
 def _records(entity: Entity, relations: Sequence[Relation]) -> Iterator[Record]:
-    last = max([each.ordinal for each in entity.observations], default=0)
+    last = max((fact.ordinal for fact in entity.observations), default=0)
     own = Record(
         next=entity.next_ordinal if entity.next_ordinal > last + 1 else 0,
         summary=iso_time(entity.summary_at),
     )
     if own != Record():
         yield own
-    for each in entity.observations:
-        created = iso_time(each.created_at) if each.created_at != entity.created_at else None
-        record = Record(
-            ordinal=each.ordinal, created=created, valid=iso_time(each.valid_at), source=each.source
+    for observation in entity.observations:
+        created = (
+            iso_time(observation.created_at)
+            if observation.created_at != entity.created_at
+            else None
         )
-        if record != Record(ordinal=each.ordinal):
+        record = Record(
+            ordinal=observation.ordinal,
+            created=created,
+            valid=iso_time(observation.valid_at),
+            source=observation.source,
+        )
+        if record != Record(ordinal=observation.ordinal):
             yield record
     for relation in relations:
         if relation.created_at != entity.created_at:
@@ -386,56 +397,59 @@ def _observation(text: str, ordinal: int, known: dict[int, Record], created_at: 
 
 
 def _relation_item(relation: Relation, link: Link) -> str:
-    target, shown = link(relation.target)
-    words = f"{relation.type} [[{target}|{shown}]]" if shown else f"{relation.type} [[{target}]]"
-    words = words.removeprefix(" ")
+    target, alias = link(relation.target)
+    words = f"{relation.type} {_link_to(target, alias)}".removeprefix(" ")
 
-    def resolve(found: str, text: str) -> str:
-        return relation.target if (found, text) == (target, shown) else ""
+    def resolve(found_target: str, found_alias: str) -> str:
+        return relation.target if (found_target, found_alias) == (target, alias) else ""
 
-    parsed = list(parse_items([f"- {words}"]))
-    is_kept = parsed == [(words, 0)] and _parse_relation(words, 0, resolve) == (
-        relation.type,
-        relation.target,
-    )
-    return (
-        f"- {words}"
-        if is_kept and not re.search(r"[\r\n]", words)
-        else f"- {_quote([relation.type, relation.target])}"
-    )
+    key = (relation.type, relation.target)
+    if _is_one_line(words) and _parse_relation(words, 0, resolve) == key:
+        return f"- {words}"
+    return f"- {_quote([relation.type, relation.target])}"
+
+
+def _link_to(target: str, alias: str) -> str:
+    return f"[[{target}|{alias}]]" if alias else f"[[{target}]]"
+
+
+def _is_one_line(words: str) -> bool:
+    """Return True if the words are read back as one item without an ordinal."""
+    return not re.search(r"[\r\n]", words) and list(parse_items([f"- {words}"])) == [(words, 0)]
 
 
 def _parse_relation(content: str, ordinal: int, resolve: Resolve) -> tuple[str, str] | None:
+    """Return the type and target of a relation; None for an observation."""
     if ordinal:
         return None
     quoted = _unquote_list(content, 2)
     if quoted is not None:
         return quoted[0], quoted[1]
-    found = _RELATION.fullmatch(content)
-    return (found[1], resolve(found[2], found[3] or "")) if found else None
+    match = _RELATION.fullmatch(content)
+    return (match[1], resolve(match[2], match[3] or "")) if match else None
 
 
 def _link_line(relation: Relation, link: Link) -> str:
-    """Return a relation with both ends as links; empty if it would not come back as it was."""
-    ends = {name: link(name) for name in (relation.source, relation.target)}
-    links = [
-        f"[[{end}|{shown}]]" if shown else f"[[{end}]]"
-        for end, shown in map(ends.__getitem__, relation.key[:2])
-    ]
-    names = {end: name for name, end in ends.items()}
-    words = f"{links[0]} {relation.type} {links[1]}"
-    is_one = list(parse_items([f"- {words}"])) == [(words, 0)] and not re.search(r"[\r\n]", words)
-    return (
-        words
-        if is_one and _parse_linked(words, lambda *end: names.get(end, "")) == relation.key
-        else ""
-    )
+    """Return a relation with both ends as links; empty if it would not be read back as it is."""
+    source, target = link(relation.source), link(relation.target)
+    names = {source: relation.source, target: relation.target}
+    words = f"{_link_to(*source)} {relation.type} {_link_to(*target)}"
+
+    def resolve(found_target: str, found_alias: str) -> str:
+        return names.get((found_target, found_alias), "")
+
+    is_kept = _is_one_line(words) and _parse_linked(words, resolve) == relation.key
+    return words if is_kept else ""
 
 
 def _parse_linked(content: str, resolve: Resolve) -> tuple[str, str, str] | None:
+    """Return the key of a relation with both ends as links; None for any other line."""
     quoted = _unquote_list(content, 3)
     if quoted is not None:
         return quoted[0], quoted[2], quoted[1]
-    found = _LINKED.fullmatch(content)
-    parsed = _parse_relation(found[3], 0, resolve) if found else None
-    return (resolve(found[1], found[2] or ""), parsed[1], parsed[0]) if found and parsed else None
+    match = _LINKED.fullmatch(content)
+    rest = _parse_relation(match[3], 0, resolve) if match else None
+    if match is None or rest is None:
+        return None
+    relation_type, target = rest
+    return resolve(match[1], match[2] or ""), target, relation_type

@@ -1,14 +1,14 @@
-"""File names for entities and notes that every file system can hold, and that never leave their folder."""
+"""File names for entities and notes that are valid everywhere and never leave their folder."""
 
 import re
 import unicodedata
 from hashlib import sha256
 
-from polymnia.search.text import fold
+from polymnia.search.terms import fold
 
 MAX_STEM_LENGTH = 100
 MAX_STEM_BYTES = 180
-# Characters that a file system, Obsidian or a link gives another meaning, and those that cannot be seen.
+# Characters that mean something to a file system, Obsidian or a link, and invisible ones.
 _FORBIDDEN = re.compile(
     r'[<>:"/\\|?*#^\[\]\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff\ufffd]'
 )

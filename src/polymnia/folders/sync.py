@@ -7,15 +7,27 @@ from msgspec import DecodeError, Struct, field
 from msgspec.json import decode, encode
 
 from polymnia.disk.errors import map_os_errors
-from polymnia.disk.replace import dated_name, replace_file, replace_quickly, sync_files
+from polymnia.disk.replace import (
+    dated_name,
+    make_directory,
+    replace_file,
+    replace_quickly,
+    sync_files,
+)
 from polymnia.engine.memory import Memory
-from polymnia.engine.reconcile import MergeConflict, State, adopt_ids, reconcile, rows_between
-from polymnia.engine.transfer import Content
+from polymnia.engine.moving.content import Content
+from polymnia.engine.moving.reconcile import (
+    MergeConflict,
+    State,
+    adopt_ids,
+    reconcile,
+    rows_between,
+)
 from polymnia.errors import BadInput, NotSupported
 from polymnia.folders.folder import Contents, Places, lay_out, read_folder
 from polymnia.folders.front_matter import add_property_lines
 from polymnia.importers.source import Source
-from polymnia.model import Change, ChangeQuery, Entity, Note, Relation, Rows
+from polymnia.model import ChangeQuery, Entity, Note, Relation, Rows
 from polymnia.stores.contract import Reader
 
 _STATE = ".polymnia"
@@ -31,7 +43,7 @@ class Counts(Struct):
 
 
 class SyncReport(Struct):
-    """What a synchronization did, or would do. The change is 0 if the memory did not change or has no history."""
+    """What a synchronization did, or would do. The change is 0 if the memory did not change."""
 
     memory: Counts = field(default_factory=Counts)
     files: Counts = field(default_factory=Counts)
@@ -51,7 +63,7 @@ class Base(Struct):
 
 
 class _Line(Struct, frozen=True, omit_defaults=True):
-    """One line of the state file: which memory it is about, an entity or a note with its path, or a relation."""
+    """A line of the state file: the memory, an entity or note with its path, or a relation."""
 
     version: int = 0
     store: str = ""
@@ -68,7 +80,7 @@ def export_folder(memory: Memory, path: Path) -> SyncReport:
     with map_os_errors(str(path)):
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
             raise BadInput(
-                f"{path} is not an empty folder: use `polymnia sync` to bring an existing one up to date"
+                f"{path} is not an empty folder: use `polymnia sync` to update an existing one"
             )
     return sync_folder(memory, path, by="")
 
@@ -84,15 +96,15 @@ def sync_folder(
 ) -> SyncReport:
     """Bring the edits of the folder into the memory as one change, then the memory into the folder.
 
-    Without `write_files` the folder stays as it is. Raise BadInput, and NotSupported if the folder has files of ours
-    and the store keeps no history.
+    Without `write_files` the folder stays as it is. Raise BadInput, and NotSupported if the folder
+    has files of ours and the store keeps no history.
     """
     with map_os_errors(str(path)):
         if path.exists() and not path.is_dir():
             raise BadInput(f"{path} is not a folder")
-        contents = (
-            read_folder(Source(str(path))) if path.exists() else Contents({}, [], {}, {}, [], {})
-        )
+        contents = Contents({}, [], {}, {}, [], {})
+        if path.exists():
+            contents = read_folder(Source(str(path)))
         if contents.data and not memory.store.capabilities.history:
             raise NotSupported(
                 f"{memory.store.url} keeps no history; use a SQLite store: a path ending in .db"
@@ -103,7 +115,9 @@ def sync_folder(
         )
         places, merged = _change_memory(memory, contents, base, report, by, dry_run)
         if write_files:
-            _Writing(path, contents, base, places, report, dry_run).run(memory, merged, progress)
+            _FolderWriter(path, contents, base, places, report, dry_run).run(
+                memory, merged, progress
+            )
     return report
 
 
@@ -112,16 +126,16 @@ def state_of(memory: Memory, read: Reader) -> State:
     content = Content(read, memory.store.capabilities)
     # Stores without ids know their entities by name.
     return State(
-        {each.id or each.name: each for each in read.entities()},
-        {each.key: each for each in content.relations()},
-        {each.key: each for each in content.notes()},
+        {entity.id or entity.name: entity for entity in read.entities()},
+        {relation.key: relation for relation in content.relations()},
+        {note.key: note for note in content.notes()},
     )
 
 
 def _change_memory(
     memory: Memory, contents: Contents, base: Base, report: SyncReport, by: str, dry_run: bool
 ) -> tuple[Places, State]:
-    """Apply what was edited in the folder. Return where the files are, and what the memory becomes."""
+    """Apply the edits of the folder. Return the places of the files, and the merged state."""
 
     def plan(read: Reader, at: int) -> tuple[Places, State, Rows, Rows]:
         mine = state_of(memory, read)
@@ -146,50 +160,53 @@ def _change_memory(
 def _copy_of(
     contents: Contents, base: Base, memory: State, *, holds_notes: bool, report: SyncReport
 ) -> tuple[Places, State]:
-    """Return where the files are, and what they say as a state. Of two files of one note the known one counts."""
+    """Return the places and the content of the files. Of two files of a note the known one wins."""
     places, state = Places({}, {}), State()
-    known = {path: key for key, path in base.places.entities.items()}
-    paths = sorted(
-        contents.entities, key=lambda path: (known.get(path) != contents.entities[path].id, path)
-    )
+    known_ids = {path: key for key, path in base.places.entities.items()}
+
+    def entity_order(path: str) -> tuple[bool, str]:
+        return known_ids.get(path) != contents.entities[path].id, path
+
+    paths = sorted(contents.entities, key=entity_order)
     entities = adopt_ids(base.state, memory, [contents.entities[path] for path in paths])
     report.skipped = []
     for path, entity in zip(paths, entities, strict=True):
         places.entities[entity.id] = path
         state.entities[entity.id] = entity
-    state.relations = {each.key: each for each in contents.relations}
-    for path in sorted(
-        contents.notes, key=lambda path: (path not in base.places.notes.values(), path)
-    ):
+    state.relations = {relation.key: relation for relation in contents.relations}
+    known_notes = set(base.places.notes.values())
+    for path in sorted(contents.notes, key=lambda path: (path not in known_notes, path)):
         note = contents.notes[path]
-        if not holds_notes or note.key in state.notes:
-            reason = (
-                "there is another file of this note"
-                if holds_notes
-                else "the store cannot hold notes"
-            )
-            report.skipped.append(f"{path}: {reason}")
-            continue
-        places.notes[note.key] = path
-        state.notes[note.key] = note
+        if not holds_notes:
+            report.skipped.append(f"{path}: the store cannot hold notes")
+        elif note.key in state.notes:
+            report.skipped.append(f"{path}: there is another file of this note")
+        else:
+            places.notes[note.key] = path
+            state.notes[note.key] = note
     return places, state
 
 
 def _count(before: Rows, after: Rows, counts: Counts) -> None:
-    old, new = {each.id for each in before.entities}, {each.id for each in after.entities}
-    names = {each.name for each in before.entities if each.id in new}
-    touched = {each.entity for each in (*before.observations, *after.observations)} | names
-    touched |= {each.source for each in (*before.relations, *after.relations)}
-    touched -= {
-        each.name for each in (*before.entities, *after.entities) if each.id not in old & new
-    }
-    notes = {each.key for each in before.notes}, {each.key for each in after.notes}
-    counts.created = len(new - old) + len(notes[1] - notes[0])
-    counts.deleted = len(old - new) + len(notes[0] - notes[1])
-    counts.changed = len(touched) + len(notes[0] & notes[1])
+    old_ids = {entity.id for entity in before.entities}
+    new_ids = {entity.id for entity in after.entities}
+    old_notes, new_notes = ({note.key for note in rows.notes} for rows in (before, after))
+    changed: set[str] = set()
+    created_or_deleted: set[str] = set()
+    for rows in (before, after):
+        changed |= {group.entity for group in rows.observations}
+        changed |= {relation.source for relation in rows.relations}
+        for entity in rows.entities:
+            if entity.id not in old_ids & new_ids:
+                created_or_deleted.add(entity.name)
+    # A renamed entity counts once, under its old name.
+    changed |= {entity.name for entity in before.entities if entity.id in new_ids}
+    counts.created = len(new_ids - old_ids) + len(new_notes - old_notes)
+    counts.deleted = len(old_ids - new_ids) + len(old_notes - new_notes)
+    counts.changed = len(changed - created_or_deleted) + len(old_notes & new_notes)
 
 
-class _Writing:
+class _FolderWriter:
     """The second half of a synchronization: the files follow the memory."""
 
     def __init__(
@@ -216,44 +233,47 @@ class _Writing:
         with memory.reading() as read:
             state = state if self._dry_run else state_of(memory, read)
             head = _head(memory, read)
-        former = {key: each.name for key, each in self._base.state.entities.items()}
-        alone = self._left_alone(state)
-        self._keep_conflicts(alone)
-        files, places = lay_out(state, self._places, former, [*self._contents.others, *alone])
+        former = {key: entity.name for key, entity in self._base.state.entities.items()}
+        rejected = self._rejected_files(state)
+        self._keep_conflicts(rejected)
+        files, places = lay_out(state, self._places, former, [*self._contents.others, *rejected])
         moves = {new: self._places.entities.get(key, new) for key, new in places.entities.items()}
-        for done, (path, data) in enumerate(files.items(), 1):
+        for count, (path, data) in enumerate(files.items(), 1):
             self._write(path, data, moves.get(path, path))
             if progress is not None:
-                progress(done)
-        for path in self._contents.data.keys() - files.keys() - set(alone) - self._moved:
+                progress(count)
+        for path in self._contents.data.keys() - files.keys() - set(rejected) - self._moved:
             self._delete(path)
         if not self._dry_run:
             sync_files(self._written)
             _write_base(self._path, head, self._new_base(state, places))
 
-    def _keep_conflicts(self, alone: list[str]) -> None:
+    def _keep_conflicts(self, rejected: list[str]) -> None:
         """Copy the files whose version the memory does not have, unless they stay as they are."""
-        for each in self._report.conflicts:
-            path = self._places.notes.get(each.key) or self._places.entities.get(each.key)
-            if each.lost and path and path not in alone and not self._dry_run:
+        for conflict in self._report.conflicts:
+            path = self._places.notes.get(conflict.key) or self._places.entities.get(conflict.key)
+            if conflict.lost and path and path not in rejected and not self._dry_run:
                 kept = dated_name(self._path / path, ".conflict-")
                 replace_quickly(kept, self._contents.data[path])
                 self._report.conflict_files.append(kept.relative_to(self._path).as_posix())
 
-    def _left_alone(self, state: State) -> list[str]:
-        """Return the files that the memory did not take: of a name that is taken, or a second one of a note."""
-        refused = {
-            each.key for each in self._report.conflicts if each.what == "name"
-        } - state.entities.keys()
-        paths = [path for key, path in self._places.entities.items() if key in refused]
-        self._report.skipped += [f"{path}: there is another entity of this name" for path in paths]
-        placed = {*self._places.notes.values()}
-        return [*paths, *[path for path in self._contents.notes if path not in placed]]
+    def _rejected_files(self, state: State) -> list[str]:
+        """Return the files that the memory did not take: a name in use, a second file of a note."""
+        paths = []
+        for conflict in self._report.conflicts:
+            path = self._places.entities.get(conflict.key)
+            if conflict.what == "name" and path and conflict.key not in state.entities:
+                paths.append(path)
+                self._report.skipped.append(f"{path}: there is another entity of this name")
+        placed_notes = set(self._places.notes.values())
+        return paths + [path for path in self._contents.notes if path not in placed_notes]
 
     def _write(self, path: str, data: bytes, former: str) -> None:
-        """Move a file to its new path, if that is another one, and write what it says now. Keep others' properties."""
-        if others := self._contents.other_properties.get(former):
-            data = add_property_lines(data.decode(), "\n".join(others.values())).encode()
+        """Move a file if its path is new, and write it. Keep properties that are not ours."""
+        other_properties = self._contents.other_properties.get(former)
+        if other_properties:
+            lines = "\n".join(other_properties.values())
+            data = add_property_lines(data.decode(), lines).encode()
         known = self._contents.data.get(former)
         if known == data and former == path:
             return
@@ -267,9 +287,9 @@ class _Writing:
         if self._dry_run:
             return
         target, source = self._path / path, self._path / former
-        target.parent.mkdir(parents=True, exist_ok=True)
         if not target.parent.resolve().is_relative_to(self._path.resolve()):
             raise BadInput(f"{target.parent} is a link to another place; replace it by a folder")
+        make_directory(target.parent)
         if former != path and (not target.exists() or target.samefile(source)):
             source.rename(target)  # at no time are there two files of one entity
             self._moved.add(former)
@@ -290,29 +310,34 @@ class _Writing:
 
     def _is_as_read(self, path: str) -> bool:
         file = self._path / path
-        return (file.read_bytes() if file.is_file() else None) == self._contents.data.get(path)
+        data = file.read_bytes() if file.is_file() else None
+        return data == self._contents.data.get(path)
 
     def _new_base(self, state: State, places: Places) -> Base:
         """Return what both sides are now. What changed meanwhile keeps its former base."""
         if not self._late:
             return Base(state, places)
-        old = self._base
-        base = Base(State(relations=state.relations), places)
-        for key, entity in state.entities.items():
-            known = old.state.entities.get(key) if places.entities[key] in self._late else entity
-            base.state.entities |= {key: known} if known else {}
-        for key, note in state.notes.items():
-            known_note = old.state.notes.get(key) if places.notes[key] in self._late else note
-            base.state.notes |= {key: known_note} if known_note else {}
-        return base
+        old = self._base.state
+        new = State(dict(state.entities), state.relations, dict(state.notes))
+        for key in state.entities:
+            if places.entities[key] in self._late:
+                del new.entities[key]
+                if key in old.entities:
+                    new.entities[key] = old.entities[key]
+        for key in state.notes:
+            if places.notes[key] in self._late:
+                del new.notes[key]
+                if key in old.notes:
+                    new.notes[key] = old.notes[key]
+        return Base(new, places)
 
 
 def read_base(memory: Memory, path: Path) -> Base | None:
     """Return what the folder and the memory were when they were last alike.
 
-    Return None if that is unknown: it was another store, or one that has lost changes since, as after a restore.
+    Return None if it was another store, or one that has lost changes since, as after a restore.
     """
-    file = path / _STATE / _BASE
+    file = _base_file(path)
     if not file.is_file() or not memory.store.capabilities.history:
         return None
     base = Base(State(), Places({}, {}))
@@ -330,25 +355,35 @@ def read_base(memory: Memory, path: Path) -> Base | None:
 
 def _write_base(path: Path, head: _Line, base: Base) -> None:
     """Remember what both sides are now."""
-    folder = path / _STATE
-    folder.mkdir(parents=True, exist_ok=True)
-    replace_quickly(
-        folder / ".gitignore", b"*\n"
-    )  # it belongs to this folder and this store, not to others' copies
-    replace_file(folder / _BASE, _base_lines(head, base))
+    file = _base_file(path)
+    make_directory(file.parent)
+    # The state is about this folder and this store, so it must not get into git.
+    replace_quickly(file.parent / ".gitignore", b"*\n")
+    replace_file(file, _base_lines(head, base))
+
+
+def _base_file(path: Path) -> Path:
+    """Return where the state of a folder is kept. Raise BadInput if a link leads elsewhere.
+
+    A folder that somebody shared may bring such a link, and writing would overwrite other files.
+    """
+    file = path / _STATE / _BASE
+    for place in (file.parent, file):
+        if place.is_symlink():
+            raise BadInput(f"{place} is a link to another place; delete the link and try again")
+    return file
 
 
 def _head(memory: Memory, read: Reader, change: int = 0) -> _Line:
-    """Return which memory it is: its store, and a change of it, the last one unless another is named."""
+    """Return the first line of the state: the store and one of its changes, by default the last."""
     url = memory.store.url
     store = str(Path(url).resolve()) if Path(url).exists() else url
     if not memory.store.capabilities.history:
         return _Line(version=1, store=store)
-    last = (
-        read.history.changes(change - 1, 1) if change else read.history.latest(ChangeQuery(limit=1))
-    )
-    found = last[0] if last and (not change or last[0].id == change) else Change("", "", 0)
-    return _Line(version=1, store=store, change=found.id, at=found.at)
+    changes = read.history.changes(ChangeQuery(before=change + 1 if change else None, limit=1))
+    if not changes or (change and changes[0].id != change):
+        return _Line(version=1, store=store)
+    return _Line(version=1, store=store, change=changes[0].id, at=changes[0].at)
 
 
 def _base_lines(head: _Line, base: Base) -> Iterator[bytes]:

@@ -1,1 +1,1 @@
-"""Hooks of coding agents: a briefing when a session starts, and checkpoints of what was said in it."""
+"""Hooks of coding agents: a briefing when a session starts, and checkpoints of its conversation."""

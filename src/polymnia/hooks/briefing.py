@@ -1,11 +1,11 @@
-"""The briefing of a session: what the memories of its project and of its user hold, within a budget of tokens."""
+"""The briefing of a session from the memories of its project and its user, in bounded tokens."""
 
 from contextlib import closing
 from pathlib import Path
 
-from polymnia.engine.briefing import DEFAULT_TOKENS, brief_entities
-from polymnia.engine.projects import PERSONAL, default_workspace
-from polymnia.engine.workspaces import Workspaces, open_workspaces
+from polymnia.engine.facts.briefing import DEFAULT_TOKENS, brief_entities
+from polymnia.engine.workspaces.projects import PERSONAL, default_workspace
+from polymnia.engine.workspaces.workspaces import Workspaces, open_workspaces
 from polymnia.errors import WorkspaceArchived, WorkspaceNotFound
 from polymnia.settings import Settings
 from polymnia.stores.open import store_exists
@@ -16,9 +16,9 @@ _FRAME_TOKENS = 60
 
 
 def briefing_text(settings: Settings, directory: Path) -> str:
-    """Return what to know when a session starts in a directory; empty if nothing is stored. Create nothing.
+    """Return what to know when a session starts in a directory; empty if nothing is stored.
 
-    Raise StoreError.
+    Create nothing. Raise StoreError.
     """
     if not store_exists(settings.store):
         return ""
@@ -30,16 +30,16 @@ def briefing_text(settings: Settings, directory: Path) -> str:
 
 
 def _names(workspaces: Workspaces, named: str, directory: Path) -> list[str]:
-    """Return the workspaces of a session: that of its project and the personal one, which may not exist."""
+    """Return the names of a session's workspaces. They may not exist."""
     if workspaces.sole is not None:
         return [workspaces.sole]
     return list(dict.fromkeys([named or default_workspace(workspaces, directory), PERSONAL]))
 
 
 def _lines(workspaces: Workspaces, name: str, max_tokens: int) -> list[str]:
-    """Return the entities of a workspace below its name; nothing if it has none or does not exist."""
+    """Return the entities of a workspace below its name; nothing if there are none."""
     try:
-        told = brief_entities(workspaces.memory(name), max_tokens=max_tokens)
+        entities = brief_entities(workspaces.memory(name), max_tokens=max_tokens)
     except (WorkspaceNotFound, WorkspaceArchived):
         return []
-    return [f"{name}:", *[each.text for each in told]] if told else []
+    return [f"{name}:", *(entity.text for entity in entities)] if entities else []

@@ -1,6 +1,6 @@
-"""A checkpoint: what was said in a session since the last one becomes observations of its conversation.
+"""A checkpoint: the new turns of a session become observations of its conversation.
 
-The work is bounded in time. What is left is done at the next event, from the position that was kept.
+The work is bounded in time. The next event continues from the saved position.
 """
 
 from collections.abc import Iterator
@@ -10,10 +10,10 @@ from time import monotonic
 from typing import IO
 
 from polymnia.disk.errors import map_os_errors
-from polymnia.engine.intake import take_in
 from polymnia.engine.memory import Memory
-from polymnia.engine.projects import create_missing, default_workspace, find_project
-from polymnia.engine.workspaces import open_workspaces
+from polymnia.engine.moving.intake import take_in
+from polymnia.engine.workspaces.projects import create_missing, default_workspace, find_project
+from polymnia.engine.workspaces.workspaces import open_workspaces
 from polymnia.hooks.positions import Position, Positions
 from polymnia.importers import claude_code, codex
 from polymnia.importers.base import Report
@@ -22,7 +22,7 @@ from polymnia.importers.source import parse_line
 from polymnia.settings import Settings, positions_file
 
 ACTOR = "polymnia hook"
-# The lines of a transcript that become one change, and the time after which the rest is left for the next event.
+# How much of a transcript becomes one change, and when the rest waits for the next event.
 SLICE_BYTES = 1 << 20
 MAX_SECONDS = 1.0
 _FORMATS = (claude_code.FORMAT, codex.FORMAT)
@@ -34,8 +34,8 @@ def save_checkpoint(
 ) -> int:
     """Store the new turns of a transcript in the memory of a directory. Return how many there were.
 
-    A turn that seems to contain a secret is left out, unless the setting `secrets` is off: nobody reads a warning
-    here. A file that is no transcript is ignored. Raise StoreError.
+    A turn that seems to contain a secret is dropped unless the setting `secrets` is off: nobody
+    reads a warning here. A file that is not a transcript is ignored. Raise StoreError.
     """
     form = _find_format(transcript)
     if form is None:
@@ -47,9 +47,8 @@ def save_checkpoint(
     count, end = 0, monotonic() + max_seconds
     session = Session(form, transcript.stem, position.conversation)
     report = Report("off" if settings.secrets == "off" else "refuse")
-    memory: Memory | None = (
-        None  # opened when there is something to store, because that may create it
-    )
+    # Opened when there is something to store, because opening may create it.
+    memory: Memory | None = None
     with ExitStack() as stack:
         stack.enter_context(map_os_errors(str(transcript)))
         file = stack.enter_context(transcript.open("rb"))
@@ -58,7 +57,8 @@ def save_checkpoint(
             entity = session.take_entity(report)
             if entity is not None:
                 memory = memory or _open_memory(settings, directory, stack)
-                count += take_in(memory, [entity], by=ACTOR).observations
+                items = report.screen_items([entity])
+                count += take_in(memory, items, by=ACTOR).observations
             position = Position(position.offset + size, session.conversation)
             positions.save(key, position)
             if monotonic() > end:
@@ -67,7 +67,7 @@ def save_checkpoint(
 
 
 def _key(store: str, transcript: Path) -> str:
-    """Return what identifies a transcript in a store. A URL may have a password, which the key does not tell."""
+    """Return what identifies a transcript in a store, without the password of a URL."""
     key = f"{store} {transcript}".encode(errors="replace")
     if "://" not in store:
         return key.decode()
@@ -83,18 +83,18 @@ def _find_format(transcript: Path) -> Format | None:
     with map_os_errors(str(transcript)), transcript.open("rb") as file:
         for line in [file.readline() for _ in range(_LINES_TO_TRY)]:
             value = parse_line(line)
-            found = [each for each in _FORMATS if value is not None and each.is_line(value)]
-            if found:
-                return found[0]
+            for form in _FORMATS:
+                if value is not None and form.is_line(value):
+                    return form
     return None
 
 
 def _slices(file: IO[bytes], session: Session) -> Iterator[int]:
-    """Add the lines of the file to the session, slice by slice, and yield the size of each in bytes.
+    """Add the lines of the file to the session, slice by slice, and yield their sizes in bytes.
 
-    The last line may still be in the making; then it is left.
+    A last line that is not finished waits for the next checkpoint.
     """
-    while lines := [each for each in file.readlines(SLICE_BYTES) if each.endswith(b"\n")]:
+    while lines := [line for line in file.readlines(SLICE_BYTES) if line.endswith(b"\n")]:
         for text in lines:
             value = parse_line(text)
             line = session.form.read_line(value) if value is not None else None
@@ -104,7 +104,7 @@ def _slices(file: IO[bytes], session: Session) -> Iterator[int]:
 
 
 def _open_memory(settings: Settings, directory: Path, stack: ExitStack) -> Memory:
-    """Return the memory of the directory's project, or the personal one, until the stack is closed."""
+    """Open the memory of the directory's project, or the personal one, for the stack's lifetime."""
     workspaces = stack.enter_context(closing(open_workspaces(settings.store, settings.workspace)))
     if workspaces.sole is not None:
         return workspaces.memory(workspaces.sole)

@@ -1,4 +1,4 @@
-"""The events of Claude Code and Codex, which have the same names and fields, and what is answered to each."""
+"""The events of Claude Code and Codex, which have the same names and fields, and our answers."""
 
 from pathlib import Path
 from typing import Any
@@ -36,13 +36,13 @@ def answer_hook(settings: Settings, event: str, data: bytes) -> str:
 
 
 def _parse(data: bytes) -> dict[str, str]:
-    """Return the fields that are texts, without those that cannot be paths; none if the input is no JSON object."""
+    """Return the text fields without NUL; none if the input is not a JSON object."""
     try:
         value: Any = decode(data)
     except (DecodeError, UnicodeDecodeError, RecursionError):
         return {}
     fields = value.items() if isinstance(value, dict) else ()
-    return {name: each for name, each in fields if isinstance(each, str) and "\0" not in each}
+    return {name: field for name, field in fields if isinstance(field, str) and "\0" not in field}
 
 
 def _context(event: str, text: str) -> str:

@@ -1,4 +1,4 @@
-"""How far the transcripts of sessions were read: one small file for all of them, replaced as a whole."""
+"""How far each session's transcript was read, in one small file."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from polymnia.disk.lock import file_lock
 from polymnia.disk.replace import make_parent, replace_file
 from polymnia.importers.conversation import Conversation
 
-# Sessions that the file remembers, the latest ones. A forgotten one is read again, which adds nothing new.
+# The latest sessions are remembered. Others are read again, which adds nothing.
 MAX_SESSIONS = 500
 LOCK_TIMEOUT_S = 1.0
 

@@ -1,1 +1,1 @@
-"""Importers: one module for each format of another program, all of which yield entities, relations and notes."""
+"""Importers, one module per format. All yield entities, relations and notes."""

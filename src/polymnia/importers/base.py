@@ -1,16 +1,18 @@
 """What an importer is, and what it may use: the values of foreign JSON, read without trust."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from msgspec import DecodeError, Raw, Struct
 from msgspec.json import decode, encode
+from msgspec.structs import replace
 
-from polymnia.engine.intake import Item
-from polymnia.engine.secrets import SecretRule, find_secret
+from polymnia.engine.facts.secrets import SecretRule, find_secret
+from polymnia.engine.moving.intake import Item
 from polymnia.importers.source import Source, parse_leniently, replace_unstorable
-from polymnia.stores.contract import TableReader
+from polymnia.model import Entity, Note, Observation, Relation
+from polymnia.stores.contract import ReadRows
 
 if TYPE_CHECKING:
     from polymnia.folders.sync import SyncReport
@@ -20,12 +22,13 @@ MAX_EXAMPLES = 5
 MAX_NAME_LENGTH = 100
 _EMPTY: tuple[Any, ...] = (None, "", [], {}, "[]", "{}")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
 # Numbers beyond this are milliseconds: as seconds they would lie after the year 5000.
 _MAX_SECONDS = 100_000_000_000
 
 
 class Places(Struct):
-    """How many parts of the input have one thing in common, and the places of the first ones."""
+    """How many parts of the input share a reason, and the places of the first ones."""
 
     reason: str
     count: int = 0
@@ -44,114 +47,137 @@ class Places(Struct):
     @property
     def examples(self) -> str:
         """The first places, and how many more there are."""
-        more = f" and {self.count - len(self.places)} more" if self.count > len(self.places) else ""
-        return f"{', '.join(self.places)}{more}"
+        places = ", ".join(self.places)
+        hidden = self.count - len(self.places)
+        return f"{places} and {hidden} more" if hidden else places
 
 
 class Report:
-    """What an importer left out, and what it took that deserves a look, each by reason in the order of the input.
+    """What an importer dropped, and what seems to be secret, by reason in the order of the input.
 
-    `secrets` says what to do with a turn of a conversation that seems to contain a key or token.
+    `secrets` says what to do with a text that seems to contain a key or token.
     """
 
     def __init__(self, secrets: SecretRule = "warn") -> None:
         self.secrets: SecretRule = secrets
-        self._skipped: dict[str, Places] = {}
-        self._flagged: dict[str, Places] = {}
-        self._left: dict[str, Places] = {}
+        self._parts: dict[str, Places] = {}
+        self._fields: dict[str, Places] = {}
+        self._secrets: dict[str, Places] = {}
 
-    def skip(self, place: str, reason: str) -> None:
-        """Note that a part of the input was left out."""
-        self._skipped.setdefault(reason, Places(reason, places=[])).add(place)
+    def drop_part(self, place: str, reason: str) -> None:
+        """Report a part of the input that is not imported."""
+        self._parts.setdefault(reason, Places(reason, places=[])).add(place)
 
-    def flag(self, place: str, reason: str) -> None:
-        """Note that a part of the input seems to contain a secret."""
-        self._flagged.setdefault(reason, Places(reason, places=[])).add(place)
+    def drop_field(self, place: str, field: str) -> None:
+        """Report a field that we cannot store. The rest of its part is imported."""
+        self._fields.setdefault(field, Places(field, places=[])).add(place)
 
     def screen(self, place: str, text: str) -> str:
-        """Return what somebody said. Note a secret in it; where these are refused, return a sentence instead."""
+        """Return the text, or a sentence in its place if it has a secret and these are refused."""
         kind = find_secret(text) if self.secrets != "off" else ""
-        if kind:
-            self.flag(place, kind)
-        return f"[left out: it may contain {kind}]" if kind and self.secrets == "refuse" else text
+        if not kind:
+            return text
+        self._secrets.setdefault(kind, Places(kind, places=[])).add(place)
+        return f"[left out: it may contain {kind}]" if self.secrets == "refuse" else text
 
-    def leave(self, place: str, field: str) -> None:
-        """Note that a part was taken without one of its fields, which has no place here."""
-        self._left.setdefault(field, Places(field, places=[])).add(place)
+    def screen_items(self, items: Iterable[Item]) -> Iterator[Item]:
+        """Yield the items, without their secrets if these are refused."""
+        for item in items:
+            yield self._screen_item(item) if self.secrets == "refuse" else item
+
+    def _screen_item(self, item: Item) -> Item:
+        if isinstance(item, Relation):
+            source, target, kind = (self.screen("a relation", text) for text in item.key)
+            return replace(item, source=source, target=target, type=kind)
+        if isinstance(item, Note):
+            key = self.screen("the key of a note", item.key)
+            content = self.screen(f"the note {key}", item.content)
+            tags = tuple(self.screen(f"the note {key}", tag) for tag in item.tags)
+            return replace(item, key=key, content=content, tags=tags)
+        name = self.screen("the name of an entity", item.name)
+        observations = []
+        for fact in item.observations:
+            text, source = self.screen(name, fact.text), self.screen(name, fact.source)
+            observations.append(replace(fact, text=text, source=source))
+        return replace(
+            item,
+            name=name,
+            type=self.screen(name, item.type),
+            summary=item.summary and self.screen(name, item.summary),
+            tags=tuple(self.screen(name, tag) for tag in item.tags),
+            observations=tuple(observations),
+        )
 
     @property
-    def skipped(self) -> list[Places]:
-        """What was left out."""
-        return list(self._skipped.values())
+    def dropped_parts(self) -> list[Places]:
+        """The parts that were not imported."""
+        return list(self._parts.values())
 
     @property
-    def flagged(self) -> list[Places]:
-        """What seems to contain a secret."""
-        return list(self._flagged.values())
+    def dropped_fields(self) -> list[Places]:
+        """The fields that we cannot store."""
+        return list(self._fields.values())
 
     @property
-    def left_fields(self) -> list[Places]:
-        """The fields that have no place here."""
-        return list(self._left.values())
-
-
-class Reading(Protocol):
-    """Yields what a source holds, and reports what it leaves out. Raises BadInput if the source is damaged."""
-
-    def __call__(self, source: Source, report: Report, /) -> Iterator[Item]: ...
+    def secret_places(self) -> list[Places]:
+        """The texts that seem to contain a secret."""
+        return list(self._secrets.values())
 
 
 class Importer(Struct, frozen=True):
-    """One format: its name for `--from`, what it is called, how it is recognized, and how it is read.
+    """One format: its name for `--from`, its title, how it is recognized, and how it is read.
 
-    `read_history` returns all rows of a store, if the format can hold them and the source does. `apply` brings the
-    edits of a source into the memory that it was made from, and returns None if it was made from another.
+    `read` yields the items, or raises BadInput for a damaged source. `read_history` returns all
+    rows of a store, or None if there is no history. `apply` brings the edits of a source into the
+    memory that it was made from, and returns None if it was made from another.
     """
 
     kind: str
     title: str
     recognizes: Callable[[Source], bool]
-    read: Reading
-    read_history: Callable[[Source, Report], TableReader | None] | None = None
+    read: Callable[[Source, Report], Iterator[Item]]
+    read_history: Callable[[Source, Report], ReadRows | None] | None = None
     apply: "Callable[..., SyncReport | None] | None" = None
 
 
 def objects(parts: list[Raw], report: Report, place: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the JSON objects among the parts, decoded one by one, with their places. Skip everything else."""
+    """Yield the JSON objects among the parts with their places. Report everything else."""
     for number, part in enumerate(parts):
         value = decode_part(part)
         if isinstance(value, dict):
             yield f"{place}[{number}]", value
         else:
-            report.skip(f"{place}[{number}]", "not a JSON object")
+            report.drop_part(f"{place}[{number}]", "not a JSON object")
 
 
-def leave_fields(
-    value: Mapping[str, Any], known: Collection[str], report: Report, place: str, prefix: str = ""
+def drop_fields(
+    fields: Mapping[str, Any], known: Collection[str], report: Report, place: str, prefix: str = ""
 ) -> None:
     """Report the fields that are neither known nor empty."""
-    for name, each in value.items():
-        if name not in known and each not in _EMPTY:
-            report.leave(place, f"{prefix}{name}")
+    for name, value in fields.items():
+        if name not in known and value not in _EMPTY:
+            report.drop_field(place, f"{prefix}{name}")
 
 
 def attribute_texts(attributes: Any, report: Report, place: str, prefix: str) -> Iterator[str]:
     """Yield the attributes of an object as sentences. Report those that are nested."""
-    for name, value in attributes.items() if isinstance(attributes, dict) else ():
+    if not isinstance(attributes, dict):
+        return
+    for name, value in attributes.items():
         if text := _attribute_text(name, value):
             yield text
         elif value not in _EMPTY:
-            report.leave(place, f"{prefix}{name}")
+            report.drop_field(place, f"{prefix}{name}")
 
 
 def _attribute_text(name: str, value: Any) -> str:
-    if isinstance(value, list) and all(isinstance(each, str | int | float) for each in value):
+    if isinstance(value, list) and all(isinstance(item, str | int | float) for item in value):
         value = ", ".join(map(str, value))
     if isinstance(value, int | float):
         value = encode(value).decode()
-    return (
-        replace_unstorable(f"{name}: {value}") if isinstance(value, str) and value.strip() else ""
-    )
+    if not isinstance(value, str) or not value.strip():
+        return ""
+    return replace_unstorable(f"{name}: {value}")
 
 
 def decode_part(part: Raw) -> Any:
@@ -166,57 +192,78 @@ def decode_part(part: Raw) -> Any:
 
 def first_keys(parts: list[Raw]) -> set[str]:
     """Return the keys of the first JSON object among the parts."""
-    return next(
-        (set(value) for part in parts[:10] if isinstance(value := decode_part(part), dict)), set()
-    )
+    for part in parts[:10]:
+        value = decode_part(part)
+        if isinstance(value, dict):
+            return set(value)
+    return set()
+
+
+def dicts_in(values: Any) -> list[dict[str, Any]]:
+    """Return the JSON objects in an array; none if it is not an array."""
+    if not isinstance(values, list):
+        return []
+    return [value for value in values if isinstance(value, dict)]
 
 
 def text_of(value: dict[str, Any], *names: str) -> str:
-    """Return the first of these fields that is a text with content, or a number as text; empty if there is none."""
+    """Return the first of these fields that is a text or a number, as text; empty if none is."""
     for name in names:
-        found = value.get(name)
-        if isinstance(found, str) and not (found.isspace() or not found):
-            return replace_unstorable(found)
-        if isinstance(found, int | float) and not isinstance(found, bool):
-            return str(found)
+        field = value.get(name)
+        if isinstance(field, str) and field and not field.isspace():
+            return replace_unstorable(field)
+        if isinstance(field, int | float) and not isinstance(field, bool):
+            return str(field)
     return ""
 
 
 def texts_of(value: Any) -> list[str]:
-    """Return the texts of an array, or of a text that is one; skip empty ones and values of other types."""
-    values = [value] if isinstance(value, str) else value if isinstance(value, list) else []
-    return [
-        replace_unstorable(each)
-        for each in values
-        if isinstance(each, str) and each and not each.isspace()
-    ]
+    """Return the texts of an array, or a single text. Drop blank texts and other types."""
+    values = value if isinstance(value, list) else [value]
+    texts = [text for text in values if isinstance(text, str)]
+    return [replace_unstorable(text) for text in texts if text and not text.isspace()]
 
 
 def tags_of(value: Any) -> tuple[str, ...]:
-    """Return tags from an array, or from a text with commas between them, each once."""
+    """Return tags from an array, or from a text with commas between them, without repetition."""
     texts = value.split(",") if isinstance(value, str) else value
-    return tuple(dict.fromkeys([each.strip() for each in texts_of(texts) if each.strip()]))
+    tags = [text.strip() for text in texts_of(texts)]
+    return tuple(dict.fromkeys(tags))
 
 
 def time_of(value: Any) -> int:
-    """Return a model time for ISO 8601 text or for seconds or milliseconds since 1970; 0 for anything else.
+    """Return a model time for ISO 8601, or for seconds or milliseconds since 1970; else 0.
 
-    Only a text can be a time before 1970, which is negative. A negative number means that there is no time.
+    Only a text can be a time before 1970, which is negative. A negative number means no time.
     """
     try:
         if isinstance(value, str) and value:
             moment = datetime.fromisoformat(value.strip())
-            return (
-                moment.replace(tzinfo=moment.tzinfo or UTC).astimezone(UTC) - _EPOCH
-            ) // timedelta(microseconds=1)
+            # Converted to UTC, a time beyond the years 1 to 9999 raises OverflowError.
+            moment = moment.replace(tzinfo=moment.tzinfo or UTC).astimezone(UTC)
+            return (moment - _EPOCH) // _MICROSECOND
         if isinstance(value, int | float) and not isinstance(value, bool):
             seconds = value / 1000 if abs(value) > _MAX_SECONDS else value
-            return max(
-                (_EPOCH + timedelta(seconds=seconds) - _EPOCH) // timedelta(microseconds=1), 0
-            )
+            moment = _EPOCH + timedelta(seconds=seconds)
+            return max((moment - _EPOCH) // _MICROSECOND, 0)
     except (ValueError, OverflowError):
         pass
     return 0
+
+
+def make_entity(name: str, kind: str, observations: Sequence[Observation], **fields: Any) -> Entity:
+    """Return an entity with these observations and other fields of `Entity`."""
+    return Entity(name, kind, tuple(observations), next_ordinal=len(observations) + 1, **fields)
+
+
+def make_observations(
+    texts: Iterable[str], source: str, created_at: int = 0, valid_at: int = 0
+) -> list[Observation]:
+    """Return the texts as numbered observations."""
+    return [
+        Observation(ordinal, text, created_at, valid_at, source)
+        for ordinal, text in enumerate(texts, 1)
+    ]
 
 
 def title_of(text: str) -> str:

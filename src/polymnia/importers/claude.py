@@ -1,17 +1,17 @@
-"""Claude.ai: the conversations, projects and memories of a data export: its zip archive, its folder, or one file."""
+"""Claude.ai: the conversations, projects and memories of a data export."""
 
 import re
 from collections.abc import Iterator
 from typing import Any
 
-from msgspec import Raw
-from msgspec.json import encode
-
-from polymnia.engine.intake import Item
+from polymnia.engine.moving.intake import Item
 from polymnia.importers.base import (
     Importer,
     Report,
+    dicts_in,
     first_keys,
+    make_entity,
+    make_observations,
     objects,
     text_of,
     texts_of,
@@ -19,11 +19,12 @@ from polymnia.importers.base import (
 )
 from polymnia.importers.conversation import Conversation, Turn, conversation_entity
 from polymnia.importers.source import Source
-from polymnia.model import Entity, Observation
+from polymnia.model import Entity
 
-# Recent exports have an archive for each kind, and a file for each project, which is named by its id.
+# Recent exports have an archive for each kind, and a file for each project, named by its id.
 _FILES = re.compile(
-    r"(?:.*/)?(?:(?:conversations|memories|projects)(?:-\d+)?|(?:projects|memories)/[^/]+|[0-9a-f]{8}-[0-9a-f-]{27})\.json"
+    r"(?:.*/)?(?:(?:conversations|memories|projects)(?:-\d+)?|(?:projects|memories)/[^/]+"
+    r"|[0-9a-f]{8}-[0-9a-f-]{27})\.json"
 )
 _SPEAKERS = {"human": "user", "assistant": "assistant"}
 _BLANK_LINES = re.compile(r"\n\s*\n")
@@ -31,36 +32,25 @@ _BLANK_LINES = re.compile(r"\n\s*\n")
 
 def recognizes(source: Source) -> bool:
     """Return True if one of the files has conversations, memories or projects of Claude.ai."""
-    return any(_kind(first_keys(_list(source, name))) for name in _files(source))
+    return any(_kind(first_keys(source.elements(name))) for name in source.matching(_FILES))
 
 
 def read(source: Source, report: Report) -> Iterator[Item]:
     """Yield an entity for each conversation and project, and one for what Claude remembered."""
-    for name in _files(source):
-        for place, value in objects(_list(source, name), report, name):
-            kind = _kind(set(value))
-            if kind == "conversation":
-                entity = conversation_entity(_conversation(value, place), _turns(value), report)
-            else:
-                entity = _project(value) if kind == "project" else _memories(value)
+    for name in source.matching(_FILES):
+        for place, value in objects(source.elements(name), report, name):
+            entity = _entity(value, report, place)
             if entity is None:
-                report.skip(place, "without content")
+                report.drop_part(place, "without content")
             else:
                 yield entity
 
 
-def _files(source: Source) -> list[str]:
-    return (
-        list(source.names)
-        if source.is_file
-        else [each for each in source.names if _FILES.fullmatch(each)]
-    )
-
-
-def _list(source: Source, name: str) -> list[Raw]:
-    """Return the elements of the file, or the object that it is."""
-    outline = source.outline(name)
-    return [Raw(encode(outline))] if isinstance(outline, dict) else outline or []
+def _entity(value: dict[str, Any], report: Report, place: str) -> Entity | None:
+    kind = _kind(set(value))
+    if kind == "conversation":
+        return conversation_entity(_conversation(value, place), _turns(value), report)
+    return _project(value) if kind == "project" else _memories(value)
 
 
 def _kind(keys: set[str]) -> str:
@@ -78,81 +68,51 @@ def _conversation(value: dict[str, Any], place: str) -> Conversation:
 
 
 def _turns(value: dict[str, Any]) -> Iterator[Turn]:
-    messages = value.get("chat_messages")
-    for message in messages if isinstance(messages, list) else []:
-        if not isinstance(message, dict):
-            continue
-        text, speaker = _text(message), _SPEAKERS.get(text_of(message, "sender"))
-        if text and speaker:
+    for message in dicts_in(value.get("chat_messages")):
+        speaker = _SPEAKERS.get(text_of(message, "sender"))
+        text = _text(message)
+        if speaker and text:
             yield Turn(speaker, text, time_of(message.get("created_at")))
 
 
 def _text(message: dict[str, Any]) -> str:
-    """Return what was said, without the steps and results of tools, and what was attached."""
-    blocks = message.get("content")
-    said = (
-        [text_of(each, "text") for each in blocks if _is_text(each)]
-        if isinstance(blocks, list)
-        else []
-    )
-    attached = message.get("attachments")
-    files = (
-        [each for each in attached if isinstance(each, dict)] if isinstance(attached, list) else []
-    )
-    texts = [
-        f"[{text_of(each, 'file_name')}]\n{text_of(each, 'extracted_content')}" for each in files
-    ]
-    return "\n\n".join(
-        [
-            each
-            for each in ("\n\n".join(filter(None, said)) or text_of(message, "text"), *texts)
-            if each
-        ]
-    )
-
-
-def _is_text(block: Any) -> bool:
-    return isinstance(block, dict) and block.get("type", "text") == "text"
+    """Return what was said and attached, without the steps and results of tools."""
+    texts = []
+    for block in dicts_in(message.get("content")):
+        if block.get("type", "text") == "text":
+            texts.append(text_of(block, "text"))
+    if not any(texts):
+        texts = [text_of(message, "text")]
+    for file in dicts_in(message.get("attachments")):
+        texts.append(f"[{text_of(file, 'file_name')}]\n{text_of(file, 'extracted_content')}")
+    return "\n\n".join(filter(None, texts))
 
 
 def _project(value: dict[str, Any]) -> Entity | None:
-    at, source = time_of(value.get("created_at")), f"claude:{text_of(value, 'uuid')}"
-    docs = value.get("docs")
-    listed = [each for each in docs if isinstance(each, dict)] if isinstance(docs, list) else []
-    texts = [
-        f"{text_of(each, 'filename')}: {text_of(each, 'content')}"
-        for each in listed
-        if text_of(each, "content")
-    ]
-    instructions = text_of(value, "prompt_template")
     name, summary = text_of(value, "name"), text_of(value, "description")
-    if not name or not (instructions or texts or summary):
+    texts = texts_of(text_of(value, "prompt_template"))
+    for document in dicts_in(value.get("docs")):
+        if content := text_of(document, "content"):
+            texts.append(f"{text_of(document, 'filename')}: {content}")
+    if not name or not (texts or summary):
         return None
-    return _entity(name, "project", [*texts_of(instructions), *texts], source, at, summary)
+    at = time_of(value.get("created_at"))
+    observations = make_observations(texts, f"claude:{text_of(value, 'uuid')}", at)
+    return make_entity(name, "project", observations, summary=summary or None, created_at=at)
 
 
 def _memories(value: dict[str, Any]) -> Entity | None:
+    memories = [value.get("conversations_memory")]
     projects = value.get("project_memories")
-    values = [
-        value.get("conversations_memory"),
-        *(projects.values() if isinstance(projects, dict) else ()),
-    ]
-    texts = [
-        part.strip()
-        for text in texts_of(values)
-        for part in _BLANK_LINES.split(text)
-        if part.strip()
-    ]
-    return _entity("Claude memory", "memory", texts, "claude:memories", 0) if texts else None
-
-
-def _entity(
-    name: str, kind: str, texts: list[str], source: str, at: int, summary: str = ""
-) -> Entity:
-    observations = tuple(
-        [Observation(number, text, at, 0, source) for number, text in enumerate(texts, 1)]
-    )
-    return Entity(name, kind, observations, "", len(texts) + 1, summary or None, created_at=at)
+    if isinstance(projects, dict):
+        memories += projects.values()
+    texts: list[str] = []
+    for memory in texts_of(memories):
+        paragraphs = [part.strip() for part in _BLANK_LINES.split(memory)]
+        texts += filter(None, paragraphs)
+    if not texts:
+        return None
+    return make_entity("Claude memory", "memory", make_observations(texts, "claude:memories"))
 
 
 IMPORTER = Importer("claude", "Claude.ai data export", recognizes, read)

@@ -10,7 +10,7 @@ from polymnia.importers.source import replace_unstorable
 _SPEAKERS = ("user", "assistant")
 # Lines with a title of the session, and its field.
 _TITLES = {"ai-title": "aiTitle", "custom-title": "customTitle"}
-# Lines with one of these marks: notes of the program, sessions of subagents, summaries for the model, failed requests.
+# Marks of notes of the program, sessions of subagents, summaries for the model, failed requests.
 _NOT_SAID = (
     "isMeta",
     "isSidechain",
@@ -18,7 +18,7 @@ _NOT_SAID = (
     "isVisibleInTranscriptOnly",
     "isApiErrorMessage",
 )
-# How messages begin that the program writes in the name of the user or the model.
+# The start of messages that the program writes in the name of the user or the model.
 _BY_PROGRAM = (
     "<command-",
     "<local-command-",
@@ -32,7 +32,7 @@ _BY_PROGRAM = (
     "[Request interrupted by user",
     "(no content)",
 )
-# The model of messages that the program writes in the name of the model, such as "No response requested."
+# The model of messages that the program itself writes, such as "No response requested."
 _NO_MODEL = "<synthetic>"
 # What the program and the editor add to a message for the model.
 _ADDED = ("system-reminder", "ide_opened_file", "ide_selection")
@@ -46,7 +46,7 @@ def is_line(value: dict[str, Any]) -> bool:
 
 
 def read_line(value: dict[str, Any]) -> Line | None:
-    """Return what a line tells; None for what nobody said."""
+    """Return what a line says; None for what nobody said."""
     kind = value.get("type")
     if kind == "summary":  # a file may begin with the summaries of other sessions
         return Line(summary=text_of(value, "summary"), last_turn=text_of(value, "leafUuid"))
@@ -57,11 +57,9 @@ def read_line(value: dict[str, Any]) -> Line | None:
     for tag in _ADDED:
         text = _without(tag, text)
     text = text.strip()
-    if (
-        not text
-        or text.startswith(_BY_PROGRAM)
-        or any(value.get(each) is True for each in _NOT_SAID)
-    ):
+    if not text or text.startswith(_BY_PROGRAM):
+        return None
+    if any(value.get(mark) is True for mark in _NOT_SAID):
         return None
     turn = Turn(speaker, replace_unstorable(text), time_of(value.get("timestamp")))
     return Line(
@@ -74,12 +72,9 @@ def _speech_of(value: dict[str, Any]) -> tuple[str, Any]:
     kind, message, attachment = value.get("type"), value.get("message"), value.get("attachment")
     if kind in _SPEAKERS and isinstance(message, dict):
         return str(kind), message.get("content") if message.get("model") != _NO_MODEL else None
-    if (
-        isinstance(attachment, dict)
-        and attachment.get("type") == "queued_command"
-        and not attachment.get("isMeta")
-    ):
-        return "user", attachment.get("prompt")  # typed while the agent worked
+    # What the user typed while the agent worked.
+    if isinstance(attachment, dict) and attachment.get("type") == "queued_command":
+        return "user", attachment.get("prompt") if not attachment.get("isMeta") else None
     return "", None
 
 

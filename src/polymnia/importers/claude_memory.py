@@ -2,18 +2,19 @@
 
 from collections.abc import Iterator
 
-from polymnia.engine.intake import Item
-from polymnia.importers.base import Importer, Report, leave_fields
-from polymnia.importers.prose import LinkedNames, Page, blocks, entity_of, pages, without_code
+from polymnia.engine.moving.intake import Item
+from polymnia.importers.base import Importer, Report, drop_fields
+from polymnia.importers.prose import LinkedNames, Page, blocks, page_entity, pages, without_code
 from polymnia.importers.source import Source
 
-_INDEX = "MEMORY.md"
+_INDEX = "MEMORY"
 _KNOWN = ("name", "description", "type", "metadata.type", "tags")
 
 
 def recognizes(source: Source) -> bool:
     """Return True if the index is there."""
-    return source.path.name == _INDEX if source.is_file else bool(source.find(_INDEX))
+    index = f"{_INDEX}.md"
+    return source.path.name == index if source.is_file else bool(source.find(index))
 
 
 def read(source: Source, report: Report) -> Iterator[Item]:
@@ -23,33 +24,29 @@ def read(source: Source, report: Report) -> Iterator[Item]:
         names.add(_name(page), page.stem)
     for page in pages(source):
         name = _name(page)
-        found = list(blocks(page.body))
-        if page.stem == "MEMORY":
-            found = [
-                each for each in found if "](" not in each.text
-            ]  # lines that lead to the other files repeat them
-        texts = [each.text for each in found]
-        if not texts and not page.properties:
-            report.skip(
-                page.path, "lists other files only" if page.stem == "MEMORY" else "without content"
-            )
+        page_blocks = list(blocks(page.body))
+        if page.stem == _INDEX:
+            # Lines that link to the other files repeat them.
+            page_blocks = [block for block in page_blocks if "](" not in block.text]
+        if not page_blocks and not page.properties:
+            reason = "lists other files only" if page.stem == _INDEX else "without content"
+            report.drop_part(page.path, reason)
             continue
-        leave_fields(page.properties, _KNOWN, report, page.path)
-        kind = page.text("metadata.type", "type") or "memory"
-        yield entity_of(
+        drop_fields(page.properties, _KNOWN, report, page.path)
+        yield page_entity(
             page,
             name,
-            kind,
-            texts,
+            page.text("metadata.type", "type") or "memory",
+            [block.text for block in page_blocks],
             report,
             tags=page.texts("tags"),
             summary=page.text("description"),
         )
-        yield from names.links(name, without_code(found))
+        yield from names.links(name, without_code(page_blocks))
 
 
 def _name(page: Page) -> str:
-    return page.text("name") or ("Claude memory" if page.stem == "MEMORY" else page.stem)
+    return page.text("name") or ("Claude memory" if page.stem == _INDEX else page.stem)
 
 
 IMPORTER = Importer("claude-memory", "memory folder of Claude", recognizes, read)

@@ -1,7 +1,7 @@
 """Codex: the transcripts of its sessions ("rollouts"), `~/.codex/sessions/**/*.jsonl`.
 
-A line has its content in `payload`. Until September 2025 it was the line itself, without a time, and the first line was
-the session.
+A line has its content in `payload`. Until September 2025 the line itself was the content, without
+a time, and the first line was the session.
 """
 
 from typing import Any
@@ -15,7 +15,7 @@ _TYPES = ("session_meta", "response_item", "event_msg", "turn_context", "compact
 _EARLY_SESSION = {"id", "timestamp", "instructions"}
 _SPEAKERS = ("user", "assistant")
 _TEXT_BLOCKS = ("input_text", "output_text", "text")
-# How messages begin that the program writes in the name of the user.
+# The start of messages that the program writes in the name of the user.
 _BY_PROGRAM = (
     "<environment_context>",
     "<user_instructions>",
@@ -35,7 +35,7 @@ _BY_PROGRAM = (
     "<permissions instructions>",
 )
 
-# How messages begin to which an editor adds its context, and the line after which the user's own words come.
+# The start of messages with the context of an editor, and the line above the user's own words.
 _BY_EDITOR = ("# Context from my IDE setup:", "# Files mentioned by the user:")
 _REQUEST = "## My request for Codex:"
 
@@ -48,17 +48,15 @@ def is_line(value: dict[str, Any]) -> bool:
 
 
 def read_line(value: dict[str, Any]) -> Line | None:
-    """Return what a line tells; None for what nobody said."""
+    """Return what a line says; None for what nobody said."""
     payload = value.get("payload")
     if not isinstance(payload, dict):
         return _session(value) if _is_early_session(value) else _message(value, 0)
     if value.get("type") == "session_meta":
         return _session(payload)
-    return (
-        _message(payload, time_of(value.get("timestamp")))
-        if value.get("type") == "response_item"
-        else None
-    )
+    if value.get("type") == "response_item":
+        return _message(payload, time_of(value.get("timestamp")))
+    return None
 
 
 def _is_early_session(value: dict[str, Any]) -> bool:

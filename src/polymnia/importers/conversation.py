@@ -1,16 +1,16 @@
-"""Conversations: each becomes an entity, and each turn a dated observation with the conversation as its source."""
+"""A conversation becomes an entity, and each turn a dated observation."""
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from msgspec import Struct
 
-from polymnia.engine.briefing import CONVERSATION
+from polymnia.engine.facts.briefing import CONVERSATION
 from polymnia.importers.base import Report, title_of
 from polymnia.model import Entity, Observation
 
 _ID_LENGTH = 8
-# Where a UUID has its version. One of version 7 begins with the time, so only its end tells sessions apart.
+# Where a UUID has its version. Version 7 begins with the time, so only the end is distinctive.
 _VERSION_AT, _TIME_FIRST = 14, "7"
 
 
@@ -39,9 +39,9 @@ class Conversation(Struct, frozen=True):
 def conversation_entity(
     conversation: Conversation, turns: Iterable[Turn], report: Report
 ) -> Entity | None:
-    """Return the entity of a conversation; None if nobody said anything. Report turns that seem to contain secrets.
+    """Return the entity of a conversation; None if nobody said anything. Report secrets.
 
-    A turn without a time has that of the turn before it.
+    A turn without a time gets that of the turn before it.
     """
     source = f"{conversation.source}:{conversation.id}"
     observations: list[Observation] = []

@@ -10,20 +10,21 @@ from typing import Protocol, TypeVar
 from msgspec import DecodeError, Raw, Struct, msgpack
 from msgspec.json import decode
 
-from polymnia.dialects.document import (
+from polymnia.engine.moving.intake import Item
+from polymnia.errors import BadInput
+from polymnia.formats.document import (
     HEADER,
     SECTIONS,
+    VERSION,
     canonical_element,
     parse_entity,
     parse_note,
     parse_relation,
+    parse_row,
 )
-from polymnia.dialects.document_rows import parse_row
-from polymnia.engine.intake import Item
-from polymnia.errors import BadInput
 from polymnia.importers.base import Importer, Report, decode_part
 from polymnia.importers.source import Source, parts_of
-from polymnia.stores.contract import TABLES, TableReader, TableRow
+from polymnia.stores.contract import TABLES, ReadRows, TableRow
 
 _PARSERS: dict[str, Callable[[bytes, str], Item]] = {
     "entities": parse_entity,
@@ -81,19 +82,19 @@ def read(source: Source, report: Report) -> Iterator[Item]:
     yield from _items(source, sections)
 
 
-def read_history(source: Source, report: Report) -> TableReader | None:
-    """Return all rows of the document; None if it has no history, or one that no longer fits. Raise BadInput."""
+def read_history(source: Source, report: Report) -> ReadRows | None:
+    """Return all rows of the document; None if it has no valid history. Raise BadInput."""
     sections = _open(source)
     if not sections.columns:
         return None
     if {table: tuple(names) for table, names in sections.columns.items()} != TABLES:
-        report.skip("history", "written by another version of the program")
+        report.drop_part("history", "written by another version of the program")
         return None
     tables = _DocumentTables(source, sections)
     if Seals(_checksum(source, sections), tables.checksum()) != sections.seals:
-        report.skip("history", "the document was changed since it was exported")
+        report.drop_part("history", "the document was changed since it was exported")
         return None
-    return tables
+    return tables.read
 
 
 def _items(source: Source, sections: Sections) -> Iterator[Item]:
@@ -143,7 +144,7 @@ class _DocumentTables:
 
 
 def _open(source: Source) -> Sections:
-    """Return the sections of a document: by its lines as we write them, or of the whole if another program wrote it."""
+    """Return the sections of a document: by lines as we write it, else by parsing the whole."""
     name = source.names[0]
     if source.starts_with(name, HEADER + b",\n"):
         return _Lines(source, name)
@@ -179,12 +180,13 @@ class _Lines:
                 start, count = self._starts[section]
                 self._starts[section] = (start, count + 1)
                 continue
-            found = _SECTION.fullmatch(line) if line.startswith(b'"') else None
-            section = found[1].decode() if found else ""
-            if found and found[2]:
-                self.columns[section] = _decode(found[2], list[str]) or []
-                section = _TABLE + section
-            if found:
+            opening = _SECTION.fullmatch(line) if line.startswith(b'"') else None
+            section = ""
+            if opening:
+                section = opening[1].decode()
+                if opening[2]:
+                    self.columns[section] = _decode(opening[2], list[str]) or []
+                    section = _TABLE + section
                 self._starts[section] = (offset, 0)
             end = line.rstrip() or end  # editors add and remove the last line end
         seals = _decode(b"{" + end[2:-1], Seals) if end.startswith(b'},"document":') else Seals()
@@ -200,6 +202,13 @@ class _Outline:
         outline = source.outline(name)
         if not isinstance(outline, dict):
             raise BadInput(f"{source.path}: not a valid export")
+        version = decode_part(outline["version"]) if "version" in outline else VERSION
+        if version != VERSION:
+            raise BadInput(
+                f"{source.path}: a document of version {version!r}, "
+                f"and this program reads version {VERSION}; "
+                "upgrade it, or export the document again with this version"
+            )
         self._parts = {
             section: parts_of(outline[section]) for section in SECTIONS if section in outline
         }

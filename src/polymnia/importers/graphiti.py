@@ -1,23 +1,26 @@
 """Graphiti and Zep: nodes, edges and episodes as JSON.
 
-There is no export command. What is read is what its models dump (`EntityNode`, `EntityEdge`, `EpisodicNode`), as arrays
-of an object, as one array or as lines, and what Neo4j's `apoc.export.json` writes of its graph.
+There is no export command. We read what its models dump (`EntityNode`, `EntityEdge`,
+`EpisodicNode`) as arrays of an object, as one array or as lines, and what Neo4j's
+`apoc.export.json` writes of its graph.
 """
 
 from collections.abc import Iterator
+from itertools import islice
 from time import time_ns
 from typing import Any
 
 from msgspec import Raw
 
-from polymnia.engine.briefing import CONVERSATION
-from polymnia.engine.intake import Item
+from polymnia.engine.facts.briefing import CONVERSATION
+from polymnia.engine.moving.intake import Item
 from polymnia.importers.base import (
     Importer,
     Report,
     attribute_texts,
     decode_part,
-    leave_fields,
+    drop_fields,
+    make_entity,
     text_of,
     texts_of,
     time_of,
@@ -29,13 +32,7 @@ from polymnia.model import Entity, Observation
 _ENTITY_LABEL = "Entity"
 _ENDS = ("source_node_uuid", "target_node_uuid")
 _NODE_FIELDS = {
-    "uuid",
-    "name",
-    "labels",
-    "summary",
-    "created_at",
-    "group_id",
-    "attributes",
+    *("uuid", "name", "labels", "summary", "created_at", "group_id", "attributes"),
     "name_embedding",
 }
 _EDGE_FIELDS = {
@@ -47,18 +44,15 @@ Elements = Iterator[tuple[str, dict[str, Any]]]
 
 
 def recognizes(source: Source) -> bool:
-    """Return True if one of the first elements is an edge with a fact, an entity or an episode of Graphiti."""
+    """Return True if one of the first elements is an edge, an entity or an episode of Graphiti."""
     if not source.is_file:
         return False
-    tried = (
-        value
-        for _, (_, value) in zip(range(_VALUES_TO_TRY), _elements(source, Report()), strict=False)
-    )
-    return any(_kind(value) for value in tried)
+    elements = islice(_elements(source, Report()), _VALUES_TO_TRY)
+    return any(_kind(value) for _, value in elements)
 
 
 def read(source: Source, report: Report) -> Iterator[Item]:
-    """Yield the entities with the facts about them, the relations that hold, and the episodes of each group."""
+    """Yield the entities with their facts, the relations that hold, and the episodes by group."""
     graph = TemporalGraph(time_ns() // 1000)
     edges: list[tuple[str, dict[str, Any]]] = []
     episodes: dict[str, list[Observation]] = {}
@@ -71,16 +65,19 @@ def read(source: Source, report: Report) -> Iterator[Item]:
         elif kind == "episode":
             _add_episode(episodes, value, report, place)
         else:
-            report.skip(place, "neither an entity nor a fact nor an episode")
+            report.drop_part(place, "neither an entity nor a fact nor an episode")
     for place, value in edges:
         graph.add_fact(_fact(value), report, place)
-        leave_fields(value, _EDGE_FIELDS, report, place)
+        drop_fields(value, _EDGE_FIELDS, report, place)
     yield from graph.items()
-    yield from (_episodes_entity(group, told) for group, told in episodes.items())
+    for group, observations in episodes.items():
+        name = f"Episodes of {group}" if group else "Episodes"
+        times = [episode.valid_at for episode in observations if episode.valid_at]
+        yield make_entity(name, CONVERSATION, observations, created_at=min(times, default=0))
 
 
 def _elements(source: Source, report: Report) -> Elements:
-    """Yield the nodes and edges with their places: of an array, of the arrays of an object, or of lines."""
+    """Yield the nodes and edges of an array, of the arrays of an object, or of lines."""
     (name,) = source.names
     outline = source.outline(name)
     if isinstance(outline, list):
@@ -104,7 +101,7 @@ def _decode_all(parts: list[Raw], place: str, report: Report) -> Elements:
 def _plain(value: Any, place: str, report: Report) -> Elements:
     """Yield the element with the fields that Graphiti's models have, wherever the dump has them."""
     if not isinstance(value, dict):
-        report.skip(place, "not a JSON object")
+        report.drop_part(place, "not a JSON object")
         return
     properties = value.get("properties")
     if not isinstance(properties, dict):
@@ -118,8 +115,8 @@ def _plain(value: Any, place: str, report: Report) -> Elements:
 
 def _end(value: Any) -> str:
     """Return the uuid of an end of a relationship."""
-    found = value.get("properties") if isinstance(value, dict) else None
-    return text_of(found, "uuid") if isinstance(found, dict) else ""
+    properties = value.get("properties") if isinstance(value, dict) else None
+    return text_of(properties, "uuid") if isinstance(properties, dict) else ""
 
 
 def _kind(value: dict[str, Any]) -> str:
@@ -133,18 +130,17 @@ def _kind(value: dict[str, Any]) -> str:
 
 def _add_entity(graph: TemporalGraph, value: dict[str, Any], report: Report, place: str) -> None:
     identity, at = text_of(value, "uuid"), time_of(value.get("created_at"))
-    labels = [each for each in texts_of(value.get("labels")) if each != _ENTITY_LABEL]
+    labels = [text for text in texts_of(value.get("labels")) if text != _ENTITY_LABEL]
     kind = labels[0].lower() if labels else "entity"
     tags = (*labels[1:], *texts_of(value.get("group_id")))
     summary = text_of(value, "summary") or None
-    graph.add_entity(
-        identity, Entity(text_of(value, "name"), kind, summary=summary, tags=tags, created_at=at)
-    )
-    attributes = value.get("attributes")
+    entity = Entity(text_of(value, "name"), kind, summary=summary, tags=tags, created_at=at)
+    graph.add_entity(identity, entity)
+    nested = value.get("attributes")
+    attributes = dict(nested) if isinstance(nested, dict) else {}
     # A dump of the database has the attributes beside the other fields.
-    named = dict(attributes) if isinstance(attributes, dict) else {}
-    named |= {key: each for key, each in value.items() if key not in _NODE_FIELDS}
-    for text in attribute_texts(named, report, place, "attributes."):
+    attributes |= {name: field for name, field in value.items() if name not in _NODE_FIELDS}
+    for text in attribute_texts(attributes, report, place, "attributes."):
         graph.observe(identity, text, at, 0, f"graphiti:{identity}")
 
 
@@ -166,16 +162,12 @@ def _fact(value: dict[str, Any]) -> Fact:
 def _add_episode(
     episodes: dict[str, list[Observation]], value: dict[str, Any], report: Report, place: str
 ) -> None:
-    told = episodes.setdefault(text_of(value, "group_id"), [])
-    text, at = report.screen(place, text_of(value, "content")), time_of(value.get("created_at"))
+    observations = episodes.setdefault(text_of(value, "group_id"), [])
+    text = report.screen(place, text_of(value, "content"))
+    at = time_of(value.get("created_at"))
     said_at = time_of(value.get("valid_at")) or at
-    told.append(Observation(len(told) + 1, text, at, said_at, f"graphiti:{text_of(value, 'uuid')}"))
-
-
-def _episodes_entity(group: str, told: list[Observation]) -> Entity:
-    name = f"Episodes of {group}" if group else "Episodes"
-    first = min([each.valid_at for each in told if each.valid_at], default=0)
-    return Entity(name, CONVERSATION, tuple(told), next_ordinal=len(told) + 1, created_at=first)
+    source = f"graphiti:{text_of(value, 'uuid')}"
+    observations.append(Observation(len(observations) + 1, text, at, said_at, source))
 
 
 IMPORTER = Importer(

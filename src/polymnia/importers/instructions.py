@@ -1,13 +1,13 @@
-"""Instructions for coding agents: `CLAUDE.md`, `AGENTS.md` and their relatives, alone or in a project."""
+"""Instructions for coding agents: `CLAUDE.md`, `AGENTS.md` and others, alone or in a project."""
 
 import re
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-from polymnia.engine.intake import Item
+from polymnia.engine.moving.intake import Item
 from polymnia.importers.base import Importer, Report
 from polymnia.importers.obsidian import is_vault
-from polymnia.importers.prose import Page, blocks, entity_of, pages
+from polymnia.importers.prose import Page, blocks, page_entity, pages
 from polymnia.importers.source import Source, replace_unstorable
 
 _FILES = {"CLAUDE.md", "CLAUDE.local.md", "AGENTS.md", "AGENTS.override.md", "GEMINI.md"}
@@ -25,25 +25,28 @@ def read(source: Source, report: Report) -> Iterator[Item]:
     """Yield an entity for each project and part of it. An observation begins with its heading."""
     for page in pages(source):
         if PurePosixPath(page.path).name not in _FILES and not source.is_file:
-            report.skip(page.path, "no instructions for agents")
+            report.drop_part(page.path, "no instructions for agents")
             continue
         for path in _IMPORT.findall(page.body):
-            report.skip(
-                f"{page.path}: @{path}", "imported by the instructions; import that file too"
-            )
-        texts = [": ".join([*each.headings[-1:], each.text]) for each in blocks(page.body)]
+            place = f"{page.path}: @{path}"
+            report.drop_part(place, "imported by the instructions; import that file too")
+        texts = [": ".join([*block.headings[-1:], block.text]) for block in blocks(page.body)]
         if texts:
-            yield entity_of(page, _name(source, page), TYPE, texts, report)
+            yield page_entity(page, _name(source, page), TYPE, texts, report)
         else:
-            report.skip(page.path, "without content")
+            report.drop_part(page.path, "without content")
 
 
 def _name(source: Source, page: Page) -> str:
     top = source.path.resolve()
-    project = top.parent.name if source.is_file else top.stem if source.is_archive else top.name
-    folder = PurePosixPath(page.path).parent
-    inside = [each for each in folder.parts if each not in (".", "..", "/")]
-    return replace_unstorable(f"{'/'.join([project, *inside])}: rules")
+    if source.is_file:
+        project = top.parent.name
+    elif source.is_archive:
+        project = top.stem
+    else:
+        project = top.name
+    folders = [part for part in PurePosixPath(page.path).parts[:-1] if part not in ("..", "/")]
+    return replace_unstorable(f"{'/'.join([project, *folders])}: rules")
 
 
 IMPORTER = Importer(

@@ -1,14 +1,15 @@
-"""Letta: the memory folder of an agent, where each file is a memory block and those in `system/` are always loaded."""
+"""Letta: an agent's memory folder. Each file is a block; those in `system/` are always loaded."""
 
 from collections.abc import Iterator
 
-from polymnia.engine.intake import Item
-from polymnia.importers.base import Importer, Report, leave_fields
+from polymnia.engine.moving.intake import Item
+from polymnia.importers.base import Importer, Report, drop_fields
 from polymnia.importers.prose import (
     LinkedNames,
+    Page,
     blocks,
-    entity_of,
     first_pages,
+    page_entity,
     pages,
     without_code,
 )
@@ -19,10 +20,7 @@ _SYSTEM = "system"
 
 def recognizes(source: Source) -> bool:
     """Return True if there is a folder `system` with a file that has a description."""
-    return any(
-        _SYSTEM in page.path.split("/")[:-1] and page.text("description")
-        for page in first_pages(source)
-    )
+    return any(_is_system(page) and page.text("description") for page in first_pages(source))
 
 
 def read(source: Source, report: Report) -> Iterator[Item]:
@@ -32,17 +30,20 @@ def read(source: Source, report: Report) -> Iterator[Item]:
         names.add(page.path.removesuffix(".md"), page.stem)
     for page in pages(source):
         name = page.path.removesuffix(".md")
-        tags = [_SYSTEM] if _SYSTEM in page.path.split("/")[:-1] else []
-        found = list(blocks(page.body))
-        texts = [each.text for each in found]
-        if not texts and not page.text("description"):
-            report.skip(page.path, "without content")
+        summary = page.text("description")
+        page_blocks = list(blocks(page.body))
+        if not page_blocks and not summary:
+            report.drop_part(page.path, "without content")
             continue
-        leave_fields(page.properties, ("description",), report, page.path)
-        yield entity_of(
-            page, name, "memory block", texts, report, tags=tags, summary=page.text("description")
-        )
-        yield from names.links(name, without_code(found))
+        drop_fields(page.properties, ("description",), report, page.path)
+        texts = [block.text for block in page_blocks]
+        tags = [_SYSTEM] if _is_system(page) else []
+        yield page_entity(page, name, "memory block", texts, report, tags=tags, summary=summary)
+        yield from names.links(name, without_code(page_blocks))
+
+
+def _is_system(page: Page) -> bool:
+    return _SYSTEM in page.path.split("/")[:-1]
 
 
 IMPORTER = Importer("letta", "memory folder of a Letta agent", recognizes, read)

@@ -3,16 +3,16 @@
 from collections import Counter
 from collections.abc import Iterator
 
-from polymnia.engine.intake import Item
+from polymnia.engine.moving.intake import Item
 from polymnia.importers.base import Importer, Report
 from polymnia.importers.prose import (
     LinkedNames,
     Page,
     blocks,
-    entity_of,
     first_pages,
     inline_tags,
     link_targets,
+    page_entity,
     pages,
     property_texts,
     without_code,
@@ -25,7 +25,7 @@ _DISPLAY_PROPERTIES = ("cssclass", "cssclasses", "publish")
 
 
 def recognizes(source: Source) -> bool:
-    """Return True for a folder with Obsidian's settings, or with pages that have properties or links."""
+    """Return True for a folder with Obsidian's settings, or pages with properties or links."""
     if source.is_file:
         return False
     return is_vault(source) or any(
@@ -41,8 +41,8 @@ def is_vault(source: Source) -> bool:
 
 
 def read(source: Source, report: Report) -> Iterator[Item]:
-    """Yield an entity for each page: paragraphs and list items are observations, links are relations."""
-    counts = Counter([page.stem for page in pages(source)])
+    """Yield an entity for each page: blocks are observations, links are relations."""
+    counts = Counter(page.stem for page in pages(source))
     names = LinkedNames()
     for page in pages(source):
         names.add(_name(page, counts), page.path)
@@ -52,24 +52,17 @@ def read(source: Source, report: Report) -> Iterator[Item]:
         )
     for page in pages(source):
         name = _name(page, counts)
-        found = list(blocks(page.body))
-        texts = [*[each.text for each in found], *property_texts(page, *_DISPLAY_PROPERTIES)]
-        prose = without_code(found)
-        tags = [tag.removeprefix("#") for each in page.texts("tags", "tag") for tag in each.split()]
-        yield entity_of(
-            page,
-            name,
-            page.text("type") or "note",
-            texts,
-            report,
-            tags=[*tags, *inline_tags(prose)],
-        )
-        properties = [
-            each
-            for value in page.properties.values()
-            for each in ([value] if isinstance(value, str) else value)
-        ]
-        yield from names.links(name, "\n".join([*properties, prose]))
+        page_blocks = list(blocks(page.body))
+        prose = without_code(page_blocks)
+        texts = [block.text for block in page_blocks]
+        texts += property_texts(page, *_DISPLAY_PROPERTIES)
+        tags = [tag.removeprefix("#") for text in page.texts("tags", "tag") for tag in text.split()]
+        tags += inline_tags(prose)
+        yield page_entity(page, name, page.text("type") or "note", texts, report, tags=tags)
+        linking: list[str] = []
+        for value in page.properties.values():
+            linking += [value] if isinstance(value, str) else value
+        yield from names.links(name, "\n".join([*linking, prose]))
 
 
 def _name(page: Page, counts: Counter[str]) -> str:

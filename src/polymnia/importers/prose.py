@@ -1,4 +1,4 @@
-"""Markdown that people and agents wrote: what the readers of such folders share."""
+"""Markdown that people and agents wrote: what the importers of such folders share."""
 
 import re
 import unicodedata
@@ -9,10 +9,10 @@ from urllib.parse import unquote
 from msgspec import Struct
 
 from polymnia.folders.front_matter import Value, split_file
-from polymnia.importers.base import Report, time_of
+from polymnia.importers.base import Report, make_entity, make_observations, time_of
 from polymnia.importers.source import Source
-from polymnia.model import Entity, Observation, Relation
-from polymnia.search.text import fold
+from polymnia.model import Entity, Relation
+from polymnia.search.terms import fold
 
 LINKS_TO = "links_to"
 _LINK = re.compile(
@@ -51,18 +51,19 @@ class Page(Struct, frozen=True):
 
     def text(self, *names: str) -> str:
         """Return the first of these properties that is a text; empty if there is none."""
-        found = [
-            value
-            for name in names
-            if isinstance(value := self.properties.get(name), str) and value.strip()
-        ]
-        return found[0].strip() if found else ""
+        for name in names:
+            value = self.properties.get(name)
+            if isinstance(value, str) and value.strip():
+                return value.strip()
+        return ""
 
     def texts(self, *names: str) -> list[str]:
-        """Return the texts of these properties: of lists, and of texts with commas between them."""
-        values = [self.properties.get(name, []) for name in names]
-        listed = [value.split(",") if isinstance(value, str) else value for value in values]
-        return [each.strip() for part in listed for each in part if each.strip()]
+        """Return the texts of these properties: lists, and texts with commas between them."""
+        texts: list[str] = []
+        for name in names:
+            value = self.properties.get(name, [])
+            texts += value.split(",") if isinstance(value, str) else value
+        return [text.strip() for text in texts if text.strip()]
 
 
 class Block(Struct, frozen=True):
@@ -96,37 +97,44 @@ def stem_of(path: str) -> str:
 
 
 def blocks(body: str) -> Iterator[Block]:
-    """Yield the paragraphs, list items and blocks of code of a text, with the headings above them."""
+    """Yield the paragraphs, list items and code blocks of a text, with the headings above them."""
     headings: list[str] = []
     lines: list[str] = []
     fence = ""
     for line in [*body.split("\n"), ""]:
         mark = _FENCE.match(line)
         if fence or mark:
-            fence = (
-                ""
-                if fence and mark and mark[1].startswith(fence)
-                else fence or (mark[1] if mark else "")
-            )
+            if not fence and mark:
+                fence = mark[1]
+            elif mark and mark[1].startswith(fence):
+                fence = ""
             lines.append(line)
             continue
-        found = _HEADING.fullmatch(line)
-        starts = found is not None or _ITEM.fullmatch(line) is not None
-        if (
-            starts
-            or (not line.strip() and lines and not _ITEM.fullmatch(lines[0]))
-            or _ends_item(lines, line)
-        ):
+        heading = _HEADING.fullmatch(line)
+        if heading or _starts_block(lines, line):
             yield from _block(headings, lines)
             lines = []
-        if found is not None:
-            headings = [*headings[: len(found[1]) - 1], found[2].strip(" #")]
+        if heading:
+            level = len(heading[1])
+            headings = [*headings[: level - 1], heading[2].strip(" #")]
         elif line.strip() or lines:
             lines.append(line)
     yield from _block(headings, lines)
 
 
-def entity_of(
+def _starts_block(lines: list[str], line: str) -> bool:
+    """Return True if a line ends the block of the lines before it."""
+    if _ITEM.fullmatch(line):
+        return True
+    if not lines:
+        return False
+    if not line.strip():
+        # An item goes on after a blank line if the next one is indented.
+        return not _ITEM.fullmatch(lines[0])
+    return not line[0].isspace() and not lines[-1].strip()
+
+
+def page_entity(
     page: Page,
     name: str,
     kind: str,
@@ -136,49 +144,42 @@ def entity_of(
     tags: Iterable[str] = (),
     summary: str = "",
 ) -> Entity:
-    """Return the entity of a page, each text as an observation with the page as its source."""
-    created_at, updated_at = _time_in(page, _CREATED), _time_in(page, _UPDATED)
+    """Return the entity of a page, with the texts as observations from the page."""
     if "\ufffd" in page.body:
-        report.skip(page.path, _NOT_UTF_8)
-    said = dict.fromkeys([report.screen(page.path, each) for each in texts])
-    observations = [
-        Observation(number, text, created_at, 0, page.path) for number, text in enumerate(said, 1)
-    ]
-    return Entity(
+        report.drop_part(page.path, _NOT_UTF_8)
+    created_at = _time_in(page, _CREATED)
+    screened = dict.fromkeys(report.screen(page.path, text) for text in texts)
+    return make_entity(
         name,
         kind,
-        tuple(observations),
-        "",
-        len(observations) + 1,
-        summary or None,
+        make_observations(screened, page.path, created_at),
+        summary=summary or None,
         tags=tuple(dict.fromkeys(tags)),
         created_at=created_at,
-        updated_at=updated_at,
+        updated_at=_time_in(page, _UPDATED),
     )
 
 
 def _time_in(page: Page, names: Iterable[str]) -> int:
-    """Return the first time in these properties; 0 if there is none. A date before 1970 is that of an old event."""
-    return next((at for each in names if (at := time_of(page.properties.get(each))) > 0), 0)
+    """Return the first time in these properties, or 0. A date before 1970 is of an old event."""
+    times = (time_of(page.properties.get(name)) for name in names)
+    return next((at for at in times if at > 0), 0)
 
 
 def property_texts(page: Page, *known: str) -> list[str]:
-    """Return the properties as sentences, without those that become something else and the known ones."""
-    listed = {
-        name: [value] if isinstance(value, str) else value
-        for name, value in page.properties.items()
-    }
-    texts = {name: ", ".join(value).strip() for name, value in listed.items()}
-    return [
-        f"{name}: {text}"
-        for name, text in texts.items()
-        if text and name not in {*_OWN_PROPERTIES, *known}
-    ]
+    """Return the properties as sentences, but for the known ones."""
+    texts = []
+    for name, value in page.properties.items():
+        text = value if isinstance(value, str) else ", ".join(value)
+        if text.strip() and name not in _OWN_PROPERTIES and name not in known:
+            texts.append(f"{name}: {text.strip()}")
+    return texts
 
 
-def without_code(found: Iterable[Block]) -> str:
+def without_code(page_blocks: Iterable[Block]) -> str:
     """Return the texts in which links and tags count."""
-    return "\n".join([_CODE.sub(" ", each.text) for each in found if not _FENCE.match(each.text)])
+    prose = [block.text for block in page_blocks if not _FENCE.match(block.text)]
+    return "\n".join(_CODE.sub(" ", text) for text in prose)
 
 
 def inline_tags(body: str) -> list[str]:
@@ -187,49 +188,40 @@ def inline_tags(body: str) -> list[str]:
 
 
 def link_targets(text: str) -> list[str]:
-    """Return the targets of [[links]] and of [links](to.md) in a text, without those that embed a file."""
-    return [
-        each.strip() for each in (*_LINK.findall(text), *map(unquote, _FILE_LINK.findall(text)))
-    ]
+    """Return the targets of [[links]] and [links](to.md) in a text, but not of embedded files."""
+    file_links = [unquote(target) for target in _FILE_LINK.findall(text)]
+    return [target.strip() for target in [*_LINK.findall(text), *file_links]]
 
 
 class LinkedNames:
-    """The names that links mean: a page is found by its path, file name, title or alias, whatever the case."""
+    """The names that links mean: by path, file name, title or alias, whatever the case."""
 
     def __init__(self) -> None:
         self._names: dict[str, str] = {}
 
     def add(self, name: str, *others: str) -> None:
         """Let links to any of these mean the name, unless they mean another one already."""
-        for each in (name, *others):
-            self._names.setdefault(_key(each), name)
+        for other in (name, *others):
+            self._names.setdefault(_key(other), name)
 
     def resolve(self, target: str) -> str:
         """Return the name that a link means; the target itself if there is no such page."""
-        return (
-            self._names.get(_key(target))
-            or self._names.get(_key(PurePosixPath(target).name))
-            or target
-        )
+        file_name = PurePosixPath(target).name
+        return self._names.get(_key(target)) or self._names.get(_key(file_name)) or target
 
     def links(self, name: str, body: str) -> list[Relation]:
         """Return a relation for each page that a text links to."""
-        found = dict.fromkeys([self.resolve(target) for target in link_targets(body)])
-        return [Relation(name, target, LINKS_TO) for target in found if target != name]
+        targets = dict.fromkeys(self.resolve(target) for target in link_targets(body))
+        return [Relation(name, target, LINKS_TO) for target in targets if target != name]
 
 
 def _key(target: str) -> str:
     return fold(unicodedata.normalize("NFC", target.strip().removesuffix(".md")))
 
 
-def _ends_item(lines: list[str], line: str) -> bool:
-    """Return True for a line after a blank one that is not indented, and so no longer belongs to the item."""
-    return bool(lines and line.strip() and not line[0].isspace() and not lines[-1].strip())
-
-
 def _block(headings: list[str], lines: list[str]) -> Iterator[Block]:
     text = "\n".join(lines).strip()
     item = _ITEM.fullmatch(text)
-    shown = (item[1] or "").strip() if item else text
-    if shown and not _RULE.fullmatch(text[:200]):
-        yield Block(tuple([each for each in headings if each]), shown, item is not None)
+    content = (item[1] or "").strip() if item else text
+    if content and not _RULE.fullmatch(text[:200]):
+        yield Block(tuple(filter(None, headings)), content, item is not None)

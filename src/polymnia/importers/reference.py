@@ -1,6 +1,7 @@
-"""`memory.json` and `memory.jsonl` of the reference server, and the variants that its relatives write.
+"""`memory.json` and `memory.jsonl` of the reference server, and the variants of similar servers.
 
-A line, or an element of an array, is an entity or a relation. An object may have them as `entities` and `relations`.
+A line, or an element of an array, is an entity or a relation. An object may have them as
+`entities` and `relations`.
 """
 
 from collections.abc import Iterator
@@ -10,12 +11,13 @@ from typing import Any
 from msgspec import DecodeError, Raw, Struct, field
 from msgspec.json import Decoder
 
-from polymnia.engine.intake import Item
+from polymnia.engine.moving.intake import Item
 from polymnia.importers.base import (
     Importer,
     Report,
     decode_part,
-    leave_fields,
+    drop_fields,
+    make_entity,
     objects,
     tags_of,
     text_of,
@@ -63,10 +65,11 @@ def recognizes(source: Source) -> bool:
     if not source.is_file:
         return False
     (name,) = source.names
-    if source.head(name).lstrip()[:1] == b"{" and any(
-        map(_is_line, islice(source.lines(name), _LINES_TO_TRY))
-    ):
-        return True
+    if source.head(name).lstrip()[:1] == b"{":
+        for line in islice(source.lines(name), _LINES_TO_TRY):
+            value = parse_line(line)
+            if value is not None and _kind(value):
+                return True
     outline = source.outline(name)
     elements = islice(_elements(outline, Report()), _LINES_TO_TRY)
     return any(_kind(value, kind) for kind, value in elements) or _is_empty(outline)
@@ -76,15 +79,16 @@ def read(source: Source, report: Report) -> Iterator[Item]:
     """Yield the entities and relations."""
     (name,) = source.names
     outline = source.outline(name)
-    if (isinstance(outline, dict) and not set(_LISTS) & set(outline)) or outline is None:
+    if outline is None or (isinstance(outline, dict) and not set(_LISTS) & set(outline)):
         yield from _read_lines(source.lines(name), report)
         return
     for number, (kind, value) in enumerate(_elements(outline, report)):
+        place = f"element {number + 1}"
         item = _item(value, kind)
         if item is None:
-            report.skip(f"element {number + 1}", "neither an entity nor a relation")
+            report.drop_part(place, "neither an entity nor a relation")
         else:
-            leave_fields(value, _KNOWN, report, f"element {number + 1}")
+            drop_fields(value, _KNOWN, report, place)
             yield item
 
 
@@ -98,15 +102,15 @@ def _read_lines(lines: Iterator[bytes], report: Report) -> Iterator[Item]:
         value = parse_line(line)
         item = None if value is None else _item(value)
         if value is not None and item is not None:
-            leave_fields(value, _KNOWN, report, f"line {number}")
+            drop_fields(value, _KNOWN, report, f"line {number}")
             yield item
         else:
             reason = "not valid JSON" if value is None else "neither an entity nor a relation"
-            report.skip(f"line {number}", reason)
+            report.drop_part(f"line {number}", reason)
 
 
 def _plain_item(line: bytes) -> Item | None:
-    """Return what a line of the exact format has, without the search for variants; None for any other line."""
+    """Return the item of a line in the exact format, which is fast; None for any other line."""
     try:
         value = _decoder.decode(line)
     except (DecodeError, UnicodeDecodeError, RecursionError):
@@ -123,15 +127,10 @@ def _plain_item(line: bytes) -> Item | None:
     return Entity(value.name, value.entityType, observations, next_ordinal=len(texts) + 1)
 
 
-def _is_line(line: bytes) -> bool:
-    value = parse_line(line)
-    return value is not None and _kind(value) != ""
-
-
 def _elements(
     outline: list[Raw] | dict[str, Raw] | None, report: Report
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the elements of an array, or of the arrays of an object, with the kind that the array tells."""
+    """Yield the elements of an array, or of the arrays of an object, with the kind of the array."""
     if isinstance(outline, list):
         for _, value in objects(outline, report, "element"):
             yield "", value
@@ -142,7 +141,7 @@ def _elements(
             if isinstance(value, dict):
                 yield kind, value
             else:
-                report.skip(name, "not a JSON object")
+                report.drop_part(name, "not a JSON object")
 
 
 def _is_empty(outline: list[Raw] | dict[str, Raw] | None) -> bool:
@@ -160,39 +159,29 @@ def _kind(value: dict[str, Any], known: str = "") -> str:
     if kind == "entity" and text_of(value, *_NAMES):
         return "entity"
     # Without a type the fields tell, if they can be nothing else.
-    if (
-        text_of(value, "from", "from_id")
-        and text_of(value, "to", "to_id")
-        and text_of(value, *_RELATION_TYPES)
-    ):
+    ends = text_of(value, "from", "from_id"), text_of(value, "to", "to_id")
+    if all(ends) and text_of(value, *_RELATION_TYPES):
         return "relation"
-    return (
-        "entity"
-        if text_of(value, *_NAMES) and text_of(value, *_TYPES) and "observations" in value
-        else ""
-    )
+    if text_of(value, *_NAMES) and text_of(value, *_TYPES) and "observations" in value:
+        return "entity"
+    return ""
 
 
 def _item(value: dict[str, Any], known: str = "") -> Item | None:
     kind = _kind(value, known)
+    # In some variants `type` is not the kind of the line but the type of the entity or relation.
+    own_type = text_of(value, "type") if value.get("type") != kind else ""
     created_at = time_of(value.get("createdAt") or value.get("created_at"))
     if kind == "relation":
-        ends = (text_of(value, *_SOURCES), text_of(value, *_TARGETS))
-        named = text_of(value, *_RELATION_TYPES) or (
-            "" if value.get("type") == "relation" else text_of(value, "type")
-        )
-        return Relation(*ends, named or "related_to", created_at)
+        relation_type = text_of(value, *_RELATION_TYPES) or own_type or "related_to"
+        source, target = text_of(value, *_SOURCES), text_of(value, *_TARGETS)
+        return Relation(source, target, relation_type, created_at)
     if kind != "entity":
         return None
-    named = text_of(value, *_TYPES) or (
-        "" if value.get("type") == "entity" else text_of(value, "type")
-    )
-    observations = tuple(_observations(value.get("observations")))
-    return Entity(
+    return make_entity(
         text_of(value, *_NAMES),
-        named or "entity",
-        observations,
-        next_ordinal=len(observations) + 1,
+        text_of(value, *_TYPES) or own_type or "entity",
+        list(_observations(value.get("observations"))),
         summary=text_of(value, "summary") or None,
         tags=tags_of(value.get("tags")),
         created_at=created_at,
@@ -202,24 +191,16 @@ def _item(value: dict[str, Any], known: str = "") -> Item | None:
 
 def _observations(values: Any) -> Iterator[Observation]:
     """Yield observations from texts, and from objects with a text and a time."""
-    listed = values if isinstance(values, list) else [values]
     ordinal = 0
-    for value in listed:
-        if isinstance(value, dict):
-            text = text_of(value, "content", "text", "observation")
-            at = time_of(
-                value.get("timestamp") or value.get("created_at") or value.get("createdAt")
-            )
-            source = text_of(value, "source")
-        else:
-            text, at, source = (
-                next(iter(texts_of(value)), "") if isinstance(value, str) else "",
-                0,
-                "",
-            )
+    for value in values if isinstance(values, list) else [values]:
+        fields = value if isinstance(value, dict) else {}
+        text = text_of(fields, "content", "text", "observation")
+        if isinstance(value, str):
+            text = "".join(texts_of(value))
         if text:
             ordinal += 1
-            yield Observation(ordinal, text, at, 0, source)
+            at = fields.get("timestamp") or fields.get("created_at") or fields.get("createdAt")
+            yield Observation(ordinal, text, time_of(at), 0, text_of(fields, "source"))
 
 
 IMPORTER = Importer(

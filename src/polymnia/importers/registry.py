@@ -25,7 +25,8 @@ from polymnia.importers.source import Source
 
 # The most specific come first: the reference format is recognized by little.
 IMPORTERS: tuple[Importer, ...] = (
-    claude_code.IMPORTER,  # before stores: its folder has a subfolder `projects`, as a directory of workspaces has
+    # Before stores: like a directory of workspaces, its folder has a subfolder `projects`.
+    claude_code.IMPORTER,
     codex.IMPORTER,
     stores.IMPORTER,
     document.IMPORTER,
@@ -44,24 +45,26 @@ IMPORTERS: tuple[Importer, ...] = (
     obsidian.IMPORTER,
     reference.IMPORTER,
 )
-KINDS = tuple([each.kind for each in IMPORTERS])
+KINDS = tuple(importer.kind for importer in IMPORTERS)
 
 
 def find_importer(source: Source, kind: str | None = None) -> Importer:
-    """Return the importer of that kind, or the first that recognizes the source. Raise BadInput if there is none."""
-    if kind is not None:
-        found = next((each for each in IMPORTERS if each.kind == kind), None)
-        if found is None:
-            raise BadInput(f"there is no importer {kind!r}; use one of {', '.join(KINDS)}")
-        return found
+    """Return the importer of that kind, or the first that recognizes the source.
+
+    Raise BadInput if there is none.
+    """
     for importer in IMPORTERS:
-        if importer.recognizes(source):
+        if importer.kind == kind or (kind is None and importer.recognizes(source)):
             return importer
-    if any(name.endswith(".zip") for name in source.names) and not source.is_file:
+    if kind is not None:
+        raise BadInput(f"there is no importer {kind!r}; use one of {', '.join(KINDS)}")
+    if not source.is_file and any(name.endswith(".zip") for name in source.names):
         raise BadInput(
-            f"{source.path} holds zip archives, which are not opened here; import each of them by itself"
+            f"{source.path} holds zip archives, which are not opened here; import each by itself"
         )
-    titles = "; ".join([f"{each.title} ({each.kind})" for each in IMPORTERS])
+    if source.is_file and not source.path.stat().st_size:
+        raise BadInput(f"{source.path} is empty")
     raise BadInput(
-        f"{source.path}: this format is not known. Known are: {titles}. --from KIND skips the detection"
+        f"{source.path}: unknown format; `polymnia import --help` lists the formats, "
+        "and --from KIND skips the detection"
     )

@@ -1,54 +1,58 @@
-"""Run an import: with the whole history where the source has one and the store is empty, else merged."""
+"""Run an import: restore the whole history into an empty store, else merge."""
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import NamedTuple
 
 from polymnia.engine import notes
-from polymnia.engine.intake import IntakeReceipt, Item, Tally, take_in
+from polymnia.engine.facts.secrets import find_secret
 from polymnia.engine.memory import Memory
-from polymnia.engine.migrate import copy_tables, first_difference
+from polymnia.engine.moving.intake import IntakeReceipt, Item, Tally, take_in
+from polymnia.engine.moving.migrate import copy_tables, first_difference
 from polymnia.errors import BadInput, NotSupported
 from polymnia.importers.base import Importer, Report
 from polymnia.importers.registry import find_importer
 from polymnia.importers.source import Source
-from polymnia.model import VAULT, Note
-from polymnia.stores.contract import TableReader
+from polymnia.model import Note
+from polymnia.stores.contract import TABLES, ReadRows
 
 _NOT_EMPTY = (
     "the store is not empty: import into a new one to keep history, deleted rows and perspectives"
 )
 
 
-class Reading(NamedTuple):
-    """What an importer reads: its items, which are read when they are asked for, and its history if it has one."""
+class OpenedSource(NamedTuple):
+    """The importer of a source, its items, which are read lazily, and its history if it has one."""
 
     importer: Importer
     items: Iterator[Item]
-    history: TableReader | None
+    history: ReadRows | None
 
 
-def open_source(source: Source, kind: str | None, report: Report) -> Reading:
-    """Return what a source holds, by the importer of that kind or the one that recognizes it. Raise BadInput."""
+def open_source(source: Source, kind: str | None, report: Report) -> OpenedSource:
+    """Open a source with the importer of that kind, or the one that recognizes it.
+
+    Raise BadInput.
+    """
     importer = find_importer(source, kind)
     for place, reason in source.skipped:
-        report.skip(place, reason)
+        report.drop_part(place, reason)
     history = importer.read_history(source, report) if importer.read_history else None
     items = importer.read(source, report)
     if history is not None:  # the items were checked with it, and may not be needed
-        return Reading(importer, items, history)
-    return Reading(importer, require_some(items, source.path.name, report), None)
+        return OpenedSource(importer, items, history)
+    return OpenedSource(importer, require_some(items, source.path.name, report), None)
 
 
 def require_some(items: Iterator[Item], name: str, report: Report) -> Iterator[Item]:
-    """Return the items. Raise BadInput if there is none because all were skipped."""
+    """Return the items. Raise BadInput if there are none because all were dropped."""
     first = next(items, None)
-    if first is None and report.skipped:
-        raise BadInput(f"{name}: nothing to import; {report.skipped[0].sentence()}")
+    if first is None and report.dropped_parts:
+        raise BadInput(f"{name}: nothing to import; {report.dropped_parts[0].sentence()}")
     return items if first is None else chain((first,), items)
 
 
-class NotesLeftOut:
+class UnsupportedNotes:
     """The notes that a store cannot hold."""
 
     def __init__(self, memory: Memory) -> None:
@@ -60,12 +64,12 @@ class NotesLeftOut:
             self.reason = str(exc)
 
     def filter(self, items: Iterator[Item]) -> Iterator[Item]:
-        """Return the items that the store can hold, and count the others."""
-        return filter(self._is_kept, items) if self.reason else items
-
-    def _is_kept(self, item: Item) -> bool:
-        self.count += isinstance(item, Note)
-        return not isinstance(item, Note)
+        """Yield the items that the store can hold, and count the others."""
+        for item in items:
+            if self.reason and isinstance(item, Note):
+                self.count += 1
+            else:
+                yield item
 
 
 def run_import(
@@ -74,24 +78,24 @@ def run_import(
     report: Report,
     *,
     by: str,
-    history: TableReader | None = None,
+    history: ReadRows | None = None,
     dry_run: bool = False,
     replace_conflicts: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> IntakeReceipt:
-    """Add the items to the memory or, if it is empty, all rows of their history. Report what could not be kept.
+    """Add the items to the memory or, if it is empty, all rows of their history.
 
     Raise NotSupported for notes that the memory cannot hold, BadInput, StoreError.
     """
     if history is not None:
-        obstacle = _obstacle(memory, history)
+        obstacle = _obstacle(memory, history, report)
         if obstacle:
-            report.skip("history", obstacle)
+            report.drop_part("history", obstacle)
         elif not dry_run:
             return _restore(memory, history, progress)
     return take_in(
         memory,
-        items,
+        report.screen_items(items),
         by=by,
         dry_run=dry_run,
         replace_conflicts=replace_conflicts,
@@ -99,20 +103,35 @@ def run_import(
     )
 
 
-def _obstacle(memory: Memory, history: TableReader) -> str:
+def _obstacle(memory: Memory, history: ReadRows, report: Report) -> str:
     """Return why the store cannot take the history; empty if it can."""
     store = memory.store
     if not store.capabilities.tables:
         return f"{store.url} cannot hold history, deleted rows, ids, times, tags and summaries"
-    return _NOT_EMPTY if first_difference(history, store) else ""
+    if first_difference(history, store):
+        return _NOT_EMPTY
+    # Rows of a history are copied as they are, so none can be left out.
+    kind = _find_secret(history) if report.secrets == "refuse" else ""
+    return f"it seems to contain {kind}" if kind else ""
+
+
+def _find_secret(history: ReadRows) -> str:
+    """Return the kind of the first secret in any row; empty if there is none."""
+    for table in TABLES:
+        for row in history(table):
+            for value in row:
+                kind = find_secret(value) if isinstance(value, str) else ""
+                if kind:
+                    return kind
+    return ""
 
 
 def _restore(
-    memory: Memory, history: TableReader, progress: Callable[[int], None] | None
+    memory: Memory, history: ReadRows, progress: Callable[[int], None] | None
 ) -> IntakeReceipt:
     """Copy the rows that the store does not have, and count what is living."""
     before = _count_rows(memory)
-    copy_tables(history, memory.store, progress=progress and (lambda done, _: progress(done)))
+    copy_tables(history, memory.store, progress=progress and (lambda count, _: progress(count)))
     entities, relations, notes, observations, changes = [
         Tally(read=now, new=now - known)
         for now, known in zip(_count_rows(memory), before, strict=True)
@@ -123,13 +142,13 @@ def _restore(
 
 
 def _count_rows(memory: Memory) -> tuple[int, int, int, int, int]:
-    """Return how many entities, relations, notes and observations are living, and how many changes there are."""
+    """Count the living entities, relations, notes and observations, and all changes."""
     with memory.reading() as read:
-        counts, changes = read.counts(), read.tables.count("changes")
+        counts, changes = read.counts(), sum(1 for _ in read.read_rows("changes"))
         return (
             counts.entities,
             counts.relations,
-            read.notes.count(VAULT, ()),
+            counts.notes,
             counts.observations,
             changes,
         )

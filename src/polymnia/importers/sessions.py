@@ -1,7 +1,7 @@
-"""Transcripts of coding agents: files of JSON lines to which a program appends while a session lasts.
+"""Transcripts of coding agents: JSON lines that a program appends while a session lasts.
 
-What people and models said becomes turns of a conversation. What tools returned, and what the program told the model
-by itself, is left out.
+What people and models said becomes the turns of a conversation. The results of tools, and what
+the program itself tells the model, are dropped.
 """
 
 import re
@@ -12,24 +12,25 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from polymnia.engine.intake import Item
-from polymnia.engine.secrets import find_secret
-from polymnia.importers.base import Importer, Report, title_of
+from polymnia.engine.facts.secrets import find_secret
+from polymnia.engine.moving.intake import Item
+from polymnia.importers.base import Importer, Report, dicts_in, title_of
 from polymnia.importers.conversation import Conversation, Turn, conversation_entity
 from polymnia.importers.source import Source, parse_line
 
 _LINES_TO_TRY = 10
 _FILES_TO_TRY = 50
 _ENDING = ".jsonl"
+_FILES = re.compile(r".*\.jsonl", re.DOTALL)
 # What comes before the name of a directory, on any system.
 _NAME = re.compile(r"^.*[/\\]", re.DOTALL)
 
 
 class Line(Struct, frozen=True):
-    """What one line of a transcript tells: a turn and its id, the session's id, start and directory, a summary.
+    """One line of a transcript: a turn, facts about the session, or a summary.
 
-    `last_turn` names the session that a summary is about by one of its turns; empty means this session. The turns of
-    a subagent's session are left out.
+    `last_turn` names the session that a summary is about by one of its turns; empty means this
+    session. The turns of a subagent's session are dropped.
     """
 
     turn: Turn | None = None
@@ -43,7 +44,7 @@ class Line(Struct, frozen=True):
 
 
 class Format(Struct, frozen=True):
-    """The transcripts of one program: its name, how its lines are recognized, and what one of them tells."""
+    """The transcripts of one program: its name, and how its lines are recognized and read."""
 
     kind: str
     title: str
@@ -52,7 +53,10 @@ class Format(Struct, frozen=True):
 
 
 class Session:
-    """A session as far as its transcript was read. The name of its conversation depends on its beginning only."""
+    """A session as far as its transcript was read.
+
+    The name of its conversation depends on its beginning only.
+    """
 
     def __init__(self, form: Format, fallback_id: str, known: Conversation | None = None) -> None:
         self.turns: list[Turn] = []
@@ -67,18 +71,19 @@ class Session:
         self._summaries: list[Line] = []
 
     def add(self, line: Line) -> None:
-        """Add one line of the transcript. A copy of another session has that session's id too, after its own."""
+        """Add a line. A copy of another session has that session's id too, after its own."""
         self._is_subagent = self._is_subagent or (line.is_subagent and not self._id)
         self._id = self._id or line.session
         self._started_at = self._started_at or line.started_at
         self._directory = self._directory or line.directory
-        self._summaries += [line] if line.summary else []
+        if line.summary:
+            self._summaries.append(line)
         if line.turn is None or self._is_subagent:
             return
         self.turns.append(line.turn)
         self._turn_ids.add(line.turn_id)
         if self.conversation is None:
-            title = line.turn.text if not find_secret(line.turn.text) else ""
+            title = "" if find_secret(line.turn.text) else line.turn.text
             at = self._started_at or line.turn.at
             project = _NAME.sub("", self._directory.rstrip("/\\"))
             self.conversation = Conversation(
@@ -90,12 +95,10 @@ class Session:
         turns, self.turns = self.turns, []
         if self.conversation is None:
             return None
-        known = [
-            each.summary
-            for each in self._summaries
-            if not each.last_turn or each.last_turn in self._turn_ids
-        ]
-        summary = known[-1] if known else ""
+        summary = ""
+        for line in self._summaries:
+            if not line.last_turn or line.last_turn in self._turn_ids:
+                summary = line.summary
         return conversation_entity(replace(self.conversation, summary=summary), turns, report)
 
 
@@ -103,39 +106,31 @@ def make_importer(form: Format) -> Importer:
     """Return the importer of a program's transcripts: a file, or a folder with many."""
 
     def recognizes(source: Source) -> bool:
-        return any(_has_lines(form, source, name) for name in _names(source)[:_FILES_TO_TRY])
+        return any(
+            _has_lines(form, source, name) for name in source.matching(_FILES)[:_FILES_TO_TRY]
+        )
 
     def read(source: Source, report: Report) -> Iterator[Item]:
         seen: set[str] = set()
-        for name in _names(source):
+        for name in source.matching(_FILES):
             session = Session(form, name.rsplit("/", 1)[-1].removesuffix(_ENDING))
             for line in _read_lines(form, source, name, report):
                 if not line.turn_id or line.turn_id not in seen:
                     session.add(line)
-                    seen |= {line.turn_id} if line.turn_id else set()
-            if (entity := session.take_entity(report)) is not None:
+                    seen.add(line.turn_id)
+            entity = session.take_entity(report)
+            if entity is not None:
                 yield entity
 
     return Importer(form.kind, form.title, recognizes, read)
 
 
 def joined_texts(content: Any, kinds: tuple[str, ...]) -> str:
-    """Return the text of a message whose content is a text, or a list of blocks of which those kinds have text."""
+    """Return the text of a message: its content, or the blocks of these kinds in it."""
     if isinstance(content, str):
         return content
-    blocks = (
-        [each for each in content if isinstance(each, dict)] if isinstance(content, list) else []
-    )
-    texts = [each.get("text") for each in blocks if each.get("type") in kinds]
-    return "\n\n".join([each for each in texts if isinstance(each, str) and each.strip()])
-
-
-def _names(source: Source) -> list[str]:
-    return (
-        list(source.names)
-        if source.is_file
-        else [each for each in source.names if each.endswith(_ENDING)]
-    )
+    texts = [block.get("text") for block in dicts_in(content) if block.get("type") in kinds]
+    return "\n\n".join(text for text in texts if isinstance(text, str) and text.strip())
 
 
 def _has_lines(form: Format, source: Source, name: str) -> bool:
@@ -152,9 +147,9 @@ def _read_lines(form: Format, source: Source, name: str, report: Report) -> Iter
         value = parse_line(text)
         place = f"{name}, line {number}"
         if value is None:
-            report.skip(
-                place,
-                "not a JSON object" if text.endswith(b"\n") else "the last line is incomplete",
+            is_whole = text.endswith(b"\n")
+            report.drop_part(
+                place, "not a JSON object" if is_whole else "the last line is incomplete"
             )
         elif (line := form.read_line(value)) is not None:
             yield line

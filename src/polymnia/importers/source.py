@@ -1,4 +1,4 @@
-"""What is imported: a file, the files of a folder, or the members of a zip archive. Nothing is unpacked to disk."""
+"""The input of an import: a file, a folder or a zip archive. Nothing is unpacked to disk."""
 
 import os
 import re
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 MAX_FILE_BYTES = 4 << 30
 MAX_FILES = 200_000
 HEAD_BYTES = 64 << 10
-# A member of an archive may be this many times larger than its compressed form, once it is larger than MIN_BOMB_BYTES.
+# How many times larger than its compressed form a member beyond MIN_BOMB_BYTES may be.
 MAX_RATIO = 200
 MIN_BOMB_BYTES = 64 << 20
 NAME_NOT_UTF_8 = "the name of the file is not UTF-8; rename it"
@@ -32,10 +32,13 @@ _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 class Source:
-    """A file, a folder or an archive that may hold memories. Parsed JSON is kept for the importer that reads it."""
+    """A file, a folder or an archive that may hold memories.
+
+    Parsed JSON is kept for the importer that reads it.
+    """
 
     def __init__(self, path: str, workspace: str = "") -> None:
-        """Raise BadInput if nothing is there, or too much. `workspace` names one of several in a store."""
+        """Raise BadInput if nothing is there, or too much. `workspace` selects one of a store."""
         self.path = Path(path)
         self.workspace = workspace
         if not self.path.exists():
@@ -59,8 +62,15 @@ class Source:
 
     def find(self, name: str) -> str:
         """Return the file with that name nearest to the top; empty if there is none."""
-        found = [each for each in self.names if each.rsplit("/", 1)[-1] == name]
-        return min(found, key=lambda each: (each.count("/"), each), default="")
+        paths = [path for path in self.names if path.rsplit("/", 1)[-1] == name]
+        paths.sort(key=lambda path: (path.count("/"), path))
+        return paths[0] if paths else ""
+
+    def matching(self, pattern: re.Pattern[str]) -> list[str]:
+        """Return the files whose path matches; a single file always does."""
+        if self.is_file:
+            return list(self.names)
+        return [path for path in self.names if pattern.fullmatch(path)]
 
     def head(self, name: str) -> bytes:
         """Return how a file begins."""
@@ -88,11 +98,16 @@ class Source:
                 yield line if number or start else line.removeprefix(_BYTE_ORDER_MARK)
 
     def outline(self, name: str) -> list[Raw] | dict[str, Raw] | None:
-        """Return the parts of a JSON array or object, not decoded yet; None for a file that is neither."""
+        """Return the parts of a JSON array or object, not decoded; None for any other file."""
         if name not in self._outlines:
-            starts = self.head(name).lstrip()[:1] in (b"[", b"{")
-            self._outlines[name] = _outline(self.read(name)) if starts else None
+            is_json = self.head(name).lstrip()[:1] in (b"[", b"{")
+            self._outlines[name] = _outline(self.read(name)) if is_json else None
         return self._outlines[name]
+
+    def elements(self, name: str) -> list[Raw]:
+        """Return the elements of a JSON array, or the object that the file is, not decoded."""
+        outline = self.outline(name)
+        return [Raw(encode(outline))] if isinstance(outline, dict) else outline or []
 
     def _find_names(self) -> Iterator[str]:
         if self.is_archive:
@@ -104,22 +119,25 @@ class Source:
 
     def _find_members(self) -> Iterator[str]:
         with self._archive() as archive:
-            members = [each for each in archive.infolist() if not each.is_dir()]
+            members = [member for member in archive.infolist() if not member.is_dir()]
         if len(members) > MAX_FILES:
             raise BadInput(f"{self.path} holds more than {MAX_FILES:,} files")
-        total = sum([each.file_size for each in members])
+        total = sum(member.file_size for member in members)
         if total > max(MIN_BOMB_BYTES, self.path.stat().st_size * MAX_RATIO):
             raise BadInput(
-                f"{self.path} would unpack to {total >> 20:,} MB; unpack it yourself and import the folder"
+                f"{self.path} would unpack to {total >> 20:,} MB; "
+                "unpack it yourself and import the folder"
             )
-        self._members = {_member_name(each): each for each in members}
+        self._members = {_member_name(member): member for member in members}
         yield from (name for name in self._members if not _is_made_by_macos(name))
 
     def _walk(self) -> Iterator[str]:
         count = 0
         for folder, folders, files in os.walk(self.path):  # does not follow links to folders
-            folders[:] = sorted([each for each in folders if not each.startswith(".")])
-            for name in sorted([each for each in files if not _is_made_by_macos(each)]):
+            folders[:] = sorted(name for name in folders if not name.startswith("."))
+            for name in sorted(files):
+                if _is_made_by_macos(name):
+                    continue
                 path = Path(folder, name)
                 place = path.relative_to(self.path).as_posix()
                 if path.is_symlink() or not path.is_file():
@@ -162,13 +180,13 @@ class Source:
         limit = max(MIN_BOMB_BYTES, member.compress_size * MAX_RATIO)
         if member.file_size > min(limit, MAX_FILE_BYTES):
             raise BadInput(
-                f"{member.filename} in {self.path} would unpack to {member.file_size >> 20:,} MB; unpack it yourself "
-                "and import the folder"
+                f"{member.filename} in {self.path} would unpack to "
+                f"{member.file_size >> 20:,} MB; unpack it yourself and import the folder"
             )
 
 
 def _member_name(member: "ZipInfo") -> str:
-    """Return the name of a member. Many programs write UTF-8 without saying so, and it is taken for code page 437."""
+    """Return the name of a member. Many programs write UTF-8 and leave the flag unset."""
     if member.flag_bits & _UTF_8_FLAG:
         return member.filename
     try:
@@ -183,18 +201,16 @@ def _is_made_by_macos(name: str) -> bool:
 
 
 def _as_utf_8(file: IO[bytes]) -> IO[bytes]:
-    """Return the file; if it begins with a mark of UTF-16, as some programs on Windows write it, its text as UTF-8."""
+    """Return the file as UTF-8. Some programs on Windows write UTF-16 with a mark."""
     is_utf_16 = file.read(2) in (BOM_UTF16_LE, BOM_UTF16_BE)
     file.seek(0)
-    return (
-        BytesIO(file.read(MAX_FILE_BYTES).decode("utf-16", "replace").encode())
-        if is_utf_16
-        else file
-    )
+    if not is_utf_16:
+        return file
+    return BytesIO(file.read(MAX_FILE_BYTES).decode("utf-16", "replace").encode())
 
 
 def replace_unstorable(text: str) -> str:
-    """Return the text with U+FFFD for what no store can hold: NUL, and halves of surrogate pairs."""
+    """Return the text with U+FFFD for what no store can hold: NUL and lone surrogates."""
     return text if is_storable(text) else _UNSTORABLE.sub("\ufffd", text)
 
 
@@ -214,7 +230,7 @@ def _parse_outline(data: bytes) -> list[Raw] | dict[str, Raw] | None:
 
 
 def parts_of(part: Raw) -> list[Raw]:
-    """Return the elements of a part that is an array, not decoded yet; none for any other part."""
+    """Return the elements of a part that is an array, not decoded; none for any other part."""
     try:
         return decode(part, type=list[Raw])
     except (DecodeError, RecursionError):
@@ -229,7 +245,7 @@ def _outline(data: bytes) -> list[Raw] | dict[str, Raw] | None:
 
 
 def _outline_with_surrogates(data: bytes) -> list[Raw] | dict[str, Raw] | None:
-    r"""Parse JSON with halves of surrogate pairs, which JavaScript writes as `\ud83d` where a text was cut."""
+    r"""Parse JSON with lone surrogates, which JavaScript writes where a text was cut."""
     value = parse_leniently(data)
     return None if value is None else _parse_outline(encode(value))
 
@@ -246,7 +262,7 @@ def parse_line(line: bytes) -> dict[str, Any] | None:
 
 
 def parse_leniently(data: bytes) -> Any:
-    """Return the value of JSON that may have halves of surrogate pairs, without them; None if it is not JSON."""
+    """Return the value of JSON, without lone surrogates; None if it is not JSON."""
     import json  # hooks read transcripts without it
 
     try:
@@ -259,7 +275,7 @@ def _replace_all(value: Any) -> Any:
     if isinstance(value, str):
         return replace_unstorable(value)
     if isinstance(value, list):
-        return [_replace_all(each) for each in value]
+        return [_replace_all(item) for item in value]
     if isinstance(value, dict):
-        return {replace_unstorable(key): _replace_all(each) for key, each in value.items()}
+        return {replace_unstorable(key): _replace_all(item) for key, item in value.items()}
     return value

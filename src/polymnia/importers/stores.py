@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 
-from polymnia.engine import entities
-from polymnia.engine.intake import Item
-from polymnia.engine.projects import existing_default
-from polymnia.engine.transfer import vault_notes
-from polymnia.engine.workspaces import open_workspaces
+from polymnia.engine.graph import entities
+from polymnia.engine.moving.intake import Item
+from polymnia.engine.notes import vault_notes
+from polymnia.engine.workspaces.projects import existing_default
+from polymnia.engine.workspaces.workspaces import open_workspaces
 from polymnia.errors import BadInput
 from polymnia.importers.base import Importer, Report
 from polymnia.importers.source import Source
@@ -27,12 +27,16 @@ def read(source: Source, report: Report) -> Iterator[Item]:
 
 
 def read_store(url: str, workspace: str = "") -> Iterator[Item]:
-    """Yield what the store behind a URL holds, or one workspace of it. Raise BadInput if it has several, StoreError."""
+    """Yield what a store holds, or one workspace of it.
+
+    Raise BadInput if it has several, StoreError.
+    """
     workspaces = open_workspaces(url, read_only=True)
     try:
         name = workspace or workspaces.sole or existing_default(workspaces, Path.cwd())
         if name is None:
-            names = ", ".join([each.name for each in workspaces.find_all("active")]) or "none"
+            active = workspaces.find_all("active")
+            names = ", ".join(workspace.name for workspace in active) or "none"
             raise BadInput(
                 f"{url} holds several workspaces ({names}); choose one with --from-workspace"
             )

@@ -1,22 +1,22 @@
-"""Questions to the client: requests that wait for its answers, and the state that stateless clients bring back."""
+"""Questions to the client: requests that wait for answers, and the state of stateless clients."""
 
 import itertools
 import os
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
 from heapq import heappop, heappush
 from threading import Condition, Lock, Thread
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from msgspec import UNSET, DecodeError, Raw, Struct, field
+from msgspec import UNSET, DecodeError, Raw, Struct
 from msgspec.json import Decoder, encode
 
 from polymnia.dialects.questions import Question
 from polymnia.errors import InvalidParams, Unanswered
-from polymnia.mcp.jsonrpc import Envelope, Message, RequestId, encode_request
-
-if TYPE_CHECKING:
-    from polymnia.mcp.handled import Delivery
+from polymnia.mcp.exchange import Answers, PendingRequest
+from polymnia.mcp.jsonrpc import Envelope, RequestId, encode_notification, encode_request
 
 # A client that has not answered by then gets an error for its own request.
 ANSWER_TIMEOUT_S = 300.0
@@ -26,93 +26,98 @@ MAX_PENDING = 16
 STATE_LIFETIME_S = 3600
 _MAX_STATE_CHARS = 1 << 20
 
-Answers = dict[str, Raw | Unanswered]
-
-
-class PendingRequest(Struct, kw_only=True):
-    """A client's request while it runs or waits until the client has answered."""
-
-    message: Message
-    id: RequestId
-    raw_id: Raw
-    # How the transport delivers notifications about the request, and its reply.
-    delivery: "Delivery"
-    is_short: bool = False
-    answers: Answers = field(default_factory=dict)
-    # The keys of open questions by the ids of the messages that ask them, and how often the client was asked.
-    open: dict[str, str] = field(default_factory=dict)
-    rounds: int = 0
-
 
 class Asking:
-    """The questions of one session that its client has not answered yet."""
+    """The questions of one session that its client has not answered yet.
 
-    def __init__(self) -> None:
+    A request that waits for answers holds no thread: it runs again when it has them.
+    """
+
+    def __init__(
+        self,
+        deadlines: "Deadlines",
+        *,
+        send: Callable[[bytes], None],
+        resume: Callable[[PendingRequest], None],
+    ) -> None:
+        """`resume` runs a request that has its answers."""
+        self._deadlines = deadlines
+        self._send = send
+        self._resume = resume
         self._lock = Lock()
         self._ids = itertools.count(1)
+        # The waiting requests by the ids of their open questions.
         self._pending: dict[str, PendingRequest] = {}
 
-    def ask(
-        self,
-        pending: PendingRequest,
-        questions: Sequence[Question[Any]],
-        send: Callable[[bytes], None],
-    ) -> None:
-        """Send the questions to the client. Raise Unanswered if too many requests wait already."""
+    def ask(self, request: PendingRequest, questions: Sequence[Question[Any]]) -> None:
+        """Send the questions. Raise Unanswered if too many requests wait already."""
+        messages = []
         with self._lock:
-            if len({id(each) for each in self._pending.values()}) >= MAX_PENDING:
+            if len({id(pending) for pending in self._pending.values()}) >= MAX_PENDING:
                 raise Unanswered(f"{MAX_PENDING} requests wait for answers; answer them first")
-            pending.rounds += 1
-            asked = {f"polymnia-{next(self._ids)}": question for question in questions}
-            for identifier, question in asked.items():
-                pending.open[identifier] = question.key
-                self._pending[identifier] = pending
-        for identifier, question in asked.items():
-            send(encode_request(identifier, question.method, question.params))
+            request.rounds += 1
+            for question in questions:
+                identifier = f"polymnia-{next(self._ids)}"
+                request.open_questions[identifier] = question.key
+                self._pending[identifier] = request
+                messages.append(encode_request(identifier, question.method, question.params))
+        send = request.delivery.notify or self._send
+        for message in messages:
+            send(message)
+        self._deadlines.add(ANSWER_TIMEOUT_S, partial(self._time_out, request, request.rounds))
 
-    def take_answer(self, envelope: Envelope) -> PendingRequest | None:
-        """Keep the client's answer. Return the request that may go on, now that all its questions are answered."""
+    def take_answer(self, envelope: Envelope) -> None:
+        """Keep the client's answer. Resume its request if this was the last open question."""
         identifier = _decode_id(envelope.id)
         with self._lock:
-            pending = self._pending.pop(identifier, None)
-            if pending is None:
-                return None
-            pending.answers[pending.open.pop(identifier)] = _read_answer(envelope)
-            return None if pending.open else pending
-
-    def give_up(self, pending: PendingRequest, rounds: int) -> list[str]:
-        """Withdraw the questions of a round. Return the ids of those that were still open."""
-        with self._lock:
-            if pending.rounds != rounds:
-                return []
-            identifiers = [
-                each for each in pending.open if self._pending.pop(each, None) is pending
-            ]
-            for each in identifiers:
-                pending.answers[pending.open.pop(each)] = Unanswered(
-                    "the client did not answer in time"
-                )
-            return identifiers
+            request = self._pending.pop(identifier, None)
+            if request is None:
+                return
+            key = request.open_questions.pop(identifier)
+            request.answers[key] = _read_answer(envelope)
+            is_answered = not request.open_questions
+        if is_answered:
+            self._resume(request)
 
     def cancel(self, identifier: RequestId) -> PendingRequest | None:
-        """Forget the request with that id, which its client has cancelled."""
+        """Forget the request with that id, which its client has cancelled, and return it."""
         with self._lock:
-            pending = next((each for each in self._pending.values() if each.id == identifier), None)
-            if pending is not None:
-                for each in pending.open:
-                    self._pending.pop(each, None)
-            return pending
+            for request in self._pending.values():
+                if request.id == identifier:
+                    break
+            else:
+                return None
+            for question in request.open_questions:
+                self._pending.pop(question, None)
+            return request
 
     def close(self) -> list[PendingRequest]:
         """Forget every request, and return them."""
         with self._lock:
-            pending = {id(each): each for each in self._pending.values()}
+            requests = {id(request): request for request in self._pending.values()}
             self._pending.clear()
-        return list(pending.values())
+        return list(requests.values())
+
+    def _time_out(self, request: PendingRequest, rounds: int) -> None:
+        """Withdraw the questions that are still open, and let the request go on without answers."""
+        withdrawn = []
+        with self._lock:
+            if request.rounds != rounds:
+                return  # these were answered, and the request has asked again
+            for identifier in list(request.open_questions):
+                if self._pending.pop(identifier, None) is request:
+                    key = request.open_questions.pop(identifier)
+                    request.answers[key] = Unanswered("the client did not answer in time")
+                    withdrawn.append(identifier)
+        for identifier in withdrawn:
+            reason = {"requestId": identifier, "reason": "no answer in time"}
+            self._send(encode_notification("notifications/cancelled", reason))
+        if withdrawn:
+            self._resume(request)
 
 
 class Deadlines:
-    """Calls functions when their time has come, on a thread that exists only while there are any."""
+    """Calls functions at their time, on a thread that exists only while there are any."""
 
     def __init__(self) -> None:
         self._changed = Condition()
@@ -134,19 +139,21 @@ class Deadlines:
             call()
 
     def _next(self) -> Callable[[], None] | None:
-        """Return the next function when its time has come; None if there are no more."""
+        """Wait for the next function's time and return it; None if there are no more."""
         with self._changed:
             while self._waiting:
-                left = self._waiting[0][0] - time.monotonic()
-                if left <= 0:
-                    return heappop(self._waiting)[2]
-                self._changed.wait(left)
+                at, _, call = self._waiting[0]
+                remaining = at - time.monotonic()
+                if remaining <= 0:
+                    heappop(self._waiting)
+                    return call
+                self._changed.wait(remaining)
             self._thread = None
             return None
 
 
 class _State(Struct, array_like=True):
-    """What a stateless client brings back: the answers so far, for which request, and until when they are valid."""
+    """What a stateless client brings back: its answers, for which request, and until when."""
 
     request: bytes
     until: float
@@ -154,7 +161,7 @@ class _State(Struct, array_like=True):
 
 
 class RequestStates:
-    """Seals the answers so far, so that a stateless client can bring them back but not change them.
+    """Seals answers, so that a stateless client can bring them back but not change them.
 
     The key belongs to this process: no other one accepts its states.
     """
@@ -164,32 +171,40 @@ class RequestStates:
         self._decoder = Decoder(_State)
 
     def seal(self, request: bytes, answers: Answers) -> str:
-        """Return the answers as text that only this process can have made. `request` is what they belong to."""
+        """Return the answers as text. `request` is what they belong to."""
         from base64 import urlsafe_b64encode  # needed only when something is asked
 
-        kept = {key: answer for key, answer in answers.items() if isinstance(answer, Raw)}
-        body = encode(_State(self._digest(request), time.time() + STATE_LIFETIME_S, kept))
+        given = {key: answer for key, answer in answers.items() if isinstance(answer, Raw)}
+        body = encode(_State(self._digest(request), time.time() + STATE_LIFETIME_S, given))
         return urlsafe_b64encode(self._digest(body) + body).decode()
 
-    def open(self, request: bytes, state: str) -> dict[str, Raw]:
-        """Return the answers in a state. Raise InvalidParams if it was changed, or is not of this request."""
+    def open(self, request: bytes, text: str) -> dict[str, Raw]:
+        """Return the answers in a state.
+
+        Raise InvalidParams if it was changed, is too old or belongs to another request.
+        """
+        try:
+            state = self._decoder.decode(self._verify(text))
+        except (ValueError, DecodeError) as exc:
+            raise _invalid_state() from exc
+        if state.request != self._digest(request) or state.until < time.time():
+            raise _invalid_state()
+        return {key: answer.copy() for key, answer in state.answers.items()}
+
+    def _verify(self, text: str) -> bytes:
+        """Return what was sealed. Raise ValueError if it was changed."""
         import hmac
         from base64 import urlsafe_b64decode, urlsafe_b64encode
 
-        try:
-            data = urlsafe_b64decode(state) if len(state) <= _MAX_STATE_CHARS else b""
-            signature, body = data[:32], data[32:]
-            is_spelled_alike = (
-                urlsafe_b64encode(data).decode() == state
-            )  # the decoder ignores what it does not know
-            if not is_spelled_alike or not hmac.compare_digest(signature, self._digest(body)):
-                raise _refused_state()
-            found = self._decoder.decode(body)
-        except (ValueError, DecodeError) as exc:
-            raise _refused_state() from exc
-        if found.request != self._digest(request) or found.until < time.time():
-            raise _refused_state()
-        return {key: answer.copy() for key, answer in found.answers.items()}
+        if len(text) > _MAX_STATE_CHARS:
+            raise ValueError("too long")
+        sealed = urlsafe_b64decode(text)
+        signature, body = sealed[:32], sealed[32:]
+        # The decoder skips characters that it does not know.
+        is_changed = urlsafe_b64encode(sealed).decode() != text
+        if is_changed or not hmac.compare_digest(signature, self._digest(body)):
+            raise ValueError("changed")
+        return body
 
     def _digest(self, data: bytes) -> bytes:
         import hmac
@@ -197,9 +212,10 @@ class RequestStates:
         return hmac.digest(self._key, data, "sha256")
 
 
-def _refused_state() -> InvalidParams:
+def _invalid_state() -> InvalidParams:
     return InvalidParams(
-        "requestState: it was changed, is too old or belongs to another request; call again without it",
+        "requestState: it was changed, is too old or belongs to another request; "
+        "call again without it",
         {"reason": "invalid_request_state"},
     )
 
@@ -215,15 +231,15 @@ _text: Decoder[str] = Decoder(str)
 def _read_answer(envelope: Envelope) -> Raw | Unanswered:
     if envelope.result is not UNSET:
         return envelope.result.copy()
-    try:
-        reason = "" if envelope.error is UNSET else _error.decode(envelope.error).message
-    except (DecodeError, UnicodeDecodeError):
-        reason = ""
+    reason = ""
+    if envelope.error is not UNSET:
+        with suppress(DecodeError, RecursionError):
+            reason = _error.decode(envelope.error).message
     return Unanswered(f"the client did not answer: {reason or 'it gave no reason'}")
 
 
 def _decode_id(raw: Any) -> str:
     try:
         return _text.decode(raw)
-    except (DecodeError, UnicodeDecodeError, TypeError):
+    except (DecodeError, TypeError):
         return ""

@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-from polymnia.dialects.base import Message, Prompt, ResourceTemplate
+from polymnia.dialects.base import Message, Prompt, Resource, ResourceTemplate
 from polymnia.dialects.content import contents
 from polymnia.errors import InvalidParams, ProtocolError
 from polymnia.mcp.exchange import Exchange
@@ -19,37 +19,19 @@ _MAX_COMPLETIONS = 100
 def list_resources(exchange: Exchange, params: Listing) -> dict[str, Any]:
     """Return the resources with fixed addresses, and those of this client."""
     refuse_cursor(params)
-    dialect = exchange.dialect
-    own = dialect.own_resources(exchange.client) if dialect.own_resources is not None else ()
-    return {
-        "resources": [
-            {
-                "uri": each.uri,
-                "name": each.name,
-                "title": each.title,
-                "description": each.description,
-                "mimeType": each.mime_type,
-            }
-            for each in (*dialect.resources, *own)
-        ]
-    }
+    resources = []
+    for resource in _listed_resources(exchange):
+        resources.append({"uri": resource.uri, **_describe(resource)})
+    return {"resources": resources}
 
 
 def list_templates(exchange: Exchange, params: Listing) -> dict[str, Any]:
     """Return the URI templates of the resources."""
     refuse_cursor(params)
-    return {
-        "resourceTemplates": [
-            {
-                "uriTemplate": each.uri_template,
-                "name": each.name,
-                "title": each.title,
-                "description": each.description,
-                "mimeType": each.mime_type,
-            }
-            for each in exchange.dialect.templates
-        ]
-    }
+    templates = []
+    for template in exchange.dialect.templates:
+        templates.append({"uriTemplate": template.uri_template, **_describe(template)})
+    return {"resourceTemplates": templates}
 
 
 def read_resource(exchange: Exchange, params: ReadResource) -> dict[str, Any]:
@@ -65,17 +47,22 @@ def list_prompts(exchange: Exchange, params: Listing) -> dict[str, Any]:
 
 
 def get_prompt(exchange: Exchange, params: GetPrompt) -> dict[str, Any]:
-    """Return a prompt with its blanks filled in. Raise InvalidParams if a required argument is missing."""
+    """Return a prompt with its blanks filled in.
+
+    Raise InvalidParams if a required argument is missing.
+    """
     prompt = _find_prompt(exchange, params.name)
-    given = params.arguments or {}
-    missing = [each.name for each in prompt.arguments if each.required and each.name not in given]
+    arguments = params.arguments or {}
+    required = [argument.name for argument in prompt.arguments if argument.required]
+    missing = [name for name in required if name not in arguments]
     if missing:
         raise InvalidParams(f"the prompt {prompt.name} needs {', '.join(missing)}")
-    rendered = prompt.render(exchange.call(), given)
-    messages = [Message(rendered)] if isinstance(rendered, str) else rendered
+    messages = prompt.render(exchange.call(), arguments)
+    if isinstance(messages, str):
+        messages = [Message(messages)]
     return {
         "description": prompt.description,
-        "messages": [_prompt_message(each) for each in messages],
+        "messages": [_prompt_message(message) for message in messages],
     }
 
 
@@ -85,27 +72,47 @@ def complete(exchange: Exchange, params: Complete) -> dict[str, Any]:
     values: list[str] = []
     if source.complete is not None:
         values = list(source.complete(exchange.call(), params.argument.name, params.argument.value))
-    shown = values[:_MAX_COMPLETIONS]
-    return {
-        "completion": {"values": shown, "total": len(values), "hasMore": len(values) > len(shown)}
-    }
+    has_more = len(values) > _MAX_COMPLETIONS
+    page = values[:_MAX_COMPLETIONS]
+    return {"completion": {"values": page, "total": len(values), "hasMore": has_more}}
 
 
 def require_possible(exchange: Exchange, uri: str) -> None:
     """Raise ProtocolError if no resource can ever have that address."""
-    dialect = exchange.dialect
-    own = dialect.own_resources(exchange.client) if dialect.own_resources is not None else ()
-    is_listed = any(each.uri == uri for each in (*dialect.resources, *own))
-    if not is_listed and not any(_follows(uri, each.uri_template) for each in dialect.templates):
+    if any(resource.uri == uri for resource in _listed_resources(exchange)):
+        return
+    templates = exchange.dialect.templates
+    if not any(_matches(uri, template.uri_template) for template in templates):
         raise _not_found(exchange, uri)
 
 
-def _follows(uri: str, template: str) -> bool:
+def _listed_resources(exchange: Exchange) -> list[Resource]:
+    dialect = exchange.dialect
+    resources = list(dialect.resources)
+    if dialect.own_resources is not None:
+        resources += dialect.own_resources(exchange.client)
+    return resources
+
+
+def _describe(resource: Resource | ResourceTemplate) -> dict[str, str]:
+    return {
+        "name": resource.name,
+        "title": resource.title,
+        "description": resource.description,
+        "mimeType": resource.mime_type,
+    }
+
+
+def _matches(uri: str, template: str) -> bool:
     """Return True if an address has the form of a template."""
-    pattern = "".join(
-        ".*" if part.startswith("{?") else ".+" if part.startswith("{") else re.escape(part)
-        for part in re.split(r"(\{[^}]*\})", template)
-    )
+    pattern = ""
+    for part in re.split(r"(\{[^}]*\})", template):
+        if part.startswith("{?"):
+            pattern += ".*"
+        elif part.startswith("{"):
+            pattern += ".+"
+        else:
+            pattern += re.escape(part)
     return re.fullmatch(pattern, uri, re.DOTALL) is not None
 
 
@@ -121,12 +128,10 @@ def _read(exchange: Exchange, uri: str) -> tuple[str | bytes, str]:
 
 
 def _not_found(exchange: Exchange, uri: str) -> ProtocolError:
-    message, about = f"Resource not found: {uri}", {"uri": uri}
-    return (
-        InvalidParams(message, about)
-        if exchange.is_stateless
-        else ProtocolError(_NOT_FOUND, message, about)
-    )
+    message = f"Resource not found: {uri}"
+    if exchange.is_stateless:
+        return InvalidParams(message, {"uri": uri})
+    return ProtocolError(_NOT_FOUND, message, {"uri": uri})
 
 
 def _find_prompt(exchange: Exchange, name: str) -> Prompt:
@@ -138,28 +143,32 @@ def _find_prompt(exchange: Exchange, name: str) -> Prompt:
 
 def _prompt_message(message: Message) -> dict[str, Any]:
     content = message.content
-    return {
-        "role": message.role,
-        "content": TextContent(content) if isinstance(content, str) else content,
-    }
+    if isinstance(content, str):
+        return {"role": message.role, "content": TextContent(content)}
+    return {"role": message.role, "content": content}
 
 
 def _find_reference(exchange: Exchange, ref: CompletionReference) -> Prompt | ResourceTemplate:
     if ref.type == "ref/prompt":
         return _find_prompt(exchange, ref.name)
-    if ref.type == "ref/resource":
-        for template in exchange.dialect.templates:
-            if template.uri_template == ref.uri:
-                return template
-        raise InvalidParams(f"Unknown resource template: {ref.uri}")
-    raise InvalidParams(f"ref.type: expected ref/prompt or ref/resource, got {ref.type}")
+    if ref.type != "ref/resource":
+        raise InvalidParams(f"ref.type: expected ref/prompt or ref/resource, got {ref.type}")
+    for template in exchange.dialect.templates:
+        if template.uri_template == ref.uri:
+            return template
+    raise InvalidParams(f"Unknown resource template: {ref.uri}")
 
 
 def _describe_prompt(prompt: Prompt) -> dict[str, Any]:
-    arguments = [
-        {"name": each.name, "description": each.description, "required": each.required}
-        for each in prompt.arguments
-    ]
+    arguments = []
+    for argument in prompt.arguments:
+        arguments.append(
+            {
+                "name": argument.name,
+                "description": argument.description,
+                "required": argument.required,
+            }
+        )
     return {
         "name": prompt.name,
         "title": prompt.title,

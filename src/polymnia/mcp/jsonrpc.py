@@ -2,12 +2,13 @@
 
 import re
 from collections.abc import Mapping
+from math import isfinite
 from typing import Any, Literal
 
 from msgspec import UNSET, DecodeError, Raw, Struct, UnsetType, ValidationError, field
 from msgspec.json import Decoder, Encoder
 
-from polymnia.dialects.base import decode_arguments
+from polymnia.arguments import decode_arguments
 from polymnia.errors import BadInput, InvalidParams, ProtocolError
 from polymnia.mcp.params import CLIENT_CAPABILITIES, EMPTY, PROTOCOL_VERSION
 
@@ -39,8 +40,12 @@ class Answer(Struct, frozen=True):
     body: bytes | None = None
     error_code: int | None = None
     outcome: Outcome = "ok"
-    # True if the client is asked something first: the reply comes later, by the delivery or the outbox.
+    # True if the client is asked something first. The reply comes later, by the delivery or the
+    # outbox.
     is_pending: bool = False
+
+
+NOTHING = Answer()
 
 
 class Envelope(Struct, frozen=True):
@@ -71,7 +76,8 @@ class Outline(Struct, frozen=True):
 class Message(Struct, frozen=True):
     """One parsed message. Transports route by it and then hand it to `Session.handle`.
 
-    `params` are those of the method, or an outline of them if there is a `problem`. A batch is left to the session.
+    `params` are those of the method, or an outline of them if there is a `problem`. The session
+    takes a batch apart.
     """
 
     envelope: Envelope = Envelope()
@@ -109,7 +115,7 @@ class Message(Struct, frozen=True):
 
     @property
     def subject(self) -> Any:
-        """Return the tool, prompt or address that the message is about; UNSET for methods without one."""
+        """Return the tool, prompt or address that the message is about; UNSET if there is none."""
         key = SUBJECT.get(self.method) if isinstance(self.method, str) else None
         return getattr(self.params, key) if key else UNSET
 
@@ -128,7 +134,7 @@ _encoder = Encoder()
 
 
 def parse_message(data: bytes, decoders: Mapping[str, Decoder[Any]]) -> Message:
-    """Return the message with its parameters, decoded as its method wants them. Raise ProtocolError."""
+    """Return the message with the parameters of its method. Raise ProtocolError."""
     start = data[:1]
     if start != b"{":
         start = data.lstrip()[:1]
@@ -161,8 +167,8 @@ def parse_batch(data: bytes) -> list[Raw]:
     if not messages:
         raise ProtocolError(INVALID_REQUEST, "a batch must hold at least one message")
     if len(messages) > MAX_BATCH_ITEMS:
-        message = f"batch too long: at most {MAX_BATCH_ITEMS} messages, got {len(messages)}; send smaller batches"
-        raise ProtocolError(INVALID_REQUEST, message)
+        text = f"batch too long: at most {MAX_BATCH_ITEMS} messages, got {len(messages)}"
+        raise ProtocolError(INVALID_REQUEST, f"{text}; send smaller batches")
     return messages
 
 
@@ -175,7 +181,7 @@ def request_id(raw: Raw) -> RequestId:
 
 
 def salvage_id(data: bytes) -> bytes:
-    """Return the id of a message that is almost JSON (NaN, a lone surrogate), so that its sender gets the error."""
+    """Return the id of a message that is almost JSON, so that its sender gets the error."""
     if len(data) > MAX_SALVAGE_BYTES:
         return NO_ID
     import json  # the lenient parser; only needed for malformed messages
@@ -184,11 +190,13 @@ def salvage_id(data: bytes) -> bytes:
         message = json.loads(data.decode("utf-8", "replace"), strict=False)
     except (ValueError, RecursionError):
         return NO_ID
-    found = message.get("id") if isinstance(message, dict) else None
-    if isinstance(found, bool) or not isinstance(found, str | int | float) or found != found:
+    identifier = message.get("id") if isinstance(message, dict) else None
+    if isinstance(identifier, bool) or not isinstance(identifier, str | int | float):
         return NO_ID
-    is_intact = str(found).isprintable() and "\ufffd" not in str(found)
-    return json.dumps(found).encode() if is_intact else NO_ID
+    if isinstance(identifier, float) and not isfinite(identifier):
+        return NO_ID
+    is_intact = str(identifier).isprintable() and "\ufffd" not in str(identifier)
+    return json.dumps(identifier).encode() if is_intact else NO_ID
 
 
 def encode(value: object) -> bytes:
@@ -209,6 +217,16 @@ def encode_error(identifier: bytes | Raw, error: ProtocolError) -> bytes:
     return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (bytes(identifier), _encoder.encode(body))
 
 
+def error_answer(identifier: bytes | Raw, error: ProtocolError) -> Answer:
+    """Return the answer to a request that failed."""
+    return Answer(encode_error(identifier, error), error.code, "error")
+
+
+def invalid_request(identifier: bytes | Raw, text: str) -> Answer:
+    """Return the answer to a message that is not a valid request."""
+    return error_answer(identifier, ProtocolError(INVALID_REQUEST, text))
+
+
 def encode_request(identifier: str, method: str, params: dict[str, Any]) -> bytes:
     """Return a request to the client."""
     return _encoder.encode({"jsonrpc": "2.0", "id": identifier, "method": method, "params": params})
@@ -221,6 +239,7 @@ def encode_notification(method: str, params: dict[str, Any]) -> bytes:
 
 def _parse_envelope(data: bytes) -> Envelope:
     try:
+        data.decode()  # msgspec does not look into the strings that it skips
         return _envelope.decode(data)
     except ValidationError as exc:
         raise ProtocolError(INVALID_REQUEST, "a message must be a JSON object") from exc

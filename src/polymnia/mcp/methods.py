@@ -1,4 +1,4 @@
-"""Every method a client may call: its parameters, the revisions that have it, and the handshake's functions."""
+"""Every method a client may call: its parameters and the revisions that have it."""
 
 from collections.abc import Callable
 from typing import Any
@@ -6,11 +6,11 @@ from typing import Any
 from msgspec import Struct
 from msgspec.json import Decoder
 
-from polymnia.dialects.base import Dialect, session_name
+from polymnia.dialects.base import Dialect, Prompt, ResourceTemplate, session_name
 from polymnia.errors import InvalidParams, ProtocolError
 from polymnia.mcp import catalogue, tools
-from polymnia.mcp.exchange import Exchange
-from polymnia.mcp.jsonrpc import INVALID_REQUEST, METHOD_NOT_FOUND, Message
+from polymnia.mcp.exchange import BATCH, UNKNOWN, Exchange, MessageRecord
+from polymnia.mcp.jsonrpc import INVALID_REQUEST, METHOD_NOT_FOUND, Answer, Message
 from polymnia.mcp.params import (
     CLIENT_CAPABILITIES,
     PROTOCOL_VERSION,
@@ -34,7 +34,7 @@ from polymnia.mcp.push import ListenStream
 
 Run = Callable[[Exchange, Any], Any]
 
-# Longer messages are not answered inline, whatever they ask.
+# Longer messages are decoded and answered on a thread, whatever they ask.
 MAX_INLINE_BYTES = 8 * 1024
 
 
@@ -45,10 +45,10 @@ class Method(Struct, frozen=True, kw_only=True):
     run: Run
     handshake: bool = True
     stateless: bool = True
-    # For stateless clients: how long they may cache the answer, in milliseconds; None if they must not.
+    # How long stateless clients may cache the answer, in milliseconds; None if they must not.
     fresh_ms: int | None = None
-    # The work is small and independent of the store's content.
-    is_short: bool = False
+    # True if it needs no store, so that a transport may run it where it reads messages.
+    is_inline: bool = False
 
 
 def initialize(exchange: Exchange, params: Initialize) -> dict[str, Any]:
@@ -101,9 +101,9 @@ def unsubscribe(exchange: Exchange, params: OneResource) -> dict[str, Any]:
 def listen(exchange: Exchange, params: Listen) -> None:
     """Open a stream of notifications. The reply comes when the stream ends."""
     stream = ListenStream(
-        bytes(exchange.raw_id), params.notifications, exchange.client, exchange.notify
+        bytes(exchange.request.raw_id), params.notifications, exchange.client, exchange.notify
     )
-    exchange.session.push.listen(exchange.id, stream)
+    exchange.session.push.listen(exchange.request.id, stream)
     exchange.session.follow_changes()
 
 
@@ -123,9 +123,8 @@ def capabilities(dialect: Dialect) -> dict[str, Any]:
         }
     if dialect.prompts:
         offered["prompts"] = {}
-    if any(prompt.complete for prompt in dialect.prompts) or any(
-        each.complete for each in dialect.templates
-    ):
+    sources: list[Prompt | ResourceTemplate] = [*dialect.prompts, *dialect.templates]
+    if any(source.complete for source in sources):
         offered["completions"] = {}
     return offered
 
@@ -148,20 +147,22 @@ def _method(kind: type[Params], run: Run, **about: Any) -> Method:
 _HOUR_MS = 3_600_000
 
 METHODS: dict[str, Method] = {
-    "initialize": _method(Initialize, initialize, stateless=False, is_short=True),
-    "server/discover": _method(Params, discover, handshake=False, fresh_ms=_HOUR_MS, is_short=True),
-    "ping": _method(Params, ping, stateless=False, is_short=True),
-    "tools/list": _method(Listing, tools.list_tools, fresh_ms=_HOUR_MS, is_short=True),
+    "initialize": _method(Initialize, initialize, stateless=False, is_inline=True),
+    "server/discover": _method(
+        Params, discover, handshake=False, fresh_ms=_HOUR_MS, is_inline=True
+    ),
+    "ping": _method(Params, ping, stateless=False, is_inline=True),
+    "tools/list": _method(Listing, tools.list_tools, fresh_ms=_HOUR_MS, is_inline=True),
     "tools/call": _method(CallTool, tools.call_tool),
     "resources/list": _method(Listing, catalogue.list_resources, fresh_ms=0),
     "resources/templates/list": _method(
-        Listing, catalogue.list_templates, fresh_ms=_HOUR_MS, is_short=True
+        Listing, catalogue.list_templates, fresh_ms=_HOUR_MS, is_inline=True
     ),
     "resources/read": _method(ReadResource, catalogue.read_resource, fresh_ms=0),
     "resources/subscribe": _method(OneResource, subscribe, stateless=False),
     "resources/unsubscribe": _method(OneResource, unsubscribe, stateless=False),
     "subscriptions/listen": _method(Listen, listen, handshake=False),
-    "prompts/list": _method(Listing, catalogue.list_prompts, fresh_ms=_HOUR_MS, is_short=True),
+    "prompts/list": _method(Listing, catalogue.list_prompts, fresh_ms=_HOUR_MS, is_inline=True),
     "prompts/get": _method(GetPrompt, catalogue.get_prompt),
     "completion/complete": _method(Complete, catalogue.complete),
     "logging/setLevel": _method(SetLevel, set_level, stateless=False),
@@ -169,13 +170,41 @@ METHODS: dict[str, Method] = {
 DECODERS: dict[str, Decoder[Any]] = {name: method.decoder for name, method in METHODS.items()}
 
 
+def find_method(message: Message) -> Method | None:
+    """Return the method that a message names; None if there is no such method."""
+    name = message.method
+    return METHODS.get(name) if isinstance(name, str) else None
+
+
+def describe_message(
+    dialect: Dialect, message: Message, answer: Answer, seconds: float
+) -> MessageRecord:
+    """Return what logs and metrics may know of a message and its answer."""
+    method, tool = UNKNOWN, ""
+    if message.batch is not None:
+        method = BATCH
+    elif find_method(message) is not None:
+        method = message.method
+    if method == "tools/call":
+        subject = message.subject
+        is_known = isinstance(subject, str) and subject in dialect.tools
+        tool = subject if is_known else UNKNOWN
+    return MessageRecord(
+        method=method,
+        tool=tool,
+        outcome=answer.outcome,
+        error_code=answer.error_code,
+        seconds=seconds,
+    )
+
+
 def refusal(message: Message, method: Method | None) -> ProtocolError:
-    """Return why a request cannot be run. Check its revision first, then whether the revision has the method."""
+    """Return why a request cannot be run: its revision, its form, its method or its parameters."""
     try:
         if isinstance(message.version, str):
             revision = require_stateless_revision(message.version)
             if method is not None and not method.stateless:
-                return wrong_era(message.method, revision)
+                return _not_in_revision(message.method, revision)
     except ProtocolError as exc:
         return exc
     if message.envelope.jsonrpc != "2.0":
@@ -187,11 +216,16 @@ def refusal(message: Message, method: Method | None) -> ProtocolError:
     return ProtocolError(METHOD_NOT_FOUND, f"Method not found: {message.method}")
 
 
-def wrong_era(method: str, revision: str | None) -> ProtocolError:
-    """Return the error for a method that exists only with a handshake, or only without one."""
-    if revision is not None:
-        message = f"Method not found: {method} does not exist in revision {revision}"
-        return ProtocolError(METHOD_NOT_FOUND, message)
-    return InvalidParams(
-        f"{method} needs {PROTOCOL_VERSION} and {CLIENT_CAPABILITIES} in params._meta"
-    )
+def require_era(method: Method, exchange: Exchange) -> None:
+    """Raise ProtocolError if the method exists only with a handshake, or only without one."""
+    name = exchange.request.message.method
+    if exchange.is_stateless and not method.stateless:
+        raise _not_in_revision(name, exchange.revision)
+    if not exchange.is_stateless and not method.handshake:
+        needed = f"{PROTOCOL_VERSION} and {CLIENT_CAPABILITIES}"
+        raise InvalidParams(f"{name} needs {needed} in params._meta")
+
+
+def _not_in_revision(method: str, revision: str) -> ProtocolError:
+    text = f"Method not found: {method} does not exist in revision {revision}"
+    return ProtocolError(METHOD_NOT_FOUND, text)

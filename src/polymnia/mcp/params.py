@@ -42,7 +42,7 @@ EMPTY = Raw(b"{}")
 
 
 def negotiate_revision(requested: str) -> str:
-    """Return the revision `initialize` answers with: the requested one, or the newest with a handshake."""
+    """Return the revision to use: the requested one, or the newest with a handshake."""
     return requested if requested in HANDSHAKE else LATEST_HANDSHAKE
 
 

@@ -1,12 +1,13 @@
-"""What a client wants to be notified of: resource subscriptions, listen streams and log messages."""
+"""What a client wants to hear of: resource subscriptions, listen streams and log messages."""
 
 from collections.abc import Callable, Collection
 from typing import Any, get_args
 
 from msgspec import Struct, UnsetType
+from msgspec.structs import replace
 
 from polymnia.dialects.base import Client, Dialect, Level
-from polymnia.engine.projects import PERSONAL
+from polymnia.engine.workspaces.projects import PERSONAL
 from polymnia.errors import InvalidParams
 from polymnia.mcp.jsonrpc import RequestId
 from polymnia.mcp.params import SUBSCRIPTION_ID, Filter
@@ -15,12 +16,13 @@ from polymnia.model import Change
 LEVELS: tuple[str, ...] = get_args(Level)
 LIST_CHANGED = "notifications/resources/list_changed"
 _UPDATED = "notifications/resources/updated"
+_ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
 # Bounds for one session. Subscriptions stay in memory as long as the session does.
 MAX_SUBSCRIPTIONS = 500
 MAX_SUBSCRIPTION_BYTES = 32 * 1024
 _TOO_MANY = (
-    f"too many subscriptions: at most {MAX_SUBSCRIPTIONS} addresses with {MAX_SUBSCRIPTION_BYTES} bytes in all; "
-    "unsubscribe from some first"
+    f"too many subscriptions: at most {MAX_SUBSCRIPTIONS} addresses with "
+    f"{MAX_SUBSCRIPTION_BYTES} bytes in all; unsubscribe from some first"
 )
 
 Notify = Callable[[str, dict[str, Any]], None]
@@ -30,7 +32,7 @@ class ListenStream(Struct, frozen=True):
     """An open `subscriptions/listen` request and what it listens for."""
 
     raw_id: bytes
-    wanted: Filter
+    filter: Filter
     client: Client
     notify: Notify
 
@@ -39,7 +41,8 @@ class Push:
     """The subscriptions of one client, and the notifications that follow from them."""
 
     def __init__(self, dialect: Dialect, client: Client, notify: Notify) -> None:
-        # The addresses, and the client as it was when it subscribed: a request may name another workspace.
+        # The addresses, and the client as it was when it subscribed: a request may name another
+        # workspace.
         self.subscribed: dict[str, Client] = {}
         self.streams: dict[RequestId, ListenStream] = {}
         self.is_initialized = False
@@ -57,32 +60,26 @@ class Push:
     def subscribe(self, uri: str, client: Client) -> None:
         """Add a subscription. Raise InvalidParams beyond the bounds."""
         if uri not in self.subscribed:
-            self._require_room([uri])
+            self._require_space([uri])
         self.subscribed[uri] = client
 
     def listen(self, identifier: RequestId, stream: ListenStream) -> None:
-        """Open a stream and acknowledge the part of its filter that is supported. Raise InvalidParams."""
-        wanted = stream.wanted
-        uris = wanted.resource_subscriptions or []
-        self._require_room(uris)
-        kept = Filter(
-            resources_list_changed=bool(
-                wanted.resources_list_changed and self._dialect.resource_set_changed
-            ),
-            resource_subscriptions=uris,
-        )
-        self.streams[identifier] = ListenStream(stream.raw_id, kept, stream.client, stream.notify)
+        """Open a stream and acknowledge the supported part of its filter. Raise InvalidParams."""
+        uris = stream.filter.resource_subscriptions or []
+        self._require_space(uris)
+        can_list = self._dialect.resource_set_changed is not None
+        wants_list = bool(stream.filter.resources_list_changed and can_list)
+        supported = Filter(resources_list_changed=wants_list, resource_subscriptions=uris)
+        self.streams[identifier] = replace(stream, filter=supported)
         accepted: dict[str, Any] = {}
-        if kept.resources_list_changed:
+        if wants_list:
             accepted["resourcesListChanged"] = True
         if uris:
             accepted["resourceSubscriptions"] = uris
-        self._tell_stream(
-            identifier, "notifications/subscriptions/acknowledged", {"notifications": accepted}
-        )
+        self._notify_stream(identifier, _ACKNOWLEDGED, {"notifications": accepted})
 
     def set_level(self, level: str) -> None:
-        """Set the lowest level of log messages to send. Raise InvalidParams if there is no such level."""
+        """Set the lowest level of log messages to send. Raise InvalidParams for an unknown one."""
         self._level = require_level(level)
 
     def wants_level(self, level: str) -> bool:
@@ -97,45 +94,41 @@ class Push:
     def notify_change(self, workspace: str, change: Change) -> None:
         """Send the notifications that a change in a workspace leads to."""
         dialect, client = self._dialect, self._client
-        if _concerns(dialect, client, workspace):
-            set_changed = dialect.resource_set_changed if self.is_initialized else None
-            if set_changed is not None and set_changed(client, change):
-                self._notify(LIST_CHANGED, {})
-        for uri, subscriber in list(self.subscribed.items()):  # other threads may subscribe
-            if _concerns(dialect, subscriber, workspace) and _changed_uris(
-                dialect, subscriber, change, (uri,)
-            ):
+        is_concerned = self.is_initialized and _concerns(dialect, client, workspace)
+        if is_concerned and _changes_list(dialect, client, change):
+            self._notify(LIST_CHANGED, {})
+        # Other threads may subscribe, open and close streams meanwhile.
+        for uri, subscriber in list(self.subscribed.items()):
+            is_concerned = _concerns(dialect, subscriber, workspace)
+            if is_concerned and _changed_uris(dialect, subscriber, change, (uri,)):
                 self._notify(_UPDATED, {"uri": uri})
-        for identifier, stream in list(
-            self.streams.items()
-        ):  # other threads may open and close them
+        for identifier, stream in list(self.streams.items()):
             if _concerns(dialect, stream.client, workspace):
-                self._stream_changed(identifier, stream, change)
+                self._notify_stream_of_change(identifier, stream, change)
 
-    def _stream_changed(self, identifier: RequestId, stream: ListenStream, change: Change) -> None:
+    def _notify_stream_of_change(
+        self, identifier: RequestId, stream: ListenStream, change: Change
+    ) -> None:
         dialect, client = self._dialect, stream.client
-        set_changed = dialect.resource_set_changed if stream.wanted.resources_list_changed else None
-        if set_changed is not None and set_changed(client, change):
-            self._tell_stream(identifier, LIST_CHANGED, {})
-        for uri in _changed_uris(
-            dialect, client, change, stream.wanted.resource_subscriptions or ()
-        ):
-            self._tell_stream(identifier, _UPDATED, {"uri": uri})
+        if stream.filter.resources_list_changed and _changes_list(dialect, client, change):
+            self._notify_stream(identifier, LIST_CHANGED, {})
+        uris = stream.filter.resource_subscriptions or ()
+        for uri in _changed_uris(dialect, client, change, uris):
+            self._notify_stream(identifier, _UPDATED, {"uri": uri})
 
-    def _tell_stream(self, identifier: RequestId, method: str, params: dict[str, Any]) -> None:
+    def _notify_stream(self, identifier: RequestId, method: str, params: dict[str, Any]) -> None:
         if stream := self.streams.get(identifier):
             stream.notify(method, {**params, "_meta": {SUBSCRIPTION_ID: identifier}})
 
-    def _require_room(self, uris: list[str]) -> None:
-        """Raise InvalidParams if the session cannot hold that many more addresses. A stream counts as one."""
+    def _require_space(self, uris: list[str]) -> None:
+        """Raise InvalidParams if the session cannot hold these addresses too."""
+        streams = list(self.streams.values())
         held = [*self.subscribed, *uris]
-        for stream in list(self.streams.values()):
-            held += stream.wanted.resource_subscriptions or ()
-        count = len(held) + len(self.streams)
-        if (
-            count > MAX_SUBSCRIPTIONS
-            or sum(len(each.encode()) for each in held) > MAX_SUBSCRIPTION_BYTES
-        ):
+        for stream in streams:
+            held += stream.filter.resource_subscriptions or ()
+        size = sum(len(uri.encode()) for uri in held)
+        # A stream counts as an address, so that streams without any are bounded too.
+        if len(held) + len(streams) > MAX_SUBSCRIPTIONS or size > MAX_SUBSCRIPTION_BYTES:
             raise InvalidParams(_TOO_MANY)
 
 
@@ -152,23 +145,27 @@ def is_at_least(level: str, minimum: str | UnsetType | None) -> bool:
 
 
 def _concerns(dialect: Dialect, client: Client, workspace: str) -> bool:
-    """Return True if the client works in the workspace: its own, or the personal one beside its project's."""
+    """Return True if the client works there: in its own workspace, or the personal one beside."""
     is_own = client.workspace == workspace or (dialect.finds_project and workspace == PERSONAL)
     return is_own and client.principal.enters(workspace)
 
 
+def _changes_list(dialect: Dialect, client: Client, change: Change) -> bool:
+    """Return True if the change may alter the client's list of resources."""
+    set_changed = dialect.resource_set_changed
+    return set_changed is not None and set_changed(client, change)
+
+
 def _changed_uris(
-    dialect: Dialect, client: Client, change: Change, wanted: Collection[str]
+    dialect: Dialect, client: Client, change: Change, uris: Collection[str]
 ) -> list[str]:
-    """Return the wanted addresses whose content the change may have altered."""
-    if not wanted:
+    """Return those of the addresses whose content the change may have altered."""
+    if not uris:
         return []
-    uris = {each.uri for each in dialect.resources if each.touched_by(client, change)}
-    checks = [template.touched for template in dialect.templates]
-    return sorted(
-        {
-            uri
-            for uri in wanted
-            if uri in uris or any(touched(client, change, uri) for touched in checks)
-        }
-    )
+    fixed = {resource.uri for resource in dialect.resources if resource.touched_by(client, change)}
+    changed = set()
+    for uri in uris:
+        templates = dialect.templates
+        if uri in fixed or any(template.touched(client, change, uri) for template in templates):
+            changed.add(uri)
+    return sorted(changed)

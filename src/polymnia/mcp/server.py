@@ -10,8 +10,8 @@ from msgspec import Raw
 
 from polymnia import __version__
 from polymnia.dialects.base import Call, Client, Dialect
-from polymnia.engine.projects import PERSONAL
-from polymnia.engine.workspaces import DEFAULT, Workspaces
+from polymnia.engine.workspaces.projects import PERSONAL
+from polymnia.engine.workspaces.workspaces import DEFAULT, Workspaces
 from polymnia.errors import PolymniaError
 from polymnia.mcp.asking import Deadlines, RequestStates
 from polymnia.mcp.jsonrpc import encode
@@ -104,7 +104,7 @@ class Server:
             self.workspaces.find_all("active")
             return
         with self.workspaces.memory(self.workspace).reading() as read:
-            read.known(())
+            read.existing_names(())
 
     def start(self) -> None:
         """Let the dialect prepare the store. Raise PolymniaError if it cannot work on it."""

@@ -22,6 +22,7 @@ from polymnia.model.changes import (
     Rows,
     TrashItem,
     require_storable,
+    texts_in,
 )
 from polymnia.model.graph import (
     MAX_ORDINAL,
@@ -29,7 +30,6 @@ from polymnia.model.graph import (
     Entity,
     EntityDraft,
     Graph,
-    Heading,
     Observation,
     ObservationDraft,
     ObservationSet,
@@ -73,7 +73,6 @@ __all__ = [
     "EntityDraft",
     "EventCounts",
     "Graph",
-    "Heading",
     "Hit",
     "Mark",
     "Match",
@@ -104,4 +103,5 @@ __all__ = [
     "join_actor",
     "require_storable",
     "split_actor",
+    "texts_in",
 ]

@@ -27,7 +27,8 @@ class Workspace(Struct, frozen=True):
 class Principal(Struct, frozen=True, kw_only=True):
     """Who makes a request, what they may do, and in which workspaces (None: in all).
 
-    `id` distinguishes principals with the same name. `until` is when the credentials expire, in seconds since 1970.
+    `id` distinguishes principals with the same name. `until` is when the credentials expire, in
+    seconds since 1970.
     """
 
     name: str = ""
@@ -51,7 +52,7 @@ class Principal(Struct, frozen=True, kw_only=True):
 
     @property
     def administers(self) -> bool:
-        """True if the principal may manage the server itself: its tokens, its backups and all workspaces."""
+        """True if the principal may manage the server: tokens, backups and all workspaces."""
         return self.may("admin") and self.workspaces is None
 
     def enters(self, workspace: str) -> bool:

@@ -10,10 +10,7 @@ from polymnia.model.notes import Note
 
 
 class Rows(Struct, frozen=True, omit_defaults=True):
-    """One side of a change.
-
-    Entities carry their own observations; `observations` holds those of entities that stay.
-    """
+    """One side of a change. `observations` holds those of entities that stay."""
 
     entities: tuple[Entity, ...] = ()
     observations: tuple[ObservationSet, ...] = ()
@@ -27,11 +24,11 @@ class Rows(Struct, frozen=True, omit_defaults=True):
 class Change(Struct, frozen=True):
     """One write: who made it, when, and the rows it touched before and after.
 
-    Rows only in `before` are deleted, rows only in `after` are created, rows in both are replaced: entities with the
-    same id, observations with the same ordinal, relations and notes with the same key. An entity that is replaced may
-    have another name; sets of its observations name it as it was called before. `touched` names entities that count as
-    updated though none of their rows is written; a change that is read back has none. With `new_ids`, created entities
-    have ids that were made for this change; otherwise a store looks for deleted entities with these ids.
+    Rows only in `before` are deleted, rows only in `after` are created, rows in both are replaced:
+    entities with the same id, observations with the same ordinal, relations and notes with the same
+    key. An entity that is replaced may have another name; sets of its observations name it as it
+    was called before. `touched` names entities that count as updated though none of their rows is
+    written; a change that is read back has none.
     """
 
     operation: str
@@ -41,27 +38,29 @@ class Change(Struct, frozen=True):
     after: Rows = Rows()
     id: int = 0
     touched: tuple[str, ...] = ()
-    new_ids: bool = False
 
     @property
     def renamed(self) -> list[str]:
         """The ids of the entities that get another name or type."""
-        former = {each.id: (each.name, each.type) for each in self.before.entities}
-        return [
-            each.id
-            for each in self.after.entities
-            if former.get(each.id) not in (None, (each.name, each.type))
-        ]
+        headings = {entity.id: (entity.name, entity.type) for entity in self.before.entities}
+        renamed = []
+        for entity in self.after.entities:
+            heading = (entity.name, entity.type)
+            if headings.get(entity.id, heading) != heading:
+                renamed.append(entity.id)
+        return renamed
 
 
 class ChangeQuery(Struct, frozen=True, kw_only=True):
     """Which changes to read, newest first. None allows any.
 
-    `before` is the id of a change; only older ones are read. `since` and `until` are times, as in since <= at < until.
-    `names` are names that entities have or had and keys of notes: a change counts if it touched one of them.
+    `after` and `before` are ids of changes; only those between them are read. `since` and `until`
+    are times, as in since <= at < until. `names` are names that entities have or had and keys of
+    notes: a change counts if it touched one of them.
     """
 
-    limit: int = 20
+    limit: int | None = 20
+    after: int = 0
     before: int | None = None
     since: int | None = None
     until: int | None = None
@@ -79,7 +78,7 @@ class Author(Struct, frozen=True):
 
 
 class TrashItem(Struct, frozen=True):
-    """Something deleted that can be restored: an observation, a relation, a note, or an entity with all it had."""
+    """Something deleted that can be restored. An entity comes back with all it had."""
 
     id: str
     deleted_at: int
@@ -97,9 +96,10 @@ class Mark(Struct, frozen=True):
 
 
 class EventCounts(Struct, frozen=True):
-    """What happened since a change: entities and relations created and deleted, and entities changed.
+    """Counts of entities and relations created and deleted, and of entities changed.
 
-    An entity that several changes touched is counted once for each of them. `last_change` is the last change counted.
+    An entity that several changes touched is counted once for each of them. `last_change` is the
+    last change counted.
     """
 
     creates: int = 0
@@ -119,7 +119,7 @@ class PurgeCounts(Struct, frozen=True):
 
 def require_storable(rows: Rows) -> None:
     """Raise BadInput if a text has a NUL character or half of a surrogate pair."""
-    joined = "\n".join(_texts(rows))
+    joined = "\n".join(texts_in(rows))
     if "\x00" in joined:
         raise BadInput(
             "a text contains a NUL character (U+0000), which cannot be stored; remove it"
@@ -133,12 +133,13 @@ def require_storable(rows: Rows) -> None:
             ) from exc
 
 
-def _texts(rows: Rows) -> Iterator[str]:
+def texts_in(rows: Rows) -> Iterator[str]:
+    """Return every text of the rows: names, types, summaries, tags, facts, relations and notes."""
     for entity in rows.entities:
         yield from (entity.name, entity.type, entity.summary or "", *entity.tags)
         yield from _texts_of(entity.observations)
-    for each in rows.observations:
-        yield from _texts_of(each.observations)
+    for changed in rows.observations:
+        yield from _texts_of(changed.observations)
     for relation in rows.relations:
         yield from relation.key
     for note in rows.notes:

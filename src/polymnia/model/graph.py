@@ -1,4 +1,4 @@
-"""Entities, observations and relations. Times are microseconds since 1970 in UTC; 0 means unknown."""
+"""Entities, observations and relations. Times are microseconds since 1970; 0 means unknown."""
 
 from msgspec import Struct
 
@@ -10,8 +10,8 @@ MAX_ORDINAL = 2**31 - 1
 class Observation(Struct, frozen=True, gc=False, omit_defaults=True):
     """One fact about an entity. Its ordinal is never reused and never renumbered.
 
-    `valid_at` is when the fact was said or true; 0 means when it was created. `source` is the conversation or document
-    it comes from; empty means unknown.
+    `valid_at` is when the fact was said or true; 0 means when it was created. `source` is the
+    conversation or document it comes from; empty means unknown.
     """
 
     ordinal: int
@@ -54,6 +54,11 @@ class Relation(Struct, frozen=True, gc=False, omit_defaults=True):
         """What identifies the relation."""
         return (self.source, self.target, self.type)
 
+    @property
+    def ends(self) -> tuple[str, str]:
+        """The names at both ends, the source first."""
+        return (self.source, self.target)
+
 
 class Graph(Struct, frozen=True):
     """Entities and relations read together, each in order of creation."""
@@ -73,7 +78,7 @@ class EntityDraft(Struct, frozen=True):
 
 
 class ObservationDraft(Struct, frozen=True):
-    """Texts to add to, or remove from, the named entity. `valid_at` and `source` as in Observation."""
+    """Texts to add to the named entity. `valid_at` and `source` as in Observation."""
 
     entity: str
     texts: tuple[str, ...]
@@ -86,14 +91,6 @@ class ObservationSet(Struct, frozen=True):
 
     entity: str
     observations: tuple[Observation, ...]
-
-
-class Heading(Struct, frozen=True, gc=False):
-    """An entity without its observations. Positions are in order of creation."""
-
-    position: int
-    name: str
-    type: str
 
 
 class TypeCount(Struct, frozen=True):
@@ -109,3 +106,4 @@ class Counts(Struct, frozen=True):
     entities: int
     observations: int
     relations: int
+    notes: int = 0  # of the vault

@@ -14,7 +14,7 @@ VAULT = NoteScope()
 
 
 class Note(Struct, frozen=True, omit_defaults=True):
-    """A text under a key that is unique in its scope. The embedding is little-endian float32, or empty."""
+    """A text under a key, unique in its scope. The embedding is float32, or empty."""
 
     key: str
     content: str

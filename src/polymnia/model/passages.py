@@ -11,9 +11,10 @@ NOTE, NOTE_TYPE = -1, "note"
 
 
 class Passage(Struct, frozen=True, gc=False):
-    """A text that a search can return: an observation, an entity's card (ordinal 0) or a vault note (ordinal NOTE).
+    """A text that a search can return: an observation, a card (ordinal 0) or a note (NOTE).
 
-    The text of a card is the entity's summary. The `entity` of a note is its key. An observation has its entity's tags.
+    A card stands for an entity; its text is the entity's summary. The `entity` of a note is its
+    key. An observation has its entity's tags.
     """
 
     entity: str
@@ -63,7 +64,7 @@ class Match(Struct, frozen=True, gc=False):
 
 
 class WordCounts(Struct, frozen=True):
-    """The number of passages and words in a store, and how many passages contain each of some terms."""
+    """The passages and words of a store, and how many passages contain each of some terms."""
 
     passages: int
     words: int
@@ -71,10 +72,7 @@ class WordCounts(Struct, frozen=True):
 
 
 class Within(Struct, frozen=True):
-    """Restrict a search to some names (keys of notes), some types, a period, and all of some tags.
-
-    None allows everything.
-    """
+    """Restrict a search to names (keys of notes), types, a period and all of some tags."""
 
     names: tuple[str, ...] | None = None
     types: tuple[str, ...] | None = None
@@ -117,9 +115,9 @@ class Signals(Struct, frozen=True, gc=False):
 class Hit(Struct, frozen=True):
     """A passage that answers a question, its evidence, and how many similar passages it stands for.
 
-    `reasons` say why it was found, `excerpt` is the part of its text that matches, and `is_weak` is True if it has
-    little in common with the question. `before` and `after` are the observations around it in its conversation, in
-    order, as far as they were asked for.
+    `reasons` say why it was found, `excerpt` is the part of its text that matches, and `is_weak` is
+    True if it has little in common with the question. `before` and `after` are the observations
+    around it in its conversation, in order, as far as they were asked for.
     """
 
     passage: Passage
@@ -135,7 +133,7 @@ class Hit(Struct, frozen=True):
 
 
 class Perspective(Struct, frozen=True):
-    """One way to embed passages: the template of their text, and that of the questions compared with them.
+    """A way to embed passages: a template of their text, and one of the questions.
 
     A document template may have the fields of `search.templates`, a query template has `{query}`.
     """

@@ -1,4 +1,4 @@
-"""Dates in English text: the date in a question, how well other times agree with it, and words that tell a time."""
+"""Dates in English text: the date that a question names, and how well other times agree with it."""
 
 import re
 from collections.abc import Collection, Iterator
@@ -14,8 +14,8 @@ from polymnia.search.terms import terms_of
 _compiled = cache(re.compile)
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _MONTH = (
-    r"(?P<month>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|"
-    r"oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\.?"
+    r"(?P<month>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|"
+    r"sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\.?"
 )
 _YEAR = r"(?P<year>(?:19|20)\d\d)"
 _DAY = r"(?P<day>[0-3]?\d)(?:st|nd|rd|th)?"
@@ -30,46 +30,53 @@ _FORMS = (
     rf"\b{_YEAR}-(?P<number>[01]\d)\b",
     rf"\b{_MONTH}\s+{_DAY}\b",
     rf"\b{_DAY}\s+(?:of\s+)?{_MONTH}(?!\w)",
-    rf"\b(?:in|during|since|until|before|after|last|of|by|(?:this|next)(?!{_VERB}))\s+{_MONTH}(?!\w)",
+    r"\b(?:in|during|since|until|before|after|last|of|by|"
+    rf"(?:this|next)(?!{_VERB}))\s+{_MONTH}(?!\w)",
     rf"\b{_YEAR}\b",
 )
-_TIMES = """
-yesterday today tonight tomorrow ago recently week weekend month year day night morning evening afternoon summer winter
-spring autumn fall monday tuesday wednesday thursday friday saturday sunday january february april june july august
-september october november december
+_TIME_WORDS = """
+yesterday today tonight tomorrow ago recently week weekend month year day night morning evening
+afternoon summer winter spring autumn fall monday tuesday wednesday thursday friday saturday sunday
+january february april june july august september october november december
 """
 _ORDINAL = r"\d+(?:st|nd|rd|th)"
-# "When" in the middle of a sentence asks for a time only before one of these verbs; else it states a condition.
-# How long something may, must or should be is mostly a length.
+# "When" in the middle of a sentence asks for a time only before one of these verbs; otherwise it
+# states a condition. "How long may/must/should" usually asks for a length, not for a time.
 _AUXILIARIES = (
     "am|are|can|could|did|do|does|had|has|have|is|may|might|must|shall|should|was|were|will|would"
 )
 _ASKS_WHEN = (
-    rf"(?:^\W*when|\bwhen\s+(?:{_AUXILIARIES})|\b(?:since|till|until)\s+when|\bwhat\s+(?:date|day|month|year|time)|"
-    r"\bwhich\s+(?:date|day|month|year)|\bhow\s+(?:often|long(?!\s+(?:may|must|should)\b)))\b"
+    rf"(?:^\W*when|\bwhen\s+(?:{_AUXILIARIES})|\b(?:since|till|until)\s+when|"
+    r"\bwhat\s+(?:date|day|month|year|time)|\bwhich\s+(?:date|day|month|year)|"
+    r"\bhow\s+(?:often|long(?!\s+(?:may|must|should)\b)))\b"
 )
-# A date at the start of a text, in brackets or as ISO 8601, and what may stand beside it: a time and a weekday.
+# A date at the start of a text, in brackets or as ISO 8601, and what may stand beside it: a time
+# and a weekday.
 _STAMP = r"\s*(?:\[([^\]\n]{6,40})\]|\(([^)\n]{6,40})\)|((?:19|20)\d\d-[01]\d-[0-3]\d)(?![\d-]))"
-_BESIDE_DATE = r"[\s\d:.,+TZ-]*(?:(?:[ap]\.?m\.?|on|at|utc|(?:mon|tues|wednes|thurs|fri|satur|sun)day)[\s,:.]*)*"
+_BESIDE_DATE = (
+    r"[\s\d:.,+TZ-]*(?:(?:[ap]\.?m\.?|on|at|utc|"
+    r"(?:mon|tues|wednes|thurs|fri|satur|sun)day)[\s,:.]*)*"
+)
 _COUNT = r"(\d{1,2}|an?|one|two|three|four|five|six)\s+(day|week|month|year)s?"
 _RELATIVE = (
-    r"\b(?:(?P<day>yesterday|today|tonight|tomorrow)|(?P<which>last|this|next)\s+(?P<unit>week|month|year)|"
+    r"\b(?:(?P<day>yesterday|today|tonight|tomorrow)|"
+    r"(?P<which>last|this|next)\s+(?P<unit>week|month|year)|"
     rf"(?P<past>{_COUNT})\s+ago|in\s+(?P<future>{_COUNT}))\b"
 )
 # A month alone, as in "due July". `May` and `March` are words too.
 _MONTH_ALONE = r"\b(january|february|april|june|july|august|september|october|november|december)\b"
-# The most dates of a text that are compared with the date of a question.
+# Dates of a text that are compared with the date of a question.
 MAX_NAMED_DATES = 8
-_DAYS_OFF = {"yesterday": -1, "today": 0, "tonight": 0, "tomorrow": 1}
-_WHICH = {"last": -1, "this": 0, "next": 1}
-# In a question these mean nowadays as often as the day.
+_DAY_OFFSETS = {"yesterday": -1, "today": 0, "tonight": 0, "tomorrow": 1}
+_UNIT_OFFSETS = {"last": -1, "this": 0, "next": 1}
+# In a question, "today" often means "nowadays".
 _NOWADAYS = r"\b(?:today|tonight)\b"
 _UNIT_DAYS = {"day": 1, "week": 7, "month": 30, "year": 365}
 _NUMBERS = {"a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6}
 # A day this far from the named one no longer agrees with it.
 MAX_DAYS_OFF = 10
 _DAY_MICROS = 86_400_000_000
-# Every text is tested on every write: the quick test comes first.
+# Every text is tested on every write, so this quick test comes first.
 _STAMP_STARTS = frozenset("[( 12")
 # How well a time agrees with its year alone, and with the month before its own.
 YEAR_AGREEMENT, NEXT_MONTH_AGREEMENT = 0.3, 0.4
@@ -84,15 +91,18 @@ class Period(Struct, frozen=True):
 
     @property
     def bounds(self) -> tuple[int, int] | None:
-        """The start and the end of the times that may agree with it, in microseconds; None if it has no year."""
+        """The start and the end of the times that may agree with it, in microseconds.
+
+        None if it has no year.
+        """
         if not self.year:
             return None
         start = datetime(self.year, self.month or 1, self.day or 1, tzinfo=UTC)
         if self.day:
-            return _micros(start - timedelta(MAX_DAYS_OFF)), _micros(
-                start + timedelta(MAX_DAYS_OFF + 1)
-            )
-        months = 2 if self.month else 12
+            first = start - timedelta(MAX_DAYS_OFF)
+            last = start + timedelta(MAX_DAYS_OFF + 1)
+            return _micros(first), _micros(last)
+        months = 2 if self.month else 12  # the month after the named one agrees in part
         total = start.month - 1 + months
         end = start.replace(year=start.year + total // 12, month=total % 12 + 1)
         return _micros(start), _micros(end)
@@ -101,17 +111,20 @@ class Period(Struct, frozen=True):
 def find_period(text: str) -> tuple[Period | None, str]:
     """Return the date that the text names, if any, and the text without it."""
     for form in _FORMS:
-        found = _compiled(form, re.IGNORECASE).search(text)
-        period = _period(found.groupdict()) if found else None
-        if found and period:
-            return period, text[: found.start()] + " " + text[found.end() :]
+        match = _compiled(form, re.IGNORECASE).search(text)
+        if match is None:
+            continue
+        period = _period(match.groupdict())
+        if period is not None:
+            return period, text[: match.start()] + " " + text[match.end() :]
     return None, text
 
 
 def describe_period(period: Period) -> str:
     """Return a period as people write it: 8 May 2023, Dec 2023, 8 May, 2023."""
     month = _MONTHS[period.month - 1].capitalize() if period.month else ""
-    return " ".join([str(part) for part in (period.day, month, period.year) if part])
+    parts = (period.day, month, period.year)
+    return " ".join(str(part) for part in parts if part)
 
 
 def agreement(period: Period, at: int) -> float:
@@ -121,47 +134,56 @@ def agreement(period: Period, at: int) -> float:
         return _day_agreement(period, when)
     if not period.month:
         return YEAR_AGREEMENT if when.year == period.year else 0.0
-    months = when.month - period.month + 12 * (when.year - (period.year or when.year))
+    year = period.year or when.year
+    months = when.month - period.month + 12 * (when.year - year)
     return {0: 1.0, 1: NEXT_MONTH_AGREEMENT}.get(months, 0.0)
 
 
 def text_agreement(period: Period, text: str, at: int) -> float:
-    """Return how well the times that a text mentions agree with the period. `at` is when it was said."""
+    """Return how well the times that a text mentions agree with the period.
+
+    `at` is when it was said.
+    """
     # A year alone says nothing about the month.
     of_year = Period(period.year, 0, 0)
-    named = [
-        agreement(period if each.month else of_year, _micros(_start(each, at)))
-        for each in islice(named_periods(text), MAX_NAMED_DATES)
-    ]
-    return max(
-        [*named, *[agreement(period, each) for each in relative_times(text, at)]], default=0.0
-    )
+    best = 0.0
+    for named in islice(named_periods(text), MAX_NAMED_DATES):
+        compared = period if named.month else of_year
+        best = max(best, agreement(compared, _micros(_start(named, at))))
+    for time in relative_times(text, at):
+        best = max(best, agreement(period, time))
+    return best
 
 
 def named_periods(text: str) -> Iterator[Period]:
     """Yield the dates that a text names: `8 May 2023`, `in May`, `2023`, and months alone."""
-    found, rest = find_period(text)
-    while found:
-        yield found
-        found, rest = find_period(rest)
+    period, rest = find_period(text)
+    while period:
+        yield period
+        period, rest = find_period(rest)
     for month in _compiled(_MONTH_ALONE, re.IGNORECASE).findall(rest):
         yield Period(0, 1 + _MONTHS.index(month[:3].lower()), 0)
 
 
 def relative_times(text: str, at: int) -> list[int]:
-    """Return the days that a text counts from when it was said, in microseconds: `yesterday`, `two weeks ago`."""
-    offsets = [_offset(each) for each in _compiled(_RELATIVE, re.IGNORECASE).finditer(text)]
-    return [at + count * _UNIT_DAYS[unit] * _DAY_MICROS for count, unit in offsets]
+    """Return the days that a text counts from when it was said, in microseconds.
+
+    Examples are `yesterday` and `two weeks ago`.
+    """
+    times = []
+    for match in _compiled(_RELATIVE, re.IGNORECASE).finditer(text):
+        count, unit = _offset(match)
+        times.append(at + count * _UNIT_DAYS[unit] * _DAY_MICROS)
+    return times
 
 
 def relative_period(text: str, now: int) -> Period | None:
-    """Return the day, month or year that a question counts from now, as in `yesterday` or `last month`; else None."""
-    found = _compiled(_RELATIVE, re.IGNORECASE).search(
-        _compiled(_NOWADAYS, re.IGNORECASE).sub(" ", text)
-    )
-    if found is None:
+    """Return the day, month or year that a question counts from now, such as `last month`."""
+    text = _compiled(_NOWADAYS, re.IGNORECASE).sub(" ", text)
+    match = _compiled(_RELATIVE, re.IGNORECASE).search(text)
+    if match is None:
         return None
-    count, unit = _offset(found)
+    count, unit = _offset(match)
     today = datetime.fromtimestamp(now / 1_000_000, UTC)
     if unit == "year":
         return Period(today.year + count, 0, 0)
@@ -173,14 +195,20 @@ def relative_period(text: str, now: int) -> Period | None:
 
 
 def stamped_time(text: str) -> int:
-    """Return the day with which a text begins, such as `[8 May 2023]` or `2023-05-08:`, in microseconds; 0 if none."""
-    found = _compiled(_STAMP).match(text) if text[:1] in _STAMP_STARTS else None
-    period, rest = find_period(next(filter(None, found.groups()))) if found else (None, "")
-    if (
-        period is None
-        or not (period.year and period.day)
-        or not _compiled(_BESIDE_DATE, re.IGNORECASE).fullmatch(rest)
-    ):
+    """Return the day with which a text begins, in microseconds; 0 if there is none.
+
+    Examples are `[8 May 2023]` and `2023-05-08:`.
+    """
+    if text[:1] not in _STAMP_STARTS:
+        return 0
+    match = _compiled(_STAMP).match(text)
+    if match is None:
+        return 0
+    stamp = next(filter(None, match.groups()))
+    period, rest = find_period(stamp)
+    if period is None or not (period.year and period.day):
+        return 0
+    if not _compiled(_BESIDE_DATE, re.IGNORECASE).fullmatch(rest):
         return 0
     return _micros(_start(period, 0))
 
@@ -194,16 +222,17 @@ def tells_time(terms: Collection[str]) -> bool:
     """Return True if a text with these terms tells a time."""
     if not _time_terms().isdisjoint(terms):
         return True
-    numbers = [term for term in terms if term[0].isdigit()]
-    return any(
-        (len(each) == 4 and each.isdigit()) or _compiled(_ORDINAL).fullmatch(each)
-        for each in numbers
-    )
+    return any(_is_date_number(term) for term in terms if term[0].isdigit())
 
 
 @cache
 def _time_terms() -> frozenset[str]:
-    return frozenset(terms_of(_TIMES))
+    return frozenset(terms_of(_TIME_WORDS))
+
+
+def _is_date_number(term: str) -> bool:
+    is_year = len(term) == 4 and term.isdigit()
+    return is_year or _compiled(_ORDINAL).fullmatch(term) is not None
 
 
 def _period(parts: dict[str, str]) -> Period | None:
@@ -236,13 +265,13 @@ def _start(period: Period, at: int) -> datetime:
         return datetime(year, period.month, 28, tzinfo=UTC)
 
 
-def _offset(found: re.Match[str]) -> tuple[int, str]:
+def _offset(match: re.Match[str]) -> tuple[int, str]:
     """Return how many of which unit lie between the time of a text and the day it speaks of."""
-    parts = {name: (value or "").lower() for name, value in found.groupdict().items()}
+    parts = {name: (value or "").lower() for name, value in match.groupdict().items()}
     if parts["day"]:
-        return _DAYS_OFF[parts["day"]], "day"
+        return _DAY_OFFSETS[parts["day"]], "day"
     if parts["unit"]:
-        return _WHICH[parts["which"]], parts["unit"]
+        return _UNIT_OFFSETS[parts["which"]], parts["unit"]
     count, unit = (parts["past"] or parts["future"]).split()
     number = _NUMBERS.get(count) or int(count)
     return -number if parts["past"] else number, unit.removesuffix("s")

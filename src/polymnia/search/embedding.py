@@ -11,9 +11,9 @@ from polymnia.errors import BadInput
 
 
 def pack_vector(numbers: Sequence[float], dimension: int, name: str) -> bytes:
-    """Return the numbers as bytes. Raise BadInput if there are too few or too many, if one is not finite, or all are 0.
+    """Return the numbers as bytes. `name` is the argument that an error names.
 
-    `name` is the argument that the error names.
+    Raise BadInput if there are too few or too many, if one is not finite, or if all are 0.
     """
     if len(numbers) != dimension:
         raise BadInput(f"{name}: expected {dimension} numbers, got {len(numbers)}")
@@ -41,7 +41,10 @@ def length(vector: bytes) -> float:
 
 
 def cosine(vector: Sequence[float], norm: float, other: bytes, other_norm: float) -> float:
-    """Return the cosine of two vectors whose lengths are given: 1 for the same direction, -1 for the opposite one."""
+    """Return the cosine of two vectors whose lengths are given.
+
+    It is 1 for the same direction and -1 for the opposite one.
+    """
     return _dot(vector, unpack_vector(other)) / (norm * other_norm)
 
 

@@ -1,4 +1,4 @@
-"""Query expressions: FTS5's query syntax as a tree, which each store renders in its own way or evaluates."""
+"""Query expressions: FTS5's query syntax as a tree that a store renders or evaluates."""
 
 # The syntax, from the loosest operator to the tightest. Items next to each other must all match.
 #
@@ -30,9 +30,10 @@ _BARE = r"[0-9A-Za-z_\x1a\x80-\U0010ffff]+"
 
 
 class Phrase(Struct, frozen=True):
-    """Words next to each other, in lower case and without accents. A phrase without words matches nothing.
+    """Words next to each other, in lower case and without accents.
 
-    `runs` are the stretches of the query in scripts without spaces: a text that contains them all matches too.
+    A phrase without words matches nothing. `runs` are the stretches of the query in scripts without
+    spaces: a text that contains them all matches too.
     """
 
     words: tuple[str, ...]
@@ -42,7 +43,7 @@ class Phrase(Struct, frozen=True):
 
 
 class Near(Struct, frozen=True):
-    """Phrases in one column with at most `distance` words between the end of the first and the start of the last."""
+    """Phrases in one column, with at most `distance` words between the first and the last."""
 
     phrases: tuple[Phrase, ...]
     distance: int
@@ -56,7 +57,10 @@ class Column(Struct, frozen=True):
 
 
 class And(Struct, frozen=True):
-    """All of the parts. With `implicit` no AND joins them, so a search may accept passages with only some of them."""
+    """All of the parts.
+
+    With `implicit` no AND joins them, so a search may accept passages with only some of them.
+    """
 
     parts: tuple["Expression", ...]
     implicit: bool = False
@@ -97,18 +101,20 @@ def plain_words(query: str) -> And:
 
 
 def alternatives(query: str, columns: Mapping[str, str]) -> list[Expression]:
-    """Return what to search for, one after the other until something is found.
+    """Return what to search for, one after the other until something matches.
 
-    An expression is searched for as it is. Mere words are searched for all together, then without stop words, then one
-    by one.
+    An expression is searched for as it is. Mere words are searched for all together, then without
+    stop words, then one by one.
     """
     expression = parse(query, columns) or plain_words(query)
     words = mere_words(expression)
     if words is None:
         return [expression]
     telling = without_stop_words(words)
-    tries = [expression, And(telling, implicit=True), Or(telling)] if telling else []
-    return list(dict.fromkeys(map(_unwrap, tries)))
+    if not telling:
+        return []
+    attempts = [expression, And(telling, implicit=True), Or(telling)]
+    return list(dict.fromkeys(map(_unwrap, attempts)))
 
 
 def mere_words(expression: Expression) -> tuple[Phrase, ...] | None:
@@ -117,17 +123,21 @@ def mere_words(expression: Expression) -> tuple[Phrase, ...] | None:
         return (expression,)
     if not isinstance(expression, And) or not expression.implicit:
         return None
-    words = tuple(
-        [part for part in expression.parts if isinstance(part, Phrase) and not part.initial]
-    )
-    return words if len(words) == len(expression.parts) else None
+    words = []
+    for part in expression.parts:
+        if not isinstance(part, Phrase) or part.initial:
+            return None
+        words.append(part)
+    return tuple(words)
 
 
 def without_stop_words(phrases: Sequence[Phrase]) -> tuple[Phrase, ...]:
-    """Return the phrases that are more than a stop word; all of them when nothing else would be left."""
-    return tuple(
-        [each for each in phrases if each.prefix or not STOP_WORDS.issuperset(each.words)]
-    ) or tuple(phrases)
+    """Return the phrases that are more than a stop word; all of them if nothing else is left."""
+    telling = []
+    for phrase in phrases:
+        if phrase.prefix or not STOP_WORDS.issuperset(phrase.words):
+            telling.append(phrase)
+    return tuple(telling or phrases)
 
 
 def wants_everything(query: str) -> bool:
@@ -140,7 +150,10 @@ class _InvalidSyntax(Exception):
 
 
 class _Parser:
-    """A recursive descent over the tokens of one query. A quoted string keeps its quotes until it is used."""
+    """A recursive descent over the tokens of one query.
+
+    A quoted string keeps its quotes until it is used.
+    """
 
     def __init__(self, tokens: list[str], columns: Mapping[str, str]) -> None:
         self._tokens = [*tokens, "", ""]
@@ -150,9 +163,9 @@ class _Parser:
         self._words = 0
 
     def parse(self) -> Expression:
-        found = self._any_of()
+        expression = self._any_of()
         self._expect("")
-        return found
+        return expression
 
     def _any_of(self) -> Expression:
         parts = [self._all_of()]
@@ -167,10 +180,10 @@ class _Parser:
         return parts[0] if len(parts) == 1 else And(tuple(parts))
 
     def _difference(self) -> Expression:
-        found = self._items()
+        expression = self._items()
         while self._take("NOT"):
-            found = Not(found, self._items())
-        return found
+            expression = Not(expression, self._items())
+        return expression
 
     def _items(self) -> Expression:
         if self._peek() == "(":
@@ -190,10 +203,10 @@ class _Parser:
         self._depth += 1
         if self._depth > MAX_NESTING:
             raise _InvalidSyntax
-        found = self._any_of()
+        expression = self._any_of()
         self._expect(")")
         self._depth -= 1
-        return found
+        return expression
 
     def _filter(self) -> frozenset[str] | None:
         """Take the column filter in front of an item or a group, if there is one."""
@@ -205,7 +218,7 @@ class _Parser:
         folded = {name.lower(): column for name, column in self._columns.items()}
         if not all(name.lower() in folded for name in names):
             raise _InvalidSyntax
-        columns = frozenset([folded[name.lower()] for name in names])
+        columns = frozenset(folded[name.lower()] for name in names)
         return frozenset(folded.values()) - columns if excluded else columns
 
     def _names(self) -> list[str]:
@@ -215,9 +228,12 @@ class _Parser:
         return names
 
     def _item(self, columns: frozenset[str] | None) -> Expression:
-        is_near = self._peek() == "NEAR" and self._peek(1) == "("
-        found = self._near() if is_near else self._phrase(initial=self._take("^"))
-        return found if columns is None else Column(columns, found)
+        item: Expression
+        if self._peek() == "NEAR" and self._peek(1) == "(":
+            item = self._near()
+        else:
+            item = self._phrase(initial=self._take("^"))
+        return item if columns is None else Column(columns, item)
 
     def _near(self) -> Expression:
         self._next += 2
@@ -282,7 +298,9 @@ class _Parser:
 
 
 def _word(text: str) -> Phrase:
-    runs = [run for run in unspaced_runs(text) if len(run) > 1] if len(text.split()) == 1 else []
+    runs: list[str] = []
+    if len(text.split()) == 1:
+        runs = [run for run in unspaced_runs(text) if len(run) > 1]
     return Phrase(tuple(words_of(text)), runs=tuple(runs))
 
 

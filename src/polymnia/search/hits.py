@@ -1,80 +1,115 @@
-"""Turn scored passages into hits: best first, each fact once, with the kind of match."""
+"""Hits: scored passages, best first, each fact once, with the reasons for it."""
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+import re
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from functools import cache
+from typing import Literal
 
-from polymnia.model import Hit, Passage
-from polymnia.search import explain
-from polymnia.search.scoring import ScoredPassage
-from polymnia.search.text import fold
+from polymnia.model import Hit, Passage, Signals
+from polymnia.search.dates import describe_period
+from polymnia.search.scoring import Query, ScoredPassage
+from polymnia.search.terms import fold, terms_of, words_of
 
 # Kinds of match, best first.
-NAME, KEY, TEXT, PHRASE, ALL_WORDS, ANY_WORD = (
-    "name",
-    "key",
-    "text",
-    "phrase",
-    "all words",
-    "any word",
-)
-VARIANT, PREFIX, TYPO, SUBSTRING, MEANING, CONTEXT = (
-    "variant",
-    "prefix",
-    "typo",
-    "substring",
-    "meaning",
-    "context",
-)
+NAME = "name"
+KEY = "key"
+TEXT = "text"
+PHRASE = "phrase"
+ALL_WORDS = "all words"
+ANY_WORD = "any word"
+VARIANT = "variant"
+PREFIX = "prefix"
+TYPO = "typo"
+SUBSTRING = "substring"
+MEANING = "meaning"
+CONTEXT = "context"
 
 # Passages that equal the question come first, in this order, whatever their scores.
 EXACT_KINDS = (NAME, KEY, TEXT)
 # Two passages with this share of common terms say the same.
 MIN_SHARED_TERMS = 0.9
+# A longer text is cut to the sentences that match best.
+MAX_EXCERPT_CHARACTERS = 300
+# A match with less of the question's words and with less meaning in common is weak.
+WEAK_WORD_SHARE, WEAK_COSINE = 0.34, 0.3
+# Meaning is a reason from this cosine on.
+MIN_REASON_COSINE = 0.3
+
+# Whether anything about a question is stored, as a logistic regression sees it: from the highest
+# cosine of the first ten hits, and the highest share of its words in one of the first five. Fitted
+# on questions of other conversations and on topics that nobody stored (bench.agents.tasks).
+NEAREST_HITS, MATCHING_HITS = 10, 5
+STORED_ZERO, STORED_COSINE, STORED_WORDS = -5.13, 8.22, 2.53
+MIN_PERHAPS, MIN_STORED = -3.0, -2.4
+
+MatchQuality = Literal["clear", "perhaps", "none"]
+
+# Compiled at the first use: a server's start does not need it.
+_compiled = cache(re.compile)
+_SENTENCE = r"\S[^.!?\n]*(?:[.!?]+(?!\s|$)[^.!?\n]*)*[.!?]*"
+_CUT = "\u2026"
 
 
 def best_hits(folded: str, scored: Sequence[ScoredPassage], limit: int) -> list[Hit]:
-    """Return the best hits for a folded question, each standing for all passages that say the same about its entity."""
-    exact = {each.passage.key: exact_kind(each.passage, folded) for each in scored}
+    """Return the best hits for a folded question.
 
-    def order(each: ScoredPassage) -> tuple[int, float, tuple[str, int]]:
-        kind = exact[each.passage.key]
-        return EXACT_KINDS.index(kind) if kind else len(EXACT_KINDS), -each.score, each.passage.key
+    A hit stands for all passages that say the same about its entity.
+    """
+    exact_kinds = {item.passage.key: exact_kind(item.passage, folded) for item in scored}
 
-    ranked = sorted(scored, key=order)
+    def rank(item: ScoredPassage) -> tuple[int, float, tuple[str, int]]:
+        kind = exact_kinds[item.passage.key]
+        place = EXACT_KINDS.index(kind) if kind else len(EXACT_KINDS)
+        return place, -item.score, item.passage.key
+
+    ranked = sorted(scored, key=rank)
     # A note and an observation may say the same, but one may change without the other.
-    subjects = [((each.passage.entity, each.passage.kind == "note"), each.terms) for each in ranked]
-    return [
-        _hit(ranked[at], exact[ranked[at].passage.key], alike)
-        for at, alike in distinct(subjects, limit)
-    ]
+    subjects = [((item.passage.entity, item.passage.kind == "note"), item.terms) for item in ranked]
+    hits = []
+    for position, alike in distinct(subjects, limit):
+        item = ranked[position]
+        hits.append(_hit(item, exact_kinds[item.passage.key], alike))
+    return hits
 
 
 def _hit(scored: ScoredPassage, exact: str, alike: int) -> Hit:
-    passage, query, kind = scored.passage, scored.query, exact or match_kind(scored)
+    passage, query = scored.passage, scored.query
+    kind = exact or match_kind(scored)
+    why = reasons(scored, kind)
+    if exact:
+        why = (kind, *why[1:])
     return Hit(
         passage,
         scored.score,
         kind,
         scored.signals,
         alike,
-        (kind, *explain.reasons(scored, kind)[1:]) if exact else explain.reasons(scored, kind),
-        explain.excerpt(passage.text, (*query.terms, *query.widened)),
-        not exact and explain.is_weak(query, scored.terms, scored.signals),
+        why,
+        excerpt(passage.text, (*query.terms, *query.widened)),
+        not exact and is_weak(query, scored.terms, scored.signals),
     )
 
 
 def exact_kind(passage: Passage, folded: str) -> str:
-    """Return the kind of exact match if the passage's name, key or text equals the folded question; else nothing."""
+    """Return the kind of match if the passage's name, key or text equals the folded question.
+
+    Return "" if none does.
+    """
     if passage.kind != "observation" and _equals(passage.entity.strip(), folded):
         return NAME if passage.kind == "entity" else KEY
-    return TEXT if passage.kind != "entity" and _equals(passage.text.strip(), folded) else ""
+    if passage.kind != "entity" and _equals(passage.text.strip(), folded):
+        return TEXT
+    return ""
 
 
 def match_kind(scored: ScoredPassage) -> str:
     """Return the best kind of match of a passage."""
     query = scored.query
     kind = word_kind(query.question.spoken, query.terms, query.widened, scored.terms)
+    if kind and query.corrected.intersection(scored.terms):
+        return TYPO
     if kind:
-        return TYPO if query.corrected.intersection(scored.terms) else kind
+        return kind
     if query.is_in(scored.passage):
         return SUBSTRING
     return CONTEXT if scored.signals.meaning is None else MEANING
@@ -83,53 +118,162 @@ def match_kind(scored: ScoredPassage) -> str:
 def word_kind(
     spoken: Sequence[str], content: Sequence[str], widened: Mapping[str, str], terms: Sequence[str]
 ) -> str:
-    """Return how a passage with these terms contains the words of a question; nothing if it does not.
+    """Return how a passage with these terms contains the words of a question; "" if it does not.
 
-    `spoken` are all words of the question, `content` those that mean something, `widened` terms that it probably
-    means, each with the kind it stands for.
+    `spoken` are all words of the question, `content` those that mean something, `widened` terms
+    that it probably means, each with the kind it stands for.
     """
-    found = {term for term in content if term in terms}
-    if found and _contains_phrase(spoken, terms):
-        return PHRASE
-    if found:
-        return ALL_WORDS if len(found) == len(set(content)) else ANY_WORD
-    return next((kind for term, kind in widened.items() if term in terms), "")
+    present = {term for term in content if term in terms}
+    if present:
+        if _contains_phrase(spoken, terms):
+            return PHRASE
+        return ALL_WORDS if len(present) == len(set(content)) else ANY_WORD
+    for term, kind in widened.items():
+        if term in terms:
+            return kind
+    return ""
 
 
 def distinct(ranked: Iterable[tuple[Hashable, Sequence[str]]], limit: int) -> list[tuple[int, int]]:
-    """Return the positions of the first `limit` that say something new, and how many later ones say the same.
+    """Return the positions of the first `limit` items that say something new.
 
-    Each is given as its subject and its terms.
+    An item is given as its subject and its terms. With each position comes how many later items
+    say the same.
     """
     shown: list[int] = []
     alike: dict[int, int] = {}
     seen: dict[Hashable, list[tuple[int, frozenset[str]]]] = {}
     for position, (subject, terms) in enumerate(ranked):
         own = frozenset(terms)
-        twin = next((at for at, other in seen.get(subject, ()) if _say_the_same(own, other)), None)
+        earlier = seen.setdefault(subject, [])
+        twin = next((at for at, other in earlier if _say_the_same(own, other)), None)
         if twin is not None:
             alike[twin] = alike.get(twin, 0) + 1
         elif len(shown) == limit:
             break
         else:
             shown.append(position)
-            seen.setdefault(subject, []).append((position, own))
+            earlier.append((position, own))
     return [(position, alike.get(position, 0)) for position in shown]
+
+
+def reasons(scored: ScoredPassage, kind: str) -> tuple[str, ...]:
+    """Return why a passage is a hit, most important first.
+
+    Examples are `words: deploy, steps`, `about: Ada`, `time: May 2023`.
+    """
+    query, signals = scored.query, scored.signals
+    why = [_word_reason(query, scored.passage, scored.terms) or kind]
+    if signals.meaning is not None and signals.meaning >= MIN_REASON_COSINE:
+        if why == [MEANING]:
+            why = []  # the figure says it too
+        why.append(f"meaning: {signals.meaning:.2f}")
+    if signals.entity:
+        part = "" if signals.entity == 1 else " (part of the name)"
+        why.append(f"about: {scored.passage.entity}{part}")
+    if signals.linked:
+        why.append(f"related to: {', '.join(query.whole_names)}")
+    if signals.date and query.question.period is not None:
+        why.append(f"time: {describe_period(query.question.period)}")
+    elif signals.tells_time:
+        why.append("tells a time")
+    return tuple(dict.fromkeys(why))
+
+
+def is_weak(query: Query, terms: Collection[str], signals: Signals) -> bool:
+    """Return True if a passage has few of the question's words and little of its meaning."""
+    if signals.meaning is not None and signals.meaning >= WEAK_COSINE:
+        return False
+    return query.matcher.share(terms) < WEAK_WORD_SHARE
+
+
+def match_quality(hits: Sequence[Hit], query: Query) -> MatchQuality:
+    """Return whether the hits seem to answer the question: "none" if nothing about it is stored.
+
+    It can tell that a topic is missing, not that a detail is. By words alone it never says "none".
+    """
+    is_exact = bool(hits) and hits[0].match_kind in EXACT_KINDS
+    if is_exact or query.question.period is not None:  # a date says more than words
+        return "clear"
+    cosines = []
+    for hit in hits[:NEAREST_HITS]:
+        if hit.signals.meaning is not None:
+            cosines.append(hit.signals.meaning)
+    if not cosines:
+        return "perhaps" if all(hit.is_weak for hit in hits[:3]) else "clear"
+    shares = [query.matcher.share(terms_of(hit.passage.words)) for hit in hits[:MATCHING_HITS]]
+    evidence = STORED_ZERO + STORED_COSINE * max(cosines) + STORED_WORDS * max(shares)
+    if evidence < MIN_PERHAPS:
+        return "none"
+    return "perhaps" if evidence < MIN_STORED else "clear"
+
+
+def unknown_words(query: Query) -> tuple[str, ...]:
+    """Return the words of the question that no passage has."""
+    asked = _words_by_term(query.question.text)
+    return tuple(asked.get(term, term) for term in query.terms if not query.matcher.knows(term))
+
+
+def excerpt(text: str, terms: Collection[str]) -> str:
+    """Return the text or, if it is long, its sentences from the one with most of the terms on."""
+    if len(text) <= MAX_EXCERPT_CHARACTERS:
+        return text
+    start = _best_sentence(text, set(terms))
+    shown = text[start : start + MAX_EXCERPT_CHARACTERS]
+    if start + MAX_EXCERPT_CHARACTERS < len(text):
+        # Cut at a word, unless that leaves less than half: some scripts have no spaces.
+        last_space = shown.rfind(" ")
+        if last_space >= MAX_EXCERPT_CHARACTERS // 2:
+            shown = shown[:last_space]
+        shown += _CUT
+    return _CUT + shown if start else shown
+
+
+def _best_sentence(text: str, terms: set[str]) -> int:
+    """Return where the first sentence with the most of the terms starts."""
+    start, most = 0, -1
+    for sentence in _compiled(_SENTENCE).finditer(text):
+        count = len(terms.intersection(terms_of(sentence[0])))
+        if count > most:
+            start, most = sentence.start(), count
+    return start
+
+
+def _word_reason(query: Query, passage: Passage, terms: Collection[str]) -> str:
+    """Return the words of the question that the passage has, as they were asked for.
+
+    If it has none, return other forms of them, as the passage has them.
+    """
+    asked = _words_by_term(query.question.text)
+    words = [asked.get(term, term) for term in query.terms if term in terms]
+    if not words:
+        other_forms = [term for term in query.widened if term in terms]
+        written = _words_by_term(passage.words) if other_forms else {}
+        words = [written.get(term, term) for term in other_forms]
+    if not words:
+        return ""
+    noun = "words" if len(words) > 1 else "word"
+    return f"{noun}: {', '.join(dict.fromkeys(words))}"
+
+
+def _words_by_term(text: str) -> dict[str, str]:
+    return {term: word for word in words_of(text) for term in terms_of(word)}
 
 
 def _equals(text: str, folded: str) -> bool:
     # Folding keeps the length of ASCII, so most texts need not be folded.
-    return (len(text) == len(folded) or not text.isascii()) and fold(text) == folded
+    if text.isascii() and len(text) != len(folded):
+        return False
+    return fold(text) == folded
 
 
 def _contains_phrase(spoken: Sequence[str], terms: Sequence[str]) -> bool:
     size = len(spoken)
     if size < 2:
         return False
-    return any(
-        list(terms[position : position + size]) == list(spoken)
-        for position in range(len(terms) - size + 1)
-    )
+    phrase = list(spoken)
+    starts = range(len(terms) - size + 1)
+    return any(list(terms[start : start + size]) == phrase for start in starts)
 
 
 def _say_the_same(one: frozenset[str], other: frozenset[str]) -> bool:

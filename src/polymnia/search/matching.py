@@ -30,7 +30,8 @@ Columns = frozenset[str] | None
 def matches(expression: Expression, texts: Mapping[str, str]) -> bool:
     """Return True when a passage with these texts, by column, matches.
 
-    It agrees with an FTS5 index of the stems, except that a prefix is compared with the words as they are written.
+    It agrees with an FTS5 index of the stems, except that a prefix is compared with the words as
+    they are written.
     """
     return _Passage(texts).matches(expression, None)
 
@@ -38,8 +39,8 @@ def matches(expression: Expression, texts: Mapping[str, str]) -> bool:
 def is_exact(expression: Expression) -> bool:
     """Return True when an index of stems finds exactly the passages that match.
 
-    Otherwise it finds more, and `matches` must decide for each: the index has stems, so it cannot tell
-    how a word began, and it has pairs of characters in place of unspaced text.
+    Otherwise it finds more, and `matches` must check each of them: the index has stems, so it
+    cannot tell how a word began, and it has pairs of characters in place of unspaced text.
     """
     match expression:
         case Phrase():
@@ -61,16 +62,16 @@ def match_entities(
 ) -> list[Key]:
     """Return the entities that match, best first.
 
-    `match` returns the entities that have a matching passage, with the score of the best one; less is better. One
-    passage must match the whole expression, but words joined by AND may be in different passages of an entity. So may
-    mere words; if no entity has them all, return entities with some of them, those with most first.
+    `match` returns the entities that have a matching passage, with the score of the best one; less
+    is better. One passage must match the whole expression, but words joined by AND may be in
+    different passages of an entity. So may mere words. If no entity has them all, return entities
+    with some of them, those with most first.
     """
     listed = mere_words(expression)
     words = without_stop_words(listed) if listed else _conjuncts(expression)
     if words:
-        return _with_most(
-            [match(word) for word in dict.fromkeys(words)], limit, all_wanted=not listed
-        )
+        scores_by_word = [match(word) for word in dict.fromkeys(words)]
+        return _with_most(scores_by_word, limit, requires_all=not listed)
     scores = match(expression)
     return sorted(scores, key=scores.__getitem__)[:limit]
 
@@ -81,20 +82,28 @@ def _conjuncts(expression: Expression) -> Sequence[Phrase] | None:
         return None if expression.initial else [expression]
     if not isinstance(expression, And):
         return None
-    parts = [_conjuncts(part) for part in expression.parts]
-    return [word for part in parts for word in part or ()] if all(parts) else None
+    phrases: list[Phrase] = []
+    for part in expression.parts:
+        inner = _conjuncts(part)
+        if not inner:
+            return None
+        phrases += inner
+    return phrases or None
 
 
 def _with_most(
-    found: Sequence[Mapping[Key, float]], limit: int | None, *, all_wanted: bool
+    scores_by_word: Sequence[Mapping[Key, float]], limit: int | None, *, requires_all: bool
 ) -> list[Key]:
-    """Return the entities that are in all of the results; if there are none, those in most come first."""
-    counts = Counter([entity for scores in found for entity in scores])
+    """Return the entities that have all words; if there are none, those with most come first."""
+    counts = Counter(entity for scores in scores_by_word for entity in scores)
     most = max(counts.values(), default=0)
-    if most == len(found) or all_wanted:
-        counts = Counter({entity: count for entity, count in counts.items() if count == len(found)})
-    scores = {entity: sum([each.get(entity, 0.0) for each in found]) for entity in counts}
-    return sorted(counts, key=lambda entity: (-counts[entity], scores[entity]))[:limit]
+    words = len(scores_by_word)
+    if most == words or requires_all:
+        counts = Counter({entity: count for entity, count in counts.items() if count == words})
+    totals: dict[Key, float] = {}
+    for entity in counts:
+        totals[entity] = sum(scores.get(entity, 0.0) for scores in scores_by_word)
+    return sorted(counts, key=lambda entity: (-counts[entity], totals[entity]))[:limit]
 
 
 class _Passage:
@@ -110,84 +119,80 @@ class _Passage:
             case Phrase():
                 return self._has(expression, columns)
             case Near():
-                return any(
-                    self._has_near(expression, column) for column in self._searched_columns(columns)
-                )
+                searched = self._searched_columns(columns)
+                return any(self._has_near(expression, column) for column in searched)
             case Column():
                 both = expression.columns if columns is None else expression.columns & columns
                 return self.matches(expression.expression, both)
             case And():
-                return all(self.matches(part, columns) for part in expression.parts) and bool(
-                    expression.parts
-                )
+                if not expression.parts:
+                    return False
+                return all(self.matches(part, columns) for part in expression.parts)
             case Or():
                 return any(self.matches(part, columns) for part in expression.parts)
             case Not():
-                return self.matches(expression.wanted, columns) and not self.matches(
-                    expression.unwanted, columns
-                )
+                if not self.matches(expression.wanted, columns):
+                    return False
+                return not self.matches(expression.unwanted, columns)
 
     def _has(self, phrase: Phrase, columns: Columns) -> bool:
         searched = self._searched_columns(columns)
         if phrase.initial:
-            return any(
-                self._starts(phrase, column)[:1] == [0] for column in searched if column != PARTS
-            )
-        return any(self._starts(phrase, column) for column in searched) or self._contains(
-            phrase.runs, columns
-        )
+            texts = [column for column in searched if column != PARTS]
+            return any(self._starts(phrase, column)[:1] == [0] for column in texts)
+        if any(self._starts(phrase, column) for column in searched):
+            return True
+        return self._contains(phrase.runs, columns)
 
     def _contains(self, runs: tuple[str, ...], columns: Columns) -> bool:
-        texts = (
-            [text for column, text in self._texts.items() if columns is None or column in columns]
-            if runs
-            else []
-        )
-        return any(all(run in normalize("NFC", text) for run in runs) for text in texts)
+        if not runs:
+            return False
+        for column, text in self._texts.items():
+            if columns is None or column in columns:
+                composed = normalize("NFC", text)
+                if all(run in composed for run in runs):
+                    return True
+        return False
 
     def _has_near(self, near: Near, column: str) -> bool:
-        """Return True when a start of one phrase has starts of all others close enough before it, as in FTS5."""
-        starts = [self._starts(phrase, column) for phrase in near.phrases]
-        reach = [near.distance + len(phrase.words) for phrase in near.phrases]
-        lasts = sorted({start for each in starts for start in each}) if all(starts) else []
-        return any(
-            all(
-                _has_between(each, last - back, last)
-                for each, back in zip(starts, reach, strict=True)
-            )
-            for last in lasts
-        )
+        """Return True when all phrases start close enough before the start of one, as in FTS5."""
+        starts_by_phrase: list[tuple[list[int], int]] = []
+        lasts: set[int] = set()
+        for phrase in near.phrases:
+            starts = self._starts(phrase, column)
+            if not starts:
+                return False
+            starts_by_phrase.append((starts, near.distance + len(phrase.words)))
+            lasts.update(starts)
+        for last in lasts:
+            if all(_has_between(starts, last - reach, last) for starts, reach in starts_by_phrase):
+                return True
+        return False
 
     def _starts(self, phrase: Phrase, column: str) -> list[int]:
         """Return where the phrase begins in the column."""
         if not phrase.words:
             return []
-        stems = _stems(phrase.words[:-1] if phrase.prefix else phrase.words)
+        whole_words = phrase.words[:-1] if phrase.prefix else phrase.words
+        stems = _stems(whole_words)
+        starts = []
         if phrase.prefix:
-            last = phrase.words[-1]
-            ends = [
-                position
-                for position, word in enumerate(self._words_of(column))
-                if word.startswith(last)
-            ]
-            starts = [end - len(stems) for end in ends if end >= len(stems)]
+            for end, word in enumerate(self._words_of(column)):
+                if end >= len(stems) and word.startswith(phrase.words[-1]):
+                    starts.append(end - len(stems))
         else:
-            first = stems[0]
-            starts = [
-                position for position, stem in enumerate(self._stems_of(column)) if stem == first
-            ]
+            for start, stem in enumerate(self._stems_of(column)):
+                if stem == stems[0]:
+                    starts.append(start)
         if len(phrase.words) == 1:
             return starts
-        return [
-            start for start in starts if self._stems_of(column)[start : start + len(stems)] == stems
-        ]
+        column_stems = self._stems_of(column)
+        return [start for start in starts if column_stems[start : start + len(stems)] == stems]
 
     def _searched_columns(self, columns: Columns) -> list[str]:
-        return (
-            [*self._texts, PARTS]
-            if columns is None
-            else [column for column in self._texts if column in columns]
-        )
+        if columns is None:
+            return [*self._texts, PARTS]
+        return [column for column in self._texts if column in columns]
 
     def _stems_of(self, column: str) -> list[str]:
         if column not in self._stems:
@@ -200,7 +205,9 @@ class _Passage:
         return self._words[column]
 
     def _text(self, column: str) -> str:
-        return parts_of("\n".join(self._texts.values())) if column == PARTS else self._texts[column]
+        if column == PARTS:
+            return parts_of("\n".join(self._texts.values()))
+        return self._texts[column]
 
 
 @lru_cache(maxsize=1024)

@@ -15,7 +15,8 @@ NAME_PART_SHARE = 0.4
 _WORD = re.compile(r"[^\W_]+")
 # Words that ask a memory, whatever it is asked for: they make no phrasing of a question new.
 _REQUEST_WORDS = """
-tell know remember recall remind describe explain mention everything anything something information details please
+tell know remember recall remind describe explain mention everything anything something
+information details please
 """
 # The verb: what is left of `may` in lower case once the date is removed.
 _MAY = re.compile(r"(?<!\S)may(?!\S)")
@@ -24,8 +25,8 @@ _MAY = re.compile(r"(?<!\S)may(?!\S)")
 class Question(Struct, frozen=True):
     """A parsed question.
 
-    `spoken` has the terms of all words in order, `content` those without stop words and without the date, whose terms
-    `date_terms` has.
+    `spoken` has the terms of all words in order, `content` those without stop words and without the
+    date, whose terms `date_terms` has.
     """
 
     text: str
@@ -39,34 +40,35 @@ class Question(Struct, frozen=True):
     @property
     def name_terms(self) -> list[str]:
         """The terms that may belong to a name: the content, and capitalised words."""
-        return list(
-            dict.fromkeys(
-                (*self.content, *[term for term in self.spoken if term in self.capitalised])
-            )
-        )
+        names = [term for term in self.spoken if term in self.capitalised]
+        return list(dict.fromkeys((*self.content, *names)))
 
 
 def parse_question(text: str, *, now: int = 0) -> Question:
     """Parse a text as a question that is asked at a time in microseconds.
 
-    If it has only stop words, they are its content. Words such as `yesterday` are a date and content.
+    If it has only stop words, they are its content. Words such as `yesterday` are both a date and
+    content.
     """
     period, rest = find_period(text)
+    date_terms: tuple[str, ...] = ()
+    if period:
+        all_terms = Counter(_terms(content_words(text)))
+        date_terms = tuple(all_terms - Counter(terms_of(rest)))
+    elif now:
+        period = relative_period(text, now)
     content = content_words(_MAY.sub(" ", rest)) or words_of(rest) or words_of(text)
     parts = words_of(parts_of(rest))
+    # The first word of a sentence has a capital letter whatever it is.
     capitalised = [plain(word) for word in _WORD.findall(text)[1:] if word[:1].isupper()]
     return Question(
         text,
-        tuple(terms_of(" ".join(words_of(text)))),
-        tuple(dict.fromkeys(terms_of(" ".join(content + parts)))),
-        frozenset(terms_of(" ".join(capitalised))),
-        period or (relative_period(text, now) if now else None),
-        tuple(
-            (Counter(terms_of(" ".join(content_words(text)))) - Counter(terms_of(rest)))
-            if period
-            else ()
-        ),
-        asks_when(text),
+        spoken=tuple(_terms(words_of(text))),
+        content=tuple(dict.fromkeys(_terms(content + parts))),
+        capitalised=frozenset(_terms(capitalised)),
+        period=period,
+        date_terms=date_terms,
+        asks_when=asks_when(text),
     )
 
 
@@ -77,45 +79,51 @@ def content_words(text: str) -> list[str]:
 
 @cache
 def request_terms() -> frozenset[str]:
-    """Return the terms of words such as `tell` and `everything`, which say nothing about what is asked for."""
+    """Return the terms of words that only ask, such as `tell` and `everything`."""
     return frozenset(terms_of(_REQUEST_WORDS))
 
 
 def match_names(question: Question, names: Collection[str]) -> dict[str, float]:
     """Return the names that the question contains: 1 for a whole name, less for a part of one."""
-    found: dict[str, float] = {}
+    shares: dict[str, float] = {}
     possible = set(question.name_terms)
     for name in names:
-        terms = terms_of(" ".join(words_of(name))) or [plain(name)]
+        terms = _terms(words_of(name)) or [plain(name)]
         if _contains(question.spoken, terms):
-            found[name] = 1.0
-        elif len(terms) > 1:
-            found[name] = NAME_PART_SHARE * len(set(terms) & possible) / len(set(terms))
-    return {name: share for name, share in found.items() if share}
+            shares[name] = 1.0
+        elif len(terms) > 1 and not possible.isdisjoint(terms):
+            shares[name] = NAME_PART_SHARE * len(set(terms) & possible) / len(set(terms))
+    return shares
 
 
 def content_without(question: Question, names: Collection[str]) -> tuple[str, ...]:
-    """Return the content terms without those of the names, or all of them when nothing else is left."""
-    named = {term for name in names for term in terms_of(" ".join(words_of(name)))}
-    return tuple([term for term in question.content if term not in named]) or question.content
+    """Return the content terms without those of the names, or all of them if nothing is left."""
+    named: set[str] = set()
+    for name in names:
+        named.update(_terms(words_of(name)))
+    rest = tuple(term for term in question.content if term not in named)
+    return rest or question.content
 
 
 def text_without(text: str, names: Collection[str]) -> str:
-    """Return the text without the names, possessive or not, or all of it when nothing else is left."""
+    """Return the text without the names, possessive or not, or all of it if nothing is left."""
     for name in sorted(names, key=len, reverse=True):
-        shorter = re.sub(
-            rf"(?<!\w){re.escape(name)}(?:['\u2019]s)?(?!\w)", " ", text, flags=re.IGNORECASE
-        )
-        text = shorter if words_of(shorter) else text
+        possessive = rf"(?<!\w){re.escape(name)}(?:['\u2019]s)?(?!\w)"
+        shorter = re.sub(possessive, " ", text, flags=re.IGNORECASE)
+        if words_of(shorter):
+            text = shorter
     return " ".join(text.split())
 
 
 def replace_words(text: str, replacements: dict[str, str]) -> str:
     """Return the text with some of its words replaced, whatever their case and accents."""
-    return _WORD.sub(lambda found: replacements.get(plain(found[0]), found[0]), text)
+    return _WORD.sub(lambda word: replacements.get(plain(word[0]), word[0]), text)
+
+
+def _terms(words: Sequence[str]) -> list[str]:
+    return terms_of(" ".join(words))
 
 
 def _contains(spoken: Sequence[str], terms: Sequence[str]) -> bool:
-    first, size = terms[0], len(terms)
-    starts = [position for position, term in enumerate(spoken) if term == first]
-    return any(list(spoken[position : position + size]) == list(terms) for position in starts)
+    size, phrase = len(terms), tuple(terms)
+    return any(tuple(spoken[start : start + size]) == phrase for start in range(len(spoken)))

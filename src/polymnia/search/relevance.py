@@ -18,25 +18,25 @@ Scores = dict[int, float]
 
 
 def word_relevance(bm25: Mapping[int, float]) -> Scores:
-    """Return the relevance by words, from the BM25 scores of FTS5, which are negative: the smaller the better."""
+    """Return the relevance by words, from the BM25 scores of FTS5: negative, smaller is better."""
     best = -min(bm25.values(), default=0.0)
-    return {
-        note: MAX_INEXACT * (-score / best if best > 0 else 1.0) for note, score in bm25.items()
-    }
+    if best <= 0:
+        return dict.fromkeys(bm25, MAX_INEXACT)
+    return {note: MAX_INEXACT * (-score / best) for note, score in bm25.items()}
 
 
 def blend(words: Mapping[int, float], cosines: Mapping[int, float]) -> Scores:
-    """Return the relevance by words and vectors. A note found by its vector alone needs a positive cosine."""
-    found = {
-        note: MEANING * cosine
-        for note, cosine in cosines.items()
-        if cosine > 0 and note not in words
-    }
-    for note, share in words.items():
-        found[note] = (
-            max(0.0, WORDS * share + MEANING * cosines[note]) if note in cosines else share
-        )
-    return found
+    """Return the relevance by words and vectors.
+
+    A note found by its vector alone needs a positive cosine.
+    """
+    scores = {}
+    for note, cosine in cosines.items():
+        if note in words:
+            scores[note] = max(0.0, WORDS * words[note] + MEANING * cosine)
+        elif cosine > 0:
+            scores[note] = MEANING * cosine
+    return {**words, **scores}
 
 
 def best(scores: Mapping[int, float], limit: int) -> list[tuple[int, float]]:

@@ -1,11 +1,10 @@
-"""Compare texts by their words: names that may mean the same thing, and observations that say something similar."""
+"""Compare texts by their words: names that may mean the same, and similar observations."""
 
 import re
 
 from polymnia.model import Entity, Observation
 from polymnia.search.question import content_words
-from polymnia.search.terms import terms_of, words_of
-from polymnia.search.text import fold
+from polymnia.search.terms import fold, terms_of, words_of
 
 # The share of characters that two similar names have in common, in order.
 MIN_NAME_RATIO = 0.85
@@ -25,16 +24,19 @@ def normalize_text(text: str) -> str:
 def are_names_alike(one: Entity, other: Entity) -> bool:
     """Return True if two names may mean the same thing.
 
-    They differ in case, spaces and punctuation only, or in few letters; or the entities have the same type and all
-    words of one name are in the other (`Ada` and `Ada Lovelace`).
+    They differ in case, spaces and punctuation only, or in few letters; or the entities have the
+    same type and all words of one name are in the other (`Ada` and `Ada Lovelace`).
     """
     if one.name == other.name:
         return False
-    first, second = [_NOT_WORDS.sub("", fold(each.name)) for each in (one, other)]
+    first = _NOT_WORDS.sub("", fold(one.name))
+    second = _NOT_WORDS.sub("", fold(other.name))
     if first == second or _ratio(first, second) >= MIN_NAME_RATIO:
         return True
-    words = [set(words_of(each.name)) for each in (one, other)]
-    return fold(one.type) == fold(other.type) and (words[0] <= words[1] or words[1] <= words[0])
+    if fold(one.type) != fold(other.type):
+        return False
+    words, other_words = set(words_of(one.name)), set(words_of(other.name))
+    return words <= other_words or other_words <= words
 
 
 def similar_observations(text: str, entity: Entity) -> tuple[Observation, ...]:
@@ -43,15 +45,14 @@ def similar_observations(text: str, entity: Entity) -> tuple[Observation, ...]:
     They share content words with it, apart from the entity's name.
     """
     named = set(terms_of(entity.name))
-    wanted = _content_terms(text) - named
-    scored = [
-        (_overlap(wanted, _content_terms(each.text) - named), each)
-        for each in entity.observations[-MAX_COMPARED:]
-    ]
-    found = sorted(
-        [pair for pair in scored if pair[0] >= MIN_SHARED_WORDS], key=lambda pair: -pair[0]
-    )
-    return tuple([each for _, each in found[:MAX_SIMILAR]])
+    terms = _content_terms(text) - named
+    scored = []
+    for observation in entity.observations[-MAX_COMPARED:]:
+        share = _overlap(terms, _content_terms(observation.text) - named)
+        if share >= MIN_SHARED_WORDS:
+            scored.append((share, observation))
+    scored.sort(key=lambda pair: -pair[0])
+    return tuple(observation for _, observation in scored[:MAX_SIMILAR])
 
 
 def _content_terms(text: str) -> set[str]:
@@ -63,7 +64,10 @@ def _overlap(one: set[str], other: set[str]) -> float:
 
 
 def _ratio(first: str, second: str) -> float:
-    """Return the share of characters in common; digits must agree, because `server1` is not `server2`."""
+    """Return the share of characters in common.
+
+    Digits must agree, because `server1` is not `server2`.
+    """
     if re.sub(r"\D", "", first) != re.sub(r"\D", "", second):
         return 0.0
     from difflib import SequenceMatcher  # a server's start does not need it

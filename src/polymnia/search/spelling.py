@@ -1,4 +1,4 @@
-"""Spelling of English words: mistakes and how likely they are, British and American forms, short forms."""
+"""Spelling of English words: likely mistakes, British and American forms, short forms."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -21,16 +21,18 @@ _SPELLINGS = (
 )
 # Words whose spellings differ in no regular way, and the short forms of words.
 _OTHER_SPELLINGS = """
-grey gray; aeroplane airplane; tyre tire; pyjamas pajamas; programme program; cheque check; jewellery jewelry; mum mom;
-mould mold; plough plow; sceptical skeptical; ageing aging; judgement judgment; enrol enroll; fulfil fulfill;
-gf girlfriend; bf boyfriend; bday birthday; fav favorite favourite; fave favorite favourite; pic picture photo;
-pics pictures photos; info information; tv television; uni university; vacay vacation; apt apartment; appt appointment;
-dept department; mgr manager; dev developer; devs developers; env environment; config configuration; db database;
-repo repository; repos repositories; prod production; admin administrator; auth authentication; doc document;
-docs documents; msg message; msgs messages; app application; apps applications; spec specification; ref reference;
-min minute; mins minutes; hr hour; hrs hours; wk week; wks weeks; yr year; yrs years; mon monday; tue tuesday;
-wed wednesday; thu thursday; fri friday; bike bicycle; fridge refrigerator; gym gymnasium; lab laboratory; math maths;
-vet veterinarian; phone telephone; k8s kubernetes; postgres postgresql; js javascript; py python
+grey gray; aeroplane airplane; tyre tire; pyjamas pajamas; programme program; cheque check;
+jewellery jewelry; mum mom; mould mold; plough plow; sceptical skeptical; ageing aging; judgement
+judgment; enrol enroll; fulfil fulfill; gf girlfriend; bf boyfriend; bday birthday; fav favorite
+favourite; fave favorite favourite; pic picture photo; pics pictures photos; info information; tv
+television; uni university; vacay vacation; apt apartment; appt appointment; dept department; mgr
+manager; dev developer; devs developers; env environment; config configuration; db database; repo
+repository; repos repositories; prod production; admin administrator; auth authentication; doc
+document; docs documents; msg message; msgs messages; app application; apps applications; spec
+specification; ref reference; min minute; mins minutes; hr hour; hrs hours; wk week; wks weeks; yr
+year; yrs years; mon monday; tue tuesday; wed wednesday; thu thursday; fri friday; bike bicycle;
+fridge refrigerator; gym gymnasium; lab laboratory; math maths; vet veterinarian; phone telephone;
+k8s kubernetes; postgres postgresql; js javascript; py python
 """
 # Regular endings, and what the base form has instead.
 _ENDINGS = (
@@ -45,19 +47,19 @@ _ENDINGS = (
     ("er", "e"),
     ("ly", ""),
 )
-# How much likelier it is to leave out, double or swap letters than to type a certain wrong one.
+# How much likelier people leave out, double or swap letters than type a certain wrong one.
 SLIP_WEIGHT = 20.0
 
 
 def _read_groups(text: str) -> dict[str, list[str]]:
-    """Return the other words of each word's group; the first word of a group stands for all others."""
-    groups = [group.split() for group in text.split(";")]
-    found: dict[str, list[str]] = {}
-    for first, *others in groups:
-        found.setdefault(first, []).extend(others)
+    """Return the other forms of each word. The first word of a group has all others."""
+    words: dict[str, list[str]] = {}
+    for group in text.split(";"):
+        first, *others = group.split()
+        words.setdefault(first, []).extend(others)
         for other in others:
-            found.setdefault(other, []).append(first)
-    return found
+            words.setdefault(other, []).append(first)
+    return words
 
 
 _OTHERS = _read_groups(_OTHER_SPELLINGS)
@@ -72,36 +74,44 @@ def is_form(word: str, known: Mapping[str, int]) -> bool:
     """Return True if the word is known, or its base form, if that is not too short."""
     if word in known:
         return True
-    bases = [word.removesuffix(ending) + rest for ending, rest in _ENDINGS if word.endswith(ending)]
-    return any(len(base) >= MIN_BASE_LETTERS and base in known for base in bases)
+    for ending, rest in _ENDINGS:
+        if word.endswith(ending):
+            base = word.removesuffix(ending) + rest
+            if len(base) >= MIN_BASE_LETTERS and base in known:
+                return True
+    return False
 
 
 def edits(word: str) -> list[str]:
-    """Return every text that is one edit away: a letter removed, swapped with the next, replaced or added."""
+    """Return every text that is one edit away.
+
+    A letter is removed, swapped with the next, replaced or added.
+    """
     splits = [(word[:at], word[at:]) for at in range(len(word) + 1)]
     missing = [head + tail[1:] for head, tail in splits if tail]
     swapped = [head + tail[1] + tail[0] + tail[2:] for head, tail in splits if len(tail) > 1]
     wrong = [head + letter + tail[1:] for head, tail in splits if tail for letter in _LETTERS]
     added = [head + letter + tail for head, tail in splits for letter in _LETTERS]
-    return list(
-        dict.fromkeys(each for each in [*missing, *swapped, *wrong, *added] if each != word)
-    )
+    texts = dict.fromkeys([*missing, *swapped, *wrong, *added])
+    texts.pop(word, None)
+    return list(texts)
 
 
 def slip_weight(typed: str, meant: str) -> float:
-    """Return how likely it is that somebody types the one who means the other, a word one edit away."""
-    if len(typed) < len(meant) or sorted(typed) == sorted(meant):
-        return SLIP_WEIGHT  # a letter left out, or two swapped
-    return SLIP_WEIGHT if _without_doubles(typed) == _without_doubles(meant) else 1.0
+    """Return how likely one types a word when one means another that is one edit away."""
+    is_shorter = len(typed) < len(meant)
+    is_swapped = sorted(typed) == sorted(meant)
+    is_doubled = _without_doubles(typed) == _without_doubles(meant)
+    return SLIP_WEIGHT if is_shorter or is_swapped or is_doubled else 1.0
 
 
 def only_slips(typed: str, meant: str) -> bool:
-    """Return True if letters were left out, doubled, or typed in another order, but none is wrong."""
+    """Return True if letters were left out, doubled or swapped, but none is wrong."""
     return not Counter(_without_doubles(typed)) - Counter(meant)
 
 
 def within_two_edits(one: str, other: str) -> bool:
-    """Return True if at most two edits turn one word into the other; a swap of two letters is one edit."""
+    """Return True if at most two edits turn one word into the other. A swap is one edit."""
     if abs(len(one) - len(other)) > 2:
         return False
     before: list[int] = []
@@ -119,7 +129,7 @@ def within_two_edits(one: str, other: str) -> bool:
 
 
 def _without_doubles(word: str) -> str:
-    return "".join([letter for letter, _ in groupby(word)])
+    return "".join(letter for letter, _ in groupby(word))
 
 
 def _variants(word: str) -> Iterator[str]:

@@ -2,13 +2,17 @@
 
 import re
 from datetime import UTC, datetime, timedelta
+from functools import cache
 
 from polymnia.errors import BadInput
 
-# What a document template may use: the passage's own text, the name and type of its entity, and the day it tells of.
+# What a document template may use: the passage's own text, the name and type of its entity, and
+# the day it tells of.
 DOCUMENT_FIELDS = ("text", "name", "type", "date")
 QUERY_FIELDS = ("query",)
-_FIELD = re.compile(r"\{([^{}]*)\}")
+# Compiled at the first use: a server's start does not need it.
+_compiled = cache(re.compile)
+_FIELD = r"\{([^{}]*)\}"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -16,13 +20,11 @@ def render_document(template: str, *, text: str, name: str, kind: str, at: int) 
     """Return the text to embed for a passage. `at` is its time, in microseconds since 1970."""
     if template == "{text}":
         return text
-    values = {
-        "text": text,
-        "name": name,
-        "type": kind,
-        "date": _day(at) if "{date}" in template else "",
-    }
-    return _FIELD.sub(lambda found: values[found[1]], template)
+    values = {"text": text, "name": name, "type": kind}
+    if "{date}" in template:
+        values["date"] = _day(at)
+    text_to_embed: str = _compiled(_FIELD).sub(lambda field: values[field[1]], template)
+    return text_to_embed
 
 
 def uses_name(template: str) -> bool:
@@ -38,7 +40,7 @@ def render_query(template: str, query: str) -> str:
 def check_template(template: str, fields: tuple[str, ...], argument: str) -> None:
     """Raise BadInput unless the template has the first of the fields, and no others than these."""
     known = ", ".join(f"{{{field}}}" for field in fields)
-    for name in _FIELD.findall(template):
+    for name in _compiled(_FIELD).findall(template):
         if name not in fields:
             raise BadInput(f"{argument}: unknown field {{{name}}}; use {known}")
     if f"{{{fields[0]}}}" not in template:

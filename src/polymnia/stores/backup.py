@@ -23,14 +23,14 @@ _KEPT = ".bak-"
 # What a data directory holds: the registry, a copy of it as text, and the workspaces.
 _REGISTRY, _REGISTRY_COPY = "_meta.db", "_meta.json"
 _PARTS = ("projects", "archive")
-# How `back_up_now` names a copy.
+# The names that `back_up_now` gives to copies.
 _BACKUP_NAME = re.compile(r"\d{8}T\d{6}Z(-\d+)?(\.\w+)?$")
 
 
 def back_up(url: str, target: str, *, overwrite: bool = False) -> None:
     """Write a checked copy of the store, as it is at one moment, to a new file or directory.
 
-    Raise BadInput if the target exists, unless it may be overwritten, and StoreError if the store is damaged.
+    Raise BadInput if the target exists and may not be overwritten, StoreError for a damaged store.
     """
     kind, path = _find_store(url)
     goal = Path(target)
@@ -40,7 +40,7 @@ def back_up(url: str, target: str, *, overwrite: bool = False) -> None:
         raise BadInput(f"{target} is the store itself; choose another name")
     if kind != "directory" and not _has_kind(goal, kind):
         raise BadInput(
-            f"{target} would not be known as a backup of {path}: end its name in {Path(path).suffix}"
+            f"{target} needs the suffix {Path(path).suffix} to be recognized as a backup of {path}"
         )
     make_parent(goal.resolve())
     with _new_path(goal) as new:
@@ -51,7 +51,7 @@ def back_up(url: str, target: str, *, overwrite: bool = False) -> None:
 
 
 def back_up_now(url: str, folder: str = "") -> Path:
-    """Back the store up under the present time in its folder of backups, and return the copy. Raise as `back_up`."""
+    """Back the store up into its folder, named by the time. Return the copy. Raise as `back_up`."""
     _, path = _find_store(url)
     now = strftime("%Y%m%dT%H%M%SZ", gmtime())
     suffix = "" if Path(path).is_dir() else Path(path).suffix
@@ -65,31 +65,35 @@ def back_up_now(url: str, folder: str = "") -> Path:
 def find_backups(url: str, folder: str = "") -> list[Path]:
     """Return the copies of the store that `back_up_now` made, the latest first."""
     try:
-        found = [
-            each for each in backup_folder(url, folder).iterdir() if _BACKUP_NAME.match(each.name)
-        ]
+        files = list(backup_folder(url, folder).iterdir())
     except (BadInput, OSError):
         return []
-    return sorted(found, key=lambda each: each.name, reverse=True)
+    backups = [file for file in files if _BACKUP_NAME.match(file.name)]
+    return sorted(backups, key=lambda backup: backup.name, reverse=True)
 
 
 def backup_folder(url: str, folder: str = "") -> Path:
-    """Return where backups of the store go: the given folder, or `NAME.backups` beside it. Raise BadInput."""
+    """Return the folder of the store's backups, by default `NAME.backups` beside it.
+
+    Raise BadInput.
+    """
     path = Path(_require_file(url)[1])
     return Path(folder) if folder else path.with_name(f"{path.name}.backups")
 
 
 def restore(url: str, source: str) -> Path | None:
-    """Replace the store by a checked copy of a backup of the same kind. Return where the former store is, if any.
+    """Replace the store by a checked copy of a backup. Return where the former store is, if any.
 
-    Servers that use the store notice: those of a file store continue with the new content, all others refuse every call
-    until they are started again. Raise BadInput, and StoreError if the backup is damaged; the store is unchanged then.
+    Running servers of a JSONL file or binary log continue with the new content; others refuse every
+    call until they are restarted. Raise BadInput, and StoreError for a damaged backup; then the
+    store is unchanged.
     """
     kind, path = _require_file(url)
     backup_kind, backup = _find_backup(source)
     if backup_kind != kind:
         raise BadInput(
-            f"{source} is not a backup of a store like {url}; move memories between them with `import`"
+            f"{source} is not a backup of a store like {url}; "
+            "move memories between them with `import`"
         )
     if kind == "directory":
         return _restore_directory(Path(backup), Path(path))
@@ -109,7 +113,7 @@ def _find_store(url: str) -> tuple[str, str]:
 
 
 def _find_backup(url: str) -> tuple[str, str]:
-    """Return the kind and the path of a backup. A file that `restore` kept under another name is one too."""
+    """Return the kind and the path of a backup, or of a file that `restore` kept."""
     if not Path(url).is_file():
         return _find_store(url)
     return store_kind(Path(url).name.partition(_KEPT)[0])[0], url
@@ -128,7 +132,8 @@ def _require_file(url: str) -> tuple[str, str]:
         raise BadInput("a store in memory has no file; name one with --store")
     if kind == "postgres":
         raise BadInput(
-            "PostgreSQL has its own backups: use pg_dump, or continuous archiving; docs/scaling.md says how"
+            "PostgreSQL has its own backups: use pg_dump, or continuous archiving; "
+            "docs/scaling.md says how"
         )
     return kind, path
 
@@ -176,7 +181,7 @@ def _copy(kind: str, source: Path, target: Path) -> None:
 
 
 def _copy_file(kind: str, source: Path, target: Path) -> None:
-    """Copy a file byte by byte, while nobody writes to it. Damage that the store tolerates is copied too."""
+    """Copy the bytes of a file while nobody writes to it, with damage that the store tolerates."""
     with map_os_errors(str(source)), file_lock(source, create=False):
         replace_file(target, [source.read_bytes()])
     with closing(open_store(f"{kind}:{target}", read_only=True)) as store:
@@ -187,7 +192,7 @@ def _copy_file(kind: str, source: Path, target: Path) -> None:
 
 
 def _copy_directory(source: Path, target: Path) -> None:
-    """Copy the registry and then each workspace. The caller holds the directory's lock, if it is in use."""
+    """Copy the registry, then each workspace. The caller holds the lock of a directory in use."""
     from polymnia.stores.sqlite.backup import copy_database
 
     with map_os_errors(str(target)):
@@ -220,7 +225,7 @@ def _replace_file(new: Path, target: Path) -> Path | None:
 
 
 def _restore_directory(backup: Path, directory: Path) -> Path | None:
-    """Replace the contents, not the directory itself, which may be a mount point. The registry comes last."""
+    """Replace the contents, not the directory, which may be a mount point. The registry is last."""
     from polymnia.stores.sqlite.backup import replace_store
 
     make_parent(directory.resolve() / _REGISTRY)

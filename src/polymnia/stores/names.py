@@ -4,7 +4,7 @@ import re
 import unicodedata
 
 from polymnia.errors import BadInput
-from polymnia.search.text import fold
+from polymnia.search.terms import fold
 
 MAX_NAME_LENGTH = 100
 _PUNCTUATION = "-_."
@@ -18,8 +18,8 @@ def check_name(name: str) -> None:
     if not _is_name(name):
         example = _BETWEEN.sub("-", name).strip("-_").lower() or "my-project"
         raise BadInput(
-            f"{name!r} cannot be a name: use letters, digits, '-', '_' and '.', beginning with a letter or digit, "
-            f"for example {example!r}"
+            f"{name!r} cannot be a name: use letters, digits, '-', '_' and '.', "
+            f"beginning with a letter or digit, for example {example!r}"
         )
 
 
@@ -29,7 +29,7 @@ def same_name(first: str, second: str) -> bool:
 
 
 def _is_name(name: str) -> bool:
-    """Return True for a letter or digit followed by letters, digits, combining marks and punctuation.
+    """Return True for a letter or digit followed by letters, digits, marks and punctuation.
 
     So a name that is used as a path is never a hidden file, an option or a parent directory.
     """

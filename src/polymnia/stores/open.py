@@ -1,4 +1,4 @@
-"""Open the store that a URL names. Its scheme or ending tells the kind, and only that kind is imported."""
+"""Open the store that a URL names. Its scheme or suffix is its kind; only that is imported."""
 
 import os
 import re
@@ -21,10 +21,10 @@ _BINLOG = (".mcpmem", ".bin")
 
 
 def open_store(url: str, *, read_only: bool = False) -> Store:
-    """Open the store behind a URL: `memory:`, `postgresql://…`, or a path whose scheme or ending tells its kind.
+    """Open the store behind a URL: `memory:`, `postgresql://…`, or a path with a known suffix.
 
-    A read-only store changes no byte on disk and creates no file. Raise SettingsError for an unknown kind or a data
-    directory, StoreError if the store cannot be opened.
+    A read-only store changes nothing on disk and creates no file. Raise SettingsError for an
+    unknown kind or a data directory, StoreError if the store cannot be opened.
     """
     kind, path = store_kind(url)
     if kind == "directory":
@@ -36,9 +36,9 @@ def open_store(url: str, *, read_only: bool = False) -> Store:
             from polymnia.stores.postgres.catalogue import open_workspace
         return open_workspace(url, read_only=read_only)
     if read_only and not is_in_memory(kind, path) and not Path(path).exists():
-        raise StoreError(f"there is no memory at {path}; start without --read-only to begin one")
+        raise StoreError(f"there is no memory at {path}; start without --read-only to create one")
     if kind == "memory":
-        from polymnia.stores.memory import MemoryStore
+        from polymnia.stores.memory.store import MemoryStore
 
         return MemoryStore()
     if kind == "sqlite":
@@ -46,7 +46,7 @@ def open_store(url: str, *, read_only: bool = False) -> Store:
 
         return SqliteStore(path, read_only=read_only)
     if kind == "binlog":
-        from polymnia.stores.files.binlog import BinlogStore
+        from polymnia.stores.files.binlog.store import BinlogStore
 
         return BinlogStore(path, read_only=read_only)
     from polymnia.stores.files.jsonl import JsonlStore
@@ -55,7 +55,7 @@ def open_store(url: str, *, read_only: bool = False) -> Store:
 
 
 def open_catalogue(url: str, *, read_only: bool = False) -> Catalogue | None:
-    """Open the catalogue behind a URL; None if the URL names a single store. Raise SettingsError, StoreError."""
+    """Open the catalogue behind a URL; None for a single store. Raise SettingsError, StoreError."""
     kind, path = store_kind(url)
     if kind == "postgres":
         with _postgres():
@@ -70,7 +70,7 @@ def open_catalogue(url: str, *, read_only: bool = False) -> Catalogue | None:
 
 @contextmanager
 def _postgres() -> Iterator[None]:
-    """Import the store for PostgreSQL in the block. Raise SettingsError if its driver is not installed."""
+    """Import the PostgreSQL store in the block. Raise SettingsError if its driver is missing."""
     try:
         yield
     except ImportError as exc:
@@ -80,7 +80,7 @@ def _postgres() -> Iterator[None]:
 
 
 def check_catalogue(url: str) -> list["WorkspaceReport"]:
-    """Check the workspaces of a data directory or a database, and change nothing. Raise SettingsError for others."""
+    """Check the workspaces of a data directory or database. Raise SettingsError for others."""
     if store_kind(url)[0] == "postgres":
         with _postgres():
             from polymnia.stores.postgres.catalogue import check_database
@@ -91,7 +91,7 @@ def check_catalogue(url: str) -> list["WorkspaceReport"]:
 
 
 def rebuild_catalogue(url: str) -> list[Workspace]:
-    """Rebuild the registry of a data directory that lost it. Raise BadInput, SettingsError, StoreError."""
+    """Rebuild the lost registry of a data directory. Raise BadInput, SettingsError, StoreError."""
     from polymnia.stores.directory.repair import rebuild_registry
 
     return rebuild_registry(_directory(url))
@@ -107,8 +107,8 @@ def _directory(url: str) -> Path:
 def adopt_legacy(form: str, url: str) -> None:
     """Convert the files of another program at or beside the path of a store. Raise StoreError.
 
-    `form` is `json-file` for a memory.json beside a new memory.jsonl, or `memories-table` for a SQLite file with tables
-    of notes. Leave everything else alone.
+    `form` is `json-file` for a memory.json beside a new memory.jsonl, or `memories-table` for a
+    SQLite file with tables of notes. Do not touch anything else.
     """
     kind, path = store_kind(url)
     if form == "json-file" and kind == "jsonl":
@@ -124,7 +124,8 @@ def adopt_legacy(form: str, url: str) -> None:
 def salvage(url: str, target: str = "") -> tuple[Path, Counts, list[str]]:
     """Write everything readable of a damaged binary log or SQLite file to a new one.
 
-    Return the new file, what it holds, and what cannot be read, one sentence each. Raise BadInput for any other store.
+    Return the new file, what it holds, and a sentence for each part that cannot be read. Raise
+    BadInput for any other store.
     """
     kind, path = store_kind(url)
     if kind == "sqlite":
@@ -137,7 +138,7 @@ def salvage(url: str, target: str = "") -> tuple[Path, Counts, list[str]]:
         raise BadInput(
             f"--salvage works on binary logs (.mcpmem, .bin) and SQLite files (.db), not on {url}"
         )
-    from polymnia.stores.files.binlog_forms import salvage as salvage_log
+    from polymnia.stores.files.binlog.forms import salvage as salvage_log
 
     new = Path(target or f"{path}.salvaged.mcpmem")
     counts, gaps = salvage_log(Path(path), new)
@@ -145,7 +146,7 @@ def salvage(url: str, target: str = "") -> tuple[Path, Counts, list[str]]:
 
 
 def store_exists(url: str) -> bool:
-    """Return True if there is something at the URL. Databases and stores in memory count as existing."""
+    """Return True if there is a store at the URL, a database, or a store in memory."""
     kind, path = store_kind(url)
     if kind == "directory":
         return any((Path(path) / name).exists() for name in ("_meta.db", "projects", "archive"))
@@ -153,7 +154,7 @@ def store_exists(url: str) -> bool:
 
 
 def holds_a_store(path: str) -> bool:
-    """Return True if one of our stores, other than JSON lines, is at the path. Read only how its files begin."""
+    """Return True if one of our stores, other than JSON lines, is at the path."""
     if Path(path).is_dir():
         return (Path(path) / "_meta.db").exists() or any((Path(path) / "projects").glob("*.db"))
     with map_os_errors(path):
@@ -165,7 +166,7 @@ def holds_a_store(path: str) -> bool:
 
 
 def foreign_tables(path: str) -> dict[str, tuple[str, ...]]:
-    """Return the tables of another program's SQLite file with their columns; none if it is not a SQLite file.
+    """Return the tables of another program's SQLite file with their columns; none for other files.
 
     Raise StoreError if it is damaged.
     """
@@ -184,7 +185,7 @@ def foreign_rows(path: str, table: str) -> Iterator[dict[str, Any]]:
 
 def encode_json_lines(graph: Graph) -> Iterable[bytes]:
     """Return the graph as JSON lines, the format of the `.jsonl` store."""
-    from polymnia.stores.files.jsonl_lines import encode_lines
+    from polymnia.stores.files.jsonl import encode_lines
 
     return encode_lines(graph.entities, graph.relations)
 
@@ -222,6 +223,6 @@ def store_kind(url: str) -> tuple[str, str]:
     if ending in _BINLOG:
         return "binlog", url
     raise SettingsError(
-        f"{url!r} is not a store; use a path ending in .db, .sqlite, .jsonl or .mcpmem, a directory "
-        "(ending in / to create one), postgresql://…, or `memory:`"
+        f"{url!r} is not a store; use a path ending in .db, .sqlite, .jsonl or .mcpmem, "
+        "a directory (ending in / to create one), postgresql://…, or `memory:`"
     )

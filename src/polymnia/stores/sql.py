@@ -1,27 +1,39 @@
 """Load named SQL from the files of a package, and numbered migrations."""
 
+import re
 from functools import lru_cache
 from pathlib import Path
 
-_NAME = "-- name: "
+_BLOCK = re.compile(
+    r"^-- (name|fragment): (\w+)\n((?:(?!-- (?:name|fragment): ).*\n?)*)", re.MULTILINE
+)
 
 
 def load_queries(package: Path) -> dict[str, str]:
     """Return the statements of the package's `.sql` files by name."""
-    return {
-        name: text
-        for file in sorted(package.glob("*.sql"))
-        for name, text in read_queries(file).items()
-    }
+    queries: dict[str, str] = {}
+    for file in sorted(package.glob("*.sql")):
+        queries |= read_queries(file)
+    return queries
 
 
 def read_queries(file: Path) -> dict[str, str]:
-    """Return the statements of a file by name. Comments after the name say why; the rest is one statement."""
+    """Return the statements of a file by name.
+
+    Comments after the name say why; the rest is one statement. A fragment is a part of several
+    statements, which have its name in braces.
+    """
     queries: dict[str, str] = {}
-    for block in file.read_text("utf-8").split(_NAME)[1:]:
-        name, _, body = block.partition("\n")
+    fragments: dict[str, str] = {}
+    for kind, name, body in _BLOCK.findall(file.read_text("utf-8")):
         lines = [line for line in body.splitlines() if not line.startswith("--")]
-        queries[name.strip()] = "\n".join(lines).strip().rstrip(";")
+        text = "\n".join(lines).strip().rstrip(";")
+        if kind == "fragment":
+            fragments[name] = text
+            continue
+        for fragment, part in fragments.items():
+            text = text.replace(f"{{{fragment}}}", part)
+        queries[name] = text
     return queries
 
 

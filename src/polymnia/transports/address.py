@@ -1,4 +1,4 @@
-"""Addresses to listen on, hosts and origins in one spelling, and whether other machines can reach them."""
+"""Addresses to listen on, and hosts and origins in one spelling."""
 
 import re
 import socket
@@ -7,8 +7,8 @@ from ipaddress import ip_address
 
 from polymnia.errors import SettingsError
 
-# A name or an address as URLs spell it, with an optional port. Other spellings are rejected, because two programs may
-# read them differently.
+# A name or an address as URLs spell it, with an optional port. Other spellings are rejected,
+# because two programs may read them differently.
 _HOST = re.compile(
     r"(?:\[(?P<six>[0-9a-f:.]+(?:%25[\w.-]+)?)\]|(?P<name>[\w.-]+))(?::[0-9]{1,5})?", re.ASCII
 )
@@ -41,13 +41,15 @@ def parse_bind(bind: str) -> tuple[str, int]:
 
 
 def parse_public_path(url: str) -> str:
-    """Return the path of a public URL, such as `/memory`, or "" if it has none. Raise SettingsError."""
-    found = _PUBLIC_URL.fullmatch(url.rstrip("/"))
-    if url and found is None:
+    """Return the path of a public URL, such as `/memory`, or "". Raise SettingsError."""
+    if not url:
+        return ""
+    match = _PUBLIC_URL.fullmatch(url.rstrip("/"))
+    if match is None:
         raise SettingsError(
             f"invalid public_url {url!r}: expected a URL such as https://example.org/memory"
         )
-    return found["path"] if found else ""
+    return match["path"]
 
 
 def _is_address(host: str) -> bool:
@@ -70,45 +72,53 @@ def is_loopback(host: str) -> bool:
 
 def host_of(value: str) -> str | None:
     """Return the host of a `Host` header or a setting, in one spelling; None if it is malformed."""
-    found = _HOST.fullmatch(value.lower())
-    return (found["six"] or found["name"].rstrip(".") or None) if found else None
+    match = _HOST.fullmatch(value.lower())
+    if match is None:
+        return None
+    return match["six"] or match["name"].rstrip(".") or None
 
 
 def is_origin(origin: str) -> bool:
     """Return True for the origin of a web page, spelled as browsers do."""
-    found = _ORIGIN.fullmatch(origin)
-    return found is not None and host_of(found["host"]) is not None and origin == origin.lower()
+    match = _ORIGIN.fullmatch(origin)
+    if match is None or origin != origin.lower():
+        return False
+    return host_of(match["host"]) is not None
 
 
 def require_origins(origins: Iterable[str]) -> frozenset[str]:
-    """Return the origins as browsers spell them. Raise SettingsError for anything else, such as a star."""
-    spelled = {each: _DEFAULT_PORT.sub(r"\1\2", each.lower().rstrip("/")) for each in origins}
-    for each, origin in spelled.items():
+    """Return the origins as browsers spell them. Raise SettingsError for anything else."""
+    spelled = set()
+    for setting in origins:
+        origin = _DEFAULT_PORT.sub(r"\1\2", setting.lower().rstrip("/"))
         if not is_origin(origin):
             raise SettingsError(
-                f"invalid origin {each!r}: expected a web page's origin, such as https://app.example.com"
+                f"invalid origin {setting!r}: expected a web page's origin, "
+                "such as https://app.example.com"
             )
-    return frozenset(spelled.values())
+        spelled.add(origin)
+    return frozenset(spelled)
 
 
 def require_hosts(hosts: Iterable[str]) -> frozenset[str]:
-    """Return the host names in the spelling that requests are compared with. Raise SettingsError."""
-    named = {
-        each: host_of(each if each.count(":") < 2 or each.startswith("[") else f"[{each}]")
-        for each in hosts
-    }
-    for each, host in named.items():
+    """Return the host names as requests are compared with them. Raise SettingsError."""
+    spelled = set()
+    for setting in hosts:
+        is_bare_address = setting.count(":") > 1 and not setting.startswith("[")
+        host = host_of(f"[{setting}]" if is_bare_address else setting)
         if host is None:
             raise SettingsError(
-                f"invalid host name {each!r}: expected a name such as memory.example.com"
+                f"invalid host name {setting!r}: expected a name such as memory.example.com"
             )
-    return frozenset(filter(None, named.values()))
+        spelled.add(host)
+    return frozenset(spelled)
 
 
 def require_protection(bind: str, host: str, *, protected: bool, insecure: bool) -> None:
     """Raise SettingsError if anybody on the network could read and change the memory."""
     if not (protected or insecure or is_loopback(host)):
         raise SettingsError(
-            f"{bind} can be reached from other machines, and anyone there could read and change the memory: "
-            "create a token with `polymnia token create`, bind to 127.0.0.1, or pass --insecure to allow it"
+            f"{bind} can be reached from other machines, and anyone there could read and change "
+            "the memory: create a token with `polymnia token create`, bind to 127.0.0.1, "
+            "or pass --insecure to allow it"
         )

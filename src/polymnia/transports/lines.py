@@ -3,20 +3,19 @@
 import logging
 import os
 import select
+import threading
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
-from threading import Lock
 
 from msgspec import UNSET
 
 from polymnia.dialects.base import Client
 from polymnia.errors import ProtocolError
-from polymnia.mcp.handled import PLAIN, UNKNOWN, Delivery, Handled
+from polymnia.mcp.exchange import PLAIN, UNKNOWN, Delivery, MessageRecord
 from polymnia.mcp.jsonrpc import (
     INVALID_REQUEST,
     NO_ID,
-    Answer,
     Message,
     RequestId,
     encode_error,
@@ -25,27 +24,27 @@ from polymnia.mcp.jsonrpc import (
 from polymnia.mcp.server import Server
 from polymnia.mcp.session import Session, cancelled_request, parse
 from polymnia.model import OWNER, Principal
-from polymnia.transports.call_queue import CallQueue
 from polymnia.transports.request_log import RequestRecord, access_logger
 
-# A ping overtakes calls that run for longer than this. Clients that send several requests at once expect replies in
-# order.
+# A ping overtakes calls that run for longer than this. Clients that send several requests at once
+# expect replies in order.
 OVERTAKE_AFTER_S = 0.2
+# Nothing more is read from a client with this many bytes queued until some are answered.
+MAX_QUEUED_BYTES = 1 << 20
+# A shorter message counts as this many bytes.
+_MIN_MESSAGE_BYTES = 1024
 
 
 class LineSplitter:
-    """Whole lines out of chunks of bytes. A line beyond the limit is discarded and returned as None."""
+    """Whole lines out of chunks of bytes. A line beyond the limit is discarded: it is None."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._parts: list[bytes] = []
         self._length = 0
-        self._is_discarding = False
 
     def feed(self, chunk: bytes) -> list[bytes | None]:
         """Return the lines that the chunk completes."""
-        if not self._length and -1 < chunk.find(b"\n") == len(chunk) - 1 <= self._limit:
-            return [chunk[:-1]]  # one whole line, as nearly every chunk is
         *ends, rest = chunk.split(b"\n")
         lines = [self._finish(end) for end in ends]
         self._add(rest)
@@ -58,16 +57,87 @@ class LineSplitter:
     def _add(self, part: bytes) -> None:
         self._length += len(part)
         if self._length > self._limit:
-            self._is_discarding = True
             self._parts.clear()
         elif part:
             self._parts.append(part)
 
     def _finish(self, end: bytes) -> bytes | None:
         self._add(end)
-        line = None if self._is_discarding else b"".join(self._parts)
-        self._parts, self._length, self._is_discarding = [], 0, False
+        line = None if self._length > self._limit else b"".join(self._parts)
+        self._parts, self._length = [], 0
         return line
+
+
+class CallQueue:
+    """The waiting messages of one client and the thread that answers them in order.
+
+    The thread starts with the first message. The client keeps sending meanwhile.
+    """
+
+    def __init__(self, answer: Callable[[Message], None]) -> None:
+        self._answer = answer
+        self._waiting: deque[tuple[Message, int]] = deque()
+        self._changed = threading.Condition()
+        self._queued_bytes = 0
+        self._thread: threading.Thread | None = None
+        self._is_closed = False
+        # True while nothing runs or waits.
+        self.is_idle = True
+
+    def put(self, message: Message, size: int) -> None:
+        """Queue a message. Wait while too much is queued already."""
+        size = max(size, _MIN_MESSAGE_BYTES)
+        with self._changed:
+            self._changed.wait_for(
+                lambda: self.is_idle or self._queued_bytes + size <= MAX_QUEUED_BYTES
+            )
+            self._waiting.append((message, size))
+            self._queued_bytes += size
+            self.is_idle = False
+            self._changed.notify_all()
+            if self._thread is None:
+                self._thread = threading.Thread(
+                    target=self._run, name="polymnia-calls", daemon=True
+                )
+                self._thread.start()
+
+    def drop(self, identifier: RequestId) -> None:
+        """Forget the waiting requests with that id."""
+        with self._changed:
+            for message, size in list(self._waiting):
+                if _has_id(message, identifier):
+                    self._waiting.remove((message, size))
+                    self._queued_bytes -= size
+
+    def join(self, timeout: float | None = None) -> bool:
+        """Wait until every message is answered. Return False after the timeout, in seconds."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self.is_idle, timeout)
+
+    def close(self) -> None:
+        """Forget the waiting messages, and end the thread after the current one."""
+        with self._changed:
+            self._is_closed = True
+            self._waiting.clear()
+            self._changed.notify_all()
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._waiting or self._is_closed)
+                if not self._waiting:
+                    return
+                message, size = self._waiting.popleft()
+            try:
+                self._answer(message)
+            finally:
+                self._finish(size)
+
+    def _finish(self, size: int) -> None:
+        with self._changed:
+            self._queued_bytes -= size
+            self.is_idle = not self._waiting
+            self._changed.notify_all()
 
 
 class LineSession:
@@ -86,10 +156,12 @@ class LineSession:
         remote_address: str = "",
         on_lost: Callable[[], None],
     ) -> None:
-        """`wake` is called when a notification is queued; without it, notifications are written at once.
-        `on_lost` is called from a thread when a reply cannot be written: it ends the wait for the next message.
+        """Open a session for a client.
 
-        Requests of a client with a remote address are logged. Those of a local client are logged for debugging only.
+        `wake` is called when a notification is queued; without it, notifications are written at
+        once. `on_lost` is called from a thread when a reply cannot be written: it ends the wait
+        for the next message. Requests of a client with a remote address are logged; those of a
+        local client are logged for debugging only.
         """
         client = Client(principal=principal, workspace=server.workspace, session=session)
         self.session = Session(
@@ -106,14 +178,14 @@ class LineSession:
         self._limit = limit
         self._write = write
         # Other threads send notifications while a reply is being written.
-        self._writing = Lock()
+        self._writing = threading.Lock()
         self._is_finished = False
         self._calls = CallQueue(self._answer_call)
         self._failure: OSError | None = None
         self._on_lost = on_lost
 
     def receive(self, chunk: bytes) -> None:
-        """Answer the messages that the chunk completes, in order. Those that may take long are answered on a thread.
+        """Handle the messages that the chunk completes, in order.
 
         Raise OSError if the client cannot be written to.
         """
@@ -121,7 +193,10 @@ class LineSession:
             self._take(line)
 
     def finish(self, *, is_cut: bool = False) -> None:
-        """End the session. A last line without a newline is answered, unless the server cut the input off."""
+        """End the session.
+
+        A last line without a newline is answered, unless the server cut the input off.
+        """
         if not is_cut:
             self._take(self._splitter.rest())
         self._calls.join()
@@ -139,7 +214,7 @@ class LineSession:
                 self._write(outbox.popleft() + b"\n")
 
     def _flush_or_ignore(self) -> None:
-        """Write notifications during a request. If the client is gone, the next reply will find out."""
+        """Write notifications during a request. If the client is gone, the next reply shows it."""
         with suppress(OSError):
             self.flush()
 
@@ -149,36 +224,35 @@ class LineSession:
         self.session.close()
 
     def _take(self, line: bytes | None) -> None:
-        """Answer a message here if it is short, or if it cannot wait for those that run."""
+        """Answer a message here if it needs no store, or cannot wait for those that run."""
         self._require_client()
         if line is None:
-            self._reply(self._refuse_long_line())
+            self._refuse_long_line()
             return
         message = parse(line)
-        if self._calls.is_idle or (message.method == "ping" and self._calls.join(OVERTAKE_AFTER_S)):
-            answer = self.session.handle_inline(message, len(line), self._delivery)
+        if (identifier := cancelled_request(message)) is not None:
+            self._calls.drop(identifier)
+        if self._may_answer_here(message, len(line)):
+            self._answer(message)
         else:
-            answer = self._overtake(message)
-        if answer is None:
             self._calls.put(message, len(line))
-        else:
-            self._reply(answer.body)
 
-    def _overtake(self, message: Message) -> Answer | None:
-        """Handle a notification or a ping while other messages run. Return None if the message must wait."""
-        if (
-            (message.is_request and message.method != "ping")
-            or message.batch is not None
-            or message.is_response
-        ):
-            return None
-        if (cancelled := cancelled_request(message)) is not None:
-            self._calls.drop(partial(_has_id, cancelled))
-        return self.session.handle(message, self._delivery)
+    def _may_answer_here(self, message: Message, size: int) -> bool:
+        """Return True if the message needs no thread and overtakes no call that goes first."""
+        is_ping = message.method == "ping"
+        if self._calls.is_idle or (is_ping and self._calls.join(OVERTAKE_AFTER_S)):
+            return self.session.is_inline(message, size)
+        if message.batch is not None or message.is_response:
+            return False
+        return is_ping or not message.is_request
+
+    def _answer(self, message: Message) -> None:
+        self._reply(self.session.handle(message, self._delivery).body)
 
     def _answer_call(self, message: Message) -> None:
+        """Answer a message on the thread of the queue, which must survive a lost client."""
         try:
-            self._reply(self.session.handle(message, self._delivery).body)
+            self._answer(message)
         except OSError as exc:
             self._failure = exc
             self._calls.close()
@@ -196,38 +270,39 @@ class LineSession:
             with self._writing:
                 self._write(reply + b"\n")
 
-    def _refuse_long_line(self) -> bytes:
-        message = f"message too long: at most {self._limit} bytes; it was discarded"
+    def _refuse_long_line(self) -> None:
+        text = f"message too long: at most {self._limit} bytes; it was discarded"
         if self._delivery.observe is not None:
-            self._delivery.observe(
-                Handled(method=UNKNOWN, outcome="error", error_code=INVALID_REQUEST)
-            )
-        return encode_error(NO_ID, ProtocolError(INVALID_REQUEST, message))
+            record = MessageRecord(method=UNKNOWN, outcome="error", error_code=INVALID_REQUEST)
+            self._delivery.observe(record)
+        self._reply(encode_error(NO_ID, ProtocolError(INVALID_REQUEST, text)))
 
-    def _log(self, handled: Handled) -> None:
+    def _log(self, message: MessageRecord) -> None:
         record = RequestRecord(
-            client=self._remote_address, principal=self.session.client.principal, handled=[handled]
+            client=self._remote_address, principal=self.session.client.principal, messages=[message]
         )
         if self._remote_address:
-            record.log("TCP request", handled.seconds, is_failed=record.is_failed)
+            record.log("TCP request", message.seconds, is_failed=record.is_failed)
         else:
-            record.log_at(logging.DEBUG, "request", handled.seconds)
+            record.log_at(logging.DEBUG, "request", message.seconds)
 
 
-def _has_id(identifier: RequestId, message: Message) -> bool:
+def _has_id(message: Message, identifier: RequestId) -> bool:
+    if not message.is_request or message.id is UNSET:
+        return False
     try:
-        return (
-            message.is_request and message.id is not UNSET and request_id(message.id) == identifier
-        )
+        return request_id(message.id) == identifier
     except ProtocolError:
         return False
 
 
 def write_all(descriptor: int, data: bytes) -> None:
     """Write everything to a file descriptor, also to one that does not block."""
-    sent = 0
-    while sent < len(data):
+    remaining = memoryview(data)
+    while remaining:
         try:
-            sent += os.write(descriptor, memoryview(data)[sent:] if sent else data)
+            written = os.write(descriptor, remaining)
         except BlockingIOError:
             select.select([], [descriptor], [])
+        else:
+            remaining = remaining[written:]

@@ -7,18 +7,20 @@ from collections.abc import Callable
 
 from msgspec import Struct, field
 
-from polymnia.mcp.handled import BATCH, Handled
+from polymnia.mcp.exchange import BATCH, MessageRecord
 from polymnia.model import NOBODY, Principal
 
 access_logger = logging.getLogger("polymnia.access")
 
-# A client's request id is logged and sent back, so it must be short and unable to forge a field or a line.
+# A client's request id is logged and sent back: it must be short and forge no field or line.
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
 def choose_request_id(given: str | None) -> str:
     """Return the client's request id if it is a short token, else a new one."""
-    return given if given is not None and _REQUEST_ID.fullmatch(given) else os.urandom(8).hex()
+    if given is not None and _REQUEST_ID.fullmatch(given):
+        return given
+    return os.urandom(8).hex()
 
 
 class RequestRecord(Struct, kw_only=True):
@@ -33,54 +35,56 @@ class RequestRecord(Struct, kw_only=True):
     # The status of the response; 0 until there is one.
     status: int = 0
     # The messages in the request that were handled, usually one.
-    handled: list[Handled] = field(default_factory=list)
-    # Takes what is handled after the request has ended, because its client did not wait. None until then.
-    take_late: Callable[[Handled], None] | None = None
+    messages: list[MessageRecord] = field(default_factory=list)
+    # Called with messages that end after the request, because its client left. None until then.
+    take_late: Callable[[MessageRecord], None] | None = None
 
-    def observe(self, handled: Handled) -> None:
+    def observe(self, message: MessageRecord) -> None:
         """Note how a message was handled."""
         if self.take_late is None:
-            self.handled.append(handled)
+            self.messages.append(message)
         else:
-            self.take_late(handled)
+            self.take_late(message)
 
     @property
     def is_failed(self) -> bool:
         """Return True if a message in the request ended with an error."""
-        return any(each.outcome == "error" for each in self.handled)
+        return any(message.outcome == "error" for message in self.messages)
 
     def log(self, text: str, seconds: float, *, is_failed: bool) -> None:
         """Log the request: a failure as a warning.
 
-        Requests of clients that were not admitted are never warnings, because anyone could flood the log with them.
-        The authenticator reports failed logins.
+        Requests of clients that were not admitted are never warnings, because anyone could flood
+        the log with them. The authenticator reports failed logins.
         """
         is_admitted = self.principal is not None and self.principal is not NOBODY
-        self.log_at(logging.WARNING if is_failed and is_admitted else logging.INFO, text, seconds)
+        level = logging.WARNING if is_failed and is_admitted else logging.INFO
+        self.log_at(level, text, seconds)
 
     def log_at(self, level: int, text: str, seconds: float) -> None:
         """Log the request at a level."""
         if access_logger.isEnabledFor(level):
-            access_logger.log(
-                level, " ".join([text, *self._outcomes()]), extra=self._fields(seconds)
-            )
+            access_logger.log(level, text + self._outcome(), extra=self._fields(seconds))
 
-    def _outcomes(self) -> list[str]:
+    def _outcome(self) -> str:
         """Return how the request ended, unless all went well."""
-        if len(self.handled) > 1:
-            errors = sum(each.outcome == "error" for each in self.handled)
-            return [f"({errors} of {len(self.handled)} messages failed)"] if errors else []
-        return [_outcome(each) for each in self.handled if each.outcome != "ok"]
-
-    def _subject(self) -> tuple[str, str]:
-        """Return the method and the tool of the request; empty for a request without a message, such as a stream."""
-        if len(self.handled) == 1:
-            return self.handled[0].method, self.handled[0].tool
-        return BATCH if self.handled else "", ""
+        if len(self.messages) > 1:
+            errors = sum(message.outcome == "error" for message in self.messages)
+            return f" ({errors} of {len(self.messages)} messages failed)" if errors else ""
+        for message in self.messages:
+            if message.error_code is not None:
+                return f" {message.outcome} {message.error_code}"
+            if message.outcome != "ok":
+                return f" {message.outcome}"
+        return ""
 
     def _fields(self, seconds: float) -> dict[str, object]:
+        method = tool = ""  # a request without a message, such as a stream
+        if len(self.messages) == 1:
+            method, tool = self.messages[0].method, self.messages[0].tool
+        elif self.messages:
+            method = BATCH
         name = self.principal.name if self.principal is not None else ""
-        method, tool = self._subject()
         return {
             "request_id": self.id,
             "client": self.client,
@@ -90,9 +94,3 @@ class RequestRecord(Struct, kw_only=True):
             "tool": tool,
             "duration_ms": round(seconds * 1000, 1),
         }
-
-
-def _outcome(handled: Handled) -> str:
-    return (
-        handled.outcome if handled.error_code is None else f"{handled.outcome} {handled.error_code}"
-    )

@@ -1,4 +1,4 @@
-"""MCP over standard input and output: one loop that reads messages and answers the short ones itself."""
+"""MCP over standard input and output: one loop that reads messages."""
 
 import logging
 import os
@@ -23,8 +23,9 @@ _SIGNAL_INTERVAL_S = 0.05
 def serve_stdio(
     server: Server, *, limit: int, principal: Principal = OWNER, session: str = ""
 ) -> None:
-    """Answer until the input ends or a signal asks to stop. What was read until then is still answered. `session` is
-    the id of the session that the client continues.
+    """Answer until the input ends or a signal asks to stop, and then what was read until then.
+
+    `session` is the id of the session that the client continues.
     """
     with _private_output() as output, _stop_on_signals():
         client = LineSession(
@@ -33,13 +34,17 @@ def serve_stdio(
             limit=limit,
             principal=principal,
             session=session,
-            on_lost=partial(
-                os.kill, os.getpid(), signal.SIGTERM
-            ),  # ends the input, as for any other stop
+            # This ends the input, as for any other stop.
+            on_lost=partial(os.kill, os.getpid(), signal.SIGTERM),
         )
+        is_warm = False
         try:
             while chunk := os.read(0, _CHUNK_BYTES):
                 client.receive(chunk)
+                if not is_warm:
+                    # The first message is `initialize`. Loading a model must not delay its reply.
+                    server.workspaces.warm_up()
+                    is_warm = True
             client.finish()
         except ConnectionError as exc:
             logger.info("the client is gone: %s", exc)
@@ -51,7 +56,7 @@ def serve_stdio(
 
 @contextmanager
 def _private_output() -> Iterator[int]:
-    """Yield a descriptor for the protocol. Whatever else the process prints goes to standard error."""
+    """Yield a descriptor for the protocol. Whatever else is printed goes to standard error."""
     sys.stdout.flush()
     output = os.dup(1)
     os.dup2(2, 1)
@@ -67,9 +72,9 @@ def _private_output() -> Iterator[int]:
 def _stop_on_signals() -> Iterator[None]:
     """Let SIGTERM and SIGINT end the input instead of the process.
 
-    A thread that is woken by the signal replaces the input by an empty file and interrupts the loop. Python restarts
-    a blocked read, on the empty file; data that was already read is answered first. So nothing is lost and the loop
-    needs no other wait than its read.
+    A thread that is woken by the signal replaces the input by an empty file and interrupts the
+    loop. Python restarts a blocked read, on the empty file; data that was already read is answered
+    first. So nothing is lost, and the loop waits for nothing but its read.
     """
     if sys.platform == "win32":
         yield  # a signal ends the process there
@@ -89,10 +94,8 @@ def _stop_on_signals() -> Iterator[None]:
     finally:
         is_over.set()
         signal.set_wakeup_fd(previous_fd)
-        for (
-            number,
-            handler,
-        ) in before.items():  # once it is stopping, further signals change nothing
+        for number, handler in before.items():
+            # Once the server is stopping, further signals change nothing.
             signal.signal(number, signal.SIG_IGN if received else handler)
         os.close(wakeup_write)
 
@@ -101,8 +104,7 @@ def _end_input(wakeup: int, loop_thread: int, is_over: threading.Event) -> None:
     """Wait for a signal, then make sure that the loop finds the end of its input."""
     if os.read(wakeup, 1):
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        while not is_over.wait(
-            _SIGNAL_INTERVAL_S
-        ):  # repeat it in case the loop was just about to read
+        # Repeat it in case the loop was just about to read.
+        while not is_over.wait(_SIGNAL_INTERVAL_S):
             signal.pthread_kill(loop_thread, signal.SIGTERM)
     os.close(wakeup)

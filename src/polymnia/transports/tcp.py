@@ -1,4 +1,4 @@
-"""MCP over TCP: one message per line, one thread per client, so that a slow client delays nobody else."""
+"""MCP over TCP: one message per line. A slow client delays nobody: each has a thread."""
 
 import logging
 import selectors
@@ -24,7 +24,8 @@ _CHUNK_BYTES = 1 << 16
 # Polling has no bound on descriptor numbers, and needs no descriptor of its own.
 _Selector = getattr(selectors, "PollSelector", selectors.SelectSelector)
 MAX_CLIENTS = 250
-# A client that reads nothing for this long, or lets this many notifications pile up, is disconnected.
+# A client that reads nothing for this long, or lets this many notifications pile up, is
+# disconnected.
 SEND_TIMEOUT_S = 60
 MAX_QUEUED_NOTIFICATIONS = 1000
 # How long a connection may stay without a token where one is needed.
@@ -33,7 +34,7 @@ NO_TOKEN_TIMEOUT_S = 20
 STOP_TIMEOUT_S = 30
 # How often the server looks for clients that are no longer admitted.
 CHECK_INTERVAL_S = 1.0
-# Failed accepts are logged and retried this often: the listener stays ready, so the loop would spin.
+# Failed accepts are retried this often: the listener stays ready, so the loop would spin.
 ACCEPT_RETRY_S = 5.0
 
 
@@ -69,7 +70,7 @@ class _Clients:
         self._threads: dict[_Client, threading.Thread] = {}
 
     def add(self, connection: socket.socket, address: str) -> None:
-        """Serve a connection. If there are too many, the oldest silent one is dropped or the new one refused."""
+        """Serve a connection. At the limit, drop the oldest silent one or refuse the new one."""
         if len(self._threads) >= MAX_CLIENTS and not self._drop_silent():
             _refuse(connection)
             return
@@ -79,7 +80,7 @@ class _Clients:
         thread.start()
 
     def drop_unadmitted(self) -> None:
-        """Hang up on clients whose token was revoked or has expired, or who send none where one is needed."""
+        """Hang up on clients whose token no longer holds, or who send none where one is needed."""
         latest_start = time.monotonic() - NO_TOKEN_TIMEOUT_S
         for client in list(self._threads):
             has_no_token = (
@@ -101,12 +102,12 @@ class _Clients:
 
     def _drop_silent(self) -> bool:
         """Hang up on the oldest client that has sent nothing yet. Return False if there is none."""
-        silent = next((each for each in list(self._threads) if each.is_silent), None)
-        if silent is None:
-            return False
-        self._threads.pop(silent, None)
-        silent.hang_up()
-        return True
+        for client in list(self._threads):
+            if client.is_silent:
+                self._threads.pop(client, None)
+                client.hang_up()
+                return True
+        return False
 
     def _serve(self, client: "_Client") -> None:
         try:
@@ -162,8 +163,9 @@ class _Client:
             logger.info("a client is gone: %s", exc)
         finally:
             self._lines.close()
-            for each in (self._connection, self._wakeup_read, self._wakeup_write):
-                each.close()
+            self._connection.close()
+            self._wakeup_read.close()
+            self._wakeup_write.close()
 
     def stop(self) -> None:
         """End after the running request."""
@@ -176,7 +178,7 @@ class _Client:
             self._connection.shutdown(socket.SHUT_RDWR)
 
     def _serve_once(self) -> bool:
-        """Wait for a request or a notification and handle it. Return False once the client has ended."""
+        """Handle the next request or notification. Return False once the client has ended."""
         ready = self._wait()
         if self._wakeup_read in ready:
             self._wakeup_read.recv(_CHUNK_BYTES)
@@ -190,7 +192,7 @@ class _Client:
         return bool(chunk)
 
     def _wake(self) -> None:
-        """Have the thread write a notification. Called from any thread, which must not wait for this client."""
+        """Have the client's thread write a notification, so that this thread need not wait."""
         if len(self._lines.session.outbox) > MAX_QUEUED_NOTIFICATIONS:
             self.hang_up()
         self._wake_thread()
@@ -223,10 +225,10 @@ def _refuse(connection: socket.socket) -> None:
 def _ready_function(
     *sockets: socket.socket, timeout: float | None = None
 ) -> Callable[[], list[socket.socket]]:
-    """Return a function that waits until some of the sockets are readable and returns those; none after the timeout."""
+    """Return a function that waits for readable sockets and returns them; none on timeout."""
     selector = _Selector()
-    for each in sockets:
-        selector.register(each, selectors.EVENT_READ)
+    for sock in sockets:
+        selector.register(sock, selectors.EVENT_READ)
     return lambda: [
         key.fileobj for key, _ in selector.select(timeout) if isinstance(key.fileobj, socket.socket)
     ]

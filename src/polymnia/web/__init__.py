@@ -1,1 +1,60 @@
-"""The web interface at /ui of the HTTP server: pages over the engine's verbs, rendered on the server."""
+"""The web interface at /ui. Pages, Jinja2 and Starlette's routing load with the first request."""
+
+from threading import Lock
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+if TYPE_CHECKING:
+    from polymnia.auth.tokens import Tokens
+    from polymnia.engine.facts.secrets import SecretRule
+    from polymnia.engine.workspaces.workspaces import Workspaces
+    from polymnia.transports.http.context import HttpContext
+    from polymnia.transports.http.request import Request
+    from polymnia.web.login import WebSessions
+    from polymnia.web.site import Site
+
+
+class SiteParts(Struct, frozen=True, kw_only=True):
+    """What the web interface shows and uses.
+
+    `workspace` is where users start. `public_origin` is the origin of the public URL, or empty.
+    Clients reach the server at `mcp_url`. `backups` is the folder for backups if it is not the
+    usual one, and `secrets` says what an import does with keys and tokens. With `requires_login`
+    (`polymnia ui`) the pages ask for a login even if there are no tokens, and end with the command.
+    """
+
+    workspaces: "Workspaces"
+    workspace: str | None
+    sessions: "WebSessions"
+    tokens: "Tokens | None" = None
+    public_origin: str = ""
+    store: str = ""
+    backups: str = ""
+    secrets: "SecretRule" = "warn"
+    mcp_url: str = ""
+    requires_login: bool = False
+
+
+class WebInterface:
+    """The endpoint of /ui. Most servers never get a request for it, so it loads with the first."""
+
+    def __init__(self, parts: SiteParts, context: "HttpContext") -> None:
+        self._parts = parts
+        self._context = context
+        self._lock = Lock()
+        self._site: Site | None = None
+
+    async def __call__(self, request: "Request") -> None:
+        site = self._site
+        if site is None:
+            site = await self._context.run(self._load)
+        await site(request)
+
+    def _load(self) -> "Site":
+        from polymnia.web.site import Site
+
+        with self._lock:  # two first requests must not make two sites
+            if self._site is None:
+                self._site = Site(self._parts, self._context)
+            return self._site

@@ -1,4 +1,4 @@
-"""Changes as sentences: `codex added 3 observations to Postgres`, with what differs word by word."""
+"""Changes as sentences: `codex added 3 observations to Postgres`, with the words that differ."""
 
 import re
 from collections.abc import Collection, Iterable, Sequence
@@ -8,19 +8,24 @@ from typing import Literal
 from markupsafe import Markup, escape
 from msgspec import Struct
 
-from polymnia.engine.history import Difference, differences
-from polymnia.engine.whereabouts import merge_target
+from polymnia.engine.graph.entities import outlines
+from polymnia.engine.history.changes import Difference, differences, merge_target
+from polymnia.engine.memory import Memory
 from polymnia.model import Change, Entity, ObservationSet
-from polymnia.search.text import count_noun
+from polymnia.search.terms import count_noun
 from polymnia.web.text import excerpt, visible
 
 # The differences in a row of a list; the change's own page shows more.
 MAX_DIFFERENCES = 3
+# A page of changes ends early after this many rows of the store.
+MAX_ROWS_READ = 2_000
 # Longer texts are not compared word by word.
-_MAX_COMPARED_CHARS = 4_000
-# At least this many changes of one client, each within minutes of the one before it, are folded into one line.
+MAX_COMPARED_CHARS = 4_000
+# At least this many changes of one client, within minutes of one another, are folded into one line.
 _MIN_BURST = 4
 _BURST_GAP_US = 180_000_000
+# Names that a sentence lists before it counts them.
+_MAX_NAMES = 3
 _WORD = re.compile(r"\s+|\w+|[^\w\s]")
 
 Sign = Literal["add", "mod", "del"]
@@ -34,8 +39,16 @@ class Piece(Struct, frozen=True):
     type: str = ""
 
 
+class Sentence(Struct, frozen=True):
+    """The icon, the sign and the words for a change."""
+
+    icon: str
+    sign: Sign
+    pieces: tuple[Piece, ...]
+
+
 class Side(Struct, frozen=True):
-    """One text that differs: what it was and what it is, as HTML with the words that differ marked."""
+    """One text that differs: what it was and what it is, as HTML with the differences marked."""
 
     before: Markup | None
     after: Markup | None
@@ -43,7 +56,7 @@ class Side(Struct, frozen=True):
 
 
 class ChangeRow(Struct, frozen=True):
-    """A change as a page shows it."""
+    """A change as a page shows it. `hidden` is the number of differences that are left out."""
 
     id: int
     at: int
@@ -53,7 +66,23 @@ class ChangeRow(Struct, frozen=True):
     sign: Sign
     pieces: tuple[Piece, ...]
     sides: tuple[Side, ...]
-    hidden: int  # the number of differences that are not shown
+    hidden: int
+
+
+def change_rows(
+    memory: Memory,
+    changes: Sequence[Change],
+    *,
+    about: Collection[str] | None = None,
+    limit: int = MAX_DIFFERENCES,
+) -> list[ChangeRow]:
+    """Return rows for changes, with the types of the entities in them.
+
+    `about` are the names whose differences are shown, at most `limit` in a row.
+    """
+    entities = outlines(memory, names_in(changes))
+    types = {name: entity.type for name, entity in entities.items()}
+    return [change_row(change, types, about=about, limit=limit) for change in changes]
 
 
 def change_row(
@@ -63,46 +92,56 @@ def change_row(
     about: Collection[str] | None = None,
     limit: int = MAX_DIFFERENCES,
 ) -> ChangeRow:
-    """Return the row of a change. `types` are the types of entities by name; `about` limits what is shown."""
-    known = {
-        **types,
-        **{each.name: each.type for each in (*change.before.entities, *change.after.entities)},
+    """Return the row of a change. `types` are the types of entities by name."""
+    own_types = {
+        entity.name: entity.type for entity in (*change.before.entities, *change.after.entities)
     }
-    icon, sign, pieces = _sentence(change, known)
-    found = [each for each in differences(change, about) if each.what not in ("relation", "entity")]
-    sides = tuple([side(each) for each in found[:limit]])
+    sentence = _SentenceWriter(change, types | own_types).write()
+    # The sentence says already which entities and relations came or went.
+    texts = [item for item in differences(change, about) if item.what not in ("relation", "entity")]
     return ChangeRow(
-        change.id,
-        change.at,
-        change.actor,
-        change.operation,
-        icon,
-        sign,
-        tuple(pieces),
-        sides,
-        len(found) - len(sides),
+        id=change.id,
+        at=change.at,
+        actor=change.actor,
+        operation=change.operation,
+        icon=sentence.icon,
+        sign=sentence.sign,
+        pieces=sentence.pieces,
+        sides=tuple(side(difference) for difference in texts[:limit]),
+        hidden=max(0, len(texts) - limit),
     )
 
 
 def bursts(rows: Sequence[ChangeRow]) -> list[list[ChangeRow]]:
-    """Return the rows in order, in groups: changes of the same kind that one client made in a burst are one group."""
-    found: list[list[ChangeRow]] = []
+    """Return the rows in order, in groups: similar changes of a client in a burst are one group."""
+    runs: list[list[ChangeRow]] = []
     for row in rows:
-        last = found[-1][-1] if found else None
-        is_same = last is not None and (last.actor, last.icon, last.operation) == (
-            row.actor,
-            row.icon,
-            row.operation,
-        )
-        if last is not None and is_same and last.at - row.at <= _BURST_GAP_US:
-            found[-1].append(row)
+        if runs and _continues(runs[-1][-1], row):
+            runs[-1].append(row)
         else:
-            found.append([row])
-    return [
-        part
-        for burst in found
-        for part in ([burst] if len(burst) >= _MIN_BURST else [[row] for row in burst])
-    ]
+            runs.append([row])
+    groups: list[list[ChangeRow]] = []
+    for run in runs:
+        if len(run) >= _MIN_BURST:
+            groups.append(run)
+        else:
+            groups += [[row] for row in run]
+    return groups
+
+
+def burst_names(burst: Sequence[ChangeRow]) -> list[str]:
+    """Return the names in a burst that its first row does not have."""
+    names: dict[str, None] = {}
+    for row in burst:
+        names |= {piece.text: None for piece in row.pieces if piece.kind in ("entity", "note")}
+    first = {piece.text for piece in burst[0].pieces}
+    return [name for name in names if name not in first]
+
+
+def _continues(later: ChangeRow, row: ChangeRow) -> bool:
+    """Return True if a row is of the same burst as the one after it."""
+    is_alike = (later.actor, later.icon, later.operation) == (row.actor, row.icon, row.operation)
+    return is_alike and later.at - row.at <= _BURST_GAP_US
 
 
 def names_in(changes: Iterable[Change]) -> set[str]:
@@ -110,8 +149,9 @@ def names_in(changes: Iterable[Change]) -> set[str]:
     names = set()
     for change in changes:
         for rows in (change.before, change.after):
-            names |= {each.entity for each in rows.observations[:2]}
-            names |= {end for each in rows.relations[:2] for end in (each.source, each.target)}
+            names |= {several.entity for several in rows.observations[:2]}
+            for relation in rows.relations[:2]:
+                names |= {relation.source, relation.target}
     return names - {""}
 
 
@@ -119,7 +159,7 @@ def side(difference: Difference) -> Side:
     """Return both texts of a difference."""
     label = "" if difference.what in ("observation", "note", "entity") else difference.what
     before, after = difference.before, difference.after
-    if before and after and max(len(before), len(after)) <= _MAX_COMPARED_CHARS:
+    if before and after and max(len(before), len(after)) <= MAX_COMPARED_CHARS:
         return Side(*compare(before, after), label)
     return Side(_plain(before), _plain(after), label)
 
@@ -128,8 +168,9 @@ def compare(before: str, after: str) -> tuple[Markup, Markup]:
     """Return both texts as HTML, with the words that differ in <del> and <ins>."""
     old, new = _WORD.findall(visible(before)), _WORD.findall(visible(after))
     left, right = [], []
-    for kind, a, b, c, d in SequenceMatcher(a=old, b=new, autojunk=False).get_opcodes():
-        gone, come = "".join(old[a:b]), "".join(new[c:d])
+    matcher = SequenceMatcher(a=old, b=new, autojunk=False)
+    for kind, old_start, old_end, new_start, new_end in matcher.get_opcodes():
+        gone, come = "".join(old[old_start:old_end]), "".join(new[new_start:new_end])
         left.append(escape(gone) if kind == "equal" else _wrap("del", gone))
         right.append(escape(come) if kind == "equal" else _wrap("ins", come))
     return Markup("").join(left), Markup("").join(right)
@@ -143,185 +184,161 @@ def _plain(text: str | None) -> Markup | None:
     return None if text is None else escape(visible(excerpt(text)))
 
 
-def _sentence(change: Change, types: dict[str, str]) -> tuple[str, Sign, list[Piece]]:
-    """Return the icon, the sign and the words for a change."""
-    writer = _Writer(change, types)
-    if change.operation == "merge_entities" and (found := writer.merge()):
-        return "merge", "mod", found
-    icon, sign, found = writer.rows()
-    prefix = {"undo": "undid a change: ", "restore": "restored from the trash: "}.get(
-        change.operation, ""
-    )
-    if prefix:
-        return "undo", "mod", [Piece("text", prefix), *found]
-    return icon, sign, found
-
-
-class _Writer:
-    """Finds the words for the rows of a change."""
+class _SentenceWriter:
+    """Finds the words for a change: what it did to entities, observations, relations or notes."""
 
     def __init__(self, change: Change, types: dict[str, str]) -> None:
         self._change, self._before, self._after = change, change.before, change.after
         self._types = types
-        kept = {each.id for each in change.before.entities} & {
-            each.id for each in change.after.entities
-        } - {""}
-        self._revised = [each for each in change.after.entities if each.id in kept]
-        self._created = [each for each in change.after.entities if each.id not in kept]
-        self._deleted = [each for each in change.before.entities if each.id not in kept]
-        links, ended = (
-            {each.key for each in change.after.relations},
-            {each.key for each in change.before.relations},
-        )
-        self._linked = [each for each in change.after.relations if each.key not in ended]
-        self._unlinked = [each for each in change.before.relations if each.key not in links]
+        old_ids = {entity.id for entity in self._before.entities}
+        new_ids = {entity.id for entity in self._after.entities}
+        kept = (old_ids & new_ids) - {""}
+        self._revised = [entity for entity in self._after.entities if entity.id in kept]
+        self._created = [entity for entity in self._after.entities if entity.id not in kept]
+        self._deleted = [entity for entity in self._before.entities if entity.id not in kept]
+        old_keys = {relation.key for relation in self._before.relations}
+        new_keys = {relation.key for relation in self._after.relations}
+        self._linked = [link for link in self._after.relations if link.key not in old_keys]
+        self._unlinked = [link for link in self._before.relations if link.key not in new_keys]
 
-    def merge(self) -> list[Piece]:
-        """Return the words for a merge; nothing if its target is unknown."""
-        target = merge_target(self._change)
-        if not target or not self._deleted:
-            return []
-        moved = sum(len(each.observations) for each in self._after.observations)
-        words = [
-            Piece("text", "merged "),
-            *self._entities(self._deleted),
-            Piece("text", " into "),
-            self._entity(target),
-        ]
-        return (
-            [*words, Piece("quiet", f", {count_noun(moved, 'observation')} moved")]
-            if moved
-            else words
-        )
+    def write(self) -> Sentence:
+        """Return the sentence."""
+        operation = self._change.operation
+        target = merge_target(self._change) if operation == "merge_entities" else ""
+        if target and self._deleted:
+            return self._merge(target)
+        sentence = self._rows()
+        if operation == "undo":
+            return self._prefix("undid a change: ", sentence)
+        if operation == "restore":
+            return self._prefix("restored from the trash: ", sentence)
+        return sentence
 
-    def rows(self) -> tuple[str, Sign, list[Piece]]:
-        """Return icon, sign and words for what was written, the most important first."""
+    def _prefix(self, text: str, sentence: Sentence) -> Sentence:
+        return Sentence("undo", "mod", (Piece("text", text), *sentence.pieces))
+
+    def _merge(self, target: str) -> Sentence:
+        moved = sum(len(several.observations) for several in self._after.observations)
+        words = [Piece("text", "merged "), *self._entities(self._deleted)]
+        words += [Piece("text", " into "), self._entity(target)]
+        if moved:
+            words.append(Piece("quiet", f", {count_noun(moved, 'observation')} moved"))
+        return Sentence("merge", "mod", tuple(words))
+
+    def _rows(self) -> Sentence:
+        """Return a sentence about the most important rows."""
+        before, after = self._before.observations, self._after.observations
         if self._created:
-            return "plus", "add", self._whole("added ", self._created, len(self._linked))
+            return self._whole("plus", "add", "added ", self._created, len(self._linked))
         if self._deleted:
-            return "trash", "del", self._whole("deleted ", self._deleted, 0)
-        if self._before.observations and self._after.observations:
+            return self._whole("trash", "del", "deleted ", self._deleted, 0)
+        if before and after:
             return self._changed_observations()
-        if self._after.observations:
-            return (
-                "plus",
-                "add",
-                self._count_observations("added ", " to ", self._after.observations),
-            )
-        if self._before.observations:
-            return (
-                "trash",
-                "del",
-                self._count_observations("deleted ", " of ", self._before.observations),
-            )
+        if after:
+            return self._observations("plus", "add", ("added ", " to "), after)
+        if before:
+            return self._observations("trash", "del", ("deleted ", " of "), before)
         if self._revised:
-            return "edit", "mod", self._cards()
+            return Sentence("edit", "mod", tuple(self._cards()))
         if self._linked or self._unlinked:
             return self._relations()
         return self._notes()
 
-    def _changed_observations(self) -> tuple[str, Sign, list[Piece]]:
-        before, after = (
-            {each.entity: each for each in rows.observations}
-            for rows in (self._before, self._after)
-        )
-        if len(before) == len(after) == 1 and before.keys() != after.keys():
-            count = sum(len(each.observations) for each in before.values())
-            words = [
-                Piece("text", f"moved {count_noun(count, 'observation')} of "),
-                self._entity(next(iter(before))),
-            ]
-            return "move", "mod", [*words, Piece("text", " to "), self._entity(next(iter(after)))]
-        return (
-            "edit",
-            "mod",
-            self._count_observations("changed ", " of ", list((before | after).values())),
-        )
+    def _changed_observations(self) -> Sentence:
+        old = {several.entity: several for several in self._before.observations}
+        new = {several.entity: several for several in self._after.observations}
+        if len(old) == len(new) == 1 and old.keys() != new.keys():
+            source, target = next(iter(old)), next(iter(new))
+            count = len(old[source].observations)
+            words = [Piece("text", f"moved {count_noun(count, 'observation')} of ")]
+            words += [self._entity(source), Piece("text", " to "), self._entity(target)]
+            return Sentence("move", "mod", tuple(words))
+        return self._observations("edit", "mod", ("changed ", " of "), list((old | new).values()))
 
-    def _whole(self, verb: str, entities: Sequence[Entity], relations: int) -> list[Piece]:
-        observations = sum(len(each.observations) for each in entities)
-        rest = [count_noun(observations, "observation")] if observations else []
-        rest += [count_noun(relations, "relation")] if relations else []
+    def _whole(
+        self, icon: str, sign: Sign, verb: str, entities: Sequence[Entity], relations: int
+    ) -> Sentence:
+        observations = sum(len(entity.observations) for entity in entities)
+        rest = []
+        if observations:
+            rest.append(count_noun(observations, "observation"))
+        if relations:
+            rest.append(count_noun(relations, "relation"))
         if len(entities) > 2:
-            return [Piece("text", verb + ", ".join([count_noun(len(entities), "entity"), *rest]))]
+            counts = ", ".join([count_noun(len(entities), "entity"), *rest])
+            return Sentence(icon, sign, (Piece("text", verb + counts),))
         words = [Piece("text", verb), *self._entities(entities)]
-        return [*words, Piece("quiet", f" with {' and '.join(rest)}")] if rest else words
+        if rest:
+            words.append(Piece("quiet", f" with {' and '.join(rest)}"))
+        return Sentence(icon, sign, tuple(words))
 
-    def _count_observations(
-        self, verb: str, joint: str, sets: Sequence[ObservationSet]
-    ) -> list[Piece]:
-        count = sum(len(each.observations) for each in sets)
+    def _observations(
+        self, icon: str, sign: Sign, verbs: tuple[str, str], sets: Sequence[ObservationSet]
+    ) -> Sentence:
+        """Return a sentence such as `added 3 observations to Redis`; `verbs` are fixed parts."""
+        count = sum(len(several.observations) for several in sets)
         what = "an observation" if count == 1 else count_noun(count, "observation")
+        start = f"{verbs[0]}{what}{verbs[1]}"
         if len(sets) > 2:
-            return [Piece("text", f"{verb}{what}{joint}{count_noun(len(sets), 'entity')}")]
-        names = [self._entity(each.entity) for each in sets]
-        return [Piece("text", f"{verb}{what}{joint}"), *_join_pieces(names)]
+            return Sentence(icon, sign, (Piece("text", start + count_noun(len(sets), "entity")),))
+        names = [self._entity(several.entity) for several in sets]
+        return Sentence(icon, sign, (Piece("text", start), *_join_pieces(names)))
 
     def _cards(self) -> list[Piece]:
         if len(self._revised) > 1:
             return [Piece("text", "changed "), *self._entities(self._revised)]
         new = self._revised[0]
-        old = next(each for each in self._before.entities if each.id == new.id)
+        old = next(entity for entity in self._before.entities if entity.id == new.id)
         if old.name != new.name:
-            return [
-                Piece("text", "renamed "),
-                self._entity(old.name),
-                Piece("text", " to "),
-                self._entity(new.name),
-            ]
-        parts = [
-            name for name in ("type", "summary", "tags") if getattr(old, name) != getattr(new, name)
-        ]
-        return [
-            Piece("text", f"changed the {' and '.join(parts) or 'card'} of "),
-            self._entity(new.name),
-        ]
+            names = [self._entity(old.name), Piece("text", " to "), self._entity(new.name)]
+            return [Piece("text", "renamed "), *names]
+        fields = ("type", "summary", "tags")
+        changed = [field for field in fields if getattr(old, field) != getattr(new, field)]
+        what = " and ".join(changed) or "card"
+        return [Piece("text", f"changed the {what} of "), self._entity(new.name)]
 
-    def _relations(self) -> tuple[str, Sign, list[Piece]]:
-        several = self._linked or self._unlinked
-        verb = "related " if self._linked else "no longer relates "
+    def _relations(self) -> Sentence:
+        links = self._linked or self._unlinked
         sign: Sign = "add" if self._linked else "del"
-        if len(several) > 1:
-            what = "added " if self._linked else "deleted "
-            return "link", sign, [Piece("text", what + count_noun(len(several), "relation"))]
-        one = several[0]
-        words = [
-            Piece("text", verb),
-            self._entity(one.source),
-            Piece("relation", one.type),
-            self._entity(one.target),
-        ]
-        return "link", sign, words
+        if len(links) > 1:
+            verb = "added" if self._linked else "deleted"
+            text = f"{verb} {count_noun(len(links), 'relation')}"
+            return Sentence("link", sign, (Piece("text", text),))
+        link = links[0]
+        verb = "related " if self._linked else "no longer relates "
+        ends = self._entity(link.source), Piece("relation", link.type), self._entity(link.target)
+        return Sentence("link", sign, (Piece("text", verb), *ends))
 
-    def _notes(self) -> tuple[str, Sign, list[Piece]]:
-        before, after = (
-            {each.key for each in self._before.notes},
-            {each.key for each in self._after.notes},
-        )
-        verb = "changed " if before & after else "wrote " if after else "deleted "
-        sign: Sign = "mod" if before & after else "add" if after else "del"
-        keys = sorted(before | after)
+    def _notes(self) -> Sentence:
+        old = {note.key for note in self._before.notes}
+        new = {note.key for note in self._after.notes}
+        keys = sorted(old | new)
+        if not keys:
+            return Sentence("edit", "mod", (Piece("text", "wrote"),))
+        verb, sign = self._note_verb(old, new)
         what = "the note " if len(keys) == 1 else f"{len(keys)} notes: "
-        names = _join_pieces([Piece("note", each, "note") for each in keys[:3]])
-        return (
-            ("file", sign, [Piece("text", verb + what), *names])
-            if keys
-            else ("edit", "mod", [Piece("text", "wrote")])
-        )
+        names = _join_pieces([Piece("note", key, "note") for key in keys[:_MAX_NAMES]])
+        return Sentence("file", sign, (Piece("text", verb + what), *names))
+
+    def _note_verb(self, old: set[str], new: set[str]) -> tuple[str, Sign]:
+        if old & new:
+            return "changed ", "mod"
+        return ("wrote ", "add") if new else ("deleted ", "del")
 
     def _entities(self, entities: Sequence[Entity]) -> list[Piece]:
-        if len(entities) > 3:
+        if len(entities) > _MAX_NAMES:
             return [Piece("text", count_noun(len(entities), "entity"))]
-        return _join_pieces([Piece("entity", each.name, each.type) for each in entities])
+        return _join_pieces([Piece("entity", entity.name, entity.type) for entity in entities])
 
     def _entity(self, name: str) -> Piece:
         return Piece("entity", name or "(purged)", self._types.get(name, ""))
 
 
 def _join_pieces(pieces: Sequence[Piece]) -> list[Piece]:
-    found: list[Piece] = []
-    for number, each in enumerate(pieces):
+    """Return the pieces with commas and an `and` between them."""
+    joined: list[Piece] = []
+    for number, piece in enumerate(pieces):
         if number:
-            found.append(Piece("text", " and " if number == len(pieces) - 1 else ", "))
-        found.append(each)
-    return found
+            joined.append(Piece("text", " and " if number == len(pieces) - 1 else ", "))
+        joined.append(piece)
+    return joined

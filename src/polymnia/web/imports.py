@@ -1,35 +1,235 @@
-"""Import uploaded files: check them first, then import them, each on a worker thread that reports its progress."""
+"""Uploaded files and their imports: a check first, then the import, each on a worker thread."""
 
 import logging
+import re
 import secrets
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future
 from itertools import takewhile
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from threading import Lock
-from typing import Literal
+from typing import IO, Literal
 
 from msgspec import Struct
+from python_multipart.exceptions import FormParserError
+from python_multipart.multipart import MultipartParser, parse_options_header
 
-from polymnia.engine.intake import IntakeReceipt, Item
+from polymnia.disk.errors import map_os_errors
+from polymnia.engine.facts.secrets import SecretRule
 from polymnia.engine.memory import Memory
-from polymnia.engine.secrets import SecretRule
-from polymnia.errors import BadInput, PolymniaError
+from polymnia.engine.moving.intake import IntakeReceipt, Item
+from polymnia.errors import BadInput, PolymniaError, StoreDamaged
 from polymnia.importers.base import Importer, Places, Report
-from polymnia.importers.run import NotesLeftOut, open_source, run_import
+from polymnia.importers.run import UnsupportedNotes, open_source, run_import
 from polymnia.importers.source import Source
 from polymnia.model import Principal
-from polymnia.web.uploads import Upload
+from polymnia.transports.http.context import HttpContext
+from polymnia.transports.http.request import Request as HttpRequest
+from polymnia.web.page import Fields
 
 logger = logging.getLogger(__name__)
 
+MAX_UPLOAD_BYTES = 2 << 30
+MAX_UPLOAD_FILES = 20_000
 MAX_IMPORTS = 8
+_MAX_FIELD_BYTES = 1 << 20
+# Bytes that are parsed and written at once, on a worker thread.
+_PIECE_BYTES = 1 << 20
+# File systems allow 255 bytes in a name.
+_MAX_NAME_BYTES, _MAX_SUFFIX_BYTES, _MAX_DEPTH = 200, 20, 20
+_UNSAFE = re.compile(r"[\x00-\x1f\x7f]")
 # How long a request waits for a run to end before it shows progress.
 _RUN_WAIT_S = 0.4
-
 _UNEXPECTED = "an unexpected error; the server's log says which"
 
 Step = Literal["new", "checking", "checked", "importing", "imported", "failed"]
+
+
+class Upload:
+    """The files of a form, below a temporary directory that is removed with this object."""
+
+    def __init__(self) -> None:
+        self._directory = TemporaryDirectory(prefix="polymnia-upload-")
+        self.fields = Fields()
+        self.files = 0
+        self.bytes = 0
+
+    @property
+    def path(self) -> Path:
+        """What was uploaded: the only file, the only folder, or the directory of several."""
+        root = Path(self._directory.name)
+        contents = list(root.iterdir())
+        return contents[0] if len(contents) == 1 else root
+
+    @property
+    def title(self) -> str:
+        """What to call it."""
+        return f"{self.files} files" if self.path == Path(self._directory.name) else self.path.name
+
+    def new_file(self, name: str) -> IO[bytes]:
+        """Create a file under a name that a browser gave.
+
+        Raise BadInput for too many files, or a name that came twice.
+        """
+        if self.files >= MAX_UPLOAD_FILES:
+            raise BadInput(f"more than {MAX_UPLOAD_FILES:,} files: pack them into a zip archive")
+        self.files += 1
+        path = Path(self._directory.name, *safe_parts(name))
+        with map_os_errors(name):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                return path.open("xb")
+            except (FileExistsError, IsADirectoryError) as exc:
+                raise BadInput(f"the file {name} was sent twice") from exc
+
+    def close(self) -> None:
+        """Remove the files."""
+        self._directory.cleanup()
+
+
+async def receive_upload(
+    request: HttpRequest, context: HttpContext, content_type: str, check: Callable[[Fields], None]
+) -> Upload:
+    """Read a form with files. Raise BadInput, and Refused if it is too large or `check` does."""
+    form = UploadForm(content_type, check)
+    try:
+        async for piece in request.pieces(limit=MAX_UPLOAD_BYTES, size=_PIECE_BYTES):
+            await context.run(lambda data=piece: form.feed(data))  # type: ignore[misc]  # bound at once
+        return form.finish()
+    except BaseException:
+        form.close()
+        raise
+
+
+class UploadForm:
+    """Writes the files of a form to disk as they arrive.
+
+    Starlette's own parser would hold small files in memory, all 20,000 of a folder, and would
+    take them before the form token is known.
+    """
+
+    def __init__(self, content_type: str, check: Callable[[Fields], None]) -> None:
+        """`check` raises if a form with these fields may not send files."""
+        options = parse_options_header(content_type)[1]
+        self.upload = Upload()
+        self._check = check
+        self._pairs: list[tuple[str, str]] = []
+        self._header = (bytearray(), bytearray())
+        self._disposition = b""
+        self._name = ""
+        # The part that is being read: the value of a field or an open file.
+        self._value: bytearray | None = None
+        self._file: IO[bytes] | None = None
+        self._is_complete = False
+        try:
+            self._parser = MultipartParser(
+                options.get(b"boundary", b""),
+                {
+                    "on_part_begin": self._begin_part,
+                    "on_header_field": lambda data, start, end: self._header[0].extend(
+                        data[start:end]
+                    ),
+                    "on_header_value": lambda data, start, end: self._header[1].extend(
+                        data[start:end]
+                    ),
+                    "on_header_end": self._end_header,
+                    "on_headers_finished": self._open_part,
+                    "on_part_data": self._add_data,
+                    "on_part_end": self._end_part,
+                    "on_end": self._end,
+                },
+            )
+        except FormParserError as exc:
+            raise BadInput(f"the form is not valid: {exc}") from exc
+
+    def feed(self, data: bytes) -> None:
+        """Take the next bytes. Raise BadInput, and what `check` raises."""
+        try:
+            with map_os_errors("the upload"):
+                self._parser.write(data)
+        except FormParserError as exc:
+            raise BadInput(f"the form is not valid: {exc}") from exc
+
+    def finish(self) -> Upload:
+        """Return the upload. Raise BadInput if the form has not ended."""
+        if not self._is_complete:
+            raise BadInput("the form is not complete: send it again")
+        self.upload.fields = Fields(self._pairs)
+        self._check(self.upload.fields)
+        return self.upload
+
+    def close(self) -> None:
+        """Remove what has arrived."""
+        if self._file is not None:
+            self._file.close()
+        self.upload.close()
+
+    def _begin_part(self) -> None:
+        self._disposition = b""
+
+    def _end_header(self) -> None:
+        name, value = self._header
+        if name.lower() == b"content-disposition":
+            self._disposition = bytes(value)
+        name.clear()
+        value.clear()
+
+    def _open_part(self) -> None:
+        options = parse_options_header(self._disposition)[1]
+        if b"name" not in options:
+            raise BadInput("the form is not valid: a part has no name")
+        self._name = _decode(options[b"name"])
+        if b"filename" not in options:
+            self._value = bytearray()
+            return
+        if not self.upload.files:
+            self._check(Fields(self._pairs))
+        file_name = _decode(options[b"filename"])
+        if file_name:  # a browser sends a file without a name if none was chosen
+            self._file = self.upload.new_file(file_name)
+
+    def _add_data(self, data: bytes, start: int, end: int) -> None:
+        if self._file is not None:
+            self.upload.bytes += end - start
+            self._file.write(data[start:end])
+        elif self._value is not None:
+            self._value += data[start:end]
+            if len(self._value) > _MAX_FIELD_BYTES:
+                raise BadInput(f"the field {self._name} is too long")
+
+    def _end_part(self) -> None:
+        if self._file is not None:
+            self._file.close()
+        elif self._value is not None:
+            self._pairs.append((self._name, self._value.decode("utf-8", "replace")))
+        self._file = self._value = None
+
+    def _end(self) -> None:
+        self._is_complete = True
+
+
+def safe_parts(name: str) -> tuple[str, ...]:
+    """Return the folders and name of a file, without parts that lead out of the directory."""
+    parts = re.split(r"[/\\]", _UNSAFE.sub("_", name))
+    inward = [part for part in parts if part not in ("", ".", "..")]
+    return tuple(_shorten(part) for part in inward[-_MAX_DEPTH:]) or ("file",)
+
+
+def _shorten(name: str) -> str:
+    """Return a name that is short enough for a file system, with its suffix."""
+    encoded = name.encode("utf-8", "replace")
+    if len(encoded) <= _MAX_NAME_BYTES:
+        return encoded.decode()
+    suffix = Path(name).suffix.encode("utf-8", "replace")[-_MAX_SUFFIX_BYTES:]
+    stem = encoded[: _MAX_NAME_BYTES - _MAX_SUFFIX_BYTES]
+    return stem.decode("utf-8", "ignore") + suffix.decode("utf-8", "ignore")
+
+
+def _decode(value: bytes) -> str:
+    """Return a name as browsers write it, with `%22` for a quote."""
+    return value.decode("utf-8", "replace").replace("%22", '"')
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
@@ -43,7 +243,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
 
 
 class Import:
-    """One upload, what the user decided about it, and its last run. The page reads it while a run changes it."""
+    """One upload, what the user decided about it, and its last run, which pages watch."""
 
     def __init__(
         self, upload: Upload, owner: Principal, workspace: str, is_stopping: Callable[[], bool]
@@ -80,7 +280,7 @@ class Import:
     def start(
         self, pool: Executor, memory: Memory, *, by: str, secrets: SecretRule, dry_run: bool
     ) -> None:
-        """Start a run, and wait a moment for it. Raise BadInput while another run is active, or after an import."""
+        """Start a run and wait a moment for it. Raise BadInput during a run or after an import."""
         if self.step in ("checking", "importing", "imported"):
             raise BadInput(f"{self.title} is being imported, or was imported already")
         self.done, self.error, self.outcome = 0, _UNEXPECTED, None
@@ -103,7 +303,7 @@ class Import:
         report = Report(secrets)
         try:
             reading = open_source(Source(str(self.upload.path)), self.kind, report)
-            left_out = NotesLeftOut(memory)
+            left_out = UnsupportedNotes(memory)
             receipt = run_import(
                 memory,
                 left_out.filter(self._until_cancelled(reading.items)),
@@ -114,17 +314,21 @@ class Import:
                 replace_conflicts=self.replace_conflicts,
                 progress=self._report,
             )
+        except StoreDamaged as exc:
+            logger.info("an upload cannot be read: %s", exc)
+            self.error = f"{self.title} is damaged, or in a format that cannot be imported"
+            return
         except PolymniaError as exc:
             self.error = str(exc).replace(str(self.upload.path), self.title)
             return
         if left_out.count:
-            report.skip("notes", left_out.reason)
+            report.drop_part("notes", left_out.reason)
         self.outcome = Outcome(
             importer=reading.importer,
             receipt=receipt,
-            skipped=report.skipped,
-            flagged=report.flagged,
-            left_fields=report.left_fields,
+            skipped=report.dropped_parts,
+            flagged=report.secret_places,
+            left_fields=report.dropped_fields,
         )
         if self.is_cancelled or not self._is_dry:
             self.upload.close()
@@ -137,38 +341,37 @@ class Import:
 
 
 class Imports:
-    """The imports of a server by id. The oldest is forgotten when there are too many. Thread-safe."""
+    """The imports of a server by id. The oldest is forgotten when there are many. Thread-safe."""
 
     def __init__(self, is_stopping: Callable[[], bool]) -> None:
-        """`is_stopping` tells whether the server is stopping; runs then end after the current batch."""
+        """Runs end after the current batch once `is_stopping` returns True."""
         self._is_stopping = is_stopping
         self._lock = Lock()
         self._imports: OrderedDict[str, Import] = OrderedDict()
 
     def add(self, upload: Upload, owner: Principal, workspace: str) -> Import:
         """Return a new import of the principal into a workspace."""
-        found = Import(upload, owner, workspace, self._is_stopping)
+        new = Import(upload, owner, workspace, self._is_stopping)
+        forgotten = []
         with self._lock:
-            self._imports[found.id] = found
-            forgotten = [
-                self._imports.popitem(last=False)[1]
-                for _ in range(len(self._imports) - MAX_IMPORTS)
-            ]
-        for each in forgotten:
-            each.close()
-        return found
+            self._imports[new.id] = new
+            while len(self._imports) > MAX_IMPORTS:
+                forgotten.append(self._imports.popitem(last=False)[1])
+        for old in forgotten:
+            old.close()
+        return new
 
     def find(self, identifier: str, principal: Principal) -> Import:
         """Return an import of the principal. Raise BadInput if there is none."""
         with self._lock:
-            found = self._imports.get(identifier)
-        if found is None or not found.owner.is_same(principal):
+            known = self._imports.get(identifier)
+        if known is None or not known.owner.is_same(principal):
             raise BadInput("this upload is no longer here: upload the file again")
-        return found
+        return known
 
     def remove(self, identifier: str, principal: Principal) -> None:
         """Forget an import of the principal and remove its files."""
-        found = self.find(identifier, principal)
+        known = self.find(identifier, principal)
         with self._lock:
             self._imports.pop(identifier, None)
-        found.close()
+        known.close()

@@ -1,11 +1,10 @@
-"""Who uses the web interface: sessions in a cookie, one-time links, and protection against forged requests."""
+"""Who uses the web interface: sessions in a cookie, one-time links, tokens of forms."""
 
 import hmac
 import secrets
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from http.cookies import CookieError, SimpleCookie
 from threading import Lock
 
 from msgspec import Struct
@@ -25,7 +24,10 @@ class _Session(Struct):
 
 
 class WebSessions:
-    """Open sessions by the secret in their cookie, and links that open one. Thread-safe; lost when the server ends."""
+    """Open sessions by the secret in their cookie, and links that open one. Thread-safe.
+
+    They are lost when the server ends.
+    """
 
     def __init__(
         self, holds: Callable[[Principal], bool], clock: Callable[[], float] = time.monotonic
@@ -39,7 +41,7 @@ class WebSessions:
         self._key = secrets.token_bytes(32)
 
     def open(self, principal: Principal) -> str:
-        """Open a session and return its secret. The session that was unused for longest ends if there are too many."""
+        """Open a session and return its secret. With too many, the longest unused one ends."""
         secret = secrets.token_urlsafe(32)
         with self._lock:
             self._sessions[secret] = _Session(principal, self._clock())
@@ -48,7 +50,7 @@ class WebSessions:
         return secret
 
     def find(self, secret: str) -> Principal | None:
-        """Return whose session it is; None if it has ended or the token that opened it no longer holds."""
+        """Return whose session it is; None if it has ended or its token no longer holds."""
         with self._lock:
             session = self._sessions.get(secret)
             if session is None:
@@ -86,7 +88,7 @@ class WebSessions:
         )
 
     def form_token(self, secret: str) -> str:
-        """Return the token that every writing request of a session must send; other sites cannot read it."""
+        """Return the token that every form of a session must send. Other sites cannot read it."""
         return hmac.new(self._key, secret.encode(), "sha256").hexdigest()
 
     def is_form_token(self, secret: str, given: str) -> bool:
@@ -94,33 +96,3 @@ class WebSessions:
         return hmac.compare_digest(
             self.form_token(secret).encode(), given.encode("utf-8", "replace")
         )
-
-
-def read_cookie(header: str | None, name: str) -> str:
-    """Return the value of a cookie; empty if there is none."""
-    try:
-        found = SimpleCookie(header or "").get(name)
-    except CookieError:
-        return ""
-    return found.value if found is not None else ""
-
-
-class SessionCookie(Struct, frozen=True, kw_only=True):
-    """The cookie of a request, and how to set it."""
-
-    name: str
-    value: str = ""
-    path: str = "/"
-    is_secure: bool = False
-
-    def set(self, value: str) -> dict[str, str]:
-        """Return the header that sets the cookie until the browser is closed, or removes it if the value is empty."""
-        parts = [f"{self.name}={value}", f"Path={self.path}", "HttpOnly", "SameSite=Strict"]
-        if self.is_secure:
-            parts.append("Secure")
-        if not value:
-            parts.append("Max-Age=0")
-        return {"set-cookie": "; ".join(parts)}
-
-
-NO_COOKIE = SessionCookie(name="")

@@ -1,64 +1,224 @@
-"""One request as a page sees it: who asks, in which workspace, what was sent, and the ways to answer."""
+"""One request as a page sees it: who asks, for which workspace, what was sent, how to answer."""
 
+import secrets
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
-from msgspec.structs import replace
+from msgspec import Struct
+from starlette.datastructures import ImmutableMultiDict
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from polymnia.engine.memory import Memory
-from polymnia.errors import NoWorkspace
-from polymnia.model import Capability, Principal, join_actor
-from polymnia.web.forms import Fields
-from polymnia.web.login import NO_COOKIE, SessionCookie
-from polymnia.web.response import Response, html, redirect
-from polymnia.web.routes import PageSpec
-from polymnia.web.toasts import Toast
+from polymnia.errors import BadInput, NoWorkspace
+from polymnia.model import NOBODY, Capability, Principal, join_actor
+from polymnia.transports.http.operations import UI_PATH
 
 if TYPE_CHECKING:
+    from polymnia.web.imports import Upload
     from polymnia.web.site import Site
-    from polymnia.web.uploads import Upload
 
 # The most rows that a page shows.
 ROWS = 50
 # The client in the history of changes that people make in the web interface.
 CLIENT = "polymnia ui"
-WORKSPACE, TOAST = "w", "toast"
+WORKSPACE, TOAST, FORM_TOKEN_FIELD = "w", "toast", "form_token"
+# The keys in a request's scope that hold the transport's request, and what a stopping server
+# waits for.
+TRANSPORT, RUNNING = "polymnia.request", "polymnia.running"
+# No inline script, style or eval; nothing from other hosts; no framing.
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
+    "connect-src 'self'; worker-src 'self'; form-action 'self'; base-uri 'none'; "
+    "frame-ancestors 'none'"
+)
+SECURITY_HEADERS = {
+    "content-security-policy": _POLICY,
+    "x-content-type-options": "nosniff",
+    # `no-referrer` would make browsers send `Origin: null` with forms.
+    "referrer-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "x-frame-options": "DENY",
+}
+MAX_FIELDS = 10_000
+MAX_TOASTS = 1_000
+
+
+class PageSpec(Struct, frozen=True, kw_only=True):
+    """A row of the table of pages.
+
+    `group` is its place in the navigation; a page without one is reached by links. Users without
+    the capability `needs` do not see it. `in_tabs` puts it into the tab bar of phones.
+    """
+
+    key: str
+    title: str
+    path: str
+    icon: str
+    group: Literal["Memory", "Improve", "Run", ""] = ""
+    needs: Capability = "read"
+    in_tabs: bool = False
+
+
+class Handler(Struct, frozen=True, kw_only=True):
+    """The function that answers a method and path below /ui.
+
+    `run` blocks, so it runs on a worker thread; `stream` runs on the event loop and sends events
+    until the client leaves. A public handler is open to everybody. One that takes files finds
+    them in `page.upload`.
+    """
+
+    method: Literal["GET", "POST"]
+    path: str
+    needs: Capability
+    run: "Callable[[Page], Response] | None" = None
+    stream: "Callable[[Page], Awaitable[None]] | None" = None
+    is_public: bool = False
+    takes_files: bool = False
+
+
+# Filled by the decorators below when the modules in `pages/` are imported.
+HANDLERS: list[Handler] = []
+
+
+def get(path: str, **options: Any) -> "Callable[[PageFunction], PageFunction]":
+    """Make the function answer GET, which must not change anything and needs `read`."""
+    return _handle("GET", path, **{"needs": "read", **options})
+
+
+def post(path: str, **options: Any) -> "Callable[[PageFunction], PageFunction]":
+    """Make the function answer POST, which needs `write` unless the options say otherwise."""
+    return _handle("POST", path, **{"needs": "write", **options})
+
+
+def _handle(method: Any, path: str, **options: Any) -> "Callable[[PageFunction], PageFunction]":
+    def register(run: "PageFunction") -> "PageFunction":
+        HANDLERS.append(Handler(method=method, path=path, run=run, **options))
+        return run
+
+    return register
+
+
+def stream(path: str) -> "Callable[[StreamFunction], StreamFunction]":
+    """Make the function answer GET with events."""
+
+    def register(run: "StreamFunction") -> "StreamFunction":
+        HANDLERS.append(Handler(method="GET", path=path, needs="read", stream=run))
+        return run
+
+    return register
+
+
+class Fields(ImmutableMultiDict[str, str]):
+    """The fields of a query or a form. A missing one is empty, or an error by its index."""
+
+    def __getitem__(self, name: str) -> str:
+        """Return a value. Raise BadInput if there is none."""
+        if name not in self:
+            raise BadInput(f"the field {name} is missing")
+        return super().__getitem__(name)
+
+    def get(self, key: Any, default: Any = "") -> Any:
+        return self._dict.get(key, default)
+
+    def number(self, name: str) -> int | None:
+        """Return a whole number, or None if the field is missing or empty. Raise BadInput."""
+        text = self.get(name).strip()
+        if not text:
+            return None
+        if not (text.isascii() and text.isdigit() and len(text) < 19):
+            raise BadInput(f"{name}: expected a number, got {text[:40]!r}")
+        return int(text)
+
+
+def parse_fields(data: bytes) -> Fields:
+    """Return the fields of a query or a form, with line feeds as line ends. Raise BadInput."""
+    try:
+        pairs = parse_qsl(
+            data.decode("ascii"),
+            keep_blank_values=True,
+            # Starlette's parser replaces invalid bytes, which would store text that nobody wrote.
+            errors="strict",
+            max_num_fields=MAX_FIELDS,
+            separator="&",
+        )
+    except ValueError as exc:
+        raise BadInput("the form is not valid: expected URL-encoded UTF-8") from exc
+    return Fields([(name, value.replace("\r\n", "\n")) for name, value in pairs])
+
+
+class Toast(Struct, frozen=True):
+    """What happened, and the change that a button takes back; 0 if nothing can be undone.
+
+    The button says Redo if the change was itself an undo.
+    """
+
+    text: str
+    change: int = 0
+    workspace: str = ""
+    is_undo: bool = False
+
+
+class Toasts:
+    """Messages for the page after a redirect, by a key in its address. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._waiting: OrderedDict[str, Toast] = OrderedDict()
+
+    def put(self, toast: Toast) -> str:
+        """Keep a message and return its key."""
+        key = secrets.token_urlsafe(9)
+        with self._lock:
+            self._waiting[key] = toast
+            while len(self._waiting) > MAX_TOASTS:
+                self._waiting.popitem(last=False)
+        return key
+
+    def take(self, key: str) -> Toast | None:
+        """Return a message once."""
+        with self._lock:
+            return self._waiting.pop(key, None)
 
 
 class Page:
     """A request to a page. Everything here may block: pages run on worker threads."""
 
-    def __init__(
-        self,
-        site: "Site",
-        principal: Principal,
-        *,
-        spec: PageSpec | None = None,
-        path: str = "",
-        query: Fields | None = None,
-        form: Fields | None = None,
-        upload: "Upload | None" = None,
-        cookie: SessionCookie = NO_COOKIE,
-        is_fragment: bool = False,
-        peer: str = "",
-        came_from: str = "",
-    ) -> None:
-        """`is_fragment` means that htmx asks for a part of the page. `path` is below /ui.
-
-        `came_from` is the address of the page with the link or form.
-        """
+    def __init__(self, site: "Site", request: Request) -> None:
         self.site = site
-        self.principal = principal
-        self.spec = spec
-        self.path = path
-        self.query = query or Fields([])
-        self.form = form or Fields([])
-        self.upload = upload
-        self.cookie = cookie
-        self.is_fragment = is_fragment
-        self.peer = peer
-        self._came_from = came_from
+        self.request = request
+        self.path = request.scope["path"].removeprefix(UI_PATH) or "/"
+        self.query = parse_fields(request.scope["query_string"])
+        self.form = Fields()
+        self.upload: Upload | None = None
+        self.principal: Principal = NOBODY
+        # Browsers send the cookies of a host to all its ports, so the name has the port.
+        port = urlsplit(f"//{request.headers.get('host', '')}").port
+        self.cookie_name = f"polymnia_{port or 'ui'}"
+        self.session = request.cookies.get(self.cookie_name, "")
+        self._came_from = (
+            request.headers.get("hx-current-url") or request.headers.get("referer") or ""
+        )
+
+    @property
+    def is_fragment(self) -> bool:
+        """True if htmx asks for a part of the page."""
+        headers = self.request.headers
+        is_restored = headers.get("hx-history-restore-request") == "true"
+        return headers.get("hx-request") == "true" and not is_restored
+
+    @property
+    def spec(self) -> PageSpec | None:
+        """The row of this page in the table of pages; None for a page that only links lead to."""
+        for spec in self.site.templates.pages:
+            if self.path == spec.path or self.path.startswith(f"{spec.path}/"):
+                return spec
+        return None
 
     def may(self, needed: Capability) -> bool:
         """Return True if the user has the capability."""
@@ -67,13 +227,24 @@ class Page:
     @property
     def form_token(self) -> str:
         """The token that every form of this user must send."""
-        return self.site.parts.sessions.form_token(self.cookie.value)
+        return self.site.parts.sessions.form_token(self.session)
 
-    def log_in(self, principal: Principal) -> dict[str, str]:
-        """Open a session for another principal, who uses this page from now on. Return the headers to send."""
+    def log_in(self, principal: Principal) -> None:
+        """Open a session for the principal, who uses this page from now on."""
         self.principal = principal
-        self.cookie = replace(self.cookie, value=self.site.parts.sessions.open(principal))
-        return self.cookie.set(self.cookie.value)
+        self.session = self.site.parts.sessions.open(principal)
+
+    def set_cookie(self, response: Response) -> Response:
+        """Let the browser keep the session until it is closed, out of reach of scripts."""
+        response.set_cookie(
+            self.cookie_name,
+            self.session,
+            path=self.site.root,
+            httponly=True,
+            samesite="strict",
+            secure=self.site.parts.public_origin.startswith("https:"),
+        )
+        return response
 
     @property
     def by(self) -> str:
@@ -83,20 +254,33 @@ class Page:
     @cached_property
     def workspaces(self) -> list[str]:
         """The active workspaces that the user may enter, by name."""
-        found = self.site.parts.workspaces.find_all("active")
-        return [each.name for each in found if self.principal.enters(each.name)]
+        active = self.site.parts.workspaces.find_all("active")
+        return [workspace.name for workspace in active if self.principal.enters(workspace.name)]
 
     @cached_property
     def workspace(self) -> str:
-        """The chosen workspace: the one in the address, the server's, or the first. Raise NoWorkspace, NotAllowed."""
-        named = self.query.get(WORKSPACE) or self.form.get(WORKSPACE)
+        """The chosen workspace: that in the address, the server's, or the first.
+
+        Raise NoWorkspace, NotAllowed.
+        """
+        named = self._named_workspace
         if named:
             self.principal.require_entry(named)
             return named
-        first = self.default_workspace
-        if first is None:
+        if self.default_workspace is None:
             raise NoWorkspace("there is no workspace yet: the first agent that writes creates one")
-        return first
+        return self.default_workspace
+
+    @property
+    def chosen(self) -> str | None:
+        """The workspace in the address if the user may enter it, else the default one."""
+        named = self._named_workspace
+        return named if named and self.principal.enters(named) else self.default_workspace
+
+    @property
+    def _named_workspace(self) -> str:
+        name: str = self.query.get(WORKSPACE) or self.form.get(WORKSPACE)
+        return name
 
     @cached_property
     def default_workspace(self) -> str | None:
@@ -106,7 +290,10 @@ class Page:
 
     @property
     def memory(self) -> Memory:
-        """The memory of the chosen workspace. Raise NoWorkspace, NotAllowed, WorkspaceNotFound, WorkspaceArchived."""
+        """The memory of the chosen workspace.
+
+        Raise NoWorkspace, NotAllowed, WorkspaceNotFound, WorkspaceArchived.
+        """
         return self.memory_of(self.workspace)
 
     def memory_of(self, workspace: str) -> Memory:
@@ -115,33 +302,23 @@ class Page:
         return self.site.parts.workspaces.memory(workspace)
 
     def url(self, path: str, **fields: Any) -> str:
-        """Return the address of a page in the chosen workspace. Empty fields and None are left out."""
+        """Return the address of a page in the chosen workspace, without empty fields."""
         pairs: list[tuple[str, str]] = []
         for name, value in fields.items():
             values = value if isinstance(value, list | tuple) else [value]
-            pairs += [(name, str(each)) for each in values if each is not None and each != ""]
+            pairs += [(name, str(item)) for item in values if item is not None and item != ""]
         if WORKSPACE not in fields and self.chosen not in (None, self.default_workspace):
             pairs.append((WORKSPACE, str(self.chosen)))
         return f"{self.site.root}{path}" + (f"?{urlencode(pairs)}" if pairs else "")
 
-    @property
-    def chosen(self) -> str | None:
-        """The workspace in the address if the user may enter it, else the default one."""
-        named = self.query.get(WORKSPACE) or self.form.get(WORKSPACE)
-        return named if named and self.principal.enters(named) else self.default_workspace
-
     def url_with(self, **fields: Any) -> str:
-        """Return the address of this page with some fields of its query changed. None removes a field."""
-        kept = {
-            name: self.query.all(name)
-            for name, _ in self.query.pairs()
-            if name not in (TOAST, *fields)
-        }
-        return self.url(self.path, **kept, **fields)
+        """Return the address of this page with some fields changed. None removes a field."""
+        kept = {name: self.query.getlist(name) for name in self.query if name != TOAST}
+        return self.url(self.path, **{**kept, **fields})
 
     def query_fields(self, *names: str) -> dict[str, list[str]]:
         """Return the values that the address has for some fields, for another address."""
-        return {name: self.query.all(name) for name in names if name in self.query}
+        return {name: self.query.getlist(name) for name in names if name in self.query}
 
     @property
     def back(self) -> str:
@@ -149,17 +326,16 @@ class Page:
         parts = urlsplit(self._came_from)
         if not parts.path.startswith(f"{self.site.root}/"):
             return self.url("/")
-        kept = [pair for pair in parse_qsl(parts.query, keep_blank_values=True) if pair[0] != TOAST]
+        pairs = parse_qsl(parts.query, keep_blank_values=True)
+        kept = [(name, value) for name, value in pairs if name != TOAST]
         return parts.path + (f"?{urlencode(kept)}" if kept else "")
 
     def own_address(self, address: str) -> str:
         """Return the address if it is a page of this site, else that of the first page."""
-        is_own = (
-            address.startswith(f"{self.site.root}/")
-            and "\\" not in address
-            and address.isprintable()
-        )
-        return address if is_own else self.url("/")
+        starts_here = address.startswith(f"{self.site.root}/")
+        # Browsers take a backslash for a slash, and //host leads to another site.
+        is_plain = "\\" not in address and address.isprintable()
+        return address if starts_here and is_plain else self.url("/")
 
     def render(
         self, template: str, /, *, fragment: str = "", status: int = 200, **values: Any
@@ -167,21 +343,36 @@ class Page:
         """Return a whole page, or only the template of its part if htmx asks for that."""
         toast = self.site.toasts.take(self.query.get(TOAST)) if TOAST in self.query else None
         name = fragment if fragment and self.is_fragment else template
-        return html(self.site.templates.render(name, self, toast=toast, **values), status=status)
+        html = self.site.templates.render(name, self, toast=toast, **values)
+        return HTMLResponse(html, status)
 
     def done(self, toast: Toast | str, to: str, *, fragment: str = "", **values: Any) -> Response:
-        """Answer a write: the template of the changed part with a toast, or a redirect to an address."""
+        """Answer a write: the changed part with a toast, or a redirect to an address."""
         message = Toast(toast) if isinstance(toast, str) else toast
         if self.is_fragment and fragment:
-            text = self.site.templates.render(fragment, self, **values)
-            return html(
-                text + self.site.templates.render("parts/toast_swap.html", self, toast=message)
-            )
+            html = self.site.templates.render(fragment, self, **values)
+            html += self.site.templates.render("parts/toast_swap.html", self, toast=message)
+            return HTMLResponse(html)
         joint = "&" if "?" in to else "?"
-        url = f"{to}{joint}{TOAST}={self.site.toasts.put(message)}"
-        # htmx would follow a redirect and swap a whole page into a part of one.
-        return Response(headers={"hx-redirect": url}) if self.is_fragment else redirect(url)
+        return self.redirect(f"{to}{joint}{TOAST}={self.site.toasts.put(message)}")
+
+    def redirect(self, url: str) -> Response:
+        """Send the browser to another page, by GET."""
+        if self.is_fragment:
+            # htmx would follow a redirect and swap a whole page into a part of one.
+            return Response(headers={"hx-redirect": url})
+        return RedirectResponse(url, 303)
 
     def toast(self, text: str, change: int = 0) -> Toast:
         """Return a message about a change in the chosen workspace."""
         return Toast(text, change, self.workspace)
+
+
+PageFunction = Callable[[Page], Response]
+StreamFunction = Callable[[Page], Awaitable[None]]
+
+
+def download(content: bytes, name: str, media_type: str) -> Response:
+    """Return a file to save. The name must be plain ASCII."""
+    headers = {"content-disposition": f'attachment; filename="{name}"'}
+    return Response(content, headers=headers, media_type=media_type)

@@ -1,21 +1,57 @@
-"""Templates: Jinja2 with everything escaped, control characters visible, and the filters that pages use."""
+"""Templates: Jinja2 with everything escaped, and the static files that pages refer to."""
 
+import mimetypes
 from collections.abc import Iterable
+from hashlib import sha256
 from itertools import groupby
+from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
+from starlette.responses import Response
+from starlette.staticfiles import StaticFiles
 
 from polymnia import __version__
-from polymnia.search.text import count_noun
-from polymnia.web import text, times
-from polymnia.web.assets import Assets
-from polymnia.web.changes import bursts
-from polymnia.web.routes import PageSpec
+from polymnia.search.terms import count_noun
+from polymnia.web import text
+from polymnia.web.changes import burst_names, bursts
+from polymnia.web.page import PageSpec
 
 if TYPE_CHECKING:
     from polymnia.web.page import Page
+
+_STATIC = Path(__file__).with_name("static")
+_FOREVER = "public, max-age=31536000, immutable"
+# The registry of Windows often has another type for scripts, which browsers then refuse.
+mimetypes.add_type("text/javascript", ".js")
+
+
+class Assets(StaticFiles):
+    """The static files. One hash of all is in their addresses, so browsers may keep them."""
+
+    def __init__(self) -> None:
+        super().__init__(directory=_STATIC)
+        digest = sha256()
+        for path in sorted(_STATIC.rglob("*.*")):
+            content = path.read_bytes()
+            digest.update(b"%b\0%d\0%b" % (path.name.encode(), len(content), content))
+        self.version = digest.hexdigest()[:16]
+
+    def address(self, name: str) -> str:
+        """Return the path of a file below the web interface. Raise KeyError if there is none."""
+        if not (_STATIC / name).is_file():
+            raise KeyError(name)
+        return f"/static/{self.version}/{name}"
+
+    def file_response(self, *args: Any, **options: Any) -> Response:
+        response = super().file_response(*args, **options)
+        scope = args[2] if len(args) > 2 else options["scope"]
+        # A page from before an upgrade must not cache the new file under the old address.
+        if scope["path_params"]["version"] == self.version:
+            response.headers["cache-control"] = _FOREVER
+        return response
 
 
 class Templates:
@@ -23,7 +59,7 @@ class Templates:
 
     def __init__(self, root: str, pages: tuple[PageSpec, ...]) -> None:
         self.assets = Assets()
-        self._pages = pages
+        self.pages = pages
         self._environment = Environment(
             loader=PackageLoader("polymnia.web"),
             autoescape=True,
@@ -31,63 +67,58 @@ class Templates:
             auto_reload=False,
             trim_blocks=True,
             lstrip_blocks=True,
-            # Every string is shown with its control characters visible, unless the filter `exact` says otherwise.
+            # Control characters become visible, unless the filter `exact` says otherwise.
             finalize=_show,
         )
         self._environment.filters |= _FILTERS
         self._environment.globals |= {
             "asset": lambda name: f"{root}{self.assets.address(name)}",
-            "page_specs": {each.key: each for each in pages},
+            "page_specs": {spec.key: spec for spec in pages},
             "version": __version__,
         }
 
     def render(self, template: str, page: "Page", /, **values: Any) -> str:
         """Render a template. It sees `page`, `url` and its own values."""
-        shown = [each for each in self._pages if page.may(each.needs)]
-        return self._environment.get_template(template).render(
-            {"toast": None, **values, "page": page, "url": page.url, "navigation": shown}
-        )
+        navigation = [spec for spec in self.pages if page.may(spec.needs)]
+        shared = {"page": page, "url": page.url, "navigation": navigation}
+        return self._environment.get_template(template).render({"toast": None, **values, **shared})
 
 
 def _show(value: Any) -> Any:
-    return (
-        text.visible(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
-    )
+    is_plain = isinstance(value, str) and not hasattr(value, "__html__")
+    return text.visible(value) if is_plain else value
 
 
-def _time(at: int) -> Markup:
-    """Return a time as its age, with the full date in the title."""
-    if not at:
-        return Markup("")
-    return Markup('<time datetime="{}" title="{}">{}</time>').format(
-        times.iso(at), times.full(at), times.age(at)
-    )
+def _age(at: int) -> Markup:
+    return _time(at, text.age(at)) if at else Markup("")
 
 
 def _clock(at: int) -> Markup:
-    return Markup('<time datetime="{}" title="{}">{}</time>').format(
-        times.iso(at), times.full(at), times.clock(at)
-    )
+    return _time(at, text.clock(at))
 
 
 def _clock_or_day(at: int) -> Markup:
-    shown = times.clock_or_day(at)
+    return _time(at, text.clock_or_day(at))
+
+
+def _time(at: int, shown: str) -> Markup:
+    """Return a time as HTML, with the full date in the title."""
+    moment = text.moment(at)
     return Markup('<time datetime="{}" title="{}">{}</time>').format(
-        times.iso(at), times.full(at), shown
+        moment.isoformat(timespec="seconds"), moment.strftime("%Y-%m-%d %H:%M:%S %Z"), shown
     )
 
 
 def _group_by_day(rows: Iterable[Any]) -> list[tuple[tuple[str, str], list[Any]]]:
     """Return rows with a time, in their order, by day."""
-    return [
-        (heading, list(several))
-        for heading, several in groupby(rows, key=lambda row: times.day(row.at))
-    ]
+    days = groupby(rows, key=lambda row: text.day(row.at))
+    return [(heading, list(of_day)) for heading, of_day in days]
 
 
 _FILTERS = {
     "groupby_day": _group_by_day,
     "bursts": bursts,
+    "burst_names": burst_names,
     "exact": text.exact,
     "excerpt": text.excerpt,
     "is_long": text.is_long,
@@ -98,9 +129,10 @@ _FILTERS = {
     "type_number": text.type_number,
     "client_name": text.client_name,
     "token_name": text.token_name,
-    "age": _time,
+    "age": _age,
     "clock": _clock,
     "clock_or_day": _clock_or_day,
-    "day": times.day,
+    "day": text.day,
     "plural": count_noun,
+    "quote_shell": quote,
 }

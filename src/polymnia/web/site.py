@@ -1,18 +1,22 @@
-"""The ASGI application at /ui: checks a request, finds its page, runs it on a worker thread and sends its answer."""
+"""The application at /ui: checks a request, runs its page on a worker thread, sends the answer."""
 
 import logging
-from functools import cached_property
+from contextlib import ExitStack
+from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import Any
 from urllib.parse import urlsplit
 
-from msgspec import Struct
+from starlette.datastructures import MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import Mount, Route, Router
 
-from polymnia.auth.tokens import Tokens
-from polymnia.engine.graph_overview import GraphOverviews
-from polymnia.engine.secrets import SecretRule
-from polymnia.engine.workspaces import Workspaces
+from polymnia.engine.graph.drawing import GraphOverviews
 from polymnia.errors import (
+    BadInput,
     EntityNotFound,
     NotAdmitted,
     NotAllowed,
@@ -21,43 +25,50 @@ from polymnia.errors import (
     PolymniaError,
     Refused,
     StoreError,
+    WorkspaceArchived,
     WorkspaceNotFound,
 )
 from polymnia.model import NOBODY, Principal
 from polymnia.transports.http.context import HttpContext
 from polymnia.transports.http.operations import PAGE, UI_PATH
-from polymnia.transports.http.request import Request
-from polymnia.web.feed import ChangeNews
-from polymnia.web.forms import Fields, parse_form, parse_query
-from polymnia.web.login import SessionCookie, WebSessions, read_cookie
-from polymnia.web.multipart import parse_boundary
-from polymnia.web.page import Page
-from polymnia.web.pages import PAGES
-from polymnia.web.response import Response, html, redirect
-from polymnia.web.routes import PageSpec, Route, StreamRoute
+from polymnia.transports.http.request import REQUEST_ID, Message
+from polymnia.transports.http.request import Request as HttpRequest
+from polymnia.web import SiteParts
+from polymnia.web.imports import Imports, receive_upload
+from polymnia.web.page import (
+    FORM_TOKEN_FIELD,
+    HANDLERS,
+    RUNNING,
+    SECURITY_HEADERS,
+    TRANSPORT,
+    WORKSPACE,
+    Fields,
+    Handler,
+    Page,
+    PageFunction,
+    Toasts,
+    parse_fields,
+)
+from polymnia.web.pages import MODULES, PAGES
+from polymnia.web.pages.curation import FindingsCache
+from polymnia.web.pages.live import ChangeNews
+from polymnia.web.pages.login import ask_again
+from polymnia.web.rendering import Templates
 from polymnia.web.state import SiteState
-from polymnia.web.toasts import Toasts
-from polymnia.web.uploads import Upload, receive_upload
-
-if TYPE_CHECKING:
-    from polymnia.web.imports import Imports
-    from polymnia.web.rendering import Templates
 
 logger = logging.getLogger(__name__)
 
-FORM_TOKEN_HEADER, FORM_TOKEN_FIELD = b"x-form-token", "form_token"
+FORM_TOKEN_HEADER = "x-form-token"
 _READS = ("GET", "HEAD")
-# The longest form before a login, and the longest one that is parsed on the event loop.
-_MAX_LOGIN_BYTES = 16_384
-_MAX_INLINE_BYTES = 65_536
-_STATIC = "/static/"
-# A file is read and sent in pieces of this size.
-_PIECE_BYTES = 1 << 18
-_NOT_FOUND = Response(
-    status=404,
-    body=b"there is no such page\n",
-    headers={"content-type": "text/plain; charset=utf-8"},
-)
+_URLENCODED = "application/x-www-form-urlencoded"
+_MULTIPART = "multipart/form-data"
+# A form with a text of the greatest length, URL-encoded.
+MAX_FORM_BYTES = 4 << 20
+MAX_TEXT_CHARS = 1 << 20
+# Before a login there is the token, and what somebody wrote whose session has ended.
+_MAX_STRANGER_BYTES = 128 << 10
+# Small answers gain nothing from compression, and level 5 takes half the time of the default.
+_MIN_COMPRESSED_BYTES, _COMPRESSION_LEVEL = 1_000, 5
 # The status of an error page: that of the first class that fits the error.
 _STATUSES: tuple[tuple[type[PolymniaError], int], ...] = (
     (NotAllowed, 403),
@@ -67,29 +78,13 @@ _STATUSES: tuple[tuple[type[PolymniaError], int], ...] = (
     (StoreError, 503),
     (PolymniaError, 400),
 )
-
-
-class SiteParts(Struct, frozen=True, kw_only=True):
-    """What the web interface shows and uses.
-
-    `workspace` is where users start. `public_origin` is the origin of the public URL; empty if there is none.
-    `mcp_url` is where clients reach the server, `backups` the folder for backups if it is not the usual one,
-    `secrets` what an import does with keys and tokens.
-    """
-
-    workspaces: Workspaces
-    workspace: str | None
-    sessions: WebSessions
-    tokens: Tokens | None = None
-    public_origin: str = ""
-    store: str = ""
-    backups: str = ""
-    secrets: SecretRule = "warn"
-    mcp_url: str = ""
+# Pages hold what the agents remember: no cache keeps them.
+_DEFAULT_HEADERS = {**SECURITY_HEADERS, "cache-control": "no-store"}
+_VARY = ("HX-Request", "Cookie")
 
 
 class Site:
-    """The web interface. Pages and templates are loaded with the first request."""
+    """The web interface: what its pages share, and the routes that lead to them."""
 
     def __init__(self, parts: SiteParts, context: HttpContext) -> None:
         self.parts = parts
@@ -98,213 +93,208 @@ class Site:
         self.toasts = Toasts()
         self.news = ChangeNews(parts.workspaces)
         self.overviews = GraphOverviews()
+        self.findings = FindingsCache(context.pool)
         self.state = SiteState(parts.tokens.path.with_suffix(".web") if parts.tokens else None)
-
-    @cached_property
-    def templates(self) -> "Templates":
-        """The templates; Jinja2 is imported when they are first used."""
-        from polymnia.web.rendering import Templates
-
-        return Templates(self.root, PAGES)
-
-    @cached_property
-    def imports(self) -> "Imports":
-        """The uploads that are being imported."""
-        from polymnia.web.imports import Imports
-
-        return Imports(lambda: self.context.is_stopping)
-
-    @cached_property
-    def routes(self) -> dict[tuple[str, str], tuple[Route | StreamRoute, PageSpec]]:
-        """The routes of all pages, by method and path."""
-        found = {}
-        for spec in PAGES:
-            for route in import_module(f"polymnia.web.pages.{spec.key}").ROUTES:
-                found[route.method, route.path] = (route, spec)
-        return found
-
-    async def __call__(self, request: Request) -> None:
-        try:
-            with self.context.running_request():
-                self.context.check_open()
-                answer = await self._answer(request)
-                if isinstance(answer, Response):
-                    await self._send(request, answer)
-                    return
-            page, stream = answer
-            await stream.run(page, request)
-        except Refused as refusal:
-            await request.refuse(refusal)
-        except PolymniaError as exc:  # a malformed form, or a stream that the user may not see
-            await request.refuse(Refused(_status(exc), exc.public))
-        finally:
-            request.release()
-
-    async def _send(self, request: Request, response: Response) -> None:
-        if response.file is None:
-            await request.respond(response.status, response.body, response.all_headers)
-            return
-        with response.file as file:
-            await request.start(response.status, response.all_headers)
-            while data := await self.context.run(lambda: file.read(_PIECE_BYTES)):
-                await request.write(data, more=True)
-            await request.write(b"", more=False)
-
-    async def _answer(self, request: Request) -> Response | tuple[Page, StreamRoute]:
-        """Return the response to a request, or the stream that answers it. Raise Refused."""
-        self.context.guard.check_host(request)
-        self._check_origin(request)
-        path = request.path.removeprefix(UI_PATH) or "/"
-        if path.startswith(_STATIC):
-            request.scope[PAGE] = f"{UI_PATH}{_STATIC}"
-            found = await self.context.run(lambda: self.templates.assets.find(path))
-            return found or _NOT_FOUND
-        routes = await self.context.run(lambda: self.routes)
-        method = "GET" if request.method in _READS else request.method
-        if (method, path) not in routes:
-            return _NOT_FOUND
-        request.scope[PAGE] = f"{UI_PATH}{path}"
-        route, spec = routes[method, path]
-        return await self._run_route(request, route, spec, path)
-
-    async def _run_route(
-        self, request: Request, route: Route | StreamRoute, spec: PageSpec, path: str
-    ) -> Response | tuple[Page, StreamRoute]:
-        cookie = self._cookie(request)
-        principal = self._principal(request, cookie)
-        if principal is None and not (isinstance(route, Route) and route.is_public):
-            return self._to_login(request, path)
-        form, upload = Fields([]), None
-        if request.method == "POST":
-            form, upload = await self._read_form(request, route, principal, cookie)
-        page = Page(
-            self,
-            principal or NOBODY,
-            spec=spec,
-            path=path,
-            query=parse_query(request.query),
-            form=form,
-            upload=upload,
-            cookie=cookie,
-            is_fragment=_is_fragment(request),
-            peer=request.peer,
-            came_from=request.header(b"hx-current-url") or request.header(b"referer") or "",
+        self.imports = Imports(lambda: self.context.is_stopping)
+        self.templates = Templates(self.root, PAGES)
+        # The form token in a page cannot be guessed from compressed sizes (BREACH): other sites'
+        # requests carry no session, because its cookie is SameSite=Strict.
+        self._application = GZipMiddleware(
+            Router(self._routes(), redirect_slashes=False, default=_not_found),
+            minimum_size=_MIN_COMPRESSED_BYTES,
+            compresslevel=_COMPRESSION_LEVEL,
         )
-        if isinstance(route, StreamRoute):
-            return page, route
-        return await self.context.run(lambda: self._run(route, page))
 
-    async def _read_form(
-        self,
-        request: Request,
-        route: Route | StreamRoute,
-        principal: Principal | None,
-        cookie: SessionCookie,
-    ) -> tuple[Fields, Upload | None]:
-        """Return the fields of a form and its files. Raise Refused if it is forged."""
+    def _routes(self) -> list[Route | Mount]:
+        for name in MODULES:
+            import_module(f"polymnia.web.pages.{name}")
+        routes: list[Route | Mount] = [
+            Mount(f"{UI_PATH}/static/{{version}}", self.templates.assets)
+        ]
+        for handler in HANDLERS:
+            paths = [UI_PATH, f"{UI_PATH}/"] if handler.path == "/" else [UI_PATH + handler.path]
+            answer: Any = partial(self._answer, handler)
+            if handler.stream:
+                answer = _Stream(self, handler)
+            routes += [Route(path, answer, methods=[handler.method]) for path in paths]
+        return routes
 
-        def check(fields: Fields) -> None:
-            if principal is not None:
-                self._check_form_token(request, cookie, fields)
-
-        content_type = request.header(b"content-type") or ""
-        if (
-            isinstance(route, Route)
-            and route.takes_files
-            and (boundary := parse_boundary(content_type))
-        ):
-            if principal is None or not principal.may(route.needed):
-                raise Refused(403, f"uploading files needs {route.needed}")
-            return await receive_upload(request, self.context, boundary, check)
-        limit = _MAX_LOGIN_BYTES if principal is None else self.context.max_message_bytes
-        body = await request.body(limit=limit, budget=self.context.budget)
-        is_short = len(body) <= _MAX_INLINE_BYTES
-        form = (
-            parse_form(content_type, body)
-            if is_short
-            else await self.context.run(lambda: parse_form(content_type, body))
-        )
-        check(form)
-        return form, None
-
-    def _run(self, route: Route, page: Page) -> Response:
-        """Run a page on this thread. Return an error page if it fails."""
-        try:
-            if not route.is_public:
-                page.principal.require(route.needed, "this")
-            return route.run(page)
-        except NoWorkspace:
-            return page.render("parts/no_workspace.html", fragment="parts/no_workspace.html")
-        except PolymniaError as exc:
-            status = _status(exc)
-            if status == 503:
-                logger.error("a page failed: %s", exc)
-            message = str(exc) if page.may("admin") else exc.public
-            return page.render(
-                "parts/error.html",
-                fragment="parts/error_notice.html",
-                status=status,
-                message=message,
-            )
-
-    def _cookie(self, request: Request) -> SessionCookie:
-        """Return the cookie of this server: browsers send one server's cookies to every port of its host."""
-        port = urlsplit(f"//{request.header(b'host') or ''}").port
-        name = f"polymnia_{port or 'ui'}"
-        value = read_cookie(request.header(b"cookie"), name)
-        is_secure = self.parts.public_origin.startswith("https:")
-        return SessionCookie(name=name, value=value, path=self.root, is_secure=is_secure)
-
-    def _principal(self, request: Request, cookie: SessionCookie) -> Principal | None:
-        """Return who asks: by the session, or anybody if the server needs no token. None if they must log in."""
-        found = self.parts.sessions.find(cookie.value) if cookie.value else None
-        if found is None:
+    async def __call__(self, request: HttpRequest) -> None:
+        """Answer a request of the transport."""
+        request.scope[TRANSPORT] = request
+        with ExitStack() as running:
+            running.enter_context(self.context.running_request())
+            request.scope[RUNNING] = running
             try:
-                found = self.context.guard.admit(None, peer=request.peer)
-            except NotAdmitted:
-                return None
-        request.connection.admit()
-        request.record.principal = found
-        return found
+                self.context.check_open()
+                self.context.guard.check_host(request)
+                self._check_origin(request)
+            except Refused as refusal:
+                await request.refuse(refusal)
+                return
+            try:
+                send = partial(_send, request)
+                await self._application(request.scope, request.receive, send)
+            except (PolymniaError, HTTPException) as exc:
+                await self._refuse(request, exc)
+            finally:
+                request.release()
 
-    def _check_origin(self, request: Request) -> None:
+    async def _answer(self, handler: Handler, request: Request) -> Response:
+        """Return the response to a request. Raise PolymniaError."""
+        page = self.open_page(handler, request)
+        run: PageFunction | None = handler.run
+        if page.principal is NOBODY and not handler.is_public:
+            run = self._to_login
+        if request.method == "POST":
+            await self._read_form(page, takes_files=handler.takes_files)
+        assert run is not None
+        return await self.context.run(partial(run, page))
+
+    def open_page(self, handler: Handler, request: Request) -> Page:
+        """Return the page for a request. Raise NotAllowed."""
+        request.scope[PAGE] = f"{UI_PATH}{handler.path}"  # for the log
+        page = Page(self, request)
+        page.principal = self._principal(request.scope[TRANSPORT], page.session)
+        if page.principal is not NOBODY and not handler.is_public:
+            page.principal.require(handler.needs, "this")
+        return page
+
+    async def _read_form(self, page: Page, *, takes_files: bool) -> None:
+        """Read the fields of a form and its files. Raise Refused if it is forged or too large."""
+        transport: HttpRequest = page.request.scope[TRANSPORT]
+        content_type = page.request.headers.get("content-type", "")
+        media_type = content_type.partition(";")[0].strip().lower()
+        is_stranger = page.principal is NOBODY
+        check = partial(self._check_form_token, page)
+        if takes_files and media_type == _MULTIPART:
+            if not is_stranger:
+                page.upload = await receive_upload(transport, self.context, content_type, check)
+                page.form = page.upload.fields
+            return
+        limit = _MAX_STRANGER_BYTES if is_stranger else MAX_FORM_BYTES
+        body = await transport.body(limit=limit, budget=self.context.budget)
+        if body and media_type != _URLENCODED:
+            raise BadInput(f"a form is expected as {_URLENCODED}")
+        page.form = await self.context.run(lambda: parse_fields(body))
+        if not is_stranger:
+            check(page.form)
+        if any(len(text) > MAX_TEXT_CHARS for text in page.form.values()):
+            raise BadInput(f"a text may have {MAX_TEXT_CHARS:,} characters: import it as a file")
+
+    def _principal(self, transport: HttpRequest, session: str) -> Principal:
+        """Return who asks: the owner of the session, anybody, or NOBODY if they must log in."""
+        principal = self.parts.sessions.find(session) if session else None
+        if principal is None:
+            try:
+                principal = self.context.guard.admit(None, peer=transport.peer)
+            except NotAdmitted:
+                return NOBODY
+        transport.connection.admit()
+        transport.record.principal = principal
+        return principal
+
+    def _check_origin(self, request: HttpRequest) -> None:
         """Raise Refused if another site's page sends the request."""
         origin = request.header(b"origin")
         if origin is None and request.method in _READS:
             return
-        own = request.header(b"host") or ""
-        if (
-            origin != self.parts.public_origin
-            and urlsplit(origin or "").netloc.lower() != own.lower()
-        ):
+        own_host = request.header(b"host") or ""
+        is_own = urlsplit(origin or "").netloc.lower() == own_host.lower()
+        if not is_own and origin != self.parts.public_origin:
             raise Refused(403, "only pages of this server may use the web interface")
 
-    def _check_form_token(self, request: Request, cookie: SessionCookie, form: Fields) -> None:
-        given = request.header(FORM_TOKEN_HEADER) or form.get(FORM_TOKEN_FIELD)
-        if not self.parts.sessions.is_form_token(cookie.value, given):
+    def _check_form_token(self, page: Page, form: Fields) -> None:
+        token = page.request.headers.get(FORM_TOKEN_HEADER) or form.get(FORM_TOKEN_FIELD)
+        if not self.parts.sessions.is_form_token(page.session, token):
             raise Refused(403, "the page is out of date: reload it and try again")
 
-    def _to_login(self, request: Request, path: str) -> Response:
-        if _is_fragment(request):
-            return Response(status=401, headers={"hx-refresh": "true"})
-        here = f"{self.root}{path}" + (
-            f"?{request.query.decode('latin-1')}" if request.query else ""
-        )
-        if request.header(b"sec-fetch-site") == "cross-site" and request.method in _READS:
+    def _to_login(self, page: Page) -> Response:
+        request = page.request
+        if page.is_fragment:
+            # The script reloads the page; a form it sends again as a whole page, to keep its text.
+            reload = {"hx-refresh": "true"} if request.method in _READS else {}
+            return Response(status_code=401, headers=reload)
+        if request.method not in _READS:
+            has_content = set(page.form) - {FORM_TOKEN_FIELD, WORKSPACE}
+            return ask_again(page) if has_content else page.redirect(page.url("/login"))
+        query = request.url.query
+        here = f"{self.root}{page.path}" + (f"?{query}" if query else "")
+        if request.headers.get("sec-fetch-site") == "cross-site":
             # A browser sends the cookie of a session only if one of our pages leads here.
-            return html(self.templates.render("parts/bounce.html", Page(self, NOBODY), to=here))
-        return redirect(
-            Page(self, NOBODY).url("/login", to=here if request.method in _READS else "")
+            return HTMLResponse(self.templates.render("parts/bounce.html", page, to=here))
+        return page.redirect(page.url("/login", to=here))
+
+    async def _refuse(self, transport: HttpRequest, exc: PolymniaError | HTTPException) -> None:
+        """Answer with an error page. The rest of the body, if there is one, is discarded."""
+        response = await self.context.run(lambda: self._error_page(transport, exc))
+        headers = dict(response.headers)
+        del headers["content-length"]
+        refusal = Refused(response.status_code, "", headers={**_DEFAULT_HEADERS, **headers})
+        await transport.refuse(refusal, bytes(response.body))
+
+    def _error_page(self, transport: HttpRequest, exc: PolymniaError | HTTPException) -> Response:
+        try:
+            page = Page(self, Request(transport.scope))
+        except BadInput:  # the query itself is malformed
+            page = Page(self, Request({**transport.scope, "query_string": b""}))
+        page.principal = self._principal(transport, page.session)
+        if isinstance(exc, NoWorkspace):
+            template = "parts/no_workspace.html"
+            return page.render(template, fragment=template)
+        if isinstance(exc, HTTPException):
+            message = "there is no such page" if exc.status_code == 404 else exc.detail
+            status = exc.status_code
+        elif isinstance(exc, WorkspaceArchived) and page.may("admin"):
+            message, status = f"the workspace {exc.name} is archived; restore it under Access", 400
+        else:
+            message = str(exc) if page.may("admin") else exc.public
+            status = _status(exc)
+        if status == 503:
+            logger.error("a page failed: %s", exc)
+        return page.render(
+            "parts/error.html",
+            fragment="parts/error_notice.html",
+            status=status,
+            message=message,
         )
+
+
+class _Stream:
+    """Answers with events. It writes to the transport, because a stream is neither compressed
+    nor waited for."""
+
+    def __init__(self, site: Site, handler: Handler) -> None:
+        self._site = site
+        self._handler = handler
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        page = self._site.open_page(self._handler, Request(scope, receive))
+        stream = self._handler.stream
+        if page.principal is NOBODY or stream is None:
+            raise Refused(401, "log in to see what changes")
+        scope[RUNNING].close()  # a stopping server ends streams instead of waiting for them
+        await stream(page)
+
+
+async def _send(request: HttpRequest, message: Message) -> None:
+    """Send a part of a response. Every response has the same security headers."""
+    if message["type"] == "http.response.start":
+        headers = MutableHeaders(raw=message["headers"])
+        for name, value in _DEFAULT_HEADERS.items():
+            headers.setdefault(name, value)
+        for name in _VARY:
+            headers.add_vary_header(name)
+        headers[REQUEST_ID.decode()] = request.record.id
+        request.record.status = message["status"]
+    await request.send(message)
+
+
+async def _not_found(scope: Any, receive: Any, send: Any) -> None:
+    raise HTTPException(404)
 
 
 def _status(exc: PolymniaError) -> int:
+    if isinstance(exc, Refused):
+        return exc.status
     return next(status for kind, status in _STATUSES if isinstance(exc, kind))
-
-
-def _is_fragment(request: Request) -> bool:
-    """Return True if htmx asks for a part of a page."""
-    return (
-        request.header(b"hx-request") == "true"
-        and request.header(b"hx-history-restore-request") != "true"
-    )

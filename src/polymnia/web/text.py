@@ -1,7 +1,8 @@
-"""Stored text as a page shows it: control characters visible, marks, and long texts cut."""
+"""Stored text and times as a page shows them: control characters visible, long texts cut."""
 
 import re
 from collections.abc import Collection
+from datetime import date, datetime, timedelta
 from hashlib import sha256
 
 from markupsafe import Markup, escape
@@ -40,6 +41,9 @@ _TYPE_NUMBERS = {
 }
 _TYPES = 10
 _WORD = re.compile(r"(\w+)")
+_MINUTE_S, _HOUR_S, _DAY_S = 60, 3600, 86_400
+# After this many weeks the date is shown instead of the age.
+_MAX_WEEKS = 26
 
 
 def visible(text: str) -> str:
@@ -81,42 +85,32 @@ def mark(text: str, terms: Collection[str]) -> Markup:
     shown = visible(text)
     if not terms:
         return escape(shown)
-    parts = _WORD.split(shown)  # every second part is a word
-    return Markup("").join(
-        [
-            _mark(part) if at % 2 and _has(part, terms) else escape(part)
-            for at, part in enumerate(parts)
-        ]
-    )
-
-
-def _has(word: str, terms: Collection[str]) -> bool:
-    return any(each in terms for each in terms_of(word))
-
-
-def _mark(word: str) -> Markup:
-    return Markup("<mark>{}</mark>").format(word)
+    parts: list[Markup] = []
+    for number, part in enumerate(_WORD.split(shown)):
+        is_word = number % 2 == 1
+        if is_word and any(term in terms for term in terms_of(part)):
+            parts.append(Markup("<mark>{}</mark>").format(part))
+        else:
+            parts.append(escape(part))
+    return Markup("").join(parts)
 
 
 def code_spans(text: str) -> Markup:
     """Return one of our own sentences as HTML, with the parts between backquotes as code."""
-    parts = visible(text).split("`")
-    return Markup("").join(
-        [
-            Markup("<code>{}</code>").format(part) if index % 2 else escape(part)
-            for index, part in enumerate(parts)
-        ]
-    )
+    parts: list[Markup] = []
+    for number, part in enumerate(visible(text).split("`")):
+        is_code = number % 2 == 1
+        parts.append(Markup("<code>{}</code>").format(part) if is_code else escape(part))
+    return Markup("").join(parts)
 
 
 def type_number(kind: str) -> int:
     """Return the number of the coloured dot of a type, 1 to 10."""
     folded = kind.strip().casefold()
-    number = _TYPE_NUMBERS.get(folded)
-    return (
-        number
-        or 1 + int.from_bytes(sha256(folded.encode("utf-8", "replace")).digest()[:4]) % _TYPES
-    )
+    if folded in _TYPE_NUMBERS:
+        return _TYPE_NUMBERS[folded]
+    digest = sha256(folded.encode("utf-8", "replace")).digest()
+    return 1 + int.from_bytes(digest[:4]) % _TYPES
 
 
 def client_name(actor: str) -> str:
@@ -127,3 +121,51 @@ def client_name(actor: str) -> str:
 def token_name(actor: str) -> str:
     """Return the token in an actor's name; empty if it used none."""
     return split_actor(actor)[1]
+
+
+def moment(at: int) -> datetime:
+    """Return a model time as a time in the time zone of the server."""
+    return datetime.fromtimestamp(at / 1_000_000).astimezone()
+
+
+def clock(at: int) -> str:
+    """Return the time of the day."""
+    return moment(at).strftime("%H:%M")
+
+
+def clock_or_day(at: int, today: date | None = None) -> str:
+    """Return the time of the day for today, and the day for every other time."""
+    then = moment(at)
+    if then.date() == (today or datetime.now().astimezone().date()):
+        return clock(at)
+    return f"{then.day} {then:%b}"
+
+
+def age(at: int, now: datetime | None = None) -> str:
+    """Return how long ago a time was."""
+    present = now or datetime.now().astimezone()
+    seconds = int((present - moment(at)).total_seconds())
+    if seconds < _MINUTE_S:
+        return "now"
+    if seconds < _HOUR_S:
+        return f"{seconds // _MINUTE_S} min ago"
+    if seconds < _DAY_S:
+        return f"{seconds // _HOUR_S} h ago"
+    days = seconds // _DAY_S
+    if days < 14:
+        return "yesterday" if days == 1 else f"{days} days ago"
+    weeks = days // 7
+    return f"{weeks} weeks ago" if weeks <= _MAX_WEEKS else moment(at).strftime("%Y-%m-%d")
+
+
+def day(at: int, today: date | None = None) -> tuple[str, str]:
+    """Return the heading of a day: `Today`, `Yesterday` or the day's name, and the date."""
+    then = moment(at).date()
+    now = today or datetime.now().astimezone().date()
+    dated = f"{then.day} {then:%B %Y}"
+    in_words = f"{then:%A} {then.day} {then:%B}" if then.year == now.year else dated
+    if then == now:
+        return "Today", in_words
+    if then == now - timedelta(days=1):
+        return "Yesterday", in_words
+    return f"{then:%A}", dated

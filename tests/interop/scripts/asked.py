@@ -81,7 +81,7 @@ def fastmcp(server: JSON, mode: str, answers: Answers) -> AbstractAsyncContextMa
         return text
 
     async def list_roots(context: Any) -> list[str]:
-        return [each["uri"] for each in answers.give("roots/list", None)["roots"]]
+        return [root["uri"] for root in answers.give("roots/list", None)["roots"]]
 
     ways = {
         "stdio": lambda: StdioTransport(
@@ -147,14 +147,14 @@ class Talk:
 async def converse(request: JSON) -> JSON:
     """Talk to each server in turn."""
     heard = []
-    for each in request["talks"]:
-        answers = Answers(each["answers"])
+    for item in request["talks"]:
+        answers = Answers(item["answers"])
         async with CLIENTS[request["client"]][0](
-            each["server"], request["mode"], answers
+            item["server"], request["mode"], answers
         ) as client:
             talk = Talk(client, request["client"])
-            replies = [await talk.call(call) for call in each["calls"]]
-            watched = await talk.watch(each["watched"]) if each.get("watched") else {}
+            replies = [await talk.call(call) for call in item["calls"]]
+            watched = await talk.watch(item["watched"]) if item.get("watched") else {}
         heard.append({"asked": answers.asked, "replies": replies, **watched})
     return {"heard": heard}
 

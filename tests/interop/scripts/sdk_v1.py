@@ -66,7 +66,7 @@ def way_to(server: JSON) -> Any:
 async def play(session: ClientSession, request: JSON) -> JSON:
     return {
         "tools": dumped((await session.list_tools()).tools),
-        "replies": dumped([await call(session, each) for each in request["calls"]]),
+        "replies": dumped([await call(session, item) for item in request["calls"]]),
         "resources": dumped((await session.list_resources()).resources),
         "contents": dumped((await session.read_resource(AnyUrl(request["uri"]))).contents),
     }

@@ -5,10 +5,12 @@ from msgspec.json import encode
 from polymnia.dialects.base import MAX_ROWS, Call, Reply, catalogue, tool
 from polymnia.dialects.graph import shapes
 from polymnia.dialects.reference import tools as reference
-from polymnia.dialects.vault_notes import matching_notes
-from polymnia.engine import entities, observations, relations, search, traverse
-from polymnia.engine.diagrams import as_dot, as_mermaid
-from polymnia.engine.memory import statistics
+from polymnia.dialects.replies import in_order, matching_notes
+from polymnia.engine.facts.merge import merge
+from polymnia.engine.graph import entities, observations, relations, traverse
+from polymnia.engine.graph.drawing import as_dot, as_mermaid
+from polymnia.engine.recall import search
+from polymnia.engine.statistics import statistics
 from polymnia.errors import EntityNotFound
 from polymnia.model import Graph
 
@@ -18,83 +20,80 @@ MAX_USUAL_BYTES = 25 * 1024
 
 @tool(shapes.Entities, needs="write")
 def create_entities(call: Call, arguments: shapes.Entities) -> Reply:
-    """Create entities. Existing names are left unchanged. Returns the entities that were created."""
-    created = entities.create(
-        call.memory, [reference.draft(each) for each in arguments.entities], by=call.by
-    )
-    return _reply([reference.entity_shape(each) for each in created])
+    """Create entities. Existing names are left unchanged. Returns the entities that were \
+created."""
+    drafts = reference.entity_drafts(arguments.entities)
+    created = entities.create(call.memory, drafts, by=call.by)
+    return _reply([reference.entity_shape(entity) for entity in created])
 
 
 @tool(shapes.Relations, needs="write")
 def create_relations(call: Call, arguments: shapes.Relations) -> Reply:
-    """Create directed relations. The entities at their ends need not exist yet. Existing relations are skipped. \
-Returns the relations that were created."""
-    created = relations.create(
-        call.memory, [reference.relation(each) for each in arguments.relations], by=call.by
-    )
-    return _reply([reference.relation_shape(each) for each in created])
+    """Create directed relations. The entities at their ends need not exist yet. Existing \
+relations are skipped. Returns the relations that were created."""
+    requested = reference.named_relations(arguments.relations)
+    created = relations.create(call.memory, requested, by=call.by)
+    return _reply(reference.relation_shapes(created.new))
 
 
 @tool(shapes.AddObservations, needs="write")
 def add_observations(call: Call, arguments: shapes.AddObservations) -> Reply:
-    """Add observations to existing entities, except those they already have. Returns what was added to each entity."""
-    additions = [reference.addition(each) for each in arguments.observations]
-    added = observations.add(call.memory, additions, by=call.by, skip_repeats=True)
-    return _reply([reference.added_shape(each) for each in added])
+    """Add observations to existing entities, except those they already have. Returns what was \
+added to each entity."""
+    drafts = reference.observation_drafts(arguments.observations)
+    additions = observations.add(call.memory, drafts, by=call.by, skip_repeats=True)
+    return _reply(reference.added_shapes(additions))
 
 
 @tool(shapes.DeleteEntities, needs="write", destructive=True, idempotent=True)
 def delete_entities(call: Call, arguments: shapes.DeleteEntities) -> Reply:
-    """Delete entities by name, and every relation that touches them. Returns the names that were deleted and the \
-number of relations."""
-    deleted = entities.delete(call.memory, set(arguments.entity_names), by=call.by)
-    names = [entity.name for entity in deleted.entities]
-    return _reply({"deletedEntities": names, "deletedRelations": len(deleted.relations)})
+    """Delete entities by name, and every relation that touches them. Returns the names that were \
+deleted and the number of relations."""
+    graph = entities.delete(call.memory, set(arguments.entity_names), by=call.by)
+    names = [entity.name for entity in in_order(graph, arguments.entity_names)]
+    return _reply({"deletedEntities": names, "deletedRelations": len(graph.relations)})
 
 
 @tool(shapes.DeleteObservations, needs="write", destructive=True, idempotent=True)
 def delete_observations(call: Call, arguments: shapes.DeleteObservations) -> Reply:
     """Delete observations from entities by their exact text. Returns how many were deleted."""
-    removed = observations.remove(
-        call.memory, [reference.deletion(each) for each in arguments.deletions], by=call.by
-    )
-    return _reply({"deletedObservations": sum(len(each.observations) for each in removed)})
+    removals = reference.removals(arguments.deletions)
+    removed = observations.remove(call.memory, removals, by=call.by)
+    return _reply({"deletedObservations": sum(len(removal.observations) for removal in removed)})
 
 
 @tool(shapes.Relations, needs="write", destructive=True, idempotent=True)
 def delete_relations(call: Call, arguments: shapes.Relations) -> Reply:
     """Delete relations by their exact from, to and relationType. Returns how many were deleted."""
-    deleted = relations.delete(
-        call.memory, [reference.relation(each) for each in arguments.relations], by=call.by
-    )
+    unwanted = reference.named_relations(arguments.relations)
+    deleted = relations.delete(call.memory, unwanted, by=call.by)
     return _reply({"deletedRelations": len(deleted)})
 
 
 @tool(shapes.Entities, needs="write", idempotent=True)
 def upsert_entities(call: Call, arguments: shapes.Entities) -> Reply:
-    """Create entities or add the observations that existing ones lack. An existing entity keeps its type."""
-    outcome = entities.upsert(
-        call.memory, [reference.draft(each) for each in arguments.entities], by=call.by
-    )
-    return _reply(
-        [
-            {"name": each.name, "created": each.created, "addedObservations": each.added}
-            for each in outcome
-        ]
-    )
+    """Create entities or add the observations that existing ones lack. An existing entity keeps \
+its type."""
+    drafts = reference.entity_drafts(arguments.entities)
+    results = []
+    for upserted in entities.upsert(call.memory, drafts, by=call.by):
+        result = {"name": upserted.name, "created": upserted.created}
+        results.append({**result, "addedObservations": upserted.added})
+    return _reply(results)
 
 
 @tool(shapes.Merge, needs="write", destructive=True)
 def merge_entities(call: Call, arguments: shapes.Merge) -> Reply:
-    """Merge one entity into another: observations and relations move to the target, the source is deleted."""
-    merged = entities.merge(call.memory, arguments.source, arguments.target, by=call.by)
+    """Merge one entity into another: observations and relations move to the target, the source is \
+deleted."""
+    merged = merge(call.memory, [arguments.source], arguments.target, by=call.by)
     return _reply(
         {
             "source": arguments.source,
             "target": arguments.target,
-            "movedObservations": merged.moved,
-            "addedObservations": merged.added,
-            "redirectedRelations": merged.redirected,
+            "movedObservations": merged.observations + merged.known,
+            "addedObservations": merged.observations,
+            "redirectedRelations": merged.relations,
         }
     )
 
@@ -110,8 +109,9 @@ def compact(call: Call, arguments: shapes.Nothing) -> Reply:
 
 @tool(shapes.Page, needs="read", idempotent=True)
 def read_graph(call: Call, arguments: shapes.Page) -> Reply:
-    """Read the whole graph, or one page of it: entities of one type, from an offset, up to a limit, and the \
-relations among them. The whole graph can be large: set a limit, or use search_nodes."""
+    """Read the whole graph, or one page of it: entities of one type, from an offset, up to a \
+limit, and the relations among them. The whole graph can be large: set a limit, or use \
+search_nodes."""
     if arguments == shapes.Page():
         return _graph_reply(entities.read_all(call.memory))
     offset, limit = _page_bounds(arguments)
@@ -121,59 +121,62 @@ relations among them. The whole graph can be large: set a limit, or use search_n
 
 @tool(shapes.Search, needs="read", idempotent=True)
 def search_nodes(call: Call, arguments: shapes.Search) -> Reply:
-    """Find entities by a part of their name, type or observations, best match first, with their relations. \
-With several words, entities that have all of them come before those that have some. Without a limit every match is \
-returned."""
+    """Find entities by a part of their name, type or observations, best match first, with their \
+relations. With several words, entities that have all of them come before those that have some. \
+Without a limit every match is returned."""
     offset, limit = _page_bounds(arguments)
-    found = search.best_matches(
+    graph = search.best_matches(
         call.memory, arguments.query, kind=arguments.entity_type, offset=offset, limit=limit
     )
-    is_first_page = not offset and arguments.entity_type is None
-    return _graph_reply(
-        found, matching_notes(call.memory, arguments.query) if is_first_page else None
-    )
+    note = None
+    if not offset and arguments.entity_type is None:
+        note = matching_notes(call.memory, arguments.query)
+    return _graph_reply(graph, note)
 
 
-@tool(shapes.Several, needs="read", idempotent=True, quick=True)
+@tool(shapes.Several, needs="read", idempotent=True)
 def open_nodes(call: Call, arguments: shapes.Several) -> Reply:
-    """Get entities by exact name, in the order given, and every relation that touches one of them."""
+    """Get entities by exact name, in the order given, and every relation that touches one of \
+them."""
     graph = entities.open_named(call.memory, set(arguments.names))
-    by_name = {entity.name: entity for entity in graph.entities}
-    ordered = [by_name[name] for name in dict.fromkeys(arguments.names) if name in by_name]
-    return _reply(reference.graph_shape(Graph(ordered, graph.relations)))
+    entities_in_order = in_order(graph, arguments.names)
+    return _reply(reference.graph_shape(Graph(entities_in_order, graph.relations)))
 
 
-@tool(shapes.One, needs="read", idempotent=True, quick=True)
+@tool(shapes.One, needs="read", idempotent=True)
 def get_entity(call: Call, arguments: shapes.One) -> Reply:
     """Get one entity by exact name, with its observations but without relations."""
-    found = entities.open_named(call.memory, (arguments.name,)).entities
-    if not found:
+    graph = entities.open_named(call.memory, (arguments.name,))
+    if not graph.entities:
         raise EntityNotFound(arguments.name)
-    return _reply(reference.entity_shape(found[0]))
+    return _reply(reference.entity_shape(graph.entities[0]))
 
 
-@tool(shapes.Several, needs="read", idempotent=True, quick=True)
+@tool(shapes.Several, needs="read", idempotent=True)
 def batch_get_entities(call: Call, arguments: shapes.Several) -> Reply:
-    """Get several entities by exact name, in the order given, with null for each that does not exist."""
+    """Get several entities by exact name, in the order given, with null for each that does not \
+exist."""
     with call.memory.reading() as read:
-        found = {entity.name: entity for entity in read.find(set(arguments.names))}
-    return _reply(
-        [reference.entity_shape(found[name]) if name in found else None for name in arguments.names]
-    )
+        entities = {entity.name: entity for entity in read.entities(set(arguments.names))}
+    results = []
+    for name in arguments.names:
+        entity = entities.get(name)
+        results.append(entity and reference.entity_shape(entity))
+    return _reply(results)
 
 
 @tool(shapes.Nothing, needs="read", idempotent=True)
 def graph_stats(call: Call, arguments: shapes.Nothing) -> Reply:
     """Count entities, relations, observations and texts."""
-    found = statistics(call.memory)
+    known = statistics(call.memory)
     return _reply(
         {
-            "entities": found.counts.entities,
-            "relations": found.counts.relations,
-            "totalObservations": found.counts.observations,
-            "searchIndexEntries": found.counts.entities,
-            "internedStrings": found.texts,
-            "internedBytes": found.text_bytes,
+            "entities": known.counts.entities,
+            "relations": known.counts.relations,
+            "totalObservations": known.counts.observations,
+            "searchIndexEntries": known.counts.entities,
+            "internedStrings": known.texts,
+            "internedBytes": known.text_bytes,
         }
     )
 
@@ -181,13 +184,13 @@ def graph_stats(call: Call, arguments: shapes.Nothing) -> Reply:
 @tool(shapes.RelationFilter, needs="read", idempotent=True)
 def search_relations(call: Call, arguments: shapes.RelationFilter) -> Reply:
     """Find relations by start, end and type. An omitted or empty argument matches everything."""
-    found = relations.find(
+    matching = relations.find(
         call.memory,
         source=arguments.source or None,
         target=arguments.target or None,
         kind=arguments.relation_type or None,
     )
-    return _reply([reference.relation_shape(each) for each in found])
+    return _reply(reference.relation_shapes(matching))
 
 
 @tool(shapes.Nothing, needs="read", idempotent=True)
@@ -204,7 +207,8 @@ def list_relation_types(call: Call, arguments: shapes.Nothing) -> Reply:
 
 @tool(shapes.Export, needs="read", idempotent=True)
 def export_graph(call: Call, arguments: shapes.Export) -> Reply:
-    """Export the whole graph as JSON, as a Mermaid flowchart or as a Graphviz DOT file. The result can be large."""
+    """Export the whole graph as JSON, as a Mermaid flowchart or as a Graphviz DOT file. The \
+result can be large."""
     graph = entities.read_all(call.memory)
     if arguments.format == "mermaid":
         return Reply(as_mermaid(graph))
@@ -215,38 +219,39 @@ def export_graph(call: Call, arguments: shapes.Export) -> Reply:
 
 @tool(shapes.Ends, needs="read", idempotent=True)
 def find_path(call: Call, arguments: shapes.Ends) -> Reply:
-    """Find the shortest path between two entities along relations in either direction. Returns the names on it, both \
-ends included, or an empty list."""
-    return _reply(traverse.shortest_path(call.memory, arguments.source, arguments.target))
+    """Find the shortest path between two entities along relations in either direction. Returns \
+the names on it, both ends included, or an empty list."""
+    return _reply(traverse.shortest_path(call.memory, arguments.source, arguments.target).names)
 
 
 @tool(shapes.AllPaths, needs="read", idempotent=True)
 def find_all_paths(call: Call, arguments: shapes.AllPaths) -> Reply:
-    """Find every path between two entities that visits no entity twice, shortest first, up to maxDepth relations and \
-maxPaths paths."""
-    found = traverse.all_paths(
+    """Find every path between two entities that visits no entity twice, shortest first, up to \
+maxDepth relations and maxPaths paths."""
+    result = traverse.all_paths(
         call.memory,
         arguments.source,
         arguments.target,
         max_depth=arguments.max_depth,
         max_paths=arguments.max_paths,
     )
-    reply = _reply(found.paths)
-    return reply if found.cut is None else Reply(reply.text, note=f"The list is cut: {found.cut}.")
+    note = None
+    if result.cut is not None:
+        note = f"The list is cut: {result.cut}."
+    return Reply(encode(result.paths).decode(), note=note)
 
 
 @tool(shapes.Subgraph, needs="read", idempotent=True)
 def extract_subgraph(call: Call, arguments: shapes.Subgraph) -> Reply:
     """Get the entities within depth steps of the named ones, and the relations among them."""
-    return _reply(
-        reference.graph_shape(traverse.subgraph(call.memory, set(arguments.names), arguments.depth))
-    )
+    graph = traverse.subgraph(call.memory, set(arguments.names), arguments.depth)
+    return _reply(reference.graph_shape(graph))
 
 
 @tool(shapes.Neighbours, needs="read", idempotent=True)
 def get_neighbors(call: Call, arguments: shapes.Neighbours) -> Reply:
-    """Get an entity and those around it, up to depth steps along relations of a given type and direction, and the \
-relations among them."""
+    """Get an entity and those around it, up to depth steps along relations of a given type and \
+direction, and the relations among them."""
     graph = traverse.neighbours(
         call.memory,
         arguments.name,
@@ -259,13 +264,13 @@ relations among them."""
 
 @tool(shapes.One, needs="read", idempotent=True)
 def describe_entity(call: Call, arguments: shapes.One) -> Reply:
-    """Get one entity with its observations, every relation that touches it, the names at their other ends, and the \
-number of relations."""
+    """Get one entity with its observations, every relation that touches it, the names at their \
+other ends, and the number of relations."""
     description = traverse.describe(call.memory, arguments.name)
     return _reply(
         {
             "entity": reference.entity_shape(description.entity),
-            "relations": [reference.relation_shape(each) for each in description.relations],
+            "relations": reference.relation_shapes(description.relations),
             "neighbors": description.neighbours,
             "degree": len(description.relations),
         }
@@ -306,16 +311,18 @@ def _reply(value: object) -> Reply:
 
 
 def _graph_reply(graph: Graph, note: str | None = None) -> Reply:
-    """Return a graph with a note and, if it is large, with another that says so and how to limit it."""
+    """Return a graph with a note and, if it is large, with another that says how to limit it."""
     encoded = encode(reference.graph_shape(graph))
-    if len(encoded) <= MAX_USUAL_BYTES:
-        return Reply(encoded.decode(), note=note)
-    size, count = len(encoded) // 1024, len(graph.entities)
-    large = f"This reply is large: {count:,} entities in {size:,} KB. Set limit (and offset) to get fewer."
-    return Reply(encoded.decode(), note=f"{large}\n{note}" if note else large)
+    notes = [note] if note else []
+    if len(encoded) > MAX_USUAL_BYTES:
+        size = f"{len(graph.entities):,} entities in {len(encoded) // 1024:,} KB"
+        notes.insert(0, f"This reply is large: {size}. Set limit (and offset) to get fewer.")
+    return Reply(encoded.decode(), note="\n".join(notes) or None)
 
 
 def _page_bounds(arguments: shapes.Page | shapes.Search) -> tuple[int, int | None]:
     """Return offset and limit in a range that every store can count to."""
     limit = arguments.limit
-    return min(arguments.offset, MAX_ROWS), None if limit is None else min(limit, MAX_ROWS)
+    if limit is not None:
+        limit = min(limit, MAX_ROWS)
+    return min(arguments.offset, MAX_ROWS), limit

@@ -1,178 +1,459 @@
-"""`recall`: search the client's workspaces together, label each hit, and explain an empty answer."""
+"""`recall`: which of the hits a question gets, and what is said when there are none."""
 
+import re
+from collections import Counter
+
+from msgspec import Raw
+from msgspec.json import encode
 from msgspec.structs import replace
 
 from polymnia.dialects.base import Call, Reply, tool
-from polymnia.dialects.native.budget import bounded_reply, offset_of
-from polymnia.dialects.native.lines import hit_item, one_line
-from polymnia.dialects.native.scope import Place, others, places
-from polymnia.dialects.native.shapes import Items, Recall
-from polymnia.dialects.times import parse_moment
-from polymnia.engine import history
-from polymnia.engine.recall import RecallResult
-from polymnia.engine.recall import recall as find_passages
-from polymnia.engine.suggest import similar_names
-from polymnia.model import Author, Counts, Hit, Within
-from polymnia.search.hits import EXACT_KINDS
-from polymnia.search.terms import terms_of
-from polymnia.search.text import count_noun
+from polymnia.dialects.native.grouping import (
+    BEST_EXCERPT,
+    DAY,
+    EXCERPT,
+    MAX_WHOLE_CHARACTERS,
+    Line,
+    entity_groups,
+    excerpt,
+    fit_lines,
+    head_line,
+    line_data,
+    relation_lines,
+    turn_groups,
+)
+from polymnia.dialects.native.replies import (
+    offset_of,
+    one_line,
+    prose,
+)
+from polymnia.dialects.native.scope import Place, join_names, other_places, places
+from polymnia.dialects.native.shapes import Found, Recall
+from polymnia.engine.graph import entities
+from polymnia.engine.history import changes as history
+from polymnia.engine.recall.names import similar_names
+from polymnia.engine.recall.passages import RecallResult
+from polymnia.engine.recall.passages import recall as find_passages
+from polymnia.formats.times import parse_optional_moment
+from polymnia.model import Author, Entity, Hit, Passage, Signals, Within
+from polymnia.search.hits import EXACT_KINDS, MatchQuality
+from polymnia.search.terms import count_noun, terms_of
+from polymnia.search.tokens import count_tokens
 
 # Hits are ranked up to here, so that those left out can be counted.
 MAX_RANKED = 200
+# A fact is shown if its score is this share of the best one's. A list needs more and shorter facts.
+MIN_SCORE_SHARE, MIN_LIST_SCORE_SHARE = 0.6, 0.42
+MAX_FACTS, MAX_LISTED, MAX_TURNS = 12, 24, 60
+# With "perhaps not stored", and with "nothing is stored".
+MAX_UNSURE_FACTS, MAX_NEAREST_FACTS = 8, 3
+MAX_LISTED_CHARACTERS = 200
+MAX_PASSAGES_PER_ENTITY = 2
+MAX_RELATIONS, MAX_LISTED_RELATIONS = 3, 10
+# The hits are turns of a conversation if so many of the first ten are.
+MIN_TURNS = 6
+# A turn that ends with a question is shown with its answer.
+QUESTION_TAIL, MAX_ANSWER_CHARACTERS = 90, 400
 # Other workspaces that are searched when the client's own have nothing.
 _MAX_OTHERS = 10
-_MAX_NEAR = 5
-_NO_WORKSPACE = "Nothing found: nothing was remembered yet."
+_MAX_SIMILAR_NAMES = 5
+
+_LIST_WORDS = re.compile(
+    r"\b(?:all|every|list|how many|each of)\b"
+    r"|\b(?:which|what)\s+(?:are\s+)?(?:the\s+|our\s+|my\s+|all\s+)*(?!is\b|was\b|does\b|has\b)[\w-]+s\b",
+    re.IGNORECASE,
+)
+
+PlacedHit = tuple[Place, Hit]
+NONE: MatchQuality = "none"
+PERHAPS: MatchQuality = "perhaps"
+CLEAR: MatchQuality = "clear"
 
 
-@tool(Recall, needs="read", returns=Items, always_load=True, brief=True)
+@tool(Recall, needs="read", returns=Found, always_load=True, brief=True)
 def recall(call: Call, arguments: Recall) -> Reply:
-    """Search the memory before you answer or act, with other phrasings and guessed answers in also; open shows all."""
+    """Search the memory before you answer or act. Ask one whole question per call; put other \
+wordings, synonyms and guessed answers into also. Facts come grouped by entity; [Fri 13 Nov] is the \
+day a fact became true. "Nothing about this is stored" is an answer: say so. open shows all."""
     read = places(call, arguments.workspace)
     offset = offset_of(arguments.cursor)
     within = _within(arguments)
-    also, context = arguments.also, arguments.context
-    results = [
-        (
-            each,
-            find_passages(
-                each.memory,
-                arguments.query,
-                also=also,
-                limit=MAX_RANKED,
-                within=within,
-                context=context,
-            ),
+    results = []
+    for place in read:
+        result = find_passages(
+            place.memory, arguments.query, also=arguments.also, limit=MAX_RANKED, within=within
         )
-        for each in read
-    ]
-    ranked = _merge(results)
-    page = ranked[offset : offset + arguments.limit]
+        results.append((place, result))
+    ranked = _rank(results)
     if not ranked:
-        return bounded_reply(
-            [],
-            max_tokens=arguments.max_tokens,
-            note=_explain_nothing(call, arguments, read, within),
+        sentences = [_explain_nothing(call, arguments, read, within), *_search_notes(results)]
+        note = " ".join(sentences)
+        return Reply(note, Raw(encode(Found(items=[], note=note, match=NONE))))
+    return _Answer(arguments, offset, results, ranked).reply()
+
+
+class _Answer:
+    """The reply to one question: which hits it shows, and how."""
+
+    def __init__(
+        self,
+        arguments: Recall,
+        offset: int,
+        results: list[tuple[Place, RecallResult]],
+        ranked: list[PlacedHit],
+    ) -> None:
+        self._arguments = arguments
+        self._results = results
+        self._ranked = ranked
+        self._offset = offset
+        first_ten = [hit.passage for _, hit in ranked[:10]]
+        self._shows_turns = sum(map(_is_turn, first_ten)) >= min(MIN_TURNS, len(first_ten))
+        has_filter = bool(arguments.types or arguments.tags)
+        self._is_list = has_filter or bool(_LIST_WORDS.search(arguments.query))
+        self._match: MatchQuality = CLEAR
+        # A list or a page of hits that were asked for is shown as it is.
+        if not self._is_list and not self._offset:
+            self._match = max((result.match for _, result in results), key=_certainty)
+
+    def reply(self) -> Reply:
+        """Return the text and the facts that fit into the budget."""
+        listed = self._listed_hits()
+        if listed:
+            self._match = CLEAR
+        share = MIN_SCORE_SHARE
+        if self._is_list and not listed:
+            share = MIN_LIST_SCORE_SHARE
+        hits = _without_repeats([*listed, *self._relevant_hits(share)])[self._offset :]
+        lines = self._lines(hits)
+        head = head_line(lines)
+        budget = self._arguments.max_tokens - count_tokens(head) - 40  # for what follows the facts
+        limit = self._arguments.limit or self._max_count()
+        shown = fit_lines(lines, budget, limit, grouped=not self._shows_turns)
+        groups = turn_groups(shown) if self._shows_turns else entity_groups(shown, lines)
+        texts = [head]
+        if self._match != CLEAR:
+            texts.append(self._not_stored())
+        related = self._related_entity(shown)
+        for group in groups:
+            texts += group.texts
+            if related is not None and group.subject == (
+                related.place.name,
+                related.passage.entity,
+            ):
+                texts += relation_lines(related, self._arguments.query, self._max_relations())
+        more = len(hits) - len(shown)
+        remarks = self._remarks(more)
+        texts += remarks
+        cursor = ""
+        if more > 0:
+            cursor = str(self._offset + len(shown))
+        found = Found(
+            items=[line_data(line) for line in shown],
+            left_out=max(0, more),
+            cursor=cursor,
+            note=" ".join(remarks),
+            match=self._match,
         )
-    items = [
-        hit_item(hit, place.name, author, arguments.detail)
-        for place, hit, author in _with_authors(page)
+        return Reply("\n".join(texts), Raw(encode(found)))
+
+    def _listed_hits(self) -> list[PlacedHit]:
+        """Return the entities of a type that the question asks a list of, the latest first."""
+        if not self._is_list or self._shows_turns or self._arguments.types:
+            return []
+        listed = []
+        for place, _ in self._results:
+            for passage in _newest_of_asked_types(place, self._arguments.query):
+                listed.append((place, Hit(passage, 0.0, "type", Signals())))
+        return listed
+
+    def _related_entity(self, shown: list[Line]) -> Line | None:
+        """Return the entity whose relations are shown: one that the question names, or the best."""
+        if self._shows_turns or not shown:
+            return None
+        named = {
+            (place.name, hit.passage.entity)
+            for place, hit in self._ranked
+            if hit.signals.entity == 1
+        }
+        for line in shown:
+            if (line.place.name, line.passage.entity) in named:
+                return line
+        return shown[0] if self._match == CLEAR else None
+
+    def _max_relations(self) -> int:
+        return MAX_LISTED_RELATIONS if self._is_list else MAX_RELATIONS
+
+    def _relevant_hits(self, share: float) -> list[PlacedHit]:
+        """Return the hits that come close to the best one.
+
+        Of a conversation, or of a number that was asked for, return all.
+        """
+        if self._shows_turns or self._arguments.limit:
+            return self._ranked
+        least = share * max(hit.score for _, hit in self._ranked)
+        relevant = []
+        for placed in self._ranked:
+            if placed[1].score >= least or placed[1].match_kind in EXACT_KINDS:
+                relevant.append(placed)
+        return relevant or self._ranked[:1]
+
+    def _max_count(self) -> int:
+        if self._match == NONE:
+            return MAX_NEAREST_FACTS
+        if self._match == PERHAPS:
+            return MAX_UNSURE_FACTS
+        if self._shows_turns:
+            return MAX_TURNS
+        return MAX_LISTED if self._is_list else MAX_FACTS
+
+    def _lines(self, hits: list[PlacedHit]) -> list[Line]:
+        """Return what may be shown, best first: texts, authors, and answers to questions."""
+        hits = _with_newest_facts(hits)
+        authors = _authors(hits)
+        passages_shown: Counter[tuple[str, str]] = Counter()
+        lines = []
+        for number, (place, hit) in enumerate(hits):
+            passage = hit.passage
+            text = self._text(hit, is_best=number == 0)
+            if len(passage.text) > MAX_WHOLE_CHARACTERS:
+                passages_shown[place.name, passage.entity] += 1
+                if passages_shown[place.name, passage.entity] > MAX_PASSAGES_PER_ENTITY:
+                    continue  # passages of one document would crowd out other facts
+            author = authors[place.name].get(passage.key)
+            lines.append(Line(place, passage, text, author))
+        if self._shows_turns:
+            lines = _with_answers(lines)
+        return lines
+
+    def _text(self, hit: Hit, *, is_best: bool) -> str:
+        text = prose(hit.passage.text)
+        if len(text) > MAX_WHOLE_CHARACTERS and not self._shows_turns:
+            return excerpt(text, hit.excerpt, BEST_EXCERPT if is_best else EXCERPT)
+        limit = MAX_LISTED_CHARACTERS if self._is_list else MAX_WHOLE_CHARACTERS
+        if self._match != CLEAR:
+            limit = EXCERPT
+        if len(text) > limit:
+            return text[: limit - 1].rstrip() + "…"
+        return text
+
+    def _not_stored(self) -> str:
+        sentence = "Nothing about this is stored."
+        if self._match == PERHAPS:
+            sentence = "Perhaps not stored."
+        unknown = list(
+            dict.fromkeys(word for _, result in self._results for word in result.unknown)
+        )
+        if unknown:
+            sentence += f" No fact has: {', '.join(unknown[:5])}."
+        return f"{one_line(sentence)} Nearest:"
+
+    def _remarks(self, more: int) -> list[str]:
+        """Return what qualifies the answer, one line each."""
+        remarks = []
+        if more > 0 and self._match == CLEAR:
+            remarks.append(f"{more} more match: raise max_tokens or ask more narrowly.")
+        return [*remarks, *_search_notes(self._results)]
+
+
+def _search_notes(results: list[tuple[Place, RecallResult]]) -> list[str]:
+    """Return sentences on corrected words, and on why meaning was left out."""
+    corrections: dict[str, str] = {}
+    notes = []
+    for place, result in results:
+        corrections |= result.corrections
+        if result.note and place.memory.meaning:
+            notes.append(f"{result.note[:1].upper()}{result.note[1:]}.")
+    corrected = [
+        f"Searched for {meant!r} instead of {word!r}." for word, meant in corrections.items()
     ]
-    note = _note([result for _, result in results], read)
-    return bounded_reply(
-        items, max_tokens=arguments.max_tokens, offset=offset, total=len(ranked), note=note
-    )
+    return [one_line(sentence) for sentence in dict.fromkeys(corrected + notes)]
 
 
-def search_places(call: Call, query: str, *, limit: int) -> list[tuple[Place, Hit]]:
+def search_places(call: Call, query: str, *, limit: int) -> list[PlacedHit]:
     """Return the best hits in all of the client's workspaces."""
-    results = [(each, find_passages(each.memory, query, limit=limit)) for each in places(call)]
-    return _merge(results)[:limit]
+    results = []
+    for place in places(call):
+        results.append((place, find_passages(place.memory, query, limit=limit)))
+    return _rank(results)[:limit]
 
 
 def _within(arguments: Recall) -> Within | None:
     within = Within(
         types=tuple(arguments.types) or None,
         tags=tuple(arguments.tags) or None,
-        since=parse_moment(arguments.since, "since") if arguments.since else None,
-        until=parse_moment(arguments.until, "until") if arguments.until else None,
+        since=parse_optional_moment(arguments.since, "since"),
+        until=parse_optional_moment(arguments.until, "until"),
     )
-    return None if within == Within() else within
+    if within == Within():
+        return None
+    return within
 
 
-def _merge(results: list[tuple[Place, RecallResult]]) -> list[tuple[Place, Hit]]:
+def _rank(results: list[tuple[Place, RecallResult]]) -> list[PlacedHit]:
     """Return the hits of all workspaces in one ranking: exact matches first, then by score."""
-    if len(results) == 1:
-        return [(place, hit) for place, result in results for hit in result.hits]
-    both = [(place, hit) for place, result in results for hit in result.hits]
-    return sorted(both, key=lambda pair: (_exact_rank(pair[1]), -pair[1].score))
+    ranked = [(place, hit) for place, result in results for hit in result.hits]
+    if len(results) > 1:  # the hits of one workspace are in order
+        ranked.sort(key=lambda placed: (_exact_rank(placed[1]), -placed[1].score))
+    return ranked
 
 
 def _exact_rank(hit: Hit) -> int:
-    return EXACT_KINDS.index(hit.match_kind) if hit.match_kind in EXACT_KINDS else len(EXACT_KINDS)
+    if hit.match_kind in EXACT_KINDS:
+        return EXACT_KINDS.index(hit.match_kind)
+    return len(EXACT_KINDS)
 
 
-def _with_authors(page: list[tuple[Place, Hit]]) -> list[tuple[Place, Hit, Author | None]]:
-    memories = {place.name: place.memory for place, _ in page}
-    authors = {
-        name: history.authors(
-            memory, [hit.passage.key for place, hit in page if place.name == name]
-        )
-        for name, memory in memories.items()
+def _certainty(match: MatchQuality) -> int:
+    return (NONE, PERHAPS, CLEAR).index(match)
+
+
+def _is_turn(passage: Passage) -> bool:
+    """Return True for what was said at a time of day, or belongs to a conversation."""
+    return passage.type == "conversation" or bool(passage.valid_at % DAY)
+
+
+def _newest_of_asked_types(place: Place, query: str) -> list[Passage]:
+    """Return the newest fact of each entity of a type that the question names ("which decisions …")."""
+    words = set(terms_of(query.replace("-", "")))  # to-dos are of the type todo
+    passages = []
+    with place.memory.reading() as reader:
+        for counted in reader.type_counts("entities"):
+            type_terms = terms_of(counted.type)
+            if not type_terms or not words.issuperset(type_terms):
+                continue
+            first = max(0, counted.count - MAX_LISTED)
+            for entity in reader.entities(kind=counted.type, offset=first, limit=MAX_LISTED):
+                passages.append(_newest_passage(entity))
+    return passages[::-1]
+
+
+def _newest_passage(entity: Entity) -> Passage:
+    """Return the newest fact of an entity, or its card if it has none."""
+    if not entity.observations:
+        return Passage(entity.name, entity.type, 0, entity.summary or "", tags=entity.tags)
+    newest = entity.observations[-1]
+    return Passage(
+        entity.name,
+        entity.type,
+        newest.ordinal,
+        newest.text,
+        created_at=newest.created_at,
+        valid_at=newest.valid_at,
+        tags=entity.tags,
+        source=newest.source,
+    )
+
+
+def _without_repeats(hits: list[PlacedHit]) -> list[PlacedHit]:
+    """Return the hits, each passage once."""
+    return list(
+        {(place.name, hit.passage.key): (place, hit) for place, hit in reversed(hits)}.values()
+    )[::-1]
+
+
+def _with_newest_facts(hits: list[PlacedHit]) -> list[PlacedHit]:
+    """Return the hits; one on a bare name stands for the entity's newest fact.
+
+    It is left out if the entity has a hit of its own.
+    """
+    found = {
+        (place.name, hit.passage.entity) for place, hit in hits if hit.passage.kind != "entity"
     }
-    return [(place, hit, authors[place.name].get(hit.passage.key)) for place, hit in page]
+    shown = []
+    for place, hit in hits:
+        card = hit.passage
+        if card.kind != "entity" or card.text:
+            shown.append((place, hit))
+        elif (place.name, card.entity) not in found:
+            graph = entities.open_named(place.memory, {card.entity})
+            newest = [_newest_passage(entity) for entity in graph.entities]
+            shown.append((place, replace(hit, passage=newest[0] if newest else card)))
+    return shown
 
 
-def _note(results: list[RecallResult], read: list[Place]) -> str:
-    """Return what qualifies the answer: corrected words, and a memory that is not wholly embedded."""
-    corrected = {word: meant for each in results for word, meant in each.corrections.items()}
-    told = [f"took {word!r} for {meant!r}" for word, meant in corrected.items()]
-    embedded = [
-        each.note
-        for each, place in zip(results, read, strict=True)
-        if each.note and place.memory.meaning
-    ]
-    return "; ".join(dict.fromkeys([*told, *embedded]))
+def _with_answers(lines: list[Line]) -> list[Line]:
+    """Return the turns; one of the first ten that ends with a question is followed by the next."""
+    asking = [line for line in lines[:10] if "?" in line.text[-QUESTION_TAIL:]]
+    present = {(line.place.name, line.passage.key) for line in lines}
+    answers: dict[tuple[str, tuple[str, int]], Line] = {}
+    for place in {line.place.name: line.place for line in asking}.values():
+        here = [line.passage for line in asking if line.place.name == place.name]
+        with place.memory.reading() as reader:
+            neighbours = reader.neighbours(here)
+        for key, near in neighbours.items():
+            if near.after is None or (place.name, near.after.key) in present:
+                continue
+            text = prose(near.after.text)[:MAX_ANSWER_CHARACTERS]
+            answers[place.name, key] = Line(place, near.after, text, None)
+    followed = []
+    for line in lines:
+        followed.append(line)
+        answer = answers.get((line.place.name, line.passage.key))
+        if answer is not None:
+            followed.append(answer)
+    return followed
+
+
+def _authors(hits: list[PlacedHit]) -> dict[str, dict[tuple[str, int], Author]]:
+    """Return the authors of the passages, by workspace and key."""
+    authors = {}
+    for place in {place.name: place for place, _ in hits}.values():
+        keys = [hit.passage.key for owner, hit in hits if owner.name == place.name]
+        authors[place.name] = history.authors(place.memory, keys)
+    return authors
 
 
 def _explain_nothing(
     call: Call, arguments: Recall, read: list[Place], within: Within | None
 ) -> str:
-    """Say how much was searched and where, which filter removed hits, what has a similar name, and who has hits."""
-    counts = [_counts(each) for each in read]
-    searched = sum(each.entities + each.observations for each in counts)
-    where = " and ".join(each.name for each in read)
-    told = [
-        f"Nothing found: searched {count_noun(searched, 'passage')} in {where}."
-        if read
-        else _NO_WORKSPACE
-    ]
-    told += _blame_filters(arguments.query, read, within)
-    near = list(
-        dict.fromkeys([name for each in read for name in _near_names(each, arguments.query)])
-    )
-    if near:
-        told.append(f"Near it: {', '.join(near[:_MAX_NEAR])}; open shows what is known of them.")
-    if not arguments.workspace or arguments.workspace in ("project", "personal"):
-        found = [
-            each.name
-            for each in others(call, read)[:_MAX_OTHERS]
-            if _has_hits(each, arguments.query, within)
-        ]
-        told += (
-            [f"Other workspaces have hits: {', '.join(found)}; pass one as workspace."]
-            if found
-            else []
+    """Return what was searched, which filter hides hits, similar names, and where hits are."""
+    sentences = ["Nothing found: nothing was remembered yet."]
+    if read:
+        searched = count_noun(sum(_count_passages(place) for place in read), "passage")
+        sentences = [f"Nothing found: searched {searched} in {join_names(read)}."]
+    sentences += _blame_filters(arguments.query, read, within)
+    similar: dict[str, None] = {}
+    for place in read:
+        similar |= dict.fromkeys(_names_near(place, arguments.query))
+    if similar:
+        names = ", ".join(list(similar)[:_MAX_SIMILAR_NAMES])
+        sentences.append(f"Near it: {names}; open shows what is known of them.")
+    # Whoever names another workspace knows where to look.
+    if arguments.workspace in ("", "project", "personal"):
+        others = other_places(call, read)[:_MAX_OTHERS]
+        names = ", ".join(
+            place.name for place in others if _has_hits(place, arguments.query, within)
         )
-    return one_line(" ".join(told))
+        if names:
+            sentences.append(f"Other workspaces have hits: {names}; pass one as workspace.")
+    return one_line(" ".join(sentences))
 
 
 def _blame_filters(query: str, read: list[Place], within: Within | None) -> list[str]:
     """Return which of the filters alone hides hits; all of them together if no single one does."""
-    if within is None or not any(_has_hits(each, query, None) for each in read):
+    if within is None or not any(_has_hits(place, query, None) for place in read):
         return []
-    guilty = []
+    hiding = []
     for name in ("types", "tags", "since", "until"):
         fewer = replace(within, **{name: None})
-        if fewer != within and any(_has_hits(each, query, fewer) for each in read):
-            guilty.append(name)
-    return [
-        f"There are hits without the filter {' or '.join(guilty)}."
-        if guilty
-        else "There are hits without filters."
-    ]
+        if fewer != within and any(_has_hits(place, query, fewer) for place in read):
+            hiding.append(name)
+    if not hiding:
+        return ["There are hits without filters."]
+    return [f"There are hits without the filter {' or '.join(hiding)}."]
 
 
-def _near_names(place: Place, query: str) -> list[str]:
-    """Return names that the question contains a word of, or that are spelled like it."""
+def _names_near(place: Place, query: str) -> list[str]:
+    """Return names that contain a word of the question, or else names that are spelled like it."""
     with place.memory.reading() as reader:
-        named = reader.names_with(terms_of(query), _MAX_NEAR)
-    return named or similar_names(place.memory, query)
+        names = reader.names_with(terms_of(query), _MAX_SIMILAR_NAMES)
+    return names or similar_names(place.memory, query)
 
 
-def _counts(place: Place) -> Counts:
+def _count_passages(place: Place) -> int:
     with place.memory.reading() as reader:
-        return reader.counts()
+        counts = reader.counts()
+    return counts.entities + counts.observations
 
 
 def _has_hits(place: Place, query: str, within: Within | None) -> bool:

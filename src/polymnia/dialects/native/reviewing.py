@@ -1,107 +1,212 @@
 """`history` and `review`: who changed what, and what in the memory needs attention."""
 
 import heapq
+from collections.abc import Callable, Iterator
 
 from msgspec.structs import replace
 
 from polymnia.dialects.base import Call, Reply, tool
-from polymnia.dialects.native.budget import Item, bounded_reply, fitting_items, offset_of
-from polymnia.dialects.native.lines import change_item
-from polymnia.dialects.native.scope import Place, places
-from polymnia.dialects.native.shapes import History, Items, Review
-from polymnia.dialects.times import parse_moment
-from polymnia.engine import history as histories
+from polymnia.dialects.native.replies import (
+    Item,
+    bounded_reply,
+    change_item,
+    fitting_items,
+    line_item,
+    offset_of,
+    page_reply,
+    short_time,
+)
+from polymnia.dialects.native.scope import Place, join_names, other_places, places
+from polymnia.dialects.native.shapes import History, Items, Review, ReviewKind
+from polymnia.engine.curation.findings import orphans, part_of, pending, relation_gaps
+from polymnia.engine.curation.similar import duplicate_names, similar_pairs
+from polymnia.engine.history import changes as histories
 from polymnia.errors import BadInput, Cancelled, PolymniaError
+from polymnia.formats.times import parse_optional_moment
 from polymnia.model import Change
+from polymnia.search.terms import count_noun, fold
+
+_DEFAULT_KINDS: tuple[ReviewKind, ...] = ("duplicates", "gaps", "summaries", "orphans")
+_MAX_LISTED_ACTORS = 10
 
 
 @tool(History, needs="read", returns=Items, brief=True)
 def history(call: Call, arguments: History) -> Reply:
-    """List changes, newest first, with author and differences: of an entity, of an actor, or since a time."""
+    """Who changed what and when, newest first: of an entity, of an actor (client name) in all \
+workspaces you can read, or since a time. Gives the change ids that undo takes."""
     read = places(call, arguments.workspace)
     if not read:
-        return bounded_reply(
-            [], max_tokens=arguments.max_tokens, note="Nothing was ever changed here."
-        )
-    reached = _parse_cursor(arguments.cursor, len(read))
-    pages = [_page(place, arguments, before) for place, before in zip(read, reached, strict=True)]
-    # Each workspace counts its own changes, so that only their times put them in one order.
-    told = [
-        [(place, change) for change in page.changes]
-        for place, page in zip(read, pages, strict=True)
-    ]
-    newest = list(heapq.merge(*told, key=lambda each: -each[1].at))[: arguments.limit]
-    items = [
-        change_item(change, place.name, _differences(place, change, arguments.name))
-        for place, change in newest
-    ]
-    where = " and ".join([each.name for each in read])
-    note = f"Changes in {where}." if items else f"No such changes in {where}."
-    shown = newest[: len(fitting_items(items, arguments.max_tokens, note))]
-    is_more = len(shown) < sum(len(each) for each in told) or any(page.next for page in pages)
-    cursor = _cursor(read, reached, shown) if is_more else ""
+        note = "Nothing was ever changed here."
+        return bounded_reply([], max_tokens=arguments.max_tokens, note=note)
+    if arguments.actor:
+        if not arguments.workspace:
+            read = [*read, *other_places(call, read)]
+        read = _places_of(arguments.actor, read)
+    last_ids = _parse_cursor(arguments.cursor, len(read))
+    pages = []
+    for place, last_id in zip(read, last_ids, strict=True):
+        pages.append(_page(place, arguments, last_id))
+    newest = _newest(read, pages)[: arguments.limit]
+    items = []
+    for place, change in newest:
+        differences = _differences(place, change, arguments.name)
+        items.append(change_item(change, place.name, differences))
+    note = f"Changes in {join_names(read)}."
+    if not items:
+        note = f"No such changes in {join_names(read)}."
+
+    fitting = len(fitting_items(items, arguments.max_tokens, note))
+    is_more = any(page.next for page in pages)
+    is_more = is_more or fitting < sum(len(page.changes) for page in pages)
+    cursor = ""
+    if is_more:
+        cursor = _cursor(read, last_ids, newest[:fitting])
     return bounded_reply(
-        items[: len(shown)], max_tokens=arguments.max_tokens, note=note, next_cursor=cursor
+        items[:fitting], max_tokens=arguments.max_tokens, note=note, next_cursor=cursor
     )
 
 
-def _page(place: Place, arguments: History, before: int) -> histories.ChangePage:
+def _places_of(actor: str, read: list[Place]) -> list[Place]:
+    """Return the workspaces that the actor has changed. Raise BadInput if there are none."""
+    changed = []
+    everyone: dict[str, None] = {}
+    for place in read:
+        with place.memory.reading() as reader:
+            actors = histories.history_of(place.memory, reader).actors()
+        everyone |= dict.fromkeys(actors)
+        if any(fold(actor) in fold(name) for name in actors):
+            changed.append(place)
+    if not changed:
+        known = ", ".join(list(everyone)[:_MAX_LISTED_ACTORS]) or "nobody"
+        raise BadInput(f"nobody called {actor!r} has changed {join_names(read)}; actors: {known}")
+    return changed
+
+
+def _page(place: Place, arguments: History, last_id: int) -> histories.ChangePage:
+    names = None
+    if arguments.name:
+        names = [arguments.name]
     return histories.latest(
         place.memory,
         limit=arguments.limit,
-        before=before or None,
+        before=last_id or None,
         actor=arguments.actor or None,
-        names=[arguments.name] if arguments.name else None,
-        since=parse_moment(arguments.since, "since") if arguments.since else None,
+        names=names,
+        since=parse_optional_moment(arguments.since, "since"),
     )
+
+
+def _newest(read: list[Place], pages: list[histories.ChangePage]) -> list[tuple[Place, Change]]:
+    """Return the changes of all workspaces, newest first.
+
+    Each workspace numbers its own changes, so only their times put them in one order.
+    """
+    lists = []
+    for place, page in zip(read, pages, strict=True):
+        lists.append([(place, change) for change in page.changes])
+    return list(heapq.merge(*lists, key=lambda entry: -entry[1].at))
 
 
 def _differences(place: Place, change: Change, name: str) -> list[histories.Difference]:
-    return histories.differences(change, histories.names_of(place.memory, name) if name else None)
+    if not name:
+        return histories.differences(change, None)
+    return histories.differences(change, histories.names_of(place.memory, name))
 
 
 def _parse_cursor(cursor: str, workspaces: int) -> list[int]:
-    """Return the id of the last change shown of each workspace, 0 if none was. Raise BadInput."""
-    parts = [offset_of(each) for each in cursor.split(".")] if cursor else [0] * workspaces
-    if len(parts) != workspaces:
-        raise BadInput(f"cursor: {cursor!r} is of other workspaces; leave it out to begin anew")
-    return parts
+    """Return the id of the last change shown of each workspace, or 0. Raise BadInput."""
+    if not cursor:
+        return [0] * workspaces
+    last_ids = [offset_of(part) for part in cursor.split(".")]
+    if len(last_ids) != workspaces:
+        raise BadInput(f"cursor: {cursor!r} belongs to other workspaces; omit it to start over")
+    return last_ids
 
 
-def _cursor(read: list[Place], reached: list[int], shown: list[tuple[Place, Change]]) -> str:
-    """Return the ids of the last changes shown, by which newer changes do not move a page."""
-    last = {place.name: change.id for place, change in shown}
-    return ".".join(
-        [str(last.get(place.name, before)) for place, before in zip(read, reached, strict=True)]
-    )
+def _cursor(read: list[Place], last_ids: list[int], shown: list[tuple[Place, Change]]) -> str:
+    """Return the id of the last change shown of each workspace: new changes do not move a page."""
+    shown_ids = {place.name: change.id for place, change in shown}
+    ids = []
+    for place, last_id in zip(read, last_ids, strict=True):
+        ids.append(str(shown_ids.get(place.name, last_id)))
+    return ".".join(ids)
 
 
 @tool(Review, needs="read", returns=Items, brief=True)
 def review(call: Call, arguments: Review) -> Reply:
-    """Find what needs care: duplicate names, gaps between entities, orphans, stale summaries, similar entities."""
-    # The first call loads the verbs of curation.
-    from polymnia.dialects.native.findings import FINDERS
-    from polymnia.engine.curation.scan import part_of
-
+    """Find what needs care: duplicate names, gaps between entities, orphans, stale summaries, \
+similar entities."""
     items: list[Item] = []
     notes: list[str] = []
-    kinds = arguments.kinds or ("duplicates", "gaps", "summaries", "orphans")
+    kinds = arguments.kinds or _DEFAULT_KINDS
     steps = [(place, kind) for place in places(call, arguments.workspace) for kind in kinds]
     for number, (place, kind) in enumerate(steps):
         call.check()
         share = part_of(call.progress, 100 * number / len(steps), 100 * (number + 1) / len(steps))
         try:
-            items += FINDERS[kind](replace(call, progress=share), place, arguments.limit)
+            items += _FINDERS[kind](replace(call, progress=share), place, arguments.limit)
+        except Cancelled:
+            raise
         except PolymniaError as exc:
-            if isinstance(exc, Cancelled) or (arguments.kinds and not isinstance(exc, BadInput)):
+            # What nobody asked for may fail, for lack of an embedder say: show the rest.
+            if arguments.kinds and not isinstance(exc, BadInput):
                 raise
             notes.append(f"{kind}: {exc.public}")
-    offset = offset_of(arguments.cursor)
-    note = "; ".join(notes) if items or notes else "Nothing needs attention."
-    return bounded_reply(
-        items[offset : offset + arguments.limit],
-        max_tokens=arguments.max_tokens,
-        offset=offset,
-        total=len(items),
-        note=note,
-    )
+    note = "; ".join(notes)
+    if not items and not notes:
+        note = "Nothing needs attention."
+    return page_reply(items, arguments, note=note)
+
+
+def _duplicates(call: Call, place: Place, limit: int) -> Iterator[Item]:
+    pairs = duplicate_names(place.memory, limit=limit, progress=call.progress, check=call.check)
+    for pair in pairs:
+        entities = f"{pair.a} ({pair.a_type}) and {pair.b} ({pair.b_type})"
+        line = f"- duplicate? {entities}: revise with merge"
+        yield _finding(place, "duplicate", line, pair.a, pair.b)
+
+
+def _gaps(call: Call, place: Place, limit: int) -> Iterator[Item]:
+    gaps = relation_gaps(place.memory, limit=limit, progress=call.progress, check=call.check)
+    for gap in gaps:
+        mentions = f"facts of {gap.entity} mention {gap.referenced} {count_noun(gap.count, 'time')}"
+        line = f"- gap: {mentions}, but no relation joins them"
+        yield _finding(place, "gap", line, gap.entity, gap.referenced)
+
+
+def _orphans(call: Call, place: Place, limit: int) -> Iterator[Item]:
+    for entity in orphans(place.memory, limit=limit):
+        line = f"- orphan: {entity.name} ({entity.type}) has no relations"
+        yield _finding(place, "orphan", line, entity.name)
+
+
+def _summaries(call: Call, place: Place, limit: int) -> Iterator[Item]:
+    entities = pending(place.memory, limit=limit, progress=call.progress, check=call.check)
+    for entity in entities:
+        facts = count_noun(entity.observations, "fact")
+        summary = "no summary"
+        if entity.summary_at:
+            summary = f"a summary of {short_time(entity.summary_at)}"
+        last = short_time(entity.last_observation_at)
+        line = f"- summary: {entity.name} has {facts}, last of {last}, and {summary}"
+        yield _finding(place, "summary", line, entity.name)
+
+
+def _similar(call: Call, place: Place, limit: int) -> Iterator[Item]:
+    pairs = similar_pairs(place.memory, limit=limit, progress=call.progress, check=call.check)
+    for pair in pairs:
+        line = f"- similar: {pair.a} and {pair.b} ({pair.similarity:.2f}) have no relation"
+        yield _finding(place, "similar", line, pair.a, pair.b)
+
+
+def _finding(place: Place, kind: str, line: str, *names: str) -> Item:
+    return line_item(line, {"kind": kind, "names": list(names), "workspace": place.name})
+
+
+_FINDERS: dict[ReviewKind, Callable[[Call, Place, int], Iterator[Item]]] = {
+    "duplicates": _duplicates,
+    "gaps": _gaps,
+    "orphans": _orphans,
+    "summaries": _summaries,
+    "similar": _similar,
+}

@@ -1,16 +1,30 @@
-"""The arguments of the native tools and the shapes of their replies. Few and short: a model reads all of them."""
+"""The arguments and replies of the native tools: few and short, as a model reads all of them."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta, Struct, field
 
+# Also numbers. A union would need `anyOf`, which some clients reject.
+Reference = Annotated[Any, Meta(extra_json_schema={"type": "string"})]
 Limit = Annotated[int, Meta(ge=1, le=200)]
 Tokens = Annotated[int, Meta(ge=200, le=20_000)]
 ReviewKind = Literal["duplicates", "gaps", "orphans", "summaries", "similar"]
-Detail = Literal["names", "summary", "full"]
+
+
+# Names that models use for arguments, and the arguments that they mean.
+_SYNONYMS = {
+    "name": "names",
+    "names": "name",
+    "change": "changes",
+    "observations": "facts",
+    "observation": "facts",
+    "fact": "facts",
+    "replaced": "superseded",
+}
 
 
 class Arguments(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    synonyms: ClassVar[dict[str, str]] = _SYNONYMS
     workspace: str = ""
 
 
@@ -26,10 +40,21 @@ class RelationShape(Struct, frozen=True, forbid_unknown_fields=True):
     target: str = field(name="to")
 
 
+class FactShape(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    text: str
+    replaces: Reference = None
+    when: str = ""
+
+
 class EntityShape(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    synonyms: ClassVar[dict[str, str]] = _SYNONYMS
     name: str
     type: str = ""
-    facts: list[str] = []
+    facts: list[Reference] = []  # a fact may also be a FactShape
+    replaces: Annotated[
+        list[Reference],
+        Meta(description="#numbers or texts of older facts: the first fact replaces the first"),
+    ] = []
     when: Annotated[str, Meta(description="date the facts were true")] = ""
     tags: list[str] = []
     summary: str = ""
@@ -41,15 +66,16 @@ class Remember(Arguments, frozen=True, kw_only=True):
     source: str = ""
 
 
-class Recall(Bounded, frozen=True, kw_only=True):
+class Recall(Arguments, frozen=True, kw_only=True):
     query: str
+    also: list[str] = []
     types: list[str] = []
     tags: list[str] = []
     since: Annotated[str, Meta(description="date or age: 7d")] = ""
     until: str = ""
-    detail: Detail = "summary"
-    also: list[str] = []
-    context: Annotated[int, Meta(ge=0, le=10)] = 0
+    limit: Annotated[int, Meta(ge=0, le=200, description="at most so many facts")] = 0
+    max_tokens: Tokens = 1_000
+    cursor: str = ""
 
 
 class Open(Bounded, frozen=True, kw_only=True):
@@ -66,8 +92,8 @@ class Explore(Bounded, frozen=True, kw_only=True):
 
 
 class EditShape(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    old: Annotated[str, Meta(description="number or text")]
-    new: str
+    old: Annotated[Reference, Meta(description="#number, text, or how it begins")]
+    new: Annotated[Reference, Meta(description="new text, or #number of a stored fact")]
     when: str = ""
     wrong: Annotated[bool, Meta(description="it was never true")] = False
 
@@ -85,7 +111,7 @@ class Revise(Arguments, frozen=True, kw_only=True):
 
 class Forget(Arguments, frozen=True, kw_only=True):
     name: str = ""
-    facts: Annotated[list[str], Meta(description="numbers or texts")] = []
+    facts: Annotated[list[Reference], Meta(description="#numbers, texts, or how they begin")] = []
     relations: list[RelationShape] = []
     whole: bool = False
     dry_run: bool = False
@@ -99,7 +125,7 @@ class History(Bounded, frozen=True, kw_only=True):
 
 
 class Undo(Arguments, frozen=True, kw_only=True):
-    changes: list[int] = []
+    changes: Annotated[list[Reference], Meta(description="ids: shop:17")] = []
     actor: str = ""
     since: str = ""
     dry_run: bool = False
@@ -121,3 +147,9 @@ class Items(Struct, frozen=True, kw_only=True):
     left_out: int = 0
     cursor: str = ""
     note: str = ""
+
+
+class Found(Items, frozen=True, kw_only=True):
+    """What recall found, best first, and whether anything about the question seems to be stored."""
+
+    match: Literal["clear", "perhaps", "none"]

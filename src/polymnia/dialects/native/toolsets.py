@@ -1,28 +1,43 @@
-"""Further tools that a server offers with `--toolsets`: notes, export, admin, and `search` with `fetch`."""
+"""Further tools that a server offers with `--toolsets`."""
 
 from collections.abc import Iterable
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 from urllib.parse import quote
 
 from msgspec import Meta, Raw, Struct
 from msgspec.json import encode
 
 from polymnia.dialects.base import Call, Reply, Tool, tool
-from polymnia.dialects.document import encode_document
-from polymnia.dialects.native.budget import Item, bounded_reply, offset_of
-from polymnia.dialects.native.lines import line_item, one_line, short_time
 from polymnia.dialects.native.recalling import search_places
+from polymnia.dialects.native.replies import (
+    Item,
+    line_item,
+    one_line,
+    page_reply,
+    receipt_reply,
+    short_time,
+)
 from polymnia.dialects.native.scope import Place, places, target
 from polymnia.dialects.native.shapes import Arguments, Bounded, Items
 from polymnia.dialects.questions import confirmation
-from polymnia.engine import entities, notes, transfer, trash, traverse
-from polymnia.engine.diagrams import as_dot, as_mermaid
-from polymnia.engine.memory import statistics
+from polymnia.dialects.replies import json_reply
+from polymnia.engine import notes
+from polymnia.engine.graph import entities, traverse
+from polymnia.engine.graph.drawing import as_dot, as_mermaid
+from polymnia.engine.history import trash
+from polymnia.engine.memory import Memory
+from polymnia.engine.statistics import statistics
 from polymnia.errors import BadInput, SettingsError
-from polymnia.model import VAULT, Graph, Note, NoteQuery
+from polymnia.formats.document import encode_document
+from polymnia.model import VAULT, Entity, Note, NoteQuery, Relation
 
 MAX_EXPORT_BYTES = 20_000
-_PLACE_SEPARATOR = "::"
+_MAX_RESULTS = 20
+_MAX_FOUND_NOTES = 200
+_MAX_LISTED_NOTES = 1_000
+_MAX_COUNTED_TYPES = 20
+# Between the workspace and the name in the id of a document.
+_SEPARATOR = "::"
 
 
 class WriteNote(Arguments, frozen=True, kw_only=True):
@@ -88,28 +103,44 @@ class FetchReply(Struct, frozen=True):
 def write_note(call: Call, arguments: WriteNote) -> Reply:
     """Store a longer text under a key, or replace it."""
     place = target(call, arguments.workspace)
-    stored = notes.commit(
-        place.memory, Note(arguments.key, arguments.content, tuple(arguments.tags)), by=call.by
-    )
-    return _items_reply(
-        [{"key": stored.key, "workspace": place.name, "updated": short_time(stored.updated_at)}]
-    )
+    note = Note(arguments.key, arguments.content, tuple(arguments.tags))
+    stored = notes.commit(place.memory, note, by=call.by)
+    updated = short_time(stored.updated_at)
+    return receipt_reply([{"key": stored.key, "workspace": place.name, "updated": updated}])
 
 
 @tool(FindNotes, needs="read", returns=Items, brief=True)
 def find_notes(call: Call, arguments: FindNotes) -> Reply:
     """Search the notes, or list them without a query."""
-    offset = offset_of(arguments.cursor)
-    found = [
-        (place, note)
-        for place in places(call, arguments.workspace)
-        for note in _notes(place, arguments)
-    ]
-    items = [_note_item(place, note) for place, note in found[offset : offset + arguments.limit]]
-    note = "" if items else "No notes found."
-    return bounded_reply(
-        items, max_tokens=arguments.max_tokens, offset=offset, total=len(found), note=note
-    )
+    items = []
+    for place in places(call, arguments.workspace):
+        for note in _find_notes(place, arguments):
+            items.append(_note_item(place, note))
+    return page_reply(items, arguments, note_if_empty="No notes found.")
+
+
+def _find_notes(place: Place, arguments: FindNotes) -> list[Note]:
+    if not place.memory.store.capabilities.notes:
+        return []
+    if not arguments.query:
+        listed = notes.page(place.memory, VAULT, limit=_MAX_LISTED_NOTES)
+        return [note for note in listed if set(arguments.tags) <= set(note.tags)]
+    tags = tuple(arguments.tags)
+    query = NoteQuery(text=arguments.query, tags=tags, limit=_MAX_FOUND_NOTES)
+    return [hit.note for hit in notes.search(place.memory, query, [VAULT]).hits]
+
+
+def _note_item(place: Place, note: Note) -> Item:
+    text = one_line(note.content)
+    updated = short_time(note.updated_at)
+    data = {
+        "key": note.key,
+        "text": text,
+        "tags": list(note.tags),
+        "updated": updated,
+        "workspace": place.name,
+    }
+    return line_item(f"- {note.key}: {text} [{updated}, {place.name}]", data)
 
 
 @tool(DeleteNotes, needs="write", returns=Items, destructive=True, brief=True)
@@ -117,61 +148,88 @@ def delete_note(call: Call, arguments: DeleteNotes) -> Reply:
     """Delete a note by its key; undo brings it back."""
     place = target(call, arguments.workspace)
     deleted = notes.prune(place.memory, [VAULT], by=call.by, key=arguments.key)
-    return _items_reply([{"key": arguments.key, "deleted": deleted, "workspace": place.name}])
+    return receipt_reply([{"key": arguments.key, "deleted": deleted, "workspace": place.name}])
 
 
 @tool(Export, needs="read", returns=Items, brief=True)
 def export(call: Call, arguments: Export) -> Reply:
-    """Export the memory, or what is around some names, as JSON, Mermaid or Graphviz. Large exports are refused."""
-    place = _first(call, arguments.workspace)
-    graph = _export_graph(place, arguments.names)
-    text = {
-        "json": _document(place, graph, arguments.names),
-        "mermaid": as_mermaid(graph),
-        "dot": as_dot(graph),
-    }[arguments.format]
-    if len(text.encode()) > MAX_EXPORT_BYTES:
-        raise BadInput(
-            f"that is {len(text.encode()):,} bytes, too many for a reply; name fewer entities, or run `polymnia export`"
-        )
-    return Reply(text, Raw(encode(Items(items=[{"format": arguments.format, "text": text}]))))
+    """Export the memory, or what is around some names, as JSON, Mermaid or Graphviz. Large \
+exports are refused."""
+    readable = places(call, arguments.workspace)
+    if not readable:
+        raise BadInput("there is nothing here yet")
+    text = _export_text(readable[0].memory, arguments)
+    size = len(text.encode())
+    if size > MAX_EXPORT_BYTES:
+        advice = "name fewer entities, or run `polymnia export`"
+        raise BadInput(f"that is {size:,} bytes, too many for a reply; {advice}")
+    items = Items(items=[{"format": arguments.format, "text": text}])
+    return Reply(text, Raw(encode(items)))
+
+
+def _export_text(memory: Memory, arguments: Export) -> str:
+    if arguments.names:
+        graph = traverse.subgraph(memory, arguments.names, 1)
+    else:
+        graph = entities.read_all(memory)
+    if arguments.format == "mermaid":
+        return as_mermaid(graph)
+    if arguments.format == "dot":
+        return as_dot(graph)
+    exported_notes: Iterable[Note] = ()
+    if not arguments.names:
+        exported_notes = notes.vault_notes(memory)
+    return encode_document(graph, exported_notes).decode()
 
 
 @tool(Workspaces, needs="admin", returns=Items, brief=True)
 def list_workspaces(call: Call, arguments: Workspaces) -> Reply:
     """List the workspaces with their status."""
-    found = [each for each in call.workspaces.find_all() if call.client.principal.enters(each.name)]
-    offset = offset_of(arguments.cursor)
-    items = [
-        line_item(f"- {each.name} ({each.status}): {one_line(each.description)}",
-                  {"name": each.name, "status": each.status, "text": one_line(each.description)})
-        for each in found[offset : offset + arguments.limit]
-    ]  # fmt: skip
-    return bounded_reply(
-        items, max_tokens=arguments.max_tokens, offset=offset, total=len(found), head="Workspaces:"
-    )
+    items = []
+    for workspace in call.workspaces.find_all():
+        if not call.client.principal.enters(workspace.name):
+            continue
+        text = one_line(workspace.description)
+        data = {"name": workspace.name, "status": workspace.status, "text": text}
+        items.append(line_item(f"- {workspace.name} ({workspace.status}): {text}", data))
+    return page_reply(items, arguments, head="Workspaces:")
 
 
 @tool(ManageWorkspace, needs="admin", returns=Items, destructive=True, brief=True)
 def manage_workspace(call: Call, arguments: ManageWorkspace) -> Reply:
     """Create, archive, restore, rename, describe or delete a workspace."""
-    call.client.principal.require_entry(arguments.name)
-    if arguments.action in ("rename", "describe") and not arguments.to:
-        raise BadInput(
-            f"to: {arguments.action} needs a new {'name' if arguments.action == 'rename' else 'description'}"
-        )
-    if arguments.action == "rename":
-        call.client.principal.require_entry(arguments.to)
-        changed = call.workspaces.rename(arguments.name, arguments.to)
-    elif arguments.action in ("create", "describe"):
-        changed = getattr(call.workspaces, arguments.action)(arguments.name, arguments.to)
+    principal, workspaces = call.client.principal, call.workspaces
+    action, name = arguments.action, arguments.name
+    principal.require_entry(name)
+    if action == "rename":
+        if not arguments.to:
+            raise BadInput("to: rename needs a new name")
+        principal.require_entry(arguments.to)
+        workspace = workspaces.rename(name, arguments.to)
+    elif action == "describe":
+        if not arguments.to:
+            raise BadInput("to: describe needs a new description")
+        workspace = workspaces.describe(name, arguments.to)
+    elif action == "create":
+        workspace = workspaces.create(name, arguments.to)
+    elif action == "archive":
+        workspace = workspaces.archive(name)
+    elif action == "restore":
+        workspace = workspaces.restore(name)
     else:
-        if arguments.action == "delete":
-            _confirm_deletion(call, arguments)
-        changed = getattr(call.workspaces, arguments.action)(arguments.name)
-    return _items_reply(
-        [{"name": changed.name, "status": changed.status, "action": arguments.action}]
-    )
+        _confirm_deletion(call, arguments)
+        workspace = workspaces.delete(name)
+    return receipt_reply([{"name": workspace.name, "status": workspace.status, "action": action}])
+
+
+def _confirm_deletion(call: Call, arguments: ManageWorkspace) -> None:
+    """Raise BadInput if the user declines, or nobody confirms where no user can be asked."""
+    text = f"Delete the workspace {arguments.name} with everything in it?"
+    is_agreed = call.confirm(confirmation("delete", text), otherwise=arguments.confirm)
+    if is_agreed is None:
+        raise BadInput(f"that would delete everything in {arguments.name}: pass confirm: true")
+    if not is_agreed:
+        raise BadInput("the user declined; nothing was deleted")
 
 
 @tool(Trash, needs="admin", returns=Items, destructive=True, brief=True)
@@ -179,93 +237,90 @@ def trash_can(call: Call, arguments: Trash) -> Reply:
     """List what was deleted, latest first, or restore one of it."""
     if arguments.restore:
         place = target(call, arguments.workspace)
-        back = trash.restore(place.memory, arguments.restore, by=call.by)
-        names = [each.name for each in back.entities] + [each.entity for each in back.observations]
-        return _items_reply(
-            [{"restored": names or [arguments.restore], "relations": len(back.relations)}]
-        )
-    found = [
-        each
-        for place in places(call, arguments.workspace)[:1]
-        for each in trash.items(place.memory)
-    ]
-    offset = offset_of(arguments.cursor)
-    items = [
-        line_item(
-            f"- {each.id} deleted {short_time(each.deleted_at)}",
-            {"id": each.id, "deleted": short_time(each.deleted_at)},
-        )
-        for each in found[offset : offset + arguments.limit]
-    ]
-    note = "" if items else "Nothing was deleted."
-    return bounded_reply(
-        items, max_tokens=arguments.max_tokens, offset=offset, total=len(found), note=note
-    )
+        rows = trash.restore(place.memory, arguments.restore, by=call.by)
+        names = [entity.name for entity in rows.entities]
+        names += [changed.entity for changed in rows.observations]
+        item = {"restored": names or [arguments.restore], "relations": len(rows.relations)}
+        return receipt_reply([item])
+    items = []
+    for place in places(call, arguments.workspace)[:1]:
+        for deleted in trash.items(place.memory):
+            at = short_time(deleted.deleted_at)
+            items.append(
+                line_item(f"- {deleted.id} deleted {at}", {"id": deleted.id, "deleted": at})
+            )
+    return page_reply(items, arguments, note_if_empty="Nothing was deleted.")
 
 
 @tool(Statistics, needs="read", returns=Items, brief=True)
 def stats(call: Call, arguments: Statistics) -> Reply:
     """Count what the workspaces hold."""
-    found = []
+    items = []
     for place in places(call, arguments.workspace):
         known = statistics(place.memory)
         with place.memory.reading() as read:
-            relation_types = {each.type: each.count for each in read.relation_types()[:20]}
-            types = {each.type: each.count for each in read.entity_types()[:20]}
-        counts = known.counts
-        found.append(
-            {
-                "workspace": place.name,
-                "entities": counts.entities,
-                "facts": counts.observations,
-                "relations": counts.relations,
-                "text_bytes": known.text_bytes,
-                "types": types,
-                "relation_types": relation_types,
-            }
-        )
-    return _items_reply(found)
+            types = read.type_counts("entities")[:_MAX_COUNTED_TYPES]
+            relation_types = read.type_counts("relations")[:_MAX_COUNTED_TYPES]
+        item = {
+            "workspace": place.name,
+            "entities": known.counts.entities,
+            "facts": known.counts.observations,
+            "relations": known.counts.relations,
+            "text_bytes": known.text_bytes,
+            "types": {counted.type: counted.count for counted in types},
+            "relation_types": {counted.type: counted.count for counted in relation_types},
+        }
+        items.append(item)
+    return receipt_reply(items)
 
 
 @tool(Search, needs="read", returns=SearchReply)
 def search(call: Call, arguments: Search) -> Reply:
     """Search the memory; fetch returns the document of a result."""
-    names: dict[tuple[str, str], str] = {}
-    for place, hit in search_places(call, arguments.query, limit=20):
-        if hit.passage.kind != "note":
-            names.setdefault((place.name, hit.passage.entity), hit.passage.type)
-    results = [
-        {"id": _document_id(place, name), "title": f"{name} ({kind})", "url": _document_url(name)}
-        for (place, name), kind in names.items()
-    ]
-    encoded = encode(SearchReply(results))
-    return Reply(encoded.decode(), Raw(encoded))
+    results: dict[str, dict[str, str]] = {}
+    for place, hit in search_places(call, arguments.query, limit=_MAX_RESULTS):
+        passage = hit.passage
+        if passage.kind == "note":
+            continue
+        result = {
+            "id": f"{place.name}{_SEPARATOR}{passage.entity}",
+            "title": f"{passage.entity} ({passage.type})",
+            "url": _document_url(passage.entity),
+        }
+        results.setdefault(result["id"], result)  # several facts of an entity are one document
+    return json_reply(SearchReply(list(results.values())))
 
 
 @tool(Fetch, needs="read", returns=FetchReply)
 def fetch(call: Call, arguments: Fetch) -> Reply:
     """Return the document of a search result: everything known of an entity."""
-    where, _, name = arguments.id.rpartition(_PLACE_SEPARATOR)
-    for place in places(call, where):
+    workspace, _, name = arguments.id.rpartition(_SEPARATOR)
+    for place in places(call, workspace):
         graph = entities.open_named(place.memory, [name])
-        for entity in graph.entities:
-            relations = [f"{each.source} {each.type} {each.target}" for each in graph.relations]
-            text = "\n".join([entity.summary or "", *entity.texts, *relations]).strip()
-            about = {
-                "type": entity.type,
-                "workspace": place.name,
-                "updated": short_time(entity.updated_at),
-            }
-            found = FetchReply(
-                _document_id(place.name, name),
-                f"{name} ({entity.type})",
-                text,
-                _document_url(name),
-                about,
-            )
-            encoded = encode(found)
-            return Reply(encoded.decode(), Raw(encoded))
+        if graph.entities:
+            return json_reply(_document(place, graph.entities[0], graph.relations))
     raise BadInput(f"there is no document {arguments.id!r}; use an id that search returned")
+
+
+def _document(place: Place, entity: Entity, relations: list[Relation]) -> FetchReply:
+    lines = [entity.summary or "", *entity.texts]
+    for relation in relations:
+        lines.append(f"{relation.source} {relation.type} {relation.target}")
+    return FetchReply(
+        id=f"{place.name}{_SEPARATOR}{entity.name}",
+        title=f"{entity.name} ({entity.type})",
+        text="\n".join(lines).strip(),
+        url=_document_url(entity.name),
+        metadata={
+            "type": entity.type,
+            "workspace": place.name,
+            "updated": short_time(entity.updated_at),
+        },
+    )
+
+
+def _document_url(name: str) -> str:
+    return f"polymnia://entity/{quote(name, safe='')}"
 
 
 TOOLSETS: dict[str, tuple[Tool, ...]] = {
@@ -276,75 +331,14 @@ TOOLSETS: dict[str, tuple[Tool, ...]] = {
 }
 
 
-def chosen_tools(names: Iterable[str]) -> list[Tool]:
+def tools_of(toolsets: Iterable[str]) -> list[Tool]:
     """Return the tools of these toolsets; `all` stands for every one. Raise SettingsError."""
-    wanted = dict.fromkeys(
-        name for each in names for name in (TOOLSETS if each == "all" else (each,))
-    )
-    for name in wanted:
-        if name not in TOOLSETS:
+    chosen: dict[str, tuple[Tool, ...]] = {}
+    for name in toolsets:
+        if name == "all":
+            chosen |= TOOLSETS
+        elif name in TOOLSETS:
+            chosen[name] = TOOLSETS[name]
+        else:
             raise SettingsError(f"unknown toolset {name!r}: use {', '.join(TOOLSETS)} or all")
-    return [each for name in wanted for each in TOOLSETS[name]]
-
-
-def _notes(place: Place, arguments: FindNotes) -> list[Note]:
-    if not place.memory.store.capabilities.notes:
-        return []
-    if not arguments.query:
-        listed = notes.page(place.memory, VAULT, limit=1_000)
-        return [each for each in listed if set(arguments.tags) <= set(each.tags)]
-    query = NoteQuery(text=arguments.query, tags=tuple(arguments.tags), limit=200)
-    return [each.note for each in notes.search(place.memory, query, [VAULT]).hits]
-
-
-def _note_item(place: Place, note: Note) -> Item:
-    data: dict[str, Any] = {
-        "key": note.key,
-        "text": one_line(note.content),
-        "tags": list(note.tags),
-        "updated": short_time(note.updated_at),
-        "workspace": place.name,
-    }
-    return line_item(f"- {note.key}: {data['text']} [{data['updated']}, {place.name}]", data)
-
-
-def _confirm_deletion(call: Call, arguments: ManageWorkspace) -> None:
-    """Raise BadInput if the user declines, or nobody confirms where no user can be asked."""
-    question = confirmation(
-        "delete", f"Delete the workspace {arguments.name} with everything in it?"
-    )
-    is_agreed = call.confirm(question, otherwise=arguments.confirm)
-    if is_agreed is None:
-        raise BadInput(f"that would delete everything in {arguments.name}: pass confirm: true")
-    if not is_agreed:
-        raise BadInput("the user declined; nothing was deleted")
-
-
-def _first(call: Call, workspace: str) -> Place:
-    found = places(call, workspace)
-    if not found:
-        raise BadInput("there is nothing here yet")
-    return found[0]
-
-
-def _export_graph(place: Place, names: list[str]) -> Graph:
-    return traverse.subgraph(place.memory, names, 1) if names else entities.read_all(place.memory)
-
-
-def _document(place: Place, graph: Graph, names: list[str]) -> str:
-    kept = [] if names else transfer.vault_notes(place.memory)
-    return encode_document(graph, kept).decode()
-
-
-def _document_id(place: str, name: str) -> str:
-    return f"{place}{_PLACE_SEPARATOR}{name}"
-
-
-def _document_url(name: str) -> str:
-    return f"polymnia://entity/{quote(name, safe='')}"
-
-
-def _items_reply(items: list[dict[str, Any]]) -> Reply:
-    return Reply(
-        "\n".join([encode(each).decode() for each in items]), Raw(encode(Items(items=items)))
-    )
+    return [tool for tools in chosen.values() for tool in tools]

@@ -1,17 +1,25 @@
-"""`remember`, `revise`, `forget` and `undo`: each one change, with a receipt that says what became of every item."""
+"""`remember`, `revise`, `forget` and `undo`: each one change, with a receipt for every item."""
 
-from collections.abc import Callable
 from typing import Any
 
-from msgspec import UNSET, Raw
-from msgspec.json import encode
+from msgspec import UNSET, ValidationError, convert
+from msgspec.structs import replace
 
+from polymnia.arguments import explain_mistake
 from polymnia.dialects.base import Call, Reply, tool
-from polymnia.dialects.native.lines import one_line
+from polymnia.dialects.native.receipts import (
+    change_label,
+    forget_lines,
+    remember_lines,
+    revision_lines,
+    undo_lines,
+)
+from polymnia.dialects.native.replies import one_line, receipt_reply
 from polymnia.dialects.native.scope import Place, target
 from polymnia.dialects.native.shapes import (
     EditShape,
     EntityShape,
+    FactShape,
     Forget,
     Items,
     RelationShape,
@@ -20,56 +28,161 @@ from polymnia.dialects.native.shapes import (
     Undo,
 )
 from polymnia.dialects.questions import Elicited, Question, confirmation
-from polymnia.dialects.times import parse_moment
-from polymnia.engine.forget import ForgetReceipt, Unwanted
-from polymnia.engine.forget import forget as forget_rows
-from polymnia.engine.remember import (
+from polymnia.engine.facts.forget import ForgetReceipt, Unwanted
+from polymnia.engine.facts.forget import forget as forget_rows
+from polymnia.engine.facts.merge import merge
+from polymnia.engine.facts.remember import (
     EntityFacts,
     EntityReceipt,
     FactDraft,
     FactReceipt,
-    RememberReceipt,
+    RelationReceipt,
 )
-from polymnia.engine.remember import remember as remember_facts
-from polymnia.engine.revise import Edit, Revision, RevisionReceipt, merge
-from polymnia.engine.revise import revise as revise_entity
-from polymnia.engine.secrets import SecretRule
-from polymnia.engine.undo import UndoReceipt, undo_since
-from polymnia.engine.undo import undo as undo_changes
-from polymnia.engine.undo_plan import UndoConflict
+from polymnia.engine.facts.remember import remember as remember_facts
+from polymnia.engine.facts.revise import Edit, Revision, RevisionReceipt
+from polymnia.engine.facts.revise import revise as revise_entity
+from polymnia.engine.history.reversal import UndoConflict
+from polymnia.engine.history.undo import UndoReceipt, undo_since
+from polymnia.engine.history.undo import undo as undo_changes
 from polymnia.errors import BadInput
-from polymnia.model import Relation
+from polymnia.formats.times import parse_moment, parse_optional_moment
+from polymnia.model import Relation, Rows
+from polymnia.search.terms import count_noun
 
 _MAX_SIMILAR_LETTERS = 160
+_MAX_UNDONE_IDS = 50
 _MAX_CONFLICTS = 20
 # Conflicts that the user reads before an undo.
 _MAX_ASKED_CONFLICTS = 5
 # Above this many rows `forget` asks the user first, or wants `confirm` if the client cannot ask.
 _MAX_UNCONFIRMED = 20
+_MAX_ORDINAL_DIGITS = 9
 
 
-def make_remember(secrets: SecretRule) -> Callable[[Call, Remember], Reply]:
-    """Return the function of the tool, with the server's rule for keys and tokens."""
+@tool(Remember, needs="write", returns=Items, idempotent=True, always_load=True, brief=True)
+def remember(call: Call, arguments: Remember) -> Reply:
+    """Store what later conversations need: decisions and their reasons, preferences, rules, names \
+and roles, how things are done here, errors with their fix, to-dos. One short fact per statement, \
+under the full name of the entity it is about ("Priya Raman", not "Priya"); a known name is \
+extended. Usual types: person, project, component, decision, preference, rule, todo, milestone, \
+error, howto, document. Tag "pinned": shown in every briefing. A fact that changes an older one \
+names it in replaces. About the user: entity "user", workspace "personal". No secrets.
+Example: {"entities":[{"name":"release 3.6.0","type":"milestone","when":"2026-11-13","facts":\
+["Due 4 Dec, QA needs a week (Marta)"],"replaces":["#1"]}],"relations":\
+[{"from":"Priya Raman","type":"signs_off","to":"release 3.6.0"}]}
+The receipt lists exceptions only: similar facts, guessed names, secrets. Act on them."""
+    if not arguments.entities and not arguments.relations:
+        raise BadInput("entities or relations: give at least one")
+    place = target(call, arguments.workspace)
+    entities = [_entity_facts(shape, arguments.source) for shape in arguments.entities]
+    relations = [_relation(shape) for shape in arguments.relations]
+    receipt = remember_facts(place.memory, entities, relations, by=call.by, guess_names=True)
+    items = [_entity_item(entity) for entity in receipt.entities]
+    items += [_relation_item(relation) for relation in receipt.relations]
+    note = f"nothing changed in {place.name}"
+    if receipt.change:
+        note = f"change {receipt.change} in {place.name}"
+    return receipt_reply(items, note, remember_lines(place, receipt))
 
-    def remember(call: Call, arguments: Remember) -> Reply:
-        """Store facts and relations in one step. A known name is extended. The receipt has similar facts to revise."""
-        if not arguments.entities and not arguments.relations:
-            raise BadInput("entities or relations: give at least one")
-        place = target(call, arguments.workspace)
-        facts = [_facts(each, arguments.source) for each in arguments.entities]
-        wanted = [_relation(each) for each in arguments.relations]
-        receipt = remember_facts(place.memory, facts, wanted, by=call.by, secrets=secrets)
-        return _receipt_reply(receipt, place.name)
 
-    return remember
+def _entity_facts(shape: EntityShape, source: str) -> EntityFacts:
+    valid_at = parse_optional_moment(shape.when, "when") or 0
+    if len(shape.replaces) > len(shape.facts):
+        raise BadInput("replaces: give a new fact for each of them; to delete facts, use forget")
+    facts = [_fact_draft(fact, valid_at, source) for fact in shape.facts]
+    for position, older in enumerate(shape.replaces):
+        if older:
+            reference = _fact_reference(_require_text(older, "replaces"))
+            facts[position] = replace(facts[position], replaces=reference)
+    return EntityFacts(
+        name=shape.name,
+        type=shape.type,
+        facts=tuple(facts),
+        summary=shape.summary or None,
+        tags=tuple(shape.tags),
+    )
+
+
+def _fact_draft(fact: object, valid_at: int, source: str) -> FactDraft:
+    """Return a fact that is given as a text or an object. Raise BadInput."""
+    if not isinstance(fact, dict):
+        return FactDraft(_require_text(fact, "facts"), valid_at, source)
+    try:
+        shape = convert(fact, FactShape)
+    except ValidationError as exc:
+        raise BadInput(explain_mistake(str(exc), FactShape, "facts")) from exc
+    replaces = None
+    if shape.replaces is not None:
+        replaces = _fact_reference(_require_text(shape.replaces, "replaces"))
+    valid_at = parse_optional_moment(shape.when, "when") or valid_at
+    return FactDraft(shape.text, valid_at, source, replaces)
+
+
+def _require_text(value: object, argument: str) -> str:
+    """Return a text or a number as text. Raise BadInput for anything else."""
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise BadInput(f"{argument}: expected a string")
+    return str(value)
+
+
+def _relation(shape: RelationShape) -> Relation:
+    return Relation(shape.source, shape.target, shape.type)
+
+
+def _entity_item(receipt: EntityReceipt) -> dict[str, Any]:
+    return _drop_empty(
+        {
+            "name": receipt.name,
+            "type": receipt.type,
+            "outcome": receipt.outcome,
+            "reason": receipt.reason,
+            "similar_names": list(receipt.similar_names),
+            "facts": [_fact_item(fact) for fact in receipt.facts],
+        }
+    )
+
+
+def _fact_item(receipt: FactReceipt) -> dict[str, Any]:
+    similar = []
+    for fact in receipt.similar:
+        excerpt = one_line(fact.text)[:_MAX_SIMILAR_LETTERS]
+        similar.append(f"#{fact.ordinal} {excerpt}")
+    warning = ""
+    if receipt.secret:
+        warning = f"looks like {receipt.secret}; call forget if this is a real secret"
+    return _drop_empty(
+        {
+            "fact": receipt.ordinal,
+            "outcome": receipt.outcome,
+            "reason": receipt.reason,
+            "similar": similar,
+            "warning": warning,
+            "replaced": receipt.replaced,
+        }
+    )
+
+
+def _relation_item(receipt: RelationReceipt) -> dict[str, Any]:
+    relation = receipt.relation
+    return _drop_empty(
+        {
+            "relation": f"{relation.source} {relation.type} {relation.target}",
+            "outcome": receipt.outcome,
+            "reason": receipt.reason,
+        }
+    )
 
 
 @tool(Revise, needs="write", returns=Items, destructive=True, brief=True)
 def revise(call: Call, arguments: Revise) -> Reply:
-    """Change an entity; relations follow. A new fact ends the old one, or corrects it if that was wrong."""
+    """Change what is stored; the old text stays in the history. A fact that is no longer true: \
+{"name":"CI","facts":[{"old":"#1","new":"CI runs on Forgejo","when":"2026-11-13"}]}; add \
+"wrong":true if it never was. new may be the number of a fact that is already stored ("#4"). Also: \
+rename, or merge other entities into this one; relations follow."""
     place = target(call, arguments.workspace)
     revision = _revision(arguments)
     items: list[dict[str, Any]] = []
+    lines: list[str] = []
     if arguments.merge:
         merged = merge(place.memory, arguments.merge, arguments.name, by=call.by)
         items.append(
@@ -80,201 +193,188 @@ def revise(call: Call, arguments: Revise) -> Reply:
                 "change": merged.change,
             }
         )
+        facts = count_noun(merged.observations + merged.known, "fact")
+        line = f"merged {', '.join(arguments.merge)} into {merged.target}: {facts}"
+        if merged.known:
+            line += f" ({merged.known} identical)"
+        if merged.change:
+            line = f"{change_label(place, merged.change)} {line}"
+        lines.append(one_line(f"{line}."))
     if revision != Revision():
-        items.append(
-            _revision_item(revise_entity(place.memory, arguments.name, revision, by=call.by))
-        )
+        receipt = revise_entity(place.memory, arguments.name, revision, by=call.by)
+        items.append(_revision_item(receipt))
+        lines += revision_lines(place, receipt)
     if not items:
         raise BadInput(
             "nothing to revise: give a new name, type, summary, tags, facts, or names to merge"
         )
-    return _plain_reply(items)
-
-
-@tool(Forget, needs="write", returns=Items, destructive=True, brief=True)
-def forget(call: Call, arguments: Forget) -> Reply:
-    """Delete facts or relations; whole deletes the entity. dry_run counts first. undo brings it back."""
-    place = target(call, arguments.workspace)
-    unwanted = _parse_unwanted(arguments)
-    planned = forget_rows(place.memory, unwanted, by=call.by, dry_run=True)
-    if not arguments.dry_run:
-        _confirm_forgetting(call, planned, is_confirmed=arguments.confirm)
-    receipt = planned if arguments.dry_run else forget_rows(place.memory, unwanted, by=call.by)
-    return _plain_reply([_forget_item(receipt, dry_run=arguments.dry_run)])
-
-
-@tool(Undo, needs="write", returns=Items, destructive=True, brief=True)
-def undo(call: Call, arguments: Undo) -> Reply:
-    """Take back changes by id, or all since a time, perhaps of one actor. Conflicts are named, never overwritten."""
-    place = target(call, arguments.workspace)
-    if bool(arguments.changes) == bool(arguments.since):
-        raise BadInput("give either changes or since; history lists the changes")
-    receipt = _undo(call, place, arguments, skip_conflicts=arguments.skip_conflicts)
-    if (
-        receipt.conflicts
-        and not arguments.dry_run
-        and not arguments.skip_conflicts
-        and call.may_ask("elicitation")
-    ):
-        if not call.ask(_undo_question(receipt)).is_accepted:
-            raise BadInput(f"the user declined; nothing was undone ({_conflict_text(receipt)})")
-        receipt = _undo(call, place, arguments, skip_conflicts=True)
-    return _plain_reply([_undone(receipt, dry_run=arguments.dry_run)])
-
-
-def _facts(shape: EntityShape, source: str) -> EntityFacts:
-    at = parse_moment(shape.when, "when") if shape.when else 0
-    facts = tuple([FactDraft(text, at, source) for text in shape.facts])
-    return EntityFacts(
-        name=shape.name,
-        type=shape.type,
-        facts=facts,
-        summary=shape.summary or None,
-        tags=tuple(shape.tags),
-    )
-
-
-def _relation(shape: RelationShape) -> Relation:
-    return Relation(shape.source, shape.target, shape.type)
-
-
-def _receipt_reply(receipt: RememberReceipt, workspace: str) -> Reply:
-    items = [_entity_receipt(each) for each in receipt.entities]
-    items += [
-        _clean({"relation": " ".join((each.relation.source, each.relation.type, each.relation.target)),
-                "outcome": each.outcome, "reason": each.reason})
-        for each in receipt.relations
-    ]  # fmt: skip
-    done = (
-        f"change {receipt.change} in {workspace}"
-        if receipt.change
-        else f"nothing changed in {workspace}"
-    )
-    return _plain_reply(items, done)
-
-
-def _entity_receipt(receipt: EntityReceipt) -> dict[str, Any]:
-    return _clean(
-        {
-            "name": receipt.name,
-            "type": receipt.type,
-            "outcome": receipt.outcome,
-            "reason": receipt.reason,
-            "similar_names": list(receipt.similar_names),
-            "facts": [_fact_receipt(each) for each in receipt.facts],
-        }
-    )
-
-
-def _fact_receipt(receipt: FactReceipt) -> dict[str, Any]:
-    similar = [
-        f"#{each.ordinal} {one_line(each.text)[:_MAX_SIMILAR_LETTERS]}" for each in receipt.similar
-    ]
-    warning = f"looks like {receipt.secret}; forget it if it is secret" if receipt.secret else ""
-    return _clean(
-        {
-            "fact": receipt.ordinal,
-            "outcome": receipt.outcome,
-            "reason": receipt.reason,
-            "similar": similar,
-            "warning": warning,
-        }
-    )
+    return receipt_reply(items, lines=lines)
 
 
 def _revision(arguments: Revise) -> Revision:
+    corrections = []
+    replacements = []
+    for shape in arguments.facts:
+        if shape.wrong:
+            corrections.append(_edit(shape))
+        else:
+            replacements.append(_edit(shape))
     return Revision(
         name=arguments.rename or None,
         type=arguments.type or None,
         summary=arguments.summary or UNSET,
         add_tags=tuple(arguments.add_tags),
         remove_tags=tuple(arguments.remove_tags),
-        replace=tuple([_edit(each) for each in arguments.facts if each.wrong]),
-        supersede=tuple([_edit(each) for each in arguments.facts if not each.wrong]),
+        replace=tuple(corrections),
+        supersede=tuple(replacements),
     )
 
 
 def _edit(shape: EditShape) -> Edit:
-    return Edit(
-        _reference(shape.old), shape.new, parse_moment(shape.when, "when") if shape.when else 0
-    )
+    valid_at = parse_optional_moment(shape.when, "when") or 0
+    old = _fact_reference(_require_text(shape.old, "old"))
+    new = _fact_reference(_require_text(shape.new, "new"))
+    return Edit(old, new, valid_at)
 
 
-def _reference(text: str) -> int | str:
+def _fact_reference(text: str) -> int | str:
     """Return the number of a fact, or its text."""
     number = text.strip().removeprefix("#")
-    return int(number) if number.isascii() and number.isdigit() and len(number) < 10 else text
+    is_number = number.isascii() and number.isdigit()
+    if is_number and len(number) <= _MAX_ORDINAL_DIGITS:
+        return int(number)
+    return text
 
 
 def _revision_item(receipt: RevisionReceipt) -> dict[str, Any]:
-    after = receipt.after
-    return _clean(
+    before, after = receipt.before, receipt.after
+    renamed_from = ""
+    if before.name != after.name:
+        renamed_from = before.name
+    superseded = []
+    for edit in receipt.superseded:
+        superseded.append(f"#{edit.old.ordinal} by #{edit.new.ordinal}")
+    return _drop_empty(
         {
             "name": after.name,
             "type": after.type,
             "change": receipt.change,
-            "renamed_from": receipt.before.name if receipt.before.name != after.name else "",
+            "renamed_from": renamed_from,
             "relations_moved": receipt.relations,
-            "corrected": [each.new.ordinal for each in receipt.replaced],
-            "superseded": [
-                f"#{each.old.ordinal} by #{each.new.ordinal}" for each in receipt.superseded
-            ],
+            "corrected": [edit.new.ordinal for edit in receipt.replaced],
+            "superseded": superseded,
         }
     )
 
 
-def _parse_unwanted(arguments: Forget) -> Unwanted:
-    if arguments.name and not arguments.facts and not arguments.whole:
+@tool(Forget, needs="write", returns=Items, destructive=True, brief=True)
+def forget(call: Call, arguments: Forget) -> Reply:
+    """Delete facts, relations or a whole entity; undo brings them back. Use revise for what \
+changed. Look first with dry_run."""
+    place = target(call, arguments.workspace)
+    unwanted = _unwanted(arguments)
+    receipt = forget_rows(place.memory, unwanted, by=call.by, dry_run=True)
+    if not arguments.dry_run:
+        _confirm_forgetting(call, receipt, is_confirmed=arguments.confirm)
+        receipt = forget_rows(place.memory, unwanted, by=call.by)
+    item = {
+        "dry_run": arguments.dry_run,
+        "change": receipt.change,
+        "entities": [entity.name for entity in receipt.entities],
+        "facts": _count_facts(receipt),
+        "relations": len(receipt.relations),
+        "unknown": list(receipt.unknown),
+    }
+    lines = forget_lines(place, receipt, _count_facts(receipt), dry_run=arguments.dry_run)
+    return receipt_reply([_drop_empty(item)], lines=lines)
+
+
+def _unwanted(arguments: Forget) -> Unwanted:
+    name = arguments.name
+    if name and not arguments.facts and not arguments.whole:
         raise BadInput(
-            f"say which facts of {arguments.name} to forget, or pass whole: true for the entity itself"
+            f"say which facts of {name} to forget, or pass whole: true for the entity itself"
         )
-    if not arguments.name and (arguments.facts or arguments.whole):
+    if not name and (arguments.facts or arguments.whole):
         raise BadInput("name: say which entity")
-    if not arguments.name and not arguments.relations:
+    if not name and not arguments.relations:
         raise BadInput("nothing to forget: give a name with facts, or relations")
+    entities: tuple[str, ...] = ()
+    if arguments.whole:
+        entities = (name,)
+    facts = [_require_text(fact, "facts") for fact in arguments.facts]
     return Unwanted(
-        entities=(arguments.name,) if arguments.whole else (),
-        observations=tuple([(arguments.name, _reference(each)) for each in arguments.facts]),
-        relations=tuple([_relation(each) for each in arguments.relations]),
+        entities=entities,
+        observations=tuple((name, _fact_reference(fact)) for fact in facts),
+        relations=tuple(_relation(shape) for shape in arguments.relations),
     )
 
 
 def _confirm_forgetting(call: Call, planned: ForgetReceipt, *, is_confirmed: bool) -> None:
-    """Raise BadInput if much is to be deleted and the user declines, or nobody confirms where no user can be asked."""
-    rows = sum(len(each.observations) + 1 for each in planned.entities) + len(planned.relations)
-    rows += sum(len(each.observations) for each in planned.observations)
+    """Raise BadInput if much would be deleted and the user declines, or cannot be asked."""
+    rows = len(planned.entities) + _count_facts(planned) + len(planned.relations)
     if rows <= _MAX_UNCONFIRMED:
         return
-    names = dict.fromkeys(
-        [each.name for each in planned.entities] + [each.entity for each in planned.observations]
-    )
-    question = f"Forget {', '.join(names) or 'relations'}: {rows} facts and relations in all?"
-    is_agreed = call.confirm(confirmation("forget", question), otherwise=is_confirmed)
+    names = [entity.name for entity in planned.entities]
+    names += [changed.entity for changed in planned.observations]
+    subject = ", ".join(dict.fromkeys(names)) or "relations"
+    question = confirmation("forget", f"Forget {subject}: {rows} facts and relations in all?")
+    is_agreed = call.confirm(question, otherwise=is_confirmed)
     if is_agreed is None:
-        raise BadInput(
-            f"that would forget {rows} facts and relations: look with dry_run, or pass confirm: true"
-        )
+        advice = "look with dry_run, or pass confirm: true"
+        raise BadInput(f"that would forget {rows} facts and relations: {advice}")
     if not is_agreed:
         raise BadInput("the user declined; nothing was forgotten")
 
 
-def _forget_item(receipt: ForgetReceipt, *, dry_run: bool) -> dict[str, Any]:
-    facts = sum([len(each.observations) for each in receipt.entities])
-    facts += sum([len(each.observations) for each in receipt.observations])
-    return _clean(
-        {
-            "dry_run": dry_run,
-            "change": receipt.change,
-            "entities": [each.name for each in receipt.entities],
-            "facts": facts,
-            "relations": len(receipt.relations),
-            "unknown": list(receipt.unknown),
-        }
-    )
+def _count_facts(rows: ForgetReceipt | Rows) -> int:
+    """Return the number of facts: those of whole entities, and single ones."""
+    facts = sum(len(entity.observations) for entity in rows.entities)
+    return facts + sum(len(changed.observations) for changed in rows.observations)
+
+
+@tool(Undo, needs="write", returns=Items, destructive=True, brief=True)
+def undo(call: Call, arguments: Undo) -> Reply:
+    """Take back changes by id: {"changes":["shop:17"]}; or all since a time, also of one actor. \
+What was changed again later is named and never overwritten. dry_run counts first."""
+    if bool(arguments.changes) == bool(arguments.since):
+        raise BadInput("give either changes or since; history lists the changes")
+    workspace, changes = _parse_changes(arguments)
+    place = target(call, workspace)
+    arguments = replace(arguments, changes=changes)
+    receipt = _undo(call, place, arguments, skip_conflicts=arguments.skip_conflicts)
+    # An undo with conflicts has changed nothing, so the user can still be asked.
+    is_open = not arguments.dry_run and not arguments.skip_conflicts
+    if receipt.conflicts and is_open and call.may_ask("elicitation"):
+        if not call.ask(_undo_question(receipt)).is_accepted:
+            raise BadInput(f"the user declined; nothing was undone ({_list_conflicts(receipt)})")
+        receipt = _undo(call, place, arguments, skip_conflicts=True)
+    item = _undo_item(receipt, dry_run=arguments.dry_run)
+    return receipt_reply([item], lines=undo_lines(place, receipt, item))
+
+
+def _parse_changes(arguments: Undo) -> tuple[str, list[int]]:
+    """Return the workspace that the ids name, and the numbers of the changes. Raise BadInput."""
+    workspaces: dict[str, None] = {}
+    numbers: list[int] = []
+    for change in arguments.changes:
+        label = _require_text(change, "changes")
+        name, _, number = label.rpartition(":")
+        is_number = number.isascii() and number.isdigit() and len(number) <= _MAX_ORDINAL_DIGITS
+        if not is_number or int(number) == 0:
+            raise BadInput(f"{label!r} is not the id of a change: use e.g. personal:3")
+        workspaces[name or arguments.workspace] = None
+        numbers.append(int(number))
+    if len(workspaces) > 1:
+        raise BadInput("these changes are in several workspaces: undo one workspace at a time")
+    workspace = next(iter(workspaces), arguments.workspace)
+    if arguments.workspace and workspace != arguments.workspace:
+        raise BadInput(f"these changes are in {workspace}, not in {arguments.workspace}")
+    return workspace, numbers
 
 
 def _undo(call: Call, place: Place, arguments: Undo, *, skip_conflicts: bool) -> UndoReceipt:
-    """Undo what the arguments say. With conflicts that may not be skipped, nothing is changed."""
+    """Undo what the arguments say. Conflicts that may not be skipped leave the memory unchanged."""
     options: dict[str, Any] = {
         "by": call.by,
         "dry_run": arguments.dry_run,
@@ -287,69 +387,54 @@ def _undo(call: Call, place: Place, arguments: Undo, *, skip_conflicts: bool) ->
 
 
 def _undo_question(receipt: UndoReceipt) -> Question[Elicited]:
-    changes = (
-        f"change {receipt.undone[0]}"
-        if len(receipt.undone) == 1
-        else f"{len(receipt.undone)} changes"
-    )
-    return confirmation(
-        "undo", f"Undo {changes} except for what was changed since? {_conflict_text(receipt)}"
-    )
+    changes = f"{len(receipt.undone)} changes"
+    if len(receipt.undone) == 1:
+        changes = f"change {receipt.undone[0]}"
+    conflicts = _list_conflicts(receipt)
+    return confirmation("undo", f"Undo {changes} except for what was changed since? {conflicts}")
 
 
-def _conflict_text(receipt: UndoReceipt) -> str:
-    """Return the conflicts, the first few of them."""
-    told = [_describe_conflict(each) for each in receipt.conflicts[:_MAX_ASKED_CONFLICTS]]
-    more = len(receipt.conflicts) - len(told)
-    return "; ".join(told) + (f"; and {more} more" if more else "")
+def _list_conflicts(receipt: UndoReceipt) -> str:
+    """Return the first few conflicts."""
+    conflicts = receipt.conflicts[:_MAX_ASKED_CONFLICTS]
+    phrases = [_describe_conflict(conflict) for conflict in conflicts]
+    if len(receipt.conflicts) > len(phrases):
+        phrases.append(f"and {len(receipt.conflicts) - len(phrases)} more")
+    return "; ".join(phrases)
 
 
 def _describe_conflict(conflict: UndoConflict) -> str:
     return f"{conflict.what}: {conflict.reason} (undoing change {conflict.change})"
 
 
-def _undone(receipt: UndoReceipt, *, dry_run: bool) -> dict[str, Any]:
-    """Return what was undone, or would be. If nothing was, only the conflicts and a note that says so."""
-    conflicts = [_describe_conflict(each) for each in receipt.conflicts]
-    is_done = dry_run or receipt.change > 0
-    done: dict[str, Any] = {
-        "dry_run": dry_run,
-        "change": receipt.change,
-        "undone": list(receipt.undone[-50:]),
-        "count": len(receipt.undone),
-        "removed": _count(receipt, "before"),
-        "restored": _count(receipt, "after"),
-    }
-    shown = {
-        "conflicts": conflicts[:_MAX_CONFLICTS],
-        "more_conflicts": max(len(conflicts) - _MAX_CONFLICTS, 0),
-    }
-    why = (
-        "resolve the conflicts, or pass skip_conflicts"
-        if conflicts
-        else "the memory is as it was before already"
-    )
-    return _clean(
-        {
-            **(done if is_done else {}),
-            **shown,
-            "note": "" if is_done else f"nothing was undone: {why}",
+def _undo_item(receipt: UndoReceipt, *, dry_run: bool) -> dict[str, Any]:
+    """Return what was undone, or would be; otherwise the conflicts and a note."""
+    item: dict[str, Any] = {}
+    note = ""
+    if dry_run or receipt.change:
+        item = {
+            "dry_run": dry_run,
+            "change": receipt.change,
+            "undone": list(receipt.undone[-_MAX_UNDONE_IDS:]),
+            "count": len(receipt.undone),
+            "removed": _count_rows(receipt.before),
+            "restored": _count_rows(receipt.after),
         }
-    )
+    elif receipt.conflicts:
+        note = "nothing was undone: resolve the conflicts, or pass skip_conflicts"
+    else:
+        note = "nothing was undone: the memory is as it was before already"
+    conflicts = [_describe_conflict(conflict) for conflict in receipt.conflicts]
+    item["conflicts"] = conflicts[:_MAX_CONFLICTS]
+    item["more_conflicts"] = max(len(conflicts) - _MAX_CONFLICTS, 0)
+    item["note"] = note
+    return _drop_empty(item)
 
 
-def _count(receipt: UndoReceipt, side: str) -> int:
-    rows = getattr(receipt, side)
-    facts = sum(len(each.observations) for each in (*rows.entities, *rows.observations))
-    return len(rows.entities) + facts + len(rows.relations) + len(rows.notes)
+def _count_rows(rows: Rows) -> int:
+    return len(rows.entities) + _count_facts(rows) + len(rows.relations) + len(rows.notes)
 
 
-def _clean(data: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in data.items() if value not in ("", [], 0, False, None)}
-
-
-def _plain_reply(items: list[dict[str, Any]], note: str = "") -> Reply:
-    """Return a receipt: JSON is short enough to be the text too."""
-    reply = encode(Items(items=items, note=note))
-    lines = [encode(each).decode() for each in items]
-    return Reply("\n".join([note, *lines] if note else lines), Raw(reply))
+def _drop_empty(item: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields that say something: a receipt without conflicts has no list of them."""
+    return {field: value for field, value in item.items() if value not in ("", [], 0, False, None)}

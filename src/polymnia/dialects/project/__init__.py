@@ -1,15 +1,16 @@
-"""The `project` dialect: sixteen tools over isolated projects, seven to manage them and nine for the graph in one."""
+"""The `project` dialect: seven tools to manage isolated projects, nine for the graph of one."""
 
 from polymnia.dialects.base import Dialect, catalogue
 from polymnia.dialects.project import projects, tools
 
 _INSTRUCTIONS = """\
-A lasting memory in isolated projects. Each holds entities, their observations and the relations between them.
+A lasting memory in isolated projects. Each holds entities, their observations and the relations \
+between them.
 Begin with list_projects, then switch_project to the one this conversation is about.
 Look before you answer: search_nodes finds by words, open_nodes by exact name."""
 _WRITE_INSTRUCTIONS = """\
-Keep what you learn: create_entities, add_observations with one fact each, create_relations between existing \
-entities."""
+Keep what you learn: create_entities, add_observations with one fact each, create_relations \
+between existing entities."""
 _ADMIN_INSTRUCTIONS = "create_project begins a new project and switches to it."
 
 DIALECT = Dialect(

@@ -4,9 +4,13 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from msgspec import Raw
+from msgspec.json import encode
+
 from polymnia.dialects.base import Call, Reply, tool
 from polymnia.dialects.project import shapes
-from polymnia.dialects.project.shapes import array_reply, object_reply, project_shape
+from polymnia.dialects.project.shapes import project_shape
+from polymnia.dialects.replies import array_reply, json_reply
 from polymnia.engine.memory import Memory
 from polymnia.errors import (
     BadInput,
@@ -22,19 +26,24 @@ logger = logging.getLogger(__name__)
 
 NO_PROJECT = "No active project. Use switch_project to select one."
 _NAME_IT = (
-    'name the project in every request, with "polymnia/workspace" in its _meta or the header X-Memory-Workspace, '
-    "because this client has no session"
+    'name the project in every request, with "polymnia/workspace" in its _meta or the header '
+    "X-Memory-Workspace, because this client has no session"
 )
-_FIXED = "this client's requests name their project in the header X-Memory-Workspace; change or drop the header"
+_FIXED = (
+    "this client's requests name their project in the header X-Memory-Workspace; "
+    "change or drop the header"
+)
 
 
 @tool(shapes.ListProjects, needs="read", returns=shapes.ProjectsReply, idempotent=True)
 def list_projects(call: Call, arguments: shapes.ListProjects) -> Reply:
     """List all projects with optional status filter. By default only active projects are listed."""
     status = None if arguments.status == "all" else arguments.status
-    enters = call.client.principal.enters
-    shaped = [project_shape(each) for each in call.workspaces.find_all(status) if enters(each.name)]
-    return array_reply(shaped, shapes.ProjectsReply(shaped))
+    projects = []
+    for workspace in call.workspaces.find_all(status):
+        if call.client.principal.enters(workspace.name):
+            projects.append(project_shape(workspace))
+    return array_reply(projects, "projects")
 
 
 @tool(shapes.CreateProject, needs="admin", returns=shapes.ProjectShape)
@@ -49,12 +58,13 @@ def create_project(call: Call, arguments: shapes.CreateProject) -> Reply:
         note = f"Not switched: {_FIXED} to use {created.name}."
     else:
         _activate(call, created)
-    return object_reply(project_shape(created), note=note)
+    return json_reply(project_shape(created), note=note)
 
 
 @tool(shapes.SwitchProject, needs="read", returns=shapes.ConfirmedReply, idempotent=True)
 def switch_project(call: Call, arguments: shapes.SwitchProject) -> Reply:
-    """Switch the active project for the current session. The graph tools work in the active project."""
+    """Switch the active project for the current session. The graph tools work in the active \
+project."""
     if not call.client.lasting:
         raise BadInput(f"Cannot switch: {_NAME_IT}.")
     if call.client.names_workspace:
@@ -74,16 +84,14 @@ def get_current_project(call: Call, arguments: shapes.Nothing) -> Reply:
         with active_memory(call):
             shape = project_shape(call.workspaces.find(call.client.workspace or ""))
     except (NoWorkspace, BadInput) as exc:
-        message = str(exc)
-        return Reply(message, object_reply(shapes.CurrentReply(message, None)).structured)
-    return Reply(
-        object_reply(shape).text, object_reply(shapes.CurrentReply(None, shape)).structured
-    )
+        return Reply(str(exc), Raw(encode(shapes.CurrentReply(str(exc), None))))
+    return Reply(encode(shape).decode(), Raw(encode(shapes.CurrentReply(None, shape))))
 
 
 @tool(shapes.ArchiveProject, needs="admin", returns=shapes.ConfirmedReply, destructive=True)
 def archive_project(call: Call, arguments: shapes.ArchiveProject) -> Reply:
-    """Archive a project. Its data is kept, but nobody can use it until restore_project brings it back."""
+    """Archive a project. Its data is kept, but nobody can use it until restore_project brings it \
+back."""
     project = _find(call, arguments.name)
     if project.status != "active":
         raise BadInput(f"Project {project.name} is already archived. {_how_to_restore(call)}")
@@ -95,10 +103,11 @@ def archive_project(call: Call, arguments: shapes.ArchiveProject) -> Reply:
 
 @tool(shapes.DeleteProject, needs="admin", returns=shapes.ConfirmedReply, destructive=True)
 def delete_project(call: Call, arguments: shapes.DeleteProject) -> Reply:
-    """Permanently delete a project and all its data, archived or not. This cannot be undone; archive_project can."""
-    found = _find(call, arguments.name)
-    with _translate_errors(call, found.name):
-        deleted = call.workspaces.delete(found.name)
+    """Permanently delete a project and all its data, archived or not. This cannot be undone; \
+archive_project can."""
+    project = _find(call, arguments.name)
+    with _translate_errors(call, project.name):
+        deleted = call.workspaces.delete(project.name)
     _deactivate(call, deleted.name)
     return _confirm(f"Project {deleted.name} and all its data deleted.", deleted)
 
@@ -110,12 +119,12 @@ def restore_project(call: Call, arguments: shapes.RestoreProject) -> Reply:
     if project.status != "archived":
         raise BadInput(f"Project {project.name} is not archived. switch_project selects it.")
     with _translate_errors(call, project.name):
-        return object_reply(project_shape(call.workspaces.restore(project.name)))
+        return json_reply(project_shape(call.workspaces.restore(project.name)))
 
 
 @contextmanager
 def active_memory(call: Call) -> Iterator[Memory]:
-    """Yield the memory of the client's project. Raise NoWorkspace, or BadInput if the project is gone."""
+    """Yield the memory of the client's project. Raise NoWorkspace, or BadInput if it is gone."""
     name = call.client.workspace
     if name is None:
         raise NoWorkspace(NO_PROJECT if call.client.lasting else f"No active project: {_NAME_IT}.")
@@ -141,13 +150,13 @@ def _check_identity(call: Call, name: str) -> None:
     client = call.client
     if client.names_workspace or not client.lasting:
         return
-    found = call.workspaces.find(name)
-    client.workspace_id = client.workspace_id or found.id
-    if client.workspace_id != found.id:
+    project = call.workspaces.find(name)
+    client.workspace_id = client.workspace_id or project.id
+    if client.workspace_id != project.id:
         _deactivate(call, name)
         raise BadInput(
-            f"Project {name} was deleted or renamed by another client, and a new project has its name. "
-            "Use switch_project to select the new one."
+            f"Project {name} was deleted or renamed by another client, and a new project has its "
+            "name. Use switch_project to select the new one."
         )
 
 
@@ -171,7 +180,7 @@ def _find(call: Call, name: str) -> Workspace:
 
 @contextmanager
 def _translate_errors(call: Call, name: str) -> Iterator[None]:
-    """Raise errors about workspaces as errors about projects, with advice that the client can follow."""
+    """Raise errors about workspaces as errors about projects, with advice for the client."""
     try:
         yield
     except WorkspaceArchived as exc:
@@ -194,4 +203,4 @@ def _how_to_restore(call: Call) -> str:
 
 
 def _confirm(message: str, project: Workspace) -> Reply:
-    return object_reply(shapes.ConfirmedReply(message, project_shape(project)))
+    return json_reply(shapes.ConfirmedReply(message, project_shape(project)))

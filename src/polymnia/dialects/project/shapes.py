@@ -1,16 +1,14 @@
-"""The JSON of the project tools: arguments, replies, and model values as replies. Unknown arguments are rejected."""
+"""The JSON of the project tools: arguments, of which unknown ones are rejected, and replies."""
 
-from collections.abc import Sequence
 from hashlib import sha1
 from typing import Annotated, Literal
 from uuid import UUID
 
-from msgspec import Meta, Raw, Struct, field
+from msgspec import Meta, Struct, field
 from msgspec.json import encode
 
-from polymnia.dialects.base import Reply
-from polymnia.dialects.times import iso_time
-from polymnia.model import Entity, Graph, Observation, Relation, Workspace
+from polymnia.formats.times import iso_time
+from polymnia.model import Entity, Observation, Relation, Workspace
 
 
 class Nothing(Struct, frozen=True, forbid_unknown_fields=True):
@@ -28,8 +26,8 @@ class CreateProject(Struct, frozen=True, forbid_unknown_fields=True):
     name: Annotated[
         str,
         Meta(
-            description="Unique project name (slug-friendly): letters, digits, '-', '_' and '.', starting with a "
-            "letter or digit, at most 100 characters"
+            description="Unique project name (slug-friendly): letters, digits, '-', '_' and '.', "
+            "starting with a letter or digit, at most 100 characters"
         ),
     ]
     description: Annotated[str, Meta(description="Optional project description")] = ""
@@ -192,17 +190,6 @@ class CountReply(Struct, frozen=True):
     deleted: int
 
 
-def array_reply(values: Sequence[Struct], structured: Struct, *, note: str | None = None) -> Reply:
-    """Reply with an array as text, and with an object that holds it as structured content, which must be an object."""
-    return Reply(encode(values).decode(), Raw(encode(structured)), note)
-
-
-def object_reply(value: Struct, *, note: str | None = None) -> Reply:
-    """Reply with the same object as text and as structured content."""
-    encoded = encode(value)
-    return Reply(encoded.decode(), Raw(encoded), note)
-
-
 def project_shape(project: Workspace) -> ProjectShape:
     times = (iso_time(project.created_at), iso_time(project.updated_at))
     return ProjectShape(project.id, project.name, project.description, project.status, *times)
@@ -212,14 +199,14 @@ def entity_shape(entity: Entity) -> EntityShape:
     return EntityShape(*_entity_fields(entity))
 
 
-def node_shapes(graph: Graph) -> list[NodeShape]:
+def node_shapes(entities: list[Entity], relations: list[Relation]) -> list[NodeShape]:
     """Return every entity with the relations that touch it."""
-    touching: dict[str, list[RelationShape]] = {entity.name: [] for entity in graph.entities}
-    for relation in graph.relations:
+    touching: dict[str, list[RelationShape]] = {entity.name: [] for entity in entities}
+    for relation in relations:
         shape = relation_shape(relation)
         for name in {relation.source, relation.target} & touching.keys():
             touching[name].append(shape)
-    return [NodeShape(*_entity_fields(entity), touching[entity.name]) for entity in graph.entities]
+    return [NodeShape(*_entity_fields(entity), touching[entity.name]) for entity in entities]
 
 
 def relation_shape(relation: Relation) -> RelationShape:
@@ -245,10 +232,11 @@ def _entity_fields(
     entity: Entity,
 ) -> tuple[str, str, str, str | None, str | None, list[ObservationShape]]:
     times = (iso_time(entity.created_at), iso_time(entity.updated_at))
-    observations = [
-        ObservationShape(observation_id(entity, each), each.text, iso_time(each.created_at))
-        for each in entity.observations
-    ]
+    observations = []
+    for observation in entity.observations:
+        created_at = iso_time(observation.created_at)
+        identity = observation_id(entity, observation)
+        observations.append(ObservationShape(identity, observation.text, created_at))
     return (entity.id, entity.name, entity.type, *times, observations)
 
 

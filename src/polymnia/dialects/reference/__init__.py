@@ -1,18 +1,19 @@
-"""The `reference` dialect: the nine tools of the reference memory server, with its names, texts and reply shapes."""
+"""The `reference` dialect: the nine tools of the reference memory server, as it has them."""
 
-from polymnia.dialects.base import Call, Client, Dialect, Resource, indented_json
+from polymnia.dialects.base import Call, Client, Dialect, Resource
 from polymnia.dialects.reference.tools import TOOLS, graph_shape
-from polymnia.engine import entities
+from polymnia.dialects.replies import indented_json
+from polymnia.engine.graph import entities
 from polymnia.model import Change
 
 _INSTRUCTIONS = """\
 A lasting memory of entities, their observations and the relations between them.
-Before answering, look up what is known with search_nodes (any part of a name, type or observation) or open_nodes \
-(exact names)."""
+Before answering, look up what is known with search_nodes (any part of a name, type or \
+observation) or open_nodes (exact names)."""
 _WRITE_INSTRUCTIONS = """\
-When you learn something worth keeping, create entities for people, organisations, projects and events, relate them, \
-and add one observation per fact. create_entities skips a name that is known: extend that entity with \
-add_observations.
+When you learn something worth keeping, create entities for people, organisations, projects and \
+events, relate them, and add one observation per fact. create_entities skips a name that is known: \
+extend that entity with add_observations.
 When a fact changes, delete the old observation and add the new one."""
 
 

@@ -1,15 +1,18 @@
-"""The nine tools and the JSON shapes of their arguments and replies, which `graph` shares; each calls one verb."""
+"""The nine tools, and the JSON of their arguments and replies, which `graph` shares."""
 
+from collections.abc import Sequence
 from typing import Annotated
 
 from msgspec import Meta, Raw, Struct, field
 from msgspec.json import encode
 from msgspec.json import format as reformat
 
-from polymnia.dialects.base import Call, Reply, catalogue, indented_json, tool
-from polymnia.dialects.vault_notes import matching_notes
-from polymnia.engine import entities, observations, relations, search
-from polymnia.model import Entity, EntityDraft, Graph, ObservationDraft, ObservationSet, Relation
+from polymnia.dialects.base import Call, Reply, catalogue, tool
+from polymnia.dialects.replies import indented_json, matching_notes
+from polymnia.engine.graph import entities, observations, relations
+from polymnia.engine.graph.observations import AddedObservations
+from polymnia.engine.recall import search
+from polymnia.model import Entity, EntityDraft, Graph, ObservationDraft, Relation
 
 
 class EntityShape(Struct, frozen=True, rename="camel"):
@@ -86,7 +89,8 @@ class SearchNodes(Struct, frozen=True):
     query: Annotated[
         str,
         Meta(
-            description="The search query to match against entity names, types, and observation content"
+            description="The search query to match against entity names, types, and observation "
+            "content"
         ),
     ]
 
@@ -115,28 +119,26 @@ class SuccessReply(Struct, frozen=True):
 @tool(CreateEntities, needs="write", returns=EntitiesReply)
 def create_entities(call: Call, arguments: CreateEntities) -> Reply:
     """Create multiple new entities in the knowledge graph"""
-    created = entities.create(call.memory, [draft(each) for each in arguments.entities], by=call.by)
-    shaped = [entity_shape(each) for each in created]
-    return _reply(shaped, EntitiesReply(shaped))
+    drafts = entity_drafts(arguments.entities)
+    created = entities.create(call.memory, drafts, by=call.by)
+    return _array_reply([entity_shape(entity) for entity in created], "entities")
 
 
 @tool(CreateRelations, needs="write", returns=RelationsReply)
 def create_relations(call: Call, arguments: CreateRelations) -> Reply:
-    """Create multiple new relations between entities in the knowledge graph. Relations are directed edges."""
-    created = relations.create(
-        call.memory, [relation(each) for each in arguments.relations], by=call.by
-    )
-    shaped = [relation_shape(each) for each in created]
-    return _reply(shaped, RelationsReply(shaped))
+    """Create multiple new relations between entities in the knowledge graph. Relations are \
+directed edges."""
+    requested = named_relations(arguments.relations)
+    created = relations.create(call.memory, requested, by=call.by)
+    return _array_reply(relation_shapes(created.new), "relations")
 
 
 @tool(AddObservations, needs="write", returns=ResultsReply)
 def add_observations(call: Call, arguments: AddObservations) -> Reply:
     """Add new observations to existing entities in the knowledge graph"""
-    additions = [addition(each) for each in arguments.observations]
-    added = observations.add(call.memory, additions, by=call.by, skip_repeats=True)
-    shaped = [added_shape(each) for each in added]
-    return _reply(shaped, ResultsReply(shaped))
+    drafts = observation_drafts(arguments.observations)
+    additions = observations.add(call.memory, drafts, by=call.by, skip_repeats=True)
+    return _array_reply(added_shapes(additions), "results")
 
 
 @tool(DeleteEntities, needs="write", returns=SuccessReply, destructive=True, idempotent=True)
@@ -149,14 +151,14 @@ def delete_entities(call: Call, arguments: DeleteEntities) -> Reply:
 @tool(DeleteObservations, needs="write", returns=SuccessReply, destructive=True, idempotent=True)
 def delete_observations(call: Call, arguments: DeleteObservations) -> Reply:
     """Delete specific observations from entities in the knowledge graph"""
-    observations.remove(call.memory, [deletion(each) for each in arguments.deletions], by=call.by)
+    observations.remove(call.memory, removals(arguments.deletions), by=call.by)
     return _success("Observations deleted successfully")
 
 
 @tool(DeleteRelations, needs="write", returns=SuccessReply, destructive=True, idempotent=True)
 def delete_relations(call: Call, arguments: DeleteRelations) -> Reply:
     """Delete multiple relations from the knowledge graph"""
-    relations.delete(call.memory, [relation(each) for each in arguments.relations], by=call.by)
+    relations.delete(call.memory, named_relations(arguments.relations), by=call.by)
     return _success("Relations deleted successfully")
 
 
@@ -169,11 +171,11 @@ def read_graph(call: Call, arguments: ReadGraph) -> Reply:
 @tool(SearchNodes, needs="read", returns=GraphShape, idempotent=True)
 def search_nodes(call: Call, arguments: SearchNodes) -> Reply:
     """Search for nodes in the knowledge graph based on a query"""
-    found = search.containing(call.memory, arguments.query)
-    return _graph_reply(found, matching_notes(call.memory, arguments.query))
+    graph = search.containing(call.memory, arguments.query)
+    return _graph_reply(graph, matching_notes(call.memory, arguments.query))
 
 
-@tool(OpenNodes, needs="read", returns=GraphShape, idempotent=True, quick=True)
+@tool(OpenNodes, needs="read", returns=GraphShape, idempotent=True)
 def open_nodes(call: Call, arguments: OpenNodes) -> Reply:
     """Open specific nodes in the knowledge graph by their names"""
     return _graph_reply(entities.open_named(call.memory, set(arguments.names)))
@@ -193,8 +195,7 @@ TOOLS = catalogue(
 
 
 def _graph_reply(graph: Graph, note: str | None = None) -> Reply:
-    """Encode the graph once, for both the text and the structured content. `reformat` indents by two spaces."""
-    encoded = encode(graph_shape(graph))
+    encoded = encode(graph_shape(graph))  # once, for the text and the structured content
     return Reply(reformat(encoded).decode(), Raw(encoded), note)
 
 
@@ -202,38 +203,44 @@ def _success(message: str) -> Reply:
     return Reply(message, Raw(encode(SuccessReply(True, message))))
 
 
-def _reply(text: object, structured: Struct) -> Reply:
-    return Reply(indented_json(text), Raw(encode(structured)))
+def _array_reply(items: Sequence[Struct], field: str) -> Reply:
+    return Reply(indented_json(items), Raw(encode({field: items})))
 
 
-def draft(shape: EntityShape) -> EntityDraft:
-    return EntityDraft(shape.name, shape.entity_type, tuple(shape.observations))
+def entity_drafts(shapes: Sequence[EntityShape]) -> list[EntityDraft]:
+    return [
+        EntityDraft(shape.name, shape.entity_type, tuple(shape.observations)) for shape in shapes
+    ]
 
 
-def relation(shape: RelationShape) -> Relation:
-    return Relation(shape.source, shape.target, shape.relation_type)
+def named_relations(shapes: Sequence[RelationShape]) -> list[Relation]:
+    return [Relation(shape.source, shape.target, shape.relation_type) for shape in shapes]
 
 
-def addition(shape: Addition) -> ObservationDraft:
-    return ObservationDraft(shape.entity_name, tuple(shape.contents))
+def observation_drafts(shapes: Sequence[Addition]) -> list[ObservationDraft]:
+    return [ObservationDraft(shape.entity_name, tuple(shape.contents)) for shape in shapes]
 
 
-def deletion(shape: Deletion) -> ObservationDraft:
-    return ObservationDraft(shape.entity_name, tuple(shape.observations))
+def removals(shapes: Sequence[Deletion]) -> list[tuple[str, list[str]]]:
+    return [(shape.entity_name, shape.observations) for shape in shapes]
 
 
 def entity_shape(entity: Entity) -> EntityShape:
-    return EntityShape(entity.name, entity.type, [each.text for each in entity.observations])
+    return EntityShape(entity.name, entity.type, list(entity.texts))
 
 
-def relation_shape(relation: Relation) -> RelationShape:
-    return RelationShape(relation.source, relation.target, relation.type)
+def relation_shapes(relations: Sequence[Relation]) -> list[RelationShape]:
+    return [RelationShape(*relation.key) for relation in relations]
 
 
-def added_shape(added: ObservationSet) -> AddedShape:
-    return AddedShape(added.entity, [each.text for each in added.observations])
+def added_shapes(additions: Sequence[AddedObservations]) -> list[AddedShape]:
+    shapes = []
+    for addition in additions:
+        texts = [observation.text for observation in addition.observations]
+        shapes.append(AddedShape(addition.entity, texts))
+    return shapes
 
 
 def graph_shape(graph: Graph) -> GraphShape:
     entities = [entity_shape(entity) for entity in graph.entities]
-    return GraphShape(entities, [relation_shape(relation) for relation in graph.relations])
+    return GraphShape(entities, relation_shapes(graph.relations))

@@ -1,6 +1,6 @@
 """The `vault` dialect: notes by key, private to a session or in the vault for all."""
 
-from polymnia.dialects.base import Dialect, NoteRules
+from polymnia.dialects.base import Dialect, ServerRules
 from polymnia.dialects.vault.resources import (
     TEMPLATES,
     VAULT_RESOURCE,
@@ -10,16 +10,16 @@ from polymnia.dialects.vault.resources import (
 from polymnia.dialects.vault.tools import Vault
 
 _INSTRUCTIONS = """\
-A memory of short notes by key, in two scopes: session, which is forgotten when this conversation ends, and vault, \
-which lasts and is shared by all sessions.
-Look before you answer: search_memories finds by words (FTS5 syntax), by tags that must all be present, and by an \
-embedding if you have one."""
+A memory of short notes by key, in two scopes: session, which is forgotten when this conversation \
+ends, and vault, which lasts and is shared by all sessions.
+Look before you answer: search_memories finds by words (FTS5 syntax), by tags that must all be \
+present, and by an embedding if you have one."""
 _WRITE_INSTRUCTIONS = """\
-Keep what you learn: commit_memory stores a note under a key and replaces the previous one; prune_memory deletes by \
-key, age or tags."""
+Keep what you learn: commit_memory stores a note under a key and replaces the previous one; \
+prune_memory deletes by key, age or tags."""
 
 
-def make_dialect(rules: NoteRules) -> Dialect:
+def make_dialect(rules: ServerRules) -> Dialect:
     """Return the catalogue for a server with these rules."""
     vault = Vault(rules)
     return Dialect(
@@ -39,4 +39,4 @@ def make_dialect(rules: NoteRules) -> Dialect:
     )
 
 
-DIALECT = make_dialect(NoteRules())
+DIALECT = make_dialect(ServerRules())

@@ -1,9 +1,10 @@
-"""Notes as resources: the client's session, the vault as a whole or by page, and single vault notes by key."""
+"""Notes as resources: the client's session, the vault, a page of it, and single notes by key."""
 
 from collections.abc import Sequence
 from urllib.parse import parse_qsl, quote, unquote
 
-from polymnia.dialects.base import Call, Client, Resource, ResourceTemplate, indented_json
+from polymnia.dialects.base import Call, Client, Resource, ResourceTemplate
+from polymnia.dialects.replies import indented_json
 from polymnia.dialects.vault.shapes import memory, own_session, require_session
 from polymnia.engine import notes
 from polymnia.errors import InvalidParams
@@ -25,7 +26,9 @@ def resource_set_changed(client: Client, change: Change) -> bool:
 def own_resources(client: Client) -> list[Resource]:
     """Return the client's session as a resource, if it has one."""
     scope = own_session(client)
-    return [] if scope is None else [_session_resource(scope)]
+    if scope is None:
+        return []
+    return [_session_resource(scope)]
 
 
 def _addresses(client: Client, notes: Sequence[Note]) -> set[tuple[NoteScope, str]]:
@@ -64,7 +67,9 @@ def _touches_session(client: Client, change: Change, uri: str) -> bool:
 
 def _complete_session(call: Call, argument: str, value: str) -> Sequence[str]:
     own = own_session(call.client)
-    return [own.session] if own is not None and own.session.startswith(value) else []
+    if own is None or not own.session.startswith(value):
+        return []
+    return [own.session]
 
 
 def _read_vault(call: Call) -> str:
@@ -90,14 +95,24 @@ def _touches_page(client: Client, change: Change, uri: str) -> bool:
 
 
 def _read_key(call: Call, uri: str) -> str | None:
-    key = _rest_of(uri, _KEY) if uri.startswith(_KEY) else None
-    note = notes.read(call.memory, VAULT, key) if key is not None else None
-    return indented_json(memory(note)) if note is not None else None
+    key = _key(uri)
+    if key is None:
+        return None
+    note = notes.read(call.memory, VAULT, key)
+    if note is None:
+        return None
+    return indented_json(memory(note))
 
 
 def _touches_key(client: Client, change: Change, uri: str) -> bool:
-    key = _rest_of(uri, _KEY) if uri.startswith(_KEY) else None
+    key = _key(uri)
     return any(note.scope == VAULT and note.key == key for note in _changed_notes(change))
+
+
+def _key(uri: str) -> str | None:
+    if not uri.startswith(_KEY):
+        return None
+    return _rest_of(uri, _KEY)
 
 
 def _complete_key(call: Call, argument: str, value: str) -> Sequence[str]:
@@ -142,7 +157,8 @@ TEMPLATES = (
         uri_template=f"{_SESSION}{{session_id}}",
         name="session",
         title="Session memories",
-        description="All memories for the given session, as a JSON array; a client may read only its own session",
+        description="All memories for the given session, as a JSON array; a client may read only "
+        "its own session",
         read=_read_session,
         touched=_touches_session,
         complete=_complete_session,

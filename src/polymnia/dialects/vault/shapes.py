@@ -1,4 +1,4 @@
-"""The JSON of the vault dialect: arguments, replies, a note as a resource; and the session a client is in."""
+"""The JSON of the vault dialect, and the session that a client is in."""
 
 from datetime import UTC, datetime
 from typing import Annotated, Literal
@@ -25,7 +25,8 @@ class Commit(Struct, frozen=True, forbid_unknown_fields=True):
         Annotated[
             list[str],
             Meta(
-                description="Categorization tags for retrieval. They replace the tags of an existing memory."
+                description="Categorization tags for retrieval. They replace the tags of an "
+                "existing memory."
             ),
         ]
         | UnsetType
@@ -46,7 +47,8 @@ class Search(Struct, frozen=True, forbid_unknown_fields=True):
     query: Annotated[
         str,
         Meta(
-            description="Full-text search query (FTS5 syntax supported). Empty: the newest memories."
+            description="Full-text search query (FTS5 syntax supported). Empty: the newest "
+            "memories."
         ),
     ]
     scope: (
@@ -132,7 +134,7 @@ def result(hit: NoteHit) -> Result:
 
 
 def entity_result(hit: NoteHit) -> Result:
-    """Return an entity that another dialect stored. Its key is its address, which no note has by accident."""
+    """Return an entity that another dialect stored, under an address that no note has."""
     key = ENTITY_URI + quote(hit.note.key, safe="")
     return Result(key, hit.note.content, list(hit.note.tags), "vault", hit.relevance)
 
@@ -152,7 +154,10 @@ def timestamp(at: int) -> str:
 
 
 def own_session(client: Client) -> NoteScope | None:
-    """Return the client's session, or None. It belongs to its principal, so nobody can enter it by guessing its id."""
+    """Return the client's session, or None.
+
+    It belongs to its principal, so nobody can enter it by guessing its id.
+    """
     name = client.session or client.id
     return NoteScope(name, client.principal.name) if name else None
 

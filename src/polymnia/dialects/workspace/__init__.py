@@ -1,14 +1,16 @@
-"""The `workspace` dialect: 24 tools over shared, named workspaces, with perspectives, traversal and consolidation."""
+"""The `workspace` dialect: 24 tools over named workspaces that a team shares."""
 
 from polymnia.dialects.base import Dialect, catalogue
 from polymnia.dialects.workspace import consolidation, graph, nodes
 
 _INSTRUCTIONS = """\
-A team's shared memory: nodes with a type, a summary, tags and numbered observations, and typed relations between them.
-Look before you answer: search_nodes finds by meaning or by words, open_nodes opens by exact name, get_neighborhood \
-shows what a node is related to."""
+A team's shared memory: nodes with a type, a summary, tags and numbered observations, and typed \
+relations between them.
+Look before you answer: search_nodes finds by meaning or by words, open_nodes opens by exact name, \
+get_neighborhood shows what a node is related to."""
 _WRITE_INSTRUCTIONS = """\
-Keep what you learn: create_entities, add_observations with one fact each, create_relations between existing nodes.
+Keep what you learn: create_entities, add_observations with one fact each, create_relations \
+between existing nodes.
 Now and then look at get_pending_consolidation and write summaries with set_summary."""
 
 DIALECT = Dialect(

@@ -6,41 +6,43 @@ from zlib import crc32
 
 from polymnia.dialects.base import Call, Reply, tool
 from polymnia.dialects.questions import sampling
-from polymnia.dialects.times import iso_time
-from polymnia.dialects.workspace import arguments as given
+from polymnia.dialects.replies import array_reply, json_reply
 from polymnia.dialects.workspace import shapes
 from polymnia.dialects.workspace.perspectives import open_memory
-from polymnia.dialects.workspace.shapes import list_of, list_reply, object_reply, recent_shape
-from polymnia.engine import perspectives
+from polymnia.dialects.workspace.shapes import entity_shape, list_of
 from polymnia.engine.curation.drafts import Prompt, join_prompts, split_drafts
-from polymnia.engine.curation.gaps import relation_gaps
-from polymnia.engine.curation.orphans import orphans
-from polymnia.engine.curation.pending import pending
+from polymnia.engine.curation.findings import orphans, pending, relation_gaps
 from polymnia.engine.curation.report import ConsolidationReport, consolidation_report
 from polymnia.engine.curation.similar import similar_pairs
+from polymnia.engine.semantic import perspectives
 from polymnia.errors import Unanswered
+from polymnia.formats.times import iso_time
 
 # What the client's model may write for each draft.
 _DRAFT_TOKENS = 120
 
 
-@tool(given.Nothing, needs="read", returns=list_of(shapes.RecentNodeShape), idempotent=True)
-def get_orphans(call: Call, arguments: given.Nothing) -> Reply:
+@tool(shapes.Nothing, needs="read", returns=list_of(shapes.RecentNodeShape), idempotent=True)
+def get_orphans(call: Call, arguments: shapes.Nothing) -> Reply:
     """Return the nodes without relations."""
-    return list_reply([recent_shape(each) for each in orphans(open_memory(call))])
+    nodes = [entity_shape(shapes.RecentNodeShape, node) for node in orphans(open_memory(call))]
+    return array_reply(nodes, "result")
 
 
-@tool(given.Nothing, needs="read", returns=list_of(shapes.GapShape), idempotent=True)
-def get_relation_gaps(call: Call, arguments: given.Nothing) -> Reply:
-    """Return nodes whose observations mention another node by name though no relation joins the two. This compares \
-text: judge whether a relation is warranted."""
-    gaps = relation_gaps(open_memory(call), progress=call.progress, check=call.check)
-    return list_reply([shapes.GapShape(each.entity, each.referenced, each.count) for each in gaps])
+@tool(shapes.Nothing, needs="read", returns=list_of(shapes.GapShape), idempotent=True)
+def get_relation_gaps(call: Call, arguments: shapes.Nothing) -> Reply:
+    """Return nodes whose observations mention another node by name though no relation joins the \
+two. This compares text: judge whether a relation is warranted."""
+    gaps = []
+    for gap in relation_gaps(open_memory(call), progress=call.progress, check=call.check):
+        gaps.append(shapes.GapShape(gap.entity, gap.referenced, gap.count))
+    return array_reply(gaps, "result")
 
 
-@tool(given.FindSimilarNodes, needs="read", returns=list_of(shapes.SimilarShape), idempotent=True)
-def find_similar_nodes(call: Call, arguments: given.FindSimilarNodes) -> Reply:
-    """Find pairs of nodes with similar observations that no relation joins: candidates for a relation or a merge."""
+@tool(shapes.FindSimilarNodes, needs="read", returns=list_of(shapes.SimilarShape), idempotent=True)
+def find_similar_nodes(call: Call, arguments: shapes.FindSimilarNodes) -> Reply:
+    """Find pairs of nodes with similar observations that no relation joins: candidates for a \
+relation or a merge."""
     pairs = similar_pairs(
         open_memory(call),
         limit=arguments.limit,
@@ -48,37 +50,42 @@ def find_similar_nodes(call: Call, arguments: given.FindSimilarNodes) -> Reply:
         progress=call.progress,
         check=call.check,
     )
-    return list_reply(
-        [
-            shapes.SimilarShape(each.a, each.b, each.similarity, each.a_type, each.b_type)
-            for each in pairs
-        ]
-    )
+    shaped = []
+    for pair in pairs:
+        shaped.append(
+            shapes.SimilarShape(pair.a, pair.b, pair.similarity, pair.a_type, pair.b_type)
+        )
+    return array_reply(shaped, "result")
 
 
-@tool(given.Nothing, needs="read", returns=shapes.ReportReply)
-def get_consolidation_report(call: Call, arguments: given.Nothing) -> Reply:
-    """Return where the graph needs attention: outdated summaries, candidates for relations, nodes without relations, \
-clusters, and what has changed since the last report."""
+@tool(shapes.Nothing, needs="read", returns=shapes.ReportReply)
+def get_consolidation_report(call: Call, arguments: shapes.Nothing) -> Reply:
+    """Return where the graph needs attention: outdated summaries, candidates for relations, nodes \
+without relations, clusters, and what has changed since the last report."""
+    write_drafts = None
+    if call.may_ask("sampling"):
+        write_drafts = partial(_ask_model, call)
     report = consolidation_report(
         open_memory(call),
         mark=call.client.principal.may("write"),
-        write_drafts=partial(_ask_model, call) if call.may_ask("sampling") else None,
+        write_drafts=write_drafts,
         progress=call.progress,
         check=call.check,
     )
-    return object_reply(_report_shape(report), note=" ".join(report.notes) or None)
+    return json_reply(_report_shape(report), note=" ".join(report.notes) or None)
 
 
 def _ask_model(call: Call, prompts: Sequence[Prompt]) -> Mapping[Prompt, str]:
-    """Return what the client's model writes. It is asked once: if the memory has changed since, nothing is drafted."""
+    """Return what the client's model writes.
+
+    It is asked once: if the memory has changed since, nothing is drafted.
+    """
     joined = join_prompts(prompts)
     key = f"drafts-{crc32(joined.text.encode())}"
     if call.answers and key not in call.answers:
         return {}
-    question = sampling(
-        key, joined.text, system=joined.instructions, max_tokens=_DRAFT_TOKENS * len(prompts)
-    )
+    max_tokens = _DRAFT_TOKENS * len(prompts)
+    question = sampling(key, joined.text, system=joined.instructions, max_tokens=max_tokens)
     try:
         return split_drafts(call.ask(question).text, prompts)
     except Unanswered as exc:
@@ -86,65 +93,71 @@ def _ask_model(call: Call, prompts: Sequence[Prompt]) -> Mapping[Prompt, str]:
         return {}
 
 
-@tool(given.Nothing, needs="read", returns=list_of(shapes.PendingShape), idempotent=True)
-def get_pending_consolidation(call: Call, arguments: given.Nothing) -> Reply:
-    """Return the nodes that have observations and no summary, or observations that are newer than it."""
-    return list_reply(
-        [
+@tool(shapes.Nothing, needs="read", returns=list_of(shapes.PendingShape), idempotent=True)
+def get_pending_consolidation(call: Call, arguments: shapes.Nothing) -> Reply:
+    """Return the nodes that have no summary, or observations that are newer than it."""
+    memory = open_memory(call)
+    nodes = []
+    for entity in pending(memory, with_empty=True, progress=call.progress, check=call.check):
+        nodes.append(
             shapes.PendingShape(
-                each.name,
-                each.type,
-                each.observations,
-                iso_time(each.last_observation_at),
-                iso_time(each.summary_at),
+                name=entity.name,
+                entity_type=entity.type,
+                observation_count=entity.observations,
+                last_observation_at=iso_time(entity.last_observation_at),
+                summary_updated_at=iso_time(entity.summary_at),
             )
-            for each in pending(open_memory(call), progress=call.progress, check=call.check)
-        ]
-    )
+        )
+    return array_reply(nodes, "result")
 
 
-@tool(given.Nothing, needs="read", returns=shapes.StatsReply, idempotent=True)
-def get_stats(call: Call, arguments: given.Nothing) -> Reply:
-    """Count the nodes, observations and relations of the workspace, and tell which fraction of the observations is \
-embedded, over all perspectives."""
+@tool(shapes.Nothing, needs="read", returns=shapes.StatsReply, idempotent=True)
+def get_stats(call: Call, arguments: shapes.Nothing) -> Reply:
+    """Count the nodes, observations and relations of the workspace, and tell which fraction of \
+the observations is embedded, over all perspectives."""
     memory = open_memory(call)
     with memory.reading() as read:
         counts = read.counts()
-    return object_reply(
+    return json_reply(
         shapes.StatsReply(
-            counts.entities,
-            counts.observations,
-            counts.relations,
-            perspectives.coverage(memory),
-            call.client.workspace or "",
+            node_count=counts.entities,
+            observation_count=counts.observations,
+            relation_count=counts.relations,
+            embedding_coverage=perspectives.coverage(memory),
+            workspace=call.client.workspace or "",
         )
     )
 
 
 def _report_shape(report: ConsolidationReport) -> shapes.ReportReply:
+    stale = []
+    for summary in report.stale_summaries:
+        entity = summary.entity
+        stale.append(
+            shapes.StaleSummaryShape(
+                name=entity.name,
+                entity_type=entity.type,
+                last_modified=iso_time(entity.updated_at),
+                observation_count=entity.observations,
+                draft_summary=summary.draft,
+            )
+        )
+    candidates = []
+    for candidate in report.relation_candidates:
+        pair = candidate.pair
+        candidates.append(
+            shapes.CandidateShape(pair.a, pair.b, pair.similarity, candidate.rationale)
+        )
+    clusters = []
+    for cluster in report.clusters:
+        clusters.append(shapes.ClusterShape(cluster.number, list(cluster.names), cluster.label))
     events = report.events
     return shapes.ReportReply(
-        [
-            shapes.StaleSummaryShape(
-                each.entity.name,
-                each.entity.type,
-                iso_time(each.entity.updated_at),
-                each.entity.observations,
-                each.draft,
-            )
-            for each in report.stale_summaries
-        ],
-        [
-            shapes.CandidateShape(each.pair.a, each.pair.b, each.pair.similarity, each.rationale)
-            for each in report.relation_candidates
-        ],
-        [
-            shapes.OrphanShape(each.name, each.type, iso_time(each.updated_at))
-            for each in report.orphans
-        ],
-        [
-            shapes.ClusterShape(each.number, list(each.names), each.label)
-            for each in report.clusters
-        ],
-        shapes.EventsShape(iso_time(events.since), events.creates, events.updates, events.deletes),
+        stale_summaries=stale,
+        relation_candidates=candidates,
+        orphaned_nodes=[entity_shape(shapes.OrphanShape, entity) for entity in report.orphans],
+        cluster_summary=clusters,
+        event_summary=shapes.EventsShape(
+            iso_time(events.since), events.creates, events.updates, events.deletes
+        ),
     )

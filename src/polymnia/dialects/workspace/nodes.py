@@ -3,231 +3,209 @@
 from time import time_ns
 
 from polymnia.dialects.base import Call, Reply, tool
-from polymnia.dialects.times import iso_time
-from polymnia.dialects.vault_notes import matching_notes
-from polymnia.dialects.workspace import arguments as given
+from polymnia.dialects.replies import (
+    array_reply,
+    in_order,
+    json_reply,
+    matching_notes,
+    unchanged_note,
+)
 from polymnia.dialects.workspace import shapes
 from polymnia.dialects.workspace.perspectives import DEFAULT_PERSPECTIVES, open_memory
 from polymnia.dialects.workspace.shapes import (
+    entity_shape,
     list_of,
-    list_reply,
-    node_shape,
-    object_reply,
     observation_shape,
-    recent_shape,
-    relation_shape,
+    relation_shapes,
 )
-from polymnia.engine import attributes, entities, nearest, ordinals
-from polymnia.engine.ordinals import OrdinalDraft
+from polymnia.engine.facts.revise import Edit, Revision, revise
+from polymnia.engine.graph import entities, observations
+from polymnia.engine.recall import search
+from polymnia.formats.times import iso_time
 from polymnia.model import EntityDraft, ObservationDraft
 
 _DAY_US = 86_400 * 1_000_000
 
 
-@tool(given.CreateEntities, needs="write", returns=list_of(shapes.CreatedShape))
-def create_entities(call: Call, arguments: given.CreateEntities) -> Reply:
-    """Create one or more nodes. Names are unique within the workspace; existing nodes are left unchanged."""
-    drafts = [
-        EntityDraft(
-            each.name,
-            each.entity_type,
-            tuple(each.observations),
-            each.summary,
-            tuple(dict.fromkeys(each.tags)),
-        )
-        for each in arguments.entities
-    ]
+@tool(shapes.CreateEntities, needs="write", returns=list_of(shapes.CreatedShape))
+def create_entities(call: Call, arguments: shapes.CreateEntities) -> Reply:
+    """Create one or more nodes. Names are unique within the workspace; existing nodes are left \
+unchanged."""
+    drafts = []
+    for shape in arguments.entities:
+        tags = tuple(dict.fromkeys(shape.tags))
+        texts = tuple(shape.observations)
+        drafts.append(EntityDraft(shape.name, shape.entity_type, texts, shape.summary, tags))
     created = entities.create(open_memory(call), drafts, by=call.by)
-    known = {each.name for each in drafts} - {each.name for each in created}
-    note = f"Unchanged, because they exist: {', '.join(sorted(known))}." if known else None
-    shaped = [
-        shapes.CreatedShape(each.name, each.type, iso_time(each.created_at)) for each in created
-    ]
-    return list_reply(shaped, note=note)
+    names = sorted(draft.name for draft in drafts)
+    note = unchanged_note(names, [entity.name for entity in created])
+    return array_reply(
+        [entity_shape(shapes.CreatedShape, entity) for entity in created], "result", note
+    )
 
 
 @tool(
-    given.DeleteEntities,
+    shapes.DeleteEntities,
     needs="write",
     returns=shapes.DeletedReply,
     destructive=True,
     idempotent=True,
 )
-def delete_entities(call: Call, arguments: given.DeleteEntities) -> Reply:
+def delete_entities(call: Call, arguments: shapes.DeleteEntities) -> Reply:
     """Delete nodes by name, including all their observations, relations and embeddings."""
-    wanted = list(dict.fromkeys(arguments.entity_names))
-    deleted = {
-        each.name for each in entities.delete(open_memory(call), wanted, by=call.by).entities
-    }
-    found = [name for name in wanted if name in deleted]
-    return object_reply(
-        shapes.DeletedReply(found, [name for name in wanted if name not in deleted])
-    )
+    names = list(dict.fromkeys(arguments.entity_names))
+    graph = entities.delete(open_memory(call), names, by=call.by)
+    deleted = [entity.name for entity in in_order(graph, names)]
+    not_found = [name for name in names if name not in deleted]
+    return json_reply(shapes.DeletedReply(deleted, not_found))
 
 
-@tool(given.OpenNodes, needs="read", returns=shapes.OpenedReply, idempotent=True, quick=True)
-def open_nodes(call: Call, arguments: given.OpenNodes) -> Reply:
-    """Retrieve nodes by name with all observations in ordinal order, summary and tags, and every relation that \
-touches one of them."""
+@tool(shapes.OpenNodes, needs="read", returns=shapes.OpenedReply, idempotent=True)
+def open_nodes(call: Call, arguments: shapes.OpenNodes) -> Reply:
+    """Retrieve nodes by name with all observations in ordinal order, summary and tags, and every \
+relation that touches one of them."""
     graph = entities.open_named(open_memory(call), set(arguments.names))
-    found = {each.name: each for each in graph.entities}
-    wanted = list(dict.fromkeys(arguments.names))
-    return object_reply(
-        shapes.OpenedReply(
-            [node_shape(found[name]) for name in wanted if name in found],
-            [relation_shape(each) for each in graph.relations],
-            [name for name in wanted if name not in found],
-        )
-    )
+    nodes = [entity_shape(shapes.NodeShape, entity) for entity in in_order(graph, arguments.names)]
+    known = {node.name for node in nodes}
+    not_found = [name for name in dict.fromkeys(arguments.names) if name not in known]
+    return json_reply(shapes.OpenedReply(nodes, relation_shapes(graph.relations), not_found))
 
 
-@tool(given.GetNodesByType, needs="read", returns=list_of(shapes.TypedNodeShape), idempotent=True)
-def get_nodes_by_type(call: Call, arguments: given.GetNodesByType) -> Reply:
+@tool(shapes.GetNodesByType, needs="read", returns=list_of(shapes.TypedNodeShape), idempotent=True)
+def get_nodes_by_type(call: Call, arguments: shapes.GetNodesByType) -> Reply:
     """List all nodes of a given entity type, without their observations."""
     with open_memory(call).reading() as read:
-        found = read.outlines(kind=arguments.entity_type)
+        outlines = read.outlines(kind=arguments.entity_type)
     call.check()
-    return list_reply(
-        [
-            shapes.TypedNodeShape(
-                each.name, each.type, each.summary, list(each.tags), iso_time(each.updated_at)
-            )
-            for each in found
-        ]
-    )
+    nodes = [entity_shape(shapes.TypedNodeShape, outline) for outline in outlines]
+    return array_reply(nodes, "result")
 
 
 @tool(
-    given.GetRecentlyModified,
+    shapes.GetRecentlyModified,
     needs="read",
     returns=list_of(shapes.RecentNodeShape),
     idempotent=True,
 )
-def get_recently_modified(call: Call, arguments: given.GetRecentlyModified) -> Reply:
-    """Return the nodes modified in the last days, the latest first. Adding, replacing or deleting an observation or a \
-relation of a node modifies it too."""
+def get_recently_modified(call: Call, arguments: shapes.GetRecentlyModified) -> Reply:
+    """Return the nodes modified in the last days, the latest first. Adding, replacing or deleting \
+an observation or a relation of a node modifies it too."""
     since = time_ns() // 1000 - arguments.days * _DAY_US
     with open_memory(call).reading() as read:
-        return list_reply([recent_shape(each) for each in read.recent(since, arguments.limit)])
+        outlines = read.outlines(latest=arguments.limit, updated_since=since)
+    nodes = [entity_shape(shapes.RecentNodeShape, outline) for outline in outlines]
+    return array_reply(nodes, "result")
 
 
-@tool(given.SetSummary, needs="write", returns=shapes.SummaryReply)
-def set_summary(call: Call, arguments: given.SetSummary) -> Reply:
+@tool(shapes.SetSummary, needs="write", returns=shapes.SummaryReply)
+def set_summary(call: Call, arguments: shapes.SetSummary) -> Reply:
     """Set or replace the summary of a node."""
-    changed = attributes.set_summary(
-        open_memory(call), arguments.name, arguments.summary, by=call.by
-    )
-    return object_reply(
-        shapes.SummaryReply(changed.name, arguments.summary, iso_time(changed.updated_at))
-    )
+    revision = Revision(summary=arguments.summary)
+    receipt = revise(open_memory(call), arguments.name, revision, by=call.by)
+    updated_at = iso_time(receipt.after.updated_at)
+    return json_reply(shapes.SummaryReply(arguments.name, arguments.summary, updated_at))
 
 
-@tool(given.SetTags, needs="write", returns=shapes.TagsReply, idempotent=True)
-def set_tags(call: Call, arguments: given.SetTags) -> Reply:
+@tool(shapes.SetTags, needs="write", returns=shapes.TagsReply, idempotent=True)
+def set_tags(call: Call, arguments: shapes.SetTags) -> Reply:
     """Replace the tags of a node."""
-    changed = attributes.set_tags(open_memory(call), arguments.name, arguments.tags, by=call.by)
-    return object_reply(shapes.TagsReply(changed.name, list(changed.tags)))
+    revision = Revision(tags=tuple(arguments.tags))
+    receipt = revise(open_memory(call), arguments.name, revision, by=call.by)
+    return json_reply(shapes.TagsReply(arguments.name, list(receipt.after.tags)))
 
 
-@tool(given.AddObservations, needs="write", returns=list_of(shapes.AddedShape))
-def add_observations(call: Call, arguments: given.AddObservations) -> Reply:
-    """Append observations to existing nodes. Each gets the next ordinal of its node, which never changes."""
+@tool(shapes.AddObservations, needs="write", returns=list_of(shapes.AddedShape))
+def add_observations(call: Call, arguments: shapes.AddObservations) -> Reply:
+    """Append observations to existing nodes. Each gets the next ordinal of its node, which never \
+changes."""
     drafts = [
-        ObservationDraft(each.entity_name, tuple(each.contents)) for each in arguments.observations
+        ObservationDraft(shape.entity_name, tuple(shape.contents))
+        for shape in arguments.observations
     ]
-    added = ordinals.append(open_memory(call), drafts, by=call.by)
-    return list_reply(
-        [
-            shapes.AddedShape(
-                draft.entity,
-                [observation_shape(each) for each in new.observations] if new else [],
-                new is None,
-            )
-            for draft, new in zip(drafts, added, strict=True)
-        ]
-    )
+    added_shapes = []
+    for added in observations.add(open_memory(call), drafts, by=call.by, skip_unknown=True):
+        new = [observation_shape(observation) for observation in added.observations]
+        added_shapes.append(shapes.AddedShape(added.entity, new, not_found=added.before is None))
+    return array_reply(added_shapes, "result")
 
 
 @tool(
-    given.ReplaceObservation,
+    shapes.ReplaceObservation,
     needs="write",
     returns=shapes.ReplacedReply,
     destructive=True,
     idempotent=True,
 )
-def replace_observation(call: Call, arguments: given.ReplaceObservation) -> Reply:
+def replace_observation(call: Call, arguments: shapes.ReplaceObservation) -> Reply:
     """Replace a single observation of a node by its ordinal, which it keeps."""
     name, ordinal, text = arguments.entity_name, arguments.ordinal, arguments.new_content
-    old = ordinals.replace(open_memory(call), name, ordinal, text, by=call.by)
-    return object_reply(shapes.ReplacedReply(name, ordinal, old.text, text))
+    revision = Revision(replace=(Edit(ordinal, text, renew=True),))
+    receipt = revise(open_memory(call), name, revision, by=call.by)
+    old_text = receipt.replaced[0].old.text if receipt.replaced else text
+    return json_reply(shapes.ReplacedReply(name, ordinal, old_text, text))
 
 
 @tool(
-    given.DeleteObservations,
+    shapes.DeleteObservations,
     needs="write",
     returns=list_of(shapes.DeletedOrdinalsShape),
     destructive=True,
     idempotent=True,
 )
-def delete_observations(call: Call, arguments: given.DeleteObservations) -> Reply:
+def delete_observations(call: Call, arguments: shapes.DeleteObservations) -> Reply:
     """Delete observations of nodes by their ordinals. The remaining ones keep theirs."""
-    drafts = [OrdinalDraft(each.entity_name, tuple(each.ordinals)) for each in arguments.deletions]
-    deleted = ordinals.delete(open_memory(call), drafts, by=call.by)
-    return list_reply(
-        [
-            shapes.DeletedOrdinalsShape(each.entity, list(each.deleted), list(each.missing))
-            for each in deleted
-        ]
-    )
+    removals = [(shape.entity_name, shape.ordinals) for shape in arguments.deletions]
+    deleted = []
+    for removed in observations.remove(open_memory(call), removals, by=call.by):
+        ordinals = [observation.ordinal for observation in removed.observations]
+        missing = [int(ordinal) for ordinal in removed.missing]
+        deleted.append(shapes.DeletedOrdinalsShape(removed.entity, ordinals, missing))
+    return array_reply(deleted, "result")
 
 
 @tool(
-    given.QueryObservations,
+    shapes.QueryObservations,
     needs="read",
     returns=list_of(shapes.ScoredObservationShape),
     idempotent=True,
 )
-def query_observations(call: Call, arguments: given.QueryObservations) -> Reply:
-    """Search the observations of one node, best first: by meaning (embedding, the default) or by words (text). Scores \
-of the text mode are keyword weights."""
+def query_observations(call: Call, arguments: shapes.QueryObservations) -> Reply:
+    """Search the observations of one node, best first: by meaning (embedding, the default) or by \
+words (text). Scores of the text mode are keyword weights."""
     memory = open_memory(call)
+    name, query = arguments.entity_name, arguments.query
     if arguments.mode == "text":
-        found = nearest.observations_by_words(memory, arguments.entity_name, arguments.query)
+        hits = search.observations_by_words(memory, name, query)
     else:
-        found = nearest.observations_by_meaning(
-            memory, arguments.entity_name, arguments.query, defaults=DEFAULT_PERSPECTIVES
-        )
-    return list_reply(
-        [
-            shapes.ScoredObservationShape(each.passage.ordinal, each.passage.text, each.score)
-            for each in found
-        ]
-    )
+        hits = search.observations_by_meaning(memory, name, query, defaults=DEFAULT_PERSPECTIVES)
+    scored = []
+    for hit in hits:
+        passage = hit.passage
+        scored.append(shapes.ScoredObservationShape(passage.ordinal, passage.text, hit.score))
+    return array_reply(scored, "result")
 
 
-@tool(given.SearchNodes, needs="read", returns=list_of(shapes.FoundNodeShape), idempotent=True)
-def search_nodes(call: Call, arguments: given.SearchNodes) -> Reply:
-    """Search all nodes, best first: by the meaning of their observations from every perspective (embedding, the \
-default), or by words in them (text): words, "phrases", prefix*, AND, OR, NOT. Scores of the text mode are keyword \
-weights."""
+@tool(shapes.SearchNodes, needs="read", returns=list_of(shapes.FoundNodeShape), idempotent=True)
+def search_nodes(call: Call, arguments: shapes.SearchNodes) -> Reply:
+    """Search all nodes, best first: by the meaning of their observations from every perspective \
+(embedding, the default), or by words in them (text): words, "phrases", prefix*, AND, OR, NOT. \
+Scores of the text mode are keyword weights."""
     memory = open_memory(call)
+    query, limit = arguments.query, arguments.limit
     if arguments.mode == "text":
-        found = nearest.entities_by_words(memory, arguments.query, limit=arguments.limit)
+        hits = search.entities_by_words(memory, query, limit=limit)
     else:
-        found = nearest.entities_by_meaning(
-            memory, arguments.query, limit=arguments.limit, defaults=DEFAULT_PERSPECTIVES
-        )
-    return list_reply(
-        [
+        hits = search.entities_by_meaning(memory, query, limit=limit, defaults=DEFAULT_PERSPECTIVES)
+    nodes = []
+    for hit in hits:
+        nodes.append(
             shapes.FoundNodeShape(
-                each.passage.entity,
-                each.passage.type,
-                each.summary,
-                each.passage.text,
-                each.perspective,
-                each.score,
+                name=hit.passage.entity,
+                entity_type=hit.passage.type,
+                summary=hit.summary,
+                matched_observation=hit.passage.text,
+                matched_perspective=hit.perspective,
+                score=hit.score,
             )
-            for each in found
-        ],
-        note=matching_notes(memory, arguments.query),
-    )
+        )
+    return array_reply(nodes, "result", note=matching_notes(memory, query))

@@ -4,14 +4,14 @@ from threading import Lock
 from weakref import WeakSet
 
 from polymnia.dialects.base import Call
-from polymnia.engine import perspectives
 from polymnia.engine.memory import Memory
+from polymnia.engine.semantic import perspectives
 from polymnia.errors import StoreError
 from polymnia.model import Perspective
-from polymnia.stores.contract import read_limits
 
-# Chosen by measurement (docs/workspaces.md): what helps is the name before the text. The plain text finds what is said
-# of a node elsewhere, the date finds what happened when. Every store has one of the three vectors anyway.
+# Chosen by measurement (docs/workspaces.md): what helps is the name before the text. The plain text
+# finds what is said of a node elsewhere, the date finds what happened when. Every store has one of
+# the three vectors anyway.
 DEFAULT_PERSPECTIVES = (
     Perspective("general", "{name}: {text}", "{query}"),
     Perspective("technical", "{name}: {text}", "technical details: {query}"),
@@ -25,13 +25,11 @@ _prepared: WeakSet[Memory] = WeakSet()
 
 
 def open_memory(call: Call) -> Memory:
-    """Return the memory of the client's workspace. The first call that may take long gives it the default perspectives.
+    """Return the memory of the client's workspace, with the default perspectives.
 
     Raise NoWorkspace, NotAllowed, WorkspaceNotFound or WorkspaceArchived.
     """
     memory = call.memory
-    if read_limits().is_short:  # a call on the event loop must not write
-        return memory
     with _lock:
         is_new = memory not in _prepared
         _prepared.add(memory)
@@ -39,8 +37,6 @@ def open_memory(call: Call) -> Memory:
         try:
             perspectives.ensure(memory, DEFAULT_PERSPECTIVES)
         except StoreError:
-            call.log(
-                "info",
-                "the perspectives of this workspace could not be set up; it is searched by its text alone",
-            )
+            problem = "the perspectives of this workspace could not be set up"
+            call.log("info", f"{problem}; it is searched by its text alone")
     return memory

@@ -1,17 +1,153 @@
-"""The JSON of the workspace tools' replies. A list is wrapped as FastMCP does it: `{"result": [...]}`."""
+"""The JSON of the workspace tools: arguments, of which unknown ones are rejected, and replies."""
 
-from collections.abc import Sequence
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, Literal, TypeVar, cast
 
-from msgspec import Meta, Raw, Struct, defstruct, field
-from msgspec.json import encode
+from msgspec import Meta, Struct, defstruct, field
 
-from polymnia.dialects.base import Reply
-from polymnia.dialects.times import iso_time
+from polymnia.dialects.base import MAX_ROWS
+from polymnia.formats.times import iso_time
 from polymnia.model import Entity, Observation, Relation
 
-# Tells FastMCP's clients to unwrap the list.
-_WRAPPED = Meta(extra_json_schema={"x-fastmcp-wrap-result": True})
+S = TypeVar("S", bound=Struct)
+
+MAX_DEPTH = 10
+MAX_DAYS = 36_500
+
+EntityName = Annotated[str, Meta(description="Name of the entity, exactly as it was created")]
+RelationType = Annotated[
+    str, Meta(min_length=1, description="Type of the relation, for example uses or depends_on")
+]
+Mode = Annotated[
+    Literal["embedding", "text"],
+    Meta(
+        description="embedding: by meaning, from every perspective; text: by words, for exact "
+        "terms or when no embedder is available",
+        extra_json_schema={"type": "string"},
+    ),
+]
+Limit = Annotated[int, Meta(ge=1, le=MAX_ROWS, description="Return at most this many")]
+
+
+class Nothing(Struct, frozen=True, forbid_unknown_fields=True):
+    pass
+
+
+class EntityArgument(Struct, frozen=True, forbid_unknown_fields=True):
+    name: Annotated[str, Meta(min_length=1, description="Unique name within the workspace")]
+    entity_type: Annotated[
+        str, Meta(description="Type of the entity, for example person, service or decision")
+    ]
+    observations: Annotated[
+        list[str], Meta(description="Initial observations, appended in order")
+    ] = []
+    summary: Annotated[str | None, Meta(description="What the entity is, in a sentence or two")] = (
+        None
+    )
+    tags: list[str] = []
+
+
+class CreateEntities(Struct, frozen=True, forbid_unknown_fields=True):
+    entities: list[EntityArgument]
+
+
+class DeleteEntities(Struct, frozen=True, forbid_unknown_fields=True):
+    entity_names: list[str]
+
+
+class OpenNodes(Struct, frozen=True, forbid_unknown_fields=True):
+    names: list[str]
+
+
+class GetNodesByType(Struct, frozen=True, forbid_unknown_fields=True):
+    entity_type: str
+
+
+class GetRecentlyModified(Struct, frozen=True, forbid_unknown_fields=True):
+    days: Annotated[int, Meta(ge=0, le=MAX_DAYS, description="How many days to look back")] = 7
+    limit: Limit = 20
+
+
+class SetSummary(Struct, frozen=True, forbid_unknown_fields=True):
+    name: EntityName
+    summary: str
+
+
+class SetTags(Struct, frozen=True, forbid_unknown_fields=True):
+    name: EntityName
+    tags: Annotated[list[str], Meta(description="The new tags; they replace all others")]
+
+
+class AdditionArgument(Struct, frozen=True, forbid_unknown_fields=True):
+    entity_name: EntityName
+    contents: Annotated[list[str], Meta(description="Observations, appended in order")]
+
+
+class AddObservations(Struct, frozen=True, forbid_unknown_fields=True):
+    observations: list[AdditionArgument]
+
+
+class ReplaceObservation(Struct, frozen=True, forbid_unknown_fields=True):
+    entity_name: EntityName
+    ordinal: int
+    new_content: str
+
+
+class DeletionArgument(Struct, frozen=True, forbid_unknown_fields=True):
+    entity_name: EntityName
+    ordinals: list[int]
+
+
+class DeleteObservations(Struct, frozen=True, forbid_unknown_fields=True):
+    deletions: list[DeletionArgument]
+
+
+class QueryObservations(Struct, frozen=True, forbid_unknown_fields=True):
+    entity_name: EntityName
+    query: str
+    mode: Mode = "embedding"
+
+
+class RelationArgument(Struct, frozen=True, forbid_unknown_fields=True):
+    from_entity: EntityName
+    to_entity: EntityName
+    relation_type: RelationType
+
+
+class Relations(Struct, frozen=True, forbid_unknown_fields=True):
+    relations: list[RelationArgument]
+
+
+class UpdateRelationType(Struct, frozen=True, forbid_unknown_fields=True):
+    from_entity: EntityName
+    to_entity: EntityName
+    old_type: str
+    new_type: RelationType
+
+
+class GetRelationsBetween(Struct, frozen=True, forbid_unknown_fields=True):
+    entity_a: EntityName
+    entity_b: EntityName
+
+
+class GetNeighborhood(Struct, frozen=True, forbid_unknown_fields=True):
+    name: EntityName
+    depth: Annotated[int, Meta(ge=0, le=MAX_DEPTH, description="Number of hops")] = 1
+
+
+class GetPath(Struct, frozen=True, forbid_unknown_fields=True):
+    from_entity: EntityName
+    to_entity: EntityName
+
+
+class FindSimilarNodes(Struct, frozen=True, forbid_unknown_fields=True):
+    limit: Limit = 20
+    min_score: Annotated[float, Meta(ge=-1, le=1, description="Least cosine similarity")] = 0.75
+
+
+class SearchNodes(Struct, frozen=True, forbid_unknown_fields=True):
+    query: str
+    limit: Limit = 10
+    mode: Mode = "embedding"
 
 
 class CreatedShape(Struct, frozen=True):
@@ -221,42 +357,31 @@ class StatsReply(Struct, frozen=True):
 
 
 def list_of(shape: type[Struct]) -> type[Struct]:
-    """Return the type of a reply that is a list of these shapes."""
+    """Return the type of a list, wrapped as FastMCP does it: `{"result": [...]}`."""
     items = cast(Any, list).__class_getitem__(shape)
     wrapped = defstruct(f"{shape.__name__}List", [("result", items)], frozen=True)
-    return cast(type[Struct], Annotated[wrapped, _WRAPPED])
+    # Tells FastMCP's clients to unwrap the list.
+    unwrap = Meta(extra_json_schema={"x-fastmcp-wrap-result": True})
+    return cast(type[Struct], Annotated[wrapped, unwrap])
 
 
-def list_reply(values: Sequence[Struct], *, note: str | None = None) -> Reply:
-    """Reply with a list: as text the array itself, as structured content an object that holds it."""
-    return Reply(encode(values).decode(), Raw(encode({"result": values})), note)
-
-
-def object_reply(value: Struct, *, note: str | None = None) -> Reply:
-    """Reply with the same object as text and as structured content."""
-    encoded = encode(value)
-    return Reply(encoded.decode(), Raw(encoded), note)
-
-
-def node_shape(entity: Entity) -> NodeShape:
-    return NodeShape(
-        entity.name,
-        entity.type,
-        entity.summary,
-        list(entity.tags),
-        [observation_shape(each) for each in entity.observations],
-        iso_time(entity.created_at),
-        iso_time(entity.updated_at),
-    )
+def entity_shape(kind: type[S], entity: Entity) -> S:
+    """Return the fields of the entity that this kind of shape has."""
+    fields = {
+        "name": entity.name,
+        "entity_type": entity.type,
+        "summary": entity.summary,
+        "tags": list(entity.tags),
+        "observations": [observation_shape(observation) for observation in entity.observations],
+        "created_at": iso_time(entity.created_at),
+        "updated_at": iso_time(entity.updated_at),
+    }
+    return kind(**{field: fields[field] for field in kind.__struct_fields__})
 
 
 def observation_shape(observation: Observation) -> ObservationShape:
     return ObservationShape(observation.ordinal, observation.text)
 
 
-def relation_shape(relation: Relation) -> RelationShape:
-    return RelationShape(*relation.key)
-
-
-def recent_shape(entity: Entity) -> RecentNodeShape:
-    return RecentNodeShape(entity.name, entity.type, entity.summary, iso_time(entity.updated_at))
+def relation_shapes(relations: list[Relation]) -> list[RelationShape]:
+    return [RelationShape(*relation.key) for relation in relations]

@@ -1,4 +1,4 @@
-"""Compare entities by the mean of their observations' vectors, without comparing every pair of them."""
+"""Compare entities by the mean of their observations' vectors, without comparing every pair."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -6,14 +6,14 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from polymnia.engine.curation.scan import Check, Progress
+from polymnia.engine.curation.findings import Check, Progress
 from polymnia.engine.memory import Memory
 from polymnia.stores.contract import Reader
 
 # Up to this many entities every pair is compared.
 EXACT_LIMIT = 4_096
-# Beyond it, entities are put into groups, each into those that it is nearest to. About this many entities have the same
-# nearest group, and more of them if there would be too many groups.
+# Beyond it, entities are put into groups, each into those that it is nearest to. About this many
+# entities have the same nearest group, and more of them if there would be too many groups.
 GROUP_SIZE = 20
 NEAREST_GROUPS = 32
 MAX_GROUPS = 4_096
@@ -45,7 +45,10 @@ class Block(Struct, frozen=True):
 
 
 def load_points(memory: Memory, read: Reader, perspective: str) -> Points:
-    """Return the entities that have vectors; none if nothing is embedded. Raise BadInput for an unknown perspective."""
+    """Return the entities that have vectors; none if nothing is embedded.
+
+    Raise BadInput for an unknown perspective.
+    """
     model = _choose_model(memory, read)
     means = read.vectors.means(model, perspective=perspective) if model is not None else {}
     if not means:
@@ -87,7 +90,8 @@ class BestPairs:
 
     def add(self, block: Block) -> None:
         """Take the pairs of a block that are among the best so far."""
-        # The threshold rises as the list fills, so that thousands of equal entities do not fill the memory.
+        # The threshold rises as the list fills, so that thousands of equal entities do not fill the
+        # memory.
         is_full = self._limit > 0 and len(self._scores) == self._limit
         keys, scores = _pairs_above(
             block, float(self._scores[-1]) if is_full else self._min_score, self._count
@@ -154,7 +158,7 @@ def _pairs_above(block: Block, floor: float, count: int) -> tuple[Indexes, Rows]
 
 
 def _keys(one: Indexes, other: Indexes, count: int) -> Indexes:
-    """Return a number for each pair: the lower place times the number of entities, plus the higher."""
+    """Return a number for each pair: lower place times number of entities plus higher."""
     return np.asarray(np.minimum(one, other) * count + np.maximum(one, other))
 
 
@@ -179,20 +183,23 @@ def _contains(ordered: Indexes, keys: Indexes) -> NDArray[np.bool_]:
 def _choose_model(memory: Memory, read: Reader) -> int | None:
     """Return the number of the memory's own model, or else of the one with most vectors."""
     models = read.vectors.models()
-    own = [each for each in models if memory.meaning is not None and each.url == memory.meaning.url]
+    own = [
+        model for model in models if memory.meaning is not None and model.url == memory.meaning.url
+    ]
     if len(own or models) == 1:
         return (own or models)[0].number
     return max(
-        [each.number for each in own or models],
-        key=lambda each: read.vectors.coverage(each)[0],
+        [item.number for item in own or models],
+        key=lambda item: read.vectors.coverage(item)[0],
         default=None,
     )
 
 
 def _group(rows: Rows, check: Check) -> list[tuple[Indexes, Indexes]]:
-    """Return the groups: the entities that are nearest to its centre, and all that have it among their nearest.
+    """Return each group: its nearest entities, and all that have it among their nearest groups.
 
-    Centres are entities chosen at random, so that there are more of them where there are more entities.
+    Centres are entities chosen at random, so that there are more of them where there are more
+    entities.
     """
     count = min(len(rows) // GROUP_SIZE, MAX_GROUPS)
     centres = rows[np.random.default_rng(0).choice(len(rows), count, replace=False)].T

@@ -1,4 +1,4 @@
-"""The consolidation report: stale summaries, relation candidates, orphans, clusters, and events since the last one."""
+"""The consolidation report: what needs attention, and what happened since the last one."""
 
 from collections.abc import Mapping, Sequence
 from time import time_ns
@@ -11,20 +11,22 @@ from polymnia.engine.curation.clusters import (
     clusters_in,
     name_edges,
     nearest_pairs,
-    require_networkx,
 )
 from polymnia.engine.curation.drafts import Prompt, WriteDrafts
-from polymnia.engine.curation.orphans import orphans_in
-from polymnia.engine.curation.pending import PendingSummary, pending_of, rank_pending
-from polymnia.engine.curation.scan import (
+from polymnia.engine.curation.findings import (
     Check,
+    PendingSummary,
     Progress,
     ignore_progress,
     never_stop,
+    orphans_in,
     part_of,
+    pending_of,
+    rank_pending,
     scan,
 )
 from polymnia.engine.curation.similar import SimilarPair, best_pairs, load_points, name_pairs
+from polymnia.engine.history.changes import count_events
 from polymnia.engine.memory import Memory
 from polymnia.errors import MissingPackage
 from polymnia.model import Entity, EventCounts, Mark
@@ -32,7 +34,8 @@ from polymnia.stores.contract import TEXT, Reader
 
 # The mark of the last report.
 LAST_REPORT = "consolidation report"
-# The model drafts the first summaries and rationales of a report, from this much text for each entity.
+# The model drafts the first summaries and rationales of a report, from this much text for each
+# entity.
 MAX_DRAFTS = 10
 MAX_PROMPT_CHARACTERS = 4_000
 
@@ -54,14 +57,14 @@ class StaleSummary(Struct, frozen=True):
 
 
 class RelationCandidate(Struct, frozen=True):
-    """Two similar entities without a relation, and why they may have one if the model has said so."""
+    """Two similar entities without a relation, and why they may have one, if a model said so."""
 
     pair: SimilarPair
     rationale: str | None = None
 
 
 class EventSummary(Struct, frozen=True):
-    """What happened since a time: that of the last report, or of the first entity. 0 means that nothing is known."""
+    """What happened since the last report, or since the first entity; 0 means unknown."""
 
     since: int
     creates: int
@@ -93,8 +96,9 @@ def consolidation_report(
 ) -> ConsolidationReport:
     """Return what needs attention and, with `mark`, let the next report count events from here.
 
-    The report never waits for the chat model longer than drafts.DRAFT_TIMEOUT_S and never fails with it. If there is
-    none, `write_drafts` is called before anything is marked; it may raise to end the report.
+    The report never waits for the chat model longer than drafts.DRAFT_TIMEOUT_S and never fails
+    with it. If there is none, `write_drafts` is called before anything is marked; it may raise to
+    end the report.
     """
     now = time_ns() // 1000
     with memory.reading() as read:
@@ -108,8 +112,8 @@ def consolidation_report(
         with memory.store.writing() as writer:
             writer.history.set_mark(LAST_REPORT, Mark(last_change, now))
     return ConsolidationReport(
-        [StaleSummary(each, drafts.get((each.name,))) for each in stale],
-        [RelationCandidate(each, drafts.get((each.a, each.b))) for each in pairs],
+        [StaleSummary(item, drafts.get((item.name,))) for item in stale],
+        [RelationCandidate(pair, drafts.get((pair.a, pair.b))) for pair in pairs],
         orphaned,
         found,
         events,
@@ -118,7 +122,7 @@ def consolidation_report(
 
 
 class _Report:
-    """A report while it is made: what it reads, the drafts it has requested, and what it could not find out."""
+    """A report in progress: what it reads, its requests for drafts, and what it lacks."""
 
     def __init__(
         self,
@@ -145,10 +149,11 @@ class _Report:
             self._read, "looking at summaries", progress=progress, check=self._check
         ):
             first = min(first or entity.created_at, entity.created_at)
-            if (pending := pending_of(entity)) is not None:
+            if (pending := pending_of(entity)) is not None and pending.observations:
                 found.append(pending)
         ranked = rank_pending(found)
-        self._ask(_SUMMARIZE, [(each.name,) for each in ranked[:MAX_DRAFTS]])
+        # An entity without observations comes last: the model could only make something up.
+        self._ask(_SUMMARIZE, [(hit.name,) for hit in ranked[:MAX_DRAFTS] if hit.observations])
         return ranked, first
 
     def events(self, first: int) -> tuple[EventSummary, int]:
@@ -157,7 +162,7 @@ class _Report:
             counts = self._read.counts()
             return EventSummary(first, counts.entities + counts.relations, 0, 0), 0
         last = self._read.history.mark(LAST_REPORT)
-        counted: EventCounts = self._read.history.count_events(last.change if last else 0)
+        counted: EventCounts = count_events(self._read.history, last.change if last else 0)
         since = last.at if last else first
         return EventSummary(
             since, counted.creates, counted.updates, counted.deletes
@@ -166,7 +171,7 @@ class _Report:
     def compare(
         self, limit: int, min_score: float, perspective: str
     ) -> tuple[list[SimilarPair], list[Cluster]]:
-        """Return similar pairs and clusters, as far as the store and the installed packages allow."""
+        """Return similar pairs and clusters, as far as store and installed packages allow."""
         pairs: list[SimilarPair] = []
         edges: Edges = {}
         try:
@@ -174,12 +179,7 @@ class _Report:
                 pairs, edges = self._compare_entities(limit, min_score, perspective)
         except MissingPackage as exc:
             self.notes.append(str(exc))
-        self._ask(_RELATE, [(each.a, each.b) for each in pairs[:MAX_DRAFTS]])
-        try:
-            require_networkx()
-        except MissingPackage as exc:
-            self.notes.append(str(exc))
-            return pairs, []
+        self._ask(_RELATE, [(pair.a, pair.b) for pair in pairs[:MAX_DRAFTS]])
         progress = part_of(self._progress, 60, 100)
         return pairs, clusters_in(self._read, edges, progress=progress, check=self._check)
 
@@ -218,10 +218,11 @@ class _Report:
         if not about or (drafter is None and self._write_drafts is None):
             return
         found = {
-            each.name: each for each in self._read.find({name for names in about for name in names})
+            entity.name: entity
+            for entity in self._read.entities({name for names in about for name in names})
         }
         prompts = {
-            names: Prompt(instructions, "\n\n".join([_describe(found[name]) for name in names]))
+            names: Prompt(instructions, "\n\n".join(_describe(found[name]) for name in names))
             for names in about
         }
         self._prompts |= prompts

@@ -1,11 +1,10 @@
 """The protocols of a store, which the engine uses and every store implements."""
 
 from polymnia.stores.contract.limits import (
-    LIMITS,
-    ReadLimits,
+    CANCELLED,
     cancellation,
     check_cancelled,
-    read_limits,
+    is_cancelled,
 )
 from polymnia.stores.contract.reader import (
     MAX_CONVERSATION_GAP,
@@ -16,16 +15,15 @@ from polymnia.stores.contract.reader import (
     NoteReader,
     Reader,
     SearchReader,
-    Sessions,
-    TrashReader,
     VectorReader,
     Writer,
+    find_note,
 )
 from polymnia.stores.contract.store import Capabilities, Catalogue, ChangeFeed, Store, VectorStore
-from polymnia.stores.contract.tables import TABLES, TableReader, TableRow, TableWriter
+from polymnia.stores.contract.tables import TABLES, ReadRows, TableRow
 
 __all__ = [
-    "LIMITS",
+    "CANCELLED",
     "MAX_CONVERSATION_GAP",
     "MAX_CONVERSATION_STEPS",
     "TABLES",
@@ -36,19 +34,16 @@ __all__ = [
     "GraphReader",
     "HistoryReader",
     "NoteReader",
-    "ReadLimits",
+    "ReadRows",
     "Reader",
     "SearchReader",
-    "Sessions",
     "Store",
-    "TableReader",
     "TableRow",
-    "TableWriter",
-    "TrashReader",
     "VectorReader",
     "VectorStore",
     "Writer",
     "cancellation",
     "check_cancelled",
-    "read_limits",
+    "find_note",
+    "is_cancelled",
 ]

@@ -1,12 +1,10 @@
-"""Limits of a request for its reads: when they are cancelled, and whether they must be short.
+"""Cancel the reads of a request that nobody waits for.
 
-A transport sets the limits of a request and the store obeys them, so the code in between does not pass them on.
+A transport sets `CANCELLED` for a request and the store asks it, so the code in between does not pass it on.
 """
 
 from collections.abc import Callable
 from contextvars import ContextVar
-
-from msgspec import Struct
 
 from polymnia.errors import Cancelled
 
@@ -15,26 +13,19 @@ def _never() -> bool:
     return False
 
 
-class ReadLimits(Struct, frozen=True):
-    """The limits of the reads in a request."""
-
-    # Returns True once nobody waits for the result. A store asks several times a second while a read takes long and
-    # raises Cancelled. It asks in the thread that reads.
-    cancelled: Callable[[], bool] = _never
-    # True if the request runs on an event loop. A store with `short_reads` then raises ReadTooLong instead of reading
-    # for longer than a few milliseconds.
-    is_short: bool = False
+# Returns True once nobody waits for the result. A store asks several times a second while a read takes long and raises
+# Cancelled. It asks in the thread that reads.
+CANCELLED: ContextVar[Callable[[], bool]] = ContextVar("cancelled", default=_never)
 
 
-_NO_LIMITS = ReadLimits()
-LIMITS: ContextVar[ReadLimits] = ContextVar("read_limits", default=_NO_LIMITS)
-
-read_limits = LIMITS.get
+def is_cancelled() -> bool:
+    """Return True once nobody waits for the result."""
+    return CANCELLED.get()()
 
 
 def check_cancelled() -> None:
     """Raise Cancelled once nobody waits for the result. Verbs that work for long without reading call it regularly."""
-    if read_limits().cancelled():
+    if is_cancelled():
         raise cancellation()
 
 

@@ -1,7 +1,7 @@
 """What one snapshot of a store answers: the graph, searches, notes, vectors, history and trash."""
 
-from collections.abc import Collection
-from typing import Protocol
+from collections.abc import Collection, Iterator
+from typing import Literal, Protocol
 
 from polymnia.model import (
     Author,
@@ -10,9 +10,6 @@ from polymnia.model import (
     Counts,
     EmbeddingModel,
     Entity,
-    EventCounts,
-    Graph,
-    Heading,
     Mark,
     Match,
     Neighbours,
@@ -33,7 +30,7 @@ from polymnia.model import (
     WordCounts,
 )
 from polymnia.search.expression import Expression
-from polymnia.stores.contract.tables import TableReader
+from polymnia.stores.contract.tables import TableRow
 
 # The perspective that embeds a passage's own text. Every store has it.
 TEXT = "text"
@@ -43,59 +40,56 @@ MAX_CONVERSATION_GAP = 3_600_000_000
 
 
 class GraphReader(Protocol):
-    """Reads of living rows. Lists are in order of creation."""
+    """Reads of living rows. Lists are in order of creation. An outline is an entity without its observations."""
 
-    def known(self, names: Collection[str]) -> set[str]:
-        """Return those of the names that entities have."""
+    def existing_names(self, names: Collection[str]) -> set[str]:
+        """Return the names that are in use."""
 
-    def find(self, names: Collection[str]) -> list[Entity]:
-        """Return the entities with these names."""
-
-    def names_of(self, ids: Collection[str]) -> dict[str, str]:
-        """Return the names of the entities with these ids, by id."""
-
-    def entities(self) -> list[Entity]:
-        """Return every entity."""
-
-    def linked(self, keys: Collection[RelationKey]) -> dict[RelationKey, Relation]:
-        """Return the relations with these keys."""
-
-    def touching(self, names: Collection[str]) -> list[Relation]:
-        """Return the relations that start or end at one of the names."""
-
-    def graph_of(self, names: Collection[str]) -> Graph:
-        """Return the entities with these names and every relation that touches one of them."""
-
-    def relations(self) -> list[Relation]:
-        """Return every relation."""
-
-    def page(self, kind: str | None, offset: int, limit: int | None) -> list[Entity]:
-        """Return a page of the entities, or of those of one type."""
+    def entities(
+        self,
+        names: Collection[str] | None = None,
+        *,
+        kind: str | None = None,
+        offset: int = 0,
+        limit: int | None = None,
+    ) -> list[Entity]:
+        """Return the entities with these names, or a page of all entities of this type; None matches any."""
 
     def outlines(
-        self, names: Collection[str] | None = None, kind: str | None = None
+        self,
+        names: Collection[str] | None = None,
+        *,
+        ids: Collection[str] | None = None,
+        kind: str | None = None,
+        latest: int | None = None,
+        updated_since: int = 0,
     ) -> list[Entity]:
-        """Return the entities with these names and of this type, without their observations; None matches any."""
+        """Return outlines of the entities with these names or ids, or of this type; None matches any.
 
-    def recent(self, since: int, limit: int) -> list[Entity]:
-        """Return the entities updated at that time or later, the latest first, without their observations."""
+        With `latest`, return that many of the entities updated at that time or later, the latest first.
+        """
 
-    def relations_like(
-        self, source: str | None, target: str | None, kind: str | None
+    def find_relations(self, keys: Collection[RelationKey]) -> dict[RelationKey, Relation]:
+        """Return the relations with these keys."""
+
+    def relations(
+        self,
+        touching: Collection[str] | None = None,
+        *,
+        source: str | None = None,
+        target: str | None = None,
+        kind: str | None = None,
     ) -> list[Relation]:
-        """Return the relations with this source, target and type; None matches any."""
+        """Return the relations that start or end at one of the names, or those with this source, target and type.
 
-    def entity_types(self) -> list[TypeCount]:
-        """Return the entity types, the most frequent first, then by name."""
+        None matches any.
+        """
 
-    def relation_types(self) -> list[TypeCount]:
-        """Return the relation types, the most frequent first, then by name."""
+    def type_counts(self, of: Literal["entities", "relations"]) -> list[TypeCount]:
+        """Return the types of entities or of relations, the most frequent first, then by name."""
 
     def counts(self) -> Counts:
         """Return the number of rows of each kind."""
-
-    def distinct_texts(self) -> tuple[int, int]:
-        """Return the number of distinct texts and their total length in UTF-8 bytes."""
 
 
 class SearchReader(Protocol):
@@ -104,11 +98,8 @@ class SearchReader(Protocol):
     A term is a stemmed word as `search.terms` makes it.
     """
 
-    def containing(self, folded: str) -> list[Entity]:
-        """Return the entities whose name, type or an observation contains the text, which is already case-folded."""
-
-    def headings(self, folded: str) -> list[Heading]:
-        """Return the same entities without their observations, in no particular order."""
+    def containing(self, folded: str, *, outlines: bool = False) -> list[Entity]:
+        """Return the entities, or their outlines, whose name, type or an observation contains the case-folded text."""
 
     def match(
         self, expression: Expression, kinds: Collection[PassageKind], limit: int | None = None
@@ -147,66 +138,67 @@ class SearchReader(Protocol):
         time) is at most MAX_CONVERSATION_GAP from its own. Stores that do not record clients assume one client.
         """
 
-    def passages_by_id(self, ids: Collection[int]) -> list[Passage]:
-        """Return the living passages with these ids, in no particular order."""
+    def passages(
+        self, ids: Collection[int] = (), *, cards_of: Collection[str] = ()
+    ) -> list[Passage]:
+        """Return the living passages with these ids and the cards of the entities with these names, in any order."""
 
     def passages_containing(self, folded: str, limit: int) -> list[Passage]:
-        """Return passages whose name, type, key or text contains the text, which is already case-folded."""
-
-    def cards(self, names: Collection[str]) -> list[Passage]:
-        """Return the cards of the entities with these names."""
+        """Return passages whose name, type, key or text contains the case-folded text."""
 
     def observation_counts(self, names: Collection[str]) -> dict[str, int]:
         """Return how many observations the entities with these names have."""
 
-    def between(self, start: int, end: int, limit: int) -> list[Passage]:
+    def observations_between(self, start: int, end: int, limit: int) -> list[Passage]:
         """Return the newest observations with start <= time < end, by valid time or else by creation time."""
 
 
 class NoteReader(Protocol):
-    """Reads of living notes. Lists are in order of creation; only `find` and `like` return embeddings."""
+    """Reads of living notes, and of which conversations use which sessions.
 
-    def find(self, scope: NoteScope, key: str) -> Note | None:
-        """Return the note with that key."""
-
-    def page(self, scope: NoteScope, offset: int, limit: int | None) -> list[Note]:
-        """Return a page of the scope's notes."""
-
-    def like(
-        self, scope: NoteScope, *, key: str | None, tags: Collection[str], before: int | None
-    ) -> list[Note]:
-        """Return the notes with the key, all of the tags, and a creation time before `before`; None matches any."""
-
-    def keys(self, scope: NoteScope, prefix: str) -> list[str]:
-        """Return the keys with that prefix, in alphabetical order."""
-
-    def count(self, scope: NoteScope, tags: Collection[str]) -> int:
-        """Return how many notes have all of the tags."""
-
-    def containing(self, folded: str) -> list[Note]:
-        """Return the vault notes whose key or content contains the text, which is already case-folded."""
-
-    def search(self, query: NoteQuery) -> list[NoteHit]:
-        """Return the notes of the query's scope that answer it, best first."""
-
-
-class Sessions(Protocol):
-    """Which conversations use which sessions. The empty member is this server itself, for clients that never leave.
-
-    The writing methods need a Writer.
+    The empty member is this server itself, for clients that never leave. `join_session` and `leave_sessions` write, so
+    they need a Writer.
     """
 
-    def join(self, member: str, scope: NoteScope, at: int) -> None:
+    def notes(
+        self,
+        scope: NoteScope,
+        *,
+        key: str | None = None,
+        prefix: str = "",
+        tags: Collection[str] = (),
+        before: int | None = None,
+        offset: int = 0,
+        limit: int | None = None,
+    ) -> list[Note]:
+        """Return a page of the scope's notes with their embeddings, in order of creation.
+
+        They have the key, a key with the prefix, all of the tags, and a creation time before `before`.
+        """
+
+    def containing(self, folded: str) -> list[Note]:
+        """Return the vault notes whose key or content contains the case-folded text, without their embeddings."""
+
+    def search(self, query: NoteQuery) -> list[NoteHit]:
+        """Return the notes of the query's scope that answer it, best first, without their embeddings."""
+
+    def join_session(self, member: str, scope: NoteScope, at: int) -> None:
         """Record that a conversation uses the session."""
 
     def has_joined(self, member: str, *, unused_since: int | None = None) -> bool:
         """Return True if the conversation uses a session, or one it has not used since that time."""
 
-    def leave(self, member: str, *, unused_since: int | None = None) -> None:
+    def leave_sessions(self, member: str, *, unused_since: int | None = None) -> None:
         """Record that a conversation no longer uses its sessions, or those it has not used since that time."""
 
-    def abandoned(self) -> list[NoteScope]:
+    def abandoned_sessions(self) -> list[NoteScope]:
         """Return the sessions that no conversation on a running server uses."""
+
+
+def find_note(notes: NoteReader, scope: NoteScope, key: str) -> Note | None:
+    """Return the note with that key."""
+    found = notes.notes(scope, key=key)
+    return found[0] if found else None
 
 
 class VectorReader(Protocol):
@@ -269,10 +261,7 @@ class VectorReader(Protocol):
 class HistoryReader(Protocol):
     """Changes in commit order, and the state at any time."""
 
-    def changes(self, since: int = 0, limit: int | None = None) -> list[Change]:
-        """Return the changes with an id above `since`, oldest first. Purged rows are missing from them."""
-
-    def latest(self, query: ChangeQuery) -> list[Change]:
+    def changes(self, query: ChangeQuery) -> list[Change]:
         """Return the changes that the query selects, newest first. Purged rows are missing from them."""
 
     def actors(self) -> list[str]:
@@ -284,27 +273,17 @@ class HistoryReader(Protocol):
         The author of a text whose first version was purged is the one who wrote the oldest version that is left.
         """
 
-    def at(self, time: int, names: Collection[str] | None = None) -> Rows:
+    def state_at(self, time: int, names: Collection[str] | None = None) -> Rows:
         """Return everything that lived at that time, or the named entities and the relations that touched them.
 
         Raise BadInput for a time whose rows were purged.
         """
-
-    def count_events(self, since: int = 0) -> EventCounts:
-        """Return how much happened after the change with that id. Purged rows are not counted."""
 
     def mark(self, name: str) -> Mark | None:
         """Return the point of history that was last marked with that name."""
 
     def set_mark(self, name: str, mark: Mark) -> None:
         """Mark a point of history, in place of the last one with that name. This needs a Writer and is not a change."""
-
-
-class TrashReader(Protocol):
-    """What was deleted and can be restored."""
-
-    def items(self) -> list[TrashItem]:
-        """Return entities, then single observations, relations and notes, each the latest first."""
 
 
 class Reader(GraphReader, SearchReader, Protocol):
@@ -315,10 +294,6 @@ class Reader(GraphReader, SearchReader, Protocol):
         """The notes, with `capabilities.notes`."""
 
     @property
-    def sessions(self) -> Sessions:
-        """The sessions in use, with `capabilities.notes`."""
-
-    @property
     def vectors(self) -> VectorReader:
         """The vectors, with `capabilities.vectors`."""
 
@@ -326,13 +301,17 @@ class Reader(GraphReader, SearchReader, Protocol):
     def history(self) -> HistoryReader:
         """The history, with `capabilities.history`."""
 
-    @property
-    def trash(self) -> TrashReader:
-        """The trash, with `capabilities.trash`."""
+    def trash(self) -> list[TrashItem]:
+        """Return what was deleted and can be restored, with `capabilities.trash`.
 
-    @property
-    def tables(self) -> TableReader:
-        """All rows as they are, with `capabilities.tables`."""
+        Entities come first, then single observations, relations and notes, each the latest first.
+        """
+
+    def read_rows(self, table: str) -> Iterator[TableRow]:
+        """Yield all rows of a table as they are, living or not, in order, with `capabilities.tables`.
+
+        Vectors are those of living passages, and all that clients supplied.
+        """
 
 
 class Writer(Reader, Protocol):

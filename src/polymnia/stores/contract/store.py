@@ -8,7 +8,10 @@ from msgspec import Struct
 
 from polymnia.model import Change, EmbeddingModel, Perspective, PurgeCounts, Status, Workspace
 from polymnia.stores.contract.reader import TEXT, Reader, Writer
-from polymnia.stores.contract.tables import TableWriter
+from polymnia.stores.contract.tables import TableRow
+
+# Returns the changes since its last call, oldest first. Raises StoreError.
+ChangeFeed = Callable[[], list[Change]]
 
 
 class Capabilities(Struct, frozen=True, kw_only=True):
@@ -26,43 +29,30 @@ class Capabilities(Struct, frozen=True, kw_only=True):
 class Store(Protocol):
     """One workspace's memory. Safe for several threads and several processes."""
 
-    @property
-    def url(self) -> str:
-        """What `open_store` was given."""
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """What the store supports."""
-
-    @property
-    def best_batch(self) -> int:
-        """How many rows to write in one transaction of a large import."""
-
-    @property
-    def short_reads(self) -> bool:
-        """True if a read under `ReadLimits.is_short` never waits, and raises ReadTooLong before it takes long."""
+    url: str  # what `open_store` was given
+    capabilities: Capabilities
+    best_batch: int  # rows to write in one transaction of a large import
 
     @property
     def vectors(self) -> "VectorStore":
         """Writes of vectors, with `capabilities.vectors`."""
 
-    @property
-    def tables(self) -> TableWriter:
-        """Writes of rows copied from another store, with `capabilities.tables`."""
-
-    def reading(self, *, once: bool = False) -> AbstractContextManager[Reader]:
-        """Open one snapshot for the block. Reads never write and never wait for a writer.
-
-        With `once`, the block asks one question, which a server can answer and end the snapshot in one round trip.
-        """
+    def reading(self) -> AbstractContextManager[Reader]:
+        """Open one snapshot for the block. Reads never write and never wait for a writer."""
 
     def writing(self) -> AbstractContextManager[Writer]:
         """Open a transaction for the block: durable when the block ends, undone when it raises."""
 
-    def follow(self, wake: Callable[[], None] | None = None) -> "ChangeFeed":
-        """Open a feed of the changes that other servers make, with `capabilities.change_feed`.
+    def follow(self, wake: Callable[[], None] | None = None) -> ChangeFeed:
+        """Open a feed of the changes that other servers make from now on, with `capabilities.change_feed`.
 
         A store that is notified of changes then calls `wake`, from any thread. Read the feed regularly anyway.
+        """
+
+    def write_rows(self, table: str, rows: Sequence[TableRow]) -> None:
+        """Add rows of another store that follow those the table has, and index what is living, in one transaction.
+
+        The store has no other rows. This needs `capabilities.tables`.
         """
 
     def purge(self, before: int) -> PurgeCounts:
@@ -84,8 +74,11 @@ class VectorStore(Protocol):
     def add_model(self, identity: str, url: str, dimension: int) -> EmbeddingModel:
         """Return the model with that identity, registered from now on."""
 
-    def remove_model(self, model: int, limit: int) -> bool:
-        """Delete up to `limit` vectors of a model, and the model with the last of them. Return True when it is gone."""
+    def remove_vectors(self, limit: int, *, model: int | None = None) -> bool:
+        """Delete up to `limit` vectors that no perspective uses any more. Return True when there are none.
+
+        With a model, delete all of its vectors, and the model with the last of them.
+        """
 
     def set_perspective(self, perspective: Perspective) -> None:
         """Add a perspective or replace the one with that name. TEXT cannot be replaced: raise BadInput.
@@ -95,9 +88,6 @@ class VectorStore(Protocol):
 
     def remove_perspective(self, name: str) -> None:
         """Remove a perspective. Raise BadInput for TEXT and if there is none of that name."""
-
-    def remove_unused(self, limit: int) -> bool:
-        """Delete up to `limit` vectors that no perspective uses any more. Return True when there are none."""
 
     def put(
         self,
@@ -113,25 +103,16 @@ class VectorStore(Protocol):
         """
 
     def lease(self, name: str, seconds: float) -> bool:
-        """Take or renew a named lease for this server. Return False while another server holds it."""
+        """Take or renew a named lease for this server. Return False while another server holds it.
 
-    def release(self, name: str) -> None:
-        """Give up a lease that this server holds."""
-
-
-class ChangeFeed(Protocol):
-    """The changes that other servers make, from the moment the feed was opened."""
-
-    def read(self) -> list[Change]:
-        """Return the changes since the last call, oldest first. Raise StoreError."""
+        A lease ends with its server, however that ends. A lease of 0 seconds gives it up.
+        """
 
 
 class Catalogue(Protocol):
     """The workspaces of a data directory or a database. Safe for several threads and several processes."""
 
-    @property
-    def max_open(self) -> int:
-        """How many stores one process should keep open."""
+    max_open: int  # how many stores one process should keep open
 
     def find(self, name: str) -> Workspace:
         """Return the workspace with that name, whatever its status. Raise WorkspaceNotFound."""
@@ -142,20 +123,22 @@ class Catalogue(Protocol):
     def create(self, name: str, description: str = "") -> Workspace:
         """Create a workspace. Raise BadInput if the name is invalid or taken."""
 
-    def archive(self, name: str) -> Workspace:
-        """Archive a workspace: it keeps everything and cannot be used. Raise WorkspaceNotFound, WorkspaceArchived."""
+    def update(
+        self,
+        name: str,
+        *,
+        new_name: str | None = None,
+        description: str | None = None,
+        status: Status | None = None,
+    ) -> Workspace:
+        """Rename, describe, archive or restore a workspace, and return it. None keeps what it has.
 
-    def restore(self, name: str) -> Workspace:
-        """Make an archived workspace usable again. Raise WorkspaceNotFound, BadInput if it is not archived."""
+        An archived workspace keeps everything and cannot be used. Raise WorkspaceNotFound, BadInput if the name is
+        invalid or taken, WorkspaceArchived if it is archived already, and BadInput if it is active already.
+        """
 
     def delete(self, name: str) -> Workspace:
         """Delete a workspace and everything in it; return what it was. Raise WorkspaceNotFound."""
-
-    def rename(self, name: str, new: str) -> Workspace:
-        """Rename a workspace. Raise WorkspaceNotFound, BadInput if the name is invalid or taken."""
-
-    def describe(self, name: str, description: str) -> Workspace:
-        """Change the description of a workspace. Raise WorkspaceNotFound."""
 
     def adopt(self, workspace: Workspace) -> None:
         """Give a workspace the id, description, status and times that it has in another catalogue.
@@ -169,20 +152,11 @@ class Catalogue(Protocol):
         Raise WorkspaceNotFound, WorkspaceArchived, StoreError.
         """
 
-    def is_open(self, name: str, store: Store) -> bool:
-        """Return True if the store is the one that `open` would open.
-
-        It is not after the workspace was archived, restored, deleted or renamed.
-        """
-
     def find_open(self, stores: Mapping[str, Store]) -> set[str]:
-        """Return the names of those stores of which `is_open` is true."""
+        """Return the names of the stores that `open` would open.
 
-    def close_store(self, store: Store) -> None:
-        """Close a store that `open` returned. A new store at the same place is not affected."""
-
-    def check(self) -> list[str]:
-        """Return where the catalogue and its stores disagree, one sentence each."""
+        A store is another one after its workspace was archived, restored, deleted or renamed.
+        """
 
     def close(self) -> None:
         """Release files and locks."""

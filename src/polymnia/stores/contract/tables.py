@@ -1,10 +1,12 @@
 """The rows of a store as they are, with all versions: what `polymnia migrate` copies from one store to another."""
 
-from collections.abc import Iterator, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Iterator
+from typing import Any
 
 # One row. Tags are a tuple or None, a vector is little-endian: float16, or a client's float32.
 TableRow = tuple[Any, ...]
+# Yields the rows of a table, in order.
+ReadRows = Callable[[str], Iterator[TableRow]]
 
 # The tables in the order in which they are copied, with their columns. Rows are in the order of their first columns.
 TABLES: dict[str, tuple[str, ...]] = {
@@ -43,23 +45,3 @@ TABLES: dict[str, tuple[str, ...]] = {
     "perspectives": ("id", "name", "template", "query"),
     "vectors": ("passage", "template", "model", "vector"),
 }
-
-
-class TableReader(Protocol):
-    """Reads of all rows, living or not. Vectors are those of living passages, and all that clients supplied."""
-
-    def count(self, table: str) -> int:
-        """Return how many rows a table has."""
-
-    def read(self, table: str) -> Iterator[TableRow]:
-        """Yield the rows of a table, in order."""
-
-
-class TableWriter(Protocol):
-    """Writes of rows into a store that has no other rows."""
-
-    def write(self, table: str, rows: Sequence[TableRow]) -> None:
-        """Add rows that follow those the table has, and index what is living. Each call is one transaction."""
-
-    def finish(self) -> None:
-        """Update the counts of the store, after the last row."""

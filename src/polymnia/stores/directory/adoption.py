@@ -1,4 +1,4 @@
-"""Take over a project file of an earlier program: everything in it, deleted or not, becomes a store of ours."""
+"""Convert the project file of an earlier program, with everything deleted, to a store of ours."""
 
 import logging
 from collections import defaultdict
@@ -78,7 +78,7 @@ class RelationRow(NamedTuple):
 def adopt(path: Path) -> None:
     """Replace the file by a store of ours and keep the old one as `.bak`.
 
-    Raise StoreForeign if an unknown program wrote it, StoreBusy if another program still has it open.
+    Raise StoreForeign for a file of an unknown program, StoreBusy if a program has it open.
     """
     part = path.with_name(f"{path.name}.part")
     files.discard(part)
@@ -103,13 +103,11 @@ def adopt(path: Path) -> None:
 
 def is_adoptable(connection: apsw.Connection) -> bool:
     """Return True for a project file of the earlier program."""
-    return {
-        name for (name,) in connection.execute(QUERIES["foreign_columns"]).fetchall()
-    } >= _COLUMNS
+    return {name for (name,) in _run(connection, "foreign_columns")} >= _COLUMNS
 
 
 def _require_sole_user(path: Path, old: apsw.Connection) -> None:
-    """Fold the write-ahead log into the file, which fails if another process has it open. Raise StoreBusy."""
+    """Fold the write-ahead log into the file. Raise StoreBusy if another process has it open."""
     try:
         old.execute("PRAGMA journal_mode = DELETE").fetchall()
     except apsw.BusyError as exc:
@@ -136,7 +134,7 @@ def _run(old: apsw.Connection, query: str) -> list[tuple[Any, ...]]:
 
 
 class _Rows:
-    """The rows of a file. Living entities with the same name become one, the first, with the observations of all."""
+    """The rows of a file. Living entities of one name become the first, with all observations."""
 
     def __init__(
         self,
@@ -144,73 +142,66 @@ class _Rows:
         observations: list[ObservationRow],
         relations: list[RelationRow],
     ) -> None:
-        self._entities = {each.id: each for each in entities}
+        self._entities = {entity.id: entity for entity in entities}
         self._observations = observations
         self._relations = relations
         first: dict[str, str] = {}
-        for each in entities:
-            if not each.deleted_at:
-                first.setdefault(each.name, each.id)
-        self._owner = {
-            each.id: each.id if each.deleted_at else first[each.name] for each in entities
-        }
+        for entity in entities:
+            if not entity.deleted_at:
+                first.setdefault(entity.name, entity.id)
+        self._owner: dict[str, str] = {}
+        for entity in entities:
+            self._owner[entity.id] = entity.id if entity.deleted_at else first[entity.name]
+        # The observations of each owner, with the times at which they were deleted.
         self._numbered: defaultdict[str, list[tuple[int, Observation]]] = defaultdict(list)
         for row in observations:
             if row.entity in self._owner:
                 numbered = self._numbered[self._owner[row.entity]]
-                numbered.append(
-                    (row.deleted_at, Observation(len(numbered) + 1, row.text, row.created_at))
-                )
+                observation = Observation(len(numbered) + 1, row.text, row.created_at)
+                numbered.append((row.deleted_at, observation))
 
     def without_entity(self) -> int:
         """Return how many observations and relations name an entity that does not exist."""
-        ends = [(each.source, each.target) for each in self._relations]
-        return len(
-            [each for each in self._observations if each.entity not in self._entities]
-        ) + len([pair for pair in ends if not self._entities.keys() >= set(pair)])
+        observations = sum(row.entity not in self._entities for row in self._observations)
+        return observations + sum(not self._has_ends(row) for row in self._relations)
 
     def contents(self) -> Contents:
         """Return what to write."""
-        rows = [each for each in self._entities.values() if self._owner[each.id] == each.id]
-        living = [each for each in rows if not each.deleted_at]
-        linked = [
-            each for each in self._relations if self._entities.keys() >= {each.source, each.target}
-        ]
-        distinct: dict[RelationKey, Relation] = {}
-        for row in linked:
-            if not row.deleted_at:
-                distinct.setdefault(self._relation(row).key, self._relation(row))
-        deleted = [each for each in linked if each.deleted_at]
+        relations: dict[RelationKey, Relation] = {}
+        lone_relations: list[Relation] = []
         with_entity: defaultdict[tuple[str, int], list[Relation]] = defaultdict(list)
-        for row in deleted:
+        for row in filter(self._has_ends, self._relations):
+            relation = self._relation(row)
+            if not row.deleted_at:
+                relations.setdefault(relation.key, relation)
+                continue
             for end in {row.source, row.target}:
-                with_entity[end, row.deleted_at].append(self._relation(row))
+                with_entity[end, row.deleted_at].append(relation)
+            if not self._went_with_entity(row):
+                lone_relations.append(relation)
+        living: list[Entity] = []
+        deleted: list[DeletedEntity] = []
+        lost_observations: list[ObservationSet] = []
+        for entity in self._entities.values():
+            if self._owner[entity.id] != entity.id:
+                continue
+            earlier = self._earlier(entity)
+            if entity.deleted_at:
+                lost = tuple(with_entity[entity.id, entity.deleted_at])
+                deleted.append(DeletedEntity(self._entity(entity), lost, earlier))
+                continue
+            living.append(self._entity(entity))
+            if earlier:
+                lost_observations.append(ObservationSet(entity.name, earlier))
         return Contents(
-            living=Rows(
-                tuple([self._entity(each) for each in living]), relations=tuple(distinct.values())
-            ),
-            entities=tuple(
-                [
-                    DeletedEntity(
-                        self._entity(each),
-                        tuple(with_entity[each.id, each.deleted_at]),
-                        self._earlier(each),
-                    )
-                    for each in rows
-                    if each.deleted_at
-                ]
-            ),
-            observations=tuple(
-                [
-                    ObservationSet(each.name, lost)
-                    for each in living
-                    if (lost := self._earlier(each))
-                ]
-            ),
-            relations=tuple(
-                [self._relation(each) for each in deleted if not self._went_with_entity(each)]
-            ),
+            living=Rows(tuple(living), relations=tuple(relations.values())),
+            entities=tuple(deleted),
+            observations=tuple(lost_observations),
+            relations=tuple(lone_relations),
         )
+
+    def _has_ends(self, row: RelationRow) -> bool:
+        return row.source in self._entities and row.target in self._entities
 
     def _entity(self, row: EntityRow) -> Entity:
         """Return the entity with the observations that live, or that were deleted with it."""
@@ -218,7 +209,7 @@ class _Rows:
         return Entity(
             name=row.name,
             type=row.type,
-            observations=tuple([each for at, each in numbered if at in (0, row.deleted_at)]),
+            observations=tuple(fact for at, fact in numbered if at in (0, row.deleted_at)),
             id=row.id,
             next_ordinal=len(numbered) + 1,
             created_at=row.created_at,
@@ -226,7 +217,9 @@ class _Rows:
         )
 
     def _earlier(self, row: EntityRow) -> tuple[Observation, ...]:
-        return tuple([each for at, each in self._numbered[row.id] if at not in (0, row.deleted_at)])
+        """Return the observations that were deleted while the entity lived."""
+        numbered = self._numbered[row.id]
+        return tuple(fact for at, fact in numbered if at not in (0, row.deleted_at))
 
     def _went_with_entity(self, row: RelationRow) -> bool:
         return row.deleted_at in (
@@ -244,7 +237,7 @@ class _Rows:
 
 
 def _put_in_place(part: Path, path: Path) -> None:
-    """Give the old file a second name before the new one replaces it, so that there is always a file."""
+    """Link the old file to a second name, then replace it, so that there is always a file."""
     with map_os_errors(str(path)):
         keep_backup(path)
         part.replace(path)

@@ -1,8 +1,9 @@
 """The catalogue of a data directory: its workspaces, and what happens to their files.
 
-A change to a file and to its row in the registry cannot be one step, so every change first records its intent in the
-registry. A lock file is held from the first step to the last: an intent that its holder finds is that of a process that
-died. It is completed if the file had passed the point of no return, else undone.
+A change to a file and to its row in the registry cannot be one step, so every change first records
+its intent in the registry. A lock file is held from the first step to the last. So an intent that
+the holder of the lock finds was left by a process that died: it is completed if the file had passed
+the point of no return, and undone otherwise.
 """
 
 import logging
@@ -18,7 +19,6 @@ from polymnia.disk.lock import file_lock
 from polymnia.errors import (
     BadInput,
     PolymniaError,
-    StoreBusy,
     StoreDamaged,
     StoreError,
     StoreForeign,
@@ -45,7 +45,7 @@ class DirectoryCatalogue:
     max_open = _MAX_OPEN
 
     def __init__(self, directory: str, *, read_only: bool = False) -> None:
-        """Open the directory, a new one if there is none. A read-only catalogue changes nothing. Raise StoreError."""
+        """Open or create the directory. A read-only catalogue changes nothing. Raise StoreError."""
         self.directory = Path(directory)
         self._read_only = read_only
         _require_registry(self.directory, read_only=read_only)
@@ -55,12 +55,12 @@ class DirectoryCatalogue:
                 pass  # completes or undoes what others left
 
     def find(self, name: str) -> Workspace:
-        found = self._registry.find(name)
-        if found is None:
+        workspace = self._registry.find(name)
+        if workspace is None:
             raise WorkspaceNotFound(
                 name, f"`polymnia workspace create {name} --store {self.directory}/` makes it"
             )
-        return found
+        return workspace
 
     def find_all(self, status: Status | None = None) -> list[Workspace]:
         return self._registry.find_all(status)
@@ -75,7 +75,23 @@ class DirectoryCatalogue:
                 self._registry.add(new, f"{ACTIVE}/{new.id}.db")
             return self.find(name)
 
-    def archive(self, name: str) -> Workspace:
+    def update(
+        self,
+        name: str,
+        *,
+        new_name: str | None = None,
+        description: str | None = None,
+        status: Status | None = None,
+    ) -> Workspace:
+        if status is not None:
+            (self._archive if status == "archived" else self._restore)(name)
+        if description is not None:
+            self._describe(name, description)
+        if new_name is not None:
+            self._rename(name, new_name)
+        return self.find(new_name or name)
+
+    def _archive(self, name: str) -> None:
         with self._exclusive():
             workspace = self._find_active(name).id
             path, archived = self._path(workspace), self._archived_path(workspace)
@@ -85,41 +101,37 @@ class DirectoryCatalogue:
                 files.seal(path)
                 files.move(path, archived)
                 self._registry.relocate(workspace, "archived", f"{ARCHIVE}/{workspace}.db")
-            return self.find(name)
 
-    def restore(self, name: str) -> Workspace:
+    def _restore(self, name: str) -> None:
         with self._exclusive():
-            found = self.find(name)
-            if found.status != "archived":
+            workspace = self.find(name)
+            if workspace.status != "archived":
                 raise BadInput(f"{name} is not archived: there is nothing to restore")
-            _refuse_in_the_way(self._active_path(found.id))
-            with self._record_intent(found.id, "restore"):
-                self._copy_back(found.id)
-            return self.find(name)
+            _refuse_in_the_way(self._active_path(workspace.id))
+            with self._record_intent(workspace.id, "restore"):
+                self._copy_back(workspace.id)
 
     def delete(self, name: str) -> Workspace:
         with self._exclusive():
-            found = self.find(name)
-            path = self._path(found.id)
-            with self._record_intent(found.id, "delete"):
-                if found.status == "active" and path.is_file():
+            workspace = self.find(name)
+            path = self._path(workspace.id)
+            with self._record_intent(workspace.id, "delete"):
+                if workspace.status == "active" and path.is_file():
                     with suppress(StoreDamaged):  # a file that cannot be read can still be deleted
                         files.seal(path)
-                self._discard(found.id)
-        return found
+                self._discard(workspace.id)
+        return workspace
 
-    def rename(self, name: str, new: str) -> Workspace:
+    def _rename(self, name: str, new: str) -> None:
         check_name(new)
         with self._exclusive():
-            found = self.find(name)
-            self._refuse_taken(new, beside=found.id)
-            self._registry.rename(found.id, new)
-            return self.find(new)
+            workspace = self.find(name)
+            self._refuse_taken(new, beside=workspace.id)
+            self._registry.rename(workspace.id, new)
 
-    def describe(self, name: str, description: str) -> Workspace:
+    def _describe(self, name: str, description: str) -> None:
         with self._exclusive():
             self._registry.describe(self.find(name).id, description)
-            return self.find(name)
 
     def adopt(self, workspace: Workspace) -> None:
         check_name(workspace.name)
@@ -136,7 +148,7 @@ class DirectoryCatalogue:
             elif known.id != workspace.id:
                 self._refuse_taken(workspace.name)
         if self.find(workspace.name).status != workspace.status:
-            (self.archive if workspace.status == "archived" else self.restore)(workspace.name)
+            self.update(workspace.name, status=workspace.status)
         with self._exclusive():
             self._registry.describe(workspace.id, workspace.description, workspace.updated_at)
 
@@ -155,47 +167,38 @@ class DirectoryCatalogue:
         if not path.stat().st_size:
             raise StoreDamaged(f"the file of {name} is empty: {path}; restore it from a backup")
         try:
-            return SqliteStore(str(path), create=False, read_only=self._read_only)
+            return self._open_store(path)
         except StoreForeign as exc:
             if self._read_only:
                 raise StoreForeign(
-                    f"{path} was written by another program; open it once without --read-only to convert it"
+                    f"{path} was written by another program; "
+                    "open it once without --read-only to convert it"
                 ) from exc
             with self._exclusive():
-                return _open_or_adopt(path)
+                _open_or_adopt(path).close()
+            return self._open_store(path)
 
-    def is_open(self, name: str, store: Store) -> bool:
+    def _open_store(self, path: Path) -> SqliteStore:
+        return SqliteStore(
+            str(path),
+            create=False,
+            read_only=self._read_only,
+            moved_under=None if self._read_only else str(self._registry.path),
+        )
+
+    def _is_open(self, name: str, store: Store) -> bool:
         try:
-            found = self._find_active(name)
+            workspace = self._find_active(name)
         except (WorkspaceNotFound, WorkspaceArchived):
             return False
         return (
             isinstance(store, SqliteStore)
-            and store.url == str(self._path(found.id))
+            and store.url == str(self._path(workspace.id))
             and store.in_place
         )
 
     def find_open(self, stores: Mapping[str, Store]) -> set[str]:
-        return {name for name, store in stores.items() if self.is_open(name, store)}
-
-    def close_store(self, store: Store) -> None:
-        assert isinstance(store, SqliteStore)  # `open` returns no others
-        if self._read_only:
-            store.close()
-            return
-        try:
-            with file_lock(self._registry.path, timeout=0):
-                if store.in_place:
-                    store.close()
-                else:
-                    store.abandon()
-        except (StoreBusy, OSError):
-            store.abandon()
-
-    def check(self) -> list[str]:
-        from polymnia.stores.directory.repair import check_directory
-
-        return [problem for each in check_directory(self.directory) for problem in each.problems]
+        return {name for name, store in stores.items() if self._is_open(name, store)}
 
     def close(self) -> None:
         self._registry.close()
@@ -204,14 +207,14 @@ class DirectoryCatalogue:
         return not (self.directory / COPY).exists() and bool(self._registry.find_all())
 
     def _find_active(self, name: str) -> Workspace:
-        found = self.find(name)
-        if found.status != "active":
+        workspace = self.find(name)
+        if workspace.status != "active":
             raise WorkspaceArchived(name)
-        return found
+        return workspace
 
     @contextmanager
     def _exclusive(self) -> Iterator[None]:
-        """Lock the directory, and first complete or undo what dead processes left. Raise StoreBusy, StoreError."""
+        """Lock the directory, and first settle what dead processes left. Raise StoreError."""
         if self._read_only:
             raise StoreError(f"{self.directory} was opened with --read-only; nothing was changed")
         with ExitStack() as stack:
@@ -223,7 +226,7 @@ class DirectoryCatalogue:
             self._registry.save_copy()
 
     def _inherit(self, intent: Intent) -> None:
-        """Complete or undo what a dead process left. If that fails, the next process tries again."""
+        """Complete or undo what a dead process left. The next process retries if that fails."""
         logger.warning("the %s of workspace %s was interrupted", intent.operation, intent.workspace)
         try:
             self._recover(intent)
@@ -232,7 +235,7 @@ class DirectoryCatalogue:
 
     @contextmanager
     def _record_intent(self, workspace: str, operation: Operation) -> Iterator[None]:
-        """Record an intent, so that the change to a workspace's file in the block happens whole or not at all."""
+        """Record an intent, so that the block changes a file completely or not at all."""
         self._registry.begin(workspace, operation)
         try:
             yield
@@ -264,7 +267,12 @@ class DirectoryCatalogue:
         home = self._active_path(workspace)
         files.fold_log(self._path(workspace))
         files.copy(self._path(workspace), _part(home))
-        files.unseal(_part(home))
+        try:
+            files.unseal(_part(home))
+        except StoreDamaged as exc:  # name the archive: the copy is deleted now
+            raise StoreDamaged(
+                f"{self._path(workspace)} is damaged; restore it from a backup"
+            ) from exc
         files.put(_part(home), home)
         self._complete_restore(workspace)
 
@@ -292,12 +300,15 @@ class DirectoryCatalogue:
                 )
 
     def _path(self, workspace: str) -> Path:
-        """Return where the registry says the file is. Raise StoreError if that is outside the directory."""
-        said = self._registry.location(workspace)
-        path = (self.directory / said).resolve() if said else self._active_path(workspace)
+        """Return the file's registered path. Raise StoreError if it is outside the directory."""
+        location = self._registry.location(workspace)
+        path = self._active_path(workspace)
+        if location:
+            path = (self.directory / location).resolve()
         if not path.is_relative_to(self.directory.resolve()):
             raise StoreError(
-                f"{self._registry.path} names a file outside its directory ({said}); it was not touched"
+                f"{self._registry.path} names a file outside its directory ({location}); "
+                "it was not touched"
             )
         return path
 
@@ -314,18 +325,18 @@ def workspace_files(directory: Path) -> list[Path]:
 
 
 def _require_registry(directory: Path, *, read_only: bool) -> None:
-    """Raise StoreError if the registry is missing but there are workspaces, or none may be created."""
+    """Raise StoreError if the registry is missing and may not be created, or has workspaces."""
     registry = directory / REGISTRY
     if registry.is_file() and registry.stat().st_size:
         return
     if workspace_files(directory):
         raise StoreError(
-            f"{registry} is missing or empty, but there are workspaces; run `polymnia doctor --rebuild --store "
-            f"{directory}/` to rebuild it"
+            f"{registry} is missing or empty, but there are workspaces; "
+            f"run `polymnia doctor --rebuild --store {directory}/` to rebuild it"
         )
     if read_only:
         raise StoreError(
-            f"there is no memory at {directory}; start without --read-only to begin one"
+            f"there is no memory at {directory}; start without --read-only to create one"
         )
 
 
@@ -341,10 +352,11 @@ def _open_or_adopt(path: Path) -> SqliteStore:
 
 
 def _refuse_in_the_way(path: Path) -> None:
-    """Raise StoreError if a file is at the target of a move: after a crash it would be mistaken for the moved one."""
+    """Raise StoreError if the target of a move exists: recovery would mistake it for the file."""
     if path.exists():
         raise StoreError(
-            f"{path} is in the way and belongs to no workspace: move it elsewhere; nothing was changed"
+            f"{path} is in the way and belongs to no workspace: move it elsewhere; "
+            "nothing was changed"
         )
 
 

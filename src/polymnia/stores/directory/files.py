@@ -1,7 +1,6 @@
 """A workspace's file: seal, move, copy and delete it. Each step may be repeated."""
 
 import re
-import shutil
 from contextlib import closing
 from glob import escape
 from pathlib import Path
@@ -21,15 +20,15 @@ from polymnia.stores.sqlite.connection import (
 )
 
 _LOGS = ("-wal", "-shm", "-journal")
-# How the names of the files end that belong to a workspace's file.
-_BESIDE = re.compile(r"(\.part)?(-wal|-shm|-journal)?|\.bak\d*|-server-[0-9a-f]+~?")
+# Suffixes of a workspace's companion files.
+_COMPANIONS = re.compile(r"(\.part)?(-wal|-shm|-journal)?|\.bak\d*|-server-[0-9a-f]+~?")
 _CHECKPOINT_RETRY_S = 0.005
 
 
 def seal(path: Path) -> None:
     """Reject all further writes, and bring everything that was written into the file itself.
 
-    Writers look for the seal inside their transactions: a write is before it, and in the file, or is rejected.
+    Writers check for the seal inside their transactions, so a later write is rejected.
     """
     with map_errors(str(path)), closing(connect(str(path), create=False)) as connection:
         _set_mark(connection, SEALED_ID, instead_of=APPLICATION_ID)
@@ -53,21 +52,23 @@ def move(source: Path, target: Path) -> None:
 
 
 def drop_logs(path: Path) -> None:
-    """Delete the logs of a file that was sealed and moved: they are empty, and a new file must not find them."""
+    """Delete the empty logs of a sealed and moved file: a new file must not find them."""
     with map_os_errors(str(path)):
         for ending in _LOGS:
             path.with_name(path.name + ending).unlink(missing_ok=True)
 
 
 def fold_log(path: Path) -> None:
-    """Bring the log of a file into the file. Sealed files have none, but those of earlier programs may."""
+    """Bring the log of a file into the file. Only files of earlier programs may have one."""
     if path.with_name(f"{path.name}-wal").exists():
         with map_errors(str(path)), closing(connect(str(path), create=False)) as connection:
             _empty_log(path, connection)
 
 
 def copy(source: Path, target: Path) -> None:
-    """Make a durable copy with the same mode. Others may still have the sealed original open, so it cannot be used."""
+    """Make a durable copy with the same mode. Others may have the sealed original open."""
+    import shutil  # slow to import, and rarely needed
+
     make_parent(target)
     with map_os_errors(str(target)):
         target.unlink(missing_ok=True)
@@ -86,24 +87,22 @@ def put(source: Path, target: Path) -> None:
 
 
 def discard(path: Path) -> None:
-    """Delete a file and everything that belongs to it: logs, unfinished copies, the original of an adopted file."""
+    """Delete a file with its logs, unfinished copies, and the original of an adopted file."""
     with map_os_errors(str(path)):
         if not path.parent.is_dir():
             return
-        for found in sorted(path.parent.glob(f"{escape(path.name)}*")):  # the file itself first
-            if _BESIDE.fullmatch(found.name.removeprefix(path.name)):
-                found.unlink(missing_ok=True)
+        for file in sorted(path.parent.glob(f"{escape(path.name)}*")):  # the file itself first
+            if _COMPANIONS.fullmatch(file.name.removeprefix(path.name)):
+                file.unlink(missing_ok=True)
         fsync_directory(path.parent)
 
 
 def _empty_log(path: Path, connection: apsw.Connection) -> None:
-    """Bring the log into the file. SQLite waits for readers, but not for another process that does the same."""
+    """Bring the log into the file. SQLite waits for readers, but not for another checkpoint."""
     deadline = monotonic() + BUSY_TIMEOUT_MS / 1000
     while connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()[0][0]:
         if monotonic() > deadline:
-            raise StoreBusy(
-                f"{path} is in use by a reader that does not finish; nothing was changed, try again"
-            )
+            raise StoreBusy(f"a long read of {path} is going on; nothing was changed, try again")
         sleep(_CHECKPOINT_RETRY_S)
 
 

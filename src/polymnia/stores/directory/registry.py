@@ -1,4 +1,4 @@
-"""The registry of a data directory, `_meta.db`: its workspaces, and unfinished changes to their files."""
+"""The registry of a data directory, `_meta.db`: its workspaces, and unfinished file changes."""
 
 import logging
 import threading
@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 
 QUERIES = load_queries(Path(__file__).parent)
 REGISTRY = "_meta.db"
-# A copy of the rows as text, so that a lost registry can be rebuilt with the names of the workspaces.
+# A copy of the rows as text, from which a lost registry is rebuilt with its names.
 COPY = "_meta.json"
 # "PLYR", in the file's header.
 _APPLICATION_ID = 0x504C5952
@@ -51,10 +51,10 @@ class Registry:
         self._map_errors = map_errors(str(self.path))
         self._lock = threading.Lock()
         self._connection: apsw.Connection | None = None
-        self._looking = (
-            ReadOnlyPool(str(self.path), partial(_look, str(self.path))) if read_only else None
-        )
-        if not read_only:
+        self._read_only_pool: ReadOnlyPool | None = None
+        if read_only:
+            self._read_only_pool = ReadOnlyPool(str(self.path), partial(_look, str(self.path)))
+        else:
             make_parent(self.path)
             self._connection = connect(str(self.path), partial(_refuse_foreign, str(self.path)))
             with self._map_errors:
@@ -75,7 +75,7 @@ class Registry:
         return self._run("project_rows")
 
     def location(self, workspace: str) -> str | None:
-        """Return where the workspace's file is, relative to the directory; None if there is no such workspace."""
+        """Return the path of the workspace's file in the directory; None if it is unknown."""
         rows = self._run("project_path", workspace)
         return str(rows[0][0]) if rows else None
 
@@ -124,10 +124,11 @@ class Registry:
         )
 
     def save_copy(self) -> None:
-        """Write the workspaces to the copy if it does not hold them. The registry does not depend on it."""
+        """Write the workspaces to the copy if it does not hold them. A failure does no harm."""
+        workspaces = self.find_all()
         try:
-            if read_copy(self._copy) != (listed := self.find_all()):
-                replace_file(self._copy, [json.format(json.encode(listed))])
+            if read_copy(self._copy) != workspaces:
+                replace_file(self._copy, [json.format(json.encode(workspaces))])
         except OSError as exc:
             logger.warning("%s cannot be written: %s", self._copy, exc)
 
@@ -136,8 +137,8 @@ class Registry:
         with self._lock:
             if self._connection is not None:
                 self._connection.close()
-            if self._looking is not None:
-                self._looking.close()
+            if self._read_only_pool is not None:
+                self._read_only_pool.close()
 
     def _run(self, query: str, *bindings: Any) -> list[Row]:
         with self._use() as connection:
@@ -149,8 +150,8 @@ class Registry:
             raise StoreError(
                 f"{self.path} was moved, deleted or replaced meanwhile; start the server again"
             )
-        if self._looking is not None:
-            with self._map_errors, self._looking.connection() as connection:
+        if self._read_only_pool is not None:
+            with self._map_errors, self._read_only_pool.connection() as connection:
                 yield connection
             return
         assert self._connection is not None  # it is not read-only
@@ -211,7 +212,7 @@ def _refuse_unreadable(path: str, connection: apsw.Connection) -> None:
 
 
 def _migrate(path: str, connection: apsw.Connection) -> None:
-    """Bring the registry to the newest schema; that of an earlier program gets the tables it lacks."""
+    """Bring the registry to the newest schema. One of an earlier program gets missing tables."""
     migrations = load_migrations(Path(__file__).parent)
     newest = migrations[-1][0]
     if connection.pragma("user_version") == newest:

@@ -16,8 +16,8 @@ from polymnia.disk.errors import map_os_errors
 from polymnia.disk.lock import file_lock
 from polymnia.disk.replace import fsync_directory
 from polymnia.errors import BadInput, StoreError, StoreForeign, StoreSealed
-from polymnia.model import VAULT, Counts, Workspace
-from polymnia.search.text import fold
+from polymnia.model import Counts, Status, Workspace
+from polymnia.search.terms import fold
 from polymnia.stores.directory import files
 from polymnia.stores.directory.adoption import is_adoptable
 from polymnia.stores.directory.catalogue import ACTIVE, ARCHIVE, workspace_files
@@ -33,7 +33,7 @@ logger = logging.getLogger(__name__)
 class WorkspaceReport(Struct, frozen=True):
     """What a check found in one workspace, or, without a name, in the directory itself.
 
-    `counts` is None if the file cannot be read, or belongs to an earlier program and was not converted yet.
+    `counts` is None if the file cannot be read, or was not converted from an earlier program yet.
     """
 
     name: str
@@ -51,23 +51,22 @@ def check_directory(directory: Path) -> list[WorkspaceReport]:
         rows, pending, problems = [], set(), [str(exc)]
     reports = [_check_row(directory, row, pending) for row in rows]
     known = {(directory / row[2]).resolve() for row in rows if isinstance(row[2], str)}
-    strays = [
-        path
-        for path in workspace_files(directory)
-        if path.resolve() not in known and path.stem not in pending
-    ]
-    problems += [f"{path} belongs to no workspace" for path in strays]
-    problems += [f"{count} workspaces are called {name}" for name, count in _repeated_names(rows)]
-    unlisted = [
-        _check_file(path.name, path, archived=path.parent.name == ARCHIVE) for path in strays
-    ]
-    return [WorkspaceReport("", tuple(problems)), *reports, *unlisted]
+    for path in workspace_files(directory):
+        if path.resolve() not in known and path.stem not in pending:
+            problems.append(f"{path} belongs to no workspace")
+            is_archived = path.parent.name == ARCHIVE
+            reports.append(_check_file(path.name, path, archived=is_archived))
+    names = Counter(fold(str(row[1])) for row in rows)
+    for name, count in names.items():
+        if count > 1:
+            problems.append(f"{count} workspaces are called {name}")
+    return [WorkspaceReport("", tuple(problems)), *reports]
 
 
 def rebuild_registry(directory: Path) -> list[Workspace]:
-    """Write a new registry from the files of the workspaces, and from the copy of the old registry for their names.
+    """Write a new registry from the workspaces' files and, for their names, the registry's copy.
 
-    A damaged registry is kept beside it, ending in `.damaged`. Stop every server first. Raise BadInput if the registry
+    A damaged registry is kept as `.damaged`. Stop all servers first. Raise BadInput if the registry
     can be read, StoreError.
     """
     registry = directory / REGISTRY
@@ -76,9 +75,9 @@ def rebuild_registry(directory: Path) -> list[Workspace]:
             raise BadInput(f"{registry} can be read: there is nothing to rebuild")
         part = directory / f"{REGISTRY}.part"
         shutil.rmtree(part, ignore_errors=True)
-        found = list(_recover_workspaces(directory))
+        recovered = list(_recover_workspaces(directory))
         with closing(Registry(part)) as new:
-            for workspace, path in found:
+            for workspace, path in recovered:
                 new.add(workspace, path)
         for ending in ("", "-wal", "-shm"):
             old = registry.with_name(f"{REGISTRY}{ending}")
@@ -87,18 +86,18 @@ def rebuild_registry(directory: Path) -> list[Workspace]:
         (part / REGISTRY).replace(registry)
         fsync_directory(directory)
         shutil.rmtree(part)
-    return [workspace for workspace, _ in found]
+    return [workspace for workspace, _ in recovered]
 
 
 def _read_registry(directory: Path) -> tuple[list[Row], set[str]]:
-    """Return the rows of the registry, and the workspaces whose files are being changed. Raise StoreError."""
+    """Return the rows of the registry, and the workspaces with unfinished changes."""
     registry = directory / REGISTRY
     if not registry.is_file() or not registry.stat().st_size:
         raise StoreError(
             f"{registry} is missing or empty; `polymnia doctor --rebuild` writes a new one"
         )
     with closing(Registry(directory, read_only=True)) as opened:
-        return opened.rows(), {each.workspace for each in opened.intents()}
+        return opened.rows(), {intent.workspace for intent in opened.intents()}
 
 
 def _is_readable(directory: Path) -> bool:
@@ -110,22 +109,20 @@ def _is_readable(directory: Path) -> bool:
 
 
 def _check_row(directory: Path, row: Row, pending: set[str]) -> WorkspaceReport:
-    number, name, location, status = row
-    shown = str(name)
-    if not isinstance(number, str) or not isinstance(name, str) or not isinstance(location, str):
-        return WorkspaceReport(shown, (f"its row in {REGISTRY} is damaged: {row!r}",))
+    identifier, name, location, status = row
+    title = str(name)
+    if not all(isinstance(value, str) for value in (identifier, name, location)):
+        return WorkspaceReport(title, (f"its row in {REGISTRY} is damaged: {row!r}",))
     if status not in ("active", "archived"):
-        return WorkspaceReport(shown, (f"its row in {REGISTRY} has the status {status!r}",))
-    path = (directory / location).resolve()
+        return WorkspaceReport(title, (f"its row in {REGISTRY} has the status {status!r}",))
+    path = (directory / str(location)).resolve()
     if not path.is_relative_to(directory.resolve()):
-        return WorkspaceReport(
-            shown, (f"its row in {REGISTRY} names a file outside the directory: {location}",)
-        )
-    if number in pending and not path.is_file():
-        return WorkspaceReport(
-            shown, ()
-        )  # it is being moved, or the next server completes the move
-    return _check_file(shown, path, archived=status == "archived")
+        problem = f"its row in {REGISTRY} names a file outside the directory: {location}"
+        return WorkspaceReport(title, (problem,))
+    if identifier in pending and not path.is_file():
+        # It is being moved, or the next server completes the move.
+        return WorkspaceReport(title, ())
+    return _check_file(title, path, archived=status == "archived")
 
 
 def _check_file(name: str, path: Path, *, archived: bool) -> WorkspaceReport:
@@ -134,12 +131,10 @@ def _check_file(name: str, path: Path, *, archived: bool) -> WorkspaceReport:
     if not path.stat().st_size:
         return WorkspaceReport(name, (f"its file is empty: {path}",))
     try:
-        with closing(
-            SqliteStore(str(path), create=False, read_only=True, allow_archived=archived)
-        ) as store:
-            problems = tuple(store.check())
-            with store.reading() as read:
-                return WorkspaceReport(name, problems, read.counts(), read.notes.count(VAULT, ()))
+        store = SqliteStore(str(path), create=False, read_only=True, allow_archived=archived)
+        with closing(store), store.reading() as read:
+            counts = read.counts()
+            return WorkspaceReport(name, tuple(store.check()), counts, counts.notes)
     except StoreForeign as exc:
         return WorkspaceReport(name, tuple(_check_foreign(path, str(exc))))
     except StoreSealed:
@@ -154,21 +149,16 @@ def _check_foreign(path: Path, refusal: str) -> list[str]:
         with map_errors(str(path)), closing(connect(str(path), read_only=True)) as connection:
             if not is_adoptable(connection):
                 return [refusal]
-            found = [str(row[0]) for row in connection.execute("PRAGMA integrity_check").fetchall()]
+            rows = connection.execute("PRAGMA integrity_check").fetchall()
     except StoreError as exc:
         return [str(exc)]
-    return [f"{path}: {problem}" for problem in found if problem != "ok"]
-
-
-def _repeated_names(rows: list[Row]) -> Iterator[tuple[str, int]]:
-    names = Counter([fold(str(row[1])) for row in rows])
-    return ((name, count) for name, count in names.items() if count > 1)
+    return [f"{path}: {problem}" for (problem,) in rows if problem != "ok"]
 
 
 def _recover_workspaces(directory: Path) -> Iterator[tuple[Workspace, str]]:
     """Return a workspace for each file, with the path of the file in the directory."""
-    copied = {each.id: each for each in read_copy(directory / COPY) or []}
-    taken: set[str] = {fold(each.name) for each in copied.values()}
+    copied = {workspace.id: workspace for workspace in read_copy(directory / COPY) or []}
+    taken = {fold(workspace.name) for workspace in copied.values()}
     seen: set[str] = set()
     for path in workspace_files(directory):
         if path.stem in seen or not path.stat().st_size:
@@ -177,9 +167,9 @@ def _recover_workspaces(directory: Path) -> Iterator[tuple[Workspace, str]]:
         seen.add(path.stem)
         if path.parent.name == ACTIVE:
             _unseal(path)
-        known = copied.get(path.stem) or Workspace(path.stem, _new_name(path.stem, taken))
-        status = replace(known, status="active" if path.parent.name == ACTIVE else "archived")
-        yield status, f"{path.parent.name}/{path.name}"
+        workspace = copied.get(path.stem) or Workspace(path.stem, _new_name(path.stem, taken))
+        status: Status = "active" if path.parent.name == ACTIVE else "archived"
+        yield replace(workspace, status=status), f"{path.parent.name}/{path.name}"
 
 
 def _unseal(path: Path) -> None:

@@ -3,35 +3,47 @@
 `docs/formats/jsonl.md` describes the format and what happens to lines that do not follow it.
 """
 
+import json
 import logging
-import os
+import re
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from glob import escape
-from io import FileIO
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+from msgspec import DecodeError, Struct, ValidationError, convert, field, to_builtins
+from msgspec.json import Decoder, Encoder
+
 from polymnia.disk.errors import map_os_errors
-from polymnia.disk.lock import file_lock
-from polymnia.disk.replace import fsync, fsync_directory, make_parent, open_private, replace_file
+from polymnia.disk.lock import file_lock, refuse_hard_links
+from polymnia.disk.replace import (
+    Leftovers,
+    fsync,
+    fsync_directory,
+    make_parent,
+    open_private,
+    replace_file,
+)
 from polymnia.errors import StoreError, StoreStopped
+from polymnia.model import Entity, Observation, Relation
 from polymnia.stores.contract import Capabilities
-from polymnia.stores.files.jsonl_lines import LoadedFile, encode_lines, parse
-from polymnia.stores.memory import GraphOnlyStore
-from polymnia.stores.memory_graph import MemoryGraph
+from polymnia.stores.files.known_file import KnownFile
+from polymnia.stores.memory.graph import MemoryGraph
+from polymnia.stores.memory.store import GraphOnlyStore
 
 logger = logging.getLogger(__name__)
 
-# Inode, size and modification time: writers replace the file, so the inode changes too.
-Stamp = tuple[int, int, int]
-_UNREAD: Stamp = (-1, -1, -1)
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_LINES_PER_CHUNK = 2000
+_ORDINALS = range(1, 1 << 60)
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_REPLACEMENT = "\ufffd"
 
 
 def adopt_legacy(path: Path) -> None:
-    """Rename a `memory.json` of the reference server's early versions to `memory.jsonl`, unless that name is taken.
+    """Rename the `memory.json` of early reference servers to `memory.jsonl`, unless that exists.
 
-    Lines that cannot be read are moved with it; the store reports them, and keeps them aside when it first writes.
+    Lines that cannot be read stay in it: the store reports them, and its first write moves them.
     """
     legacy = path.with_suffix(".json")
     if path.suffix != ".jsonl" or path.exists() or not legacy.is_file():
@@ -51,15 +63,20 @@ def adopt_legacy(path: Path) -> None:
     if not loaded.problems:
         logger.info("%s is now %s", legacy, path)
         return
-    told = "%s is now %s; %d of its lines cannot be read, and the first write keeps them in %s.rejected"
-    logger.warning(told, legacy, path, len(loaded.problems), path)
+    logger.warning(
+        "%s is now %s; %d of its lines cannot be read, "
+        "and the first write keeps them in %s.rejected",
+        legacy,
+        path,
+        len(loaded.problems),
+        path,
+    )
 
 
 class JsonlStore(GraphOnlyStore):
-    """A graph in memory. A read first reloads a file that has changed; a write replaces the whole file."""
+    """A graph in memory. A read first reloads a changed file; a write replaces the whole file."""
 
     best_batch = 1_000_000
-    short_reads = False
     capabilities = Capabilities()
 
     def __init__(self, path: str, *, read_only: bool = False) -> None:
@@ -69,15 +86,14 @@ class JsonlStore(GraphOnlyStore):
         self._lock = threading.RLock()
         self._read_only = read_only
         self._loaded = LoadedFile()
-        self._stamp: Stamp | None = _UNREAD
+        self._file = KnownFile(path)
         self._stopped: str | None = None
-        self._open_file: FileIO | None = None
-        self._has_removed_leftovers = False
+        self._leftovers = Leftovers(self._path)
         if not read_only:
             make_parent(self._path)
 
     @contextmanager
-    def reading(self, *, once: bool = False) -> Iterator[MemoryGraph]:
+    def reading(self) -> Iterator[MemoryGraph]:
         with self._lock, self._os_errors:
             self._catch_up()
             yield self._loaded.graph
@@ -87,6 +103,7 @@ class JsonlStore(GraphOnlyStore):
         with self._lock, self._os_errors:
             self._refuse_writes()
             with file_lock(self._path):
+                refuse_hard_links(self._path)
                 self._catch_up()
                 try:
                     yield self._loaded.graph
@@ -108,9 +125,7 @@ class JsonlStore(GraphOnlyStore):
 
     def close(self) -> None:
         with self._lock:
-            if self._open_file is not None:
-                self._open_file.close()
-                self._open_file = None
+            self._file.close()
 
     def _refuse_writes(self) -> None:
         if self._read_only:
@@ -119,11 +134,10 @@ class JsonlStore(GraphOnlyStore):
             raise StoreStopped(self._stopped)
 
     def _catch_up(self) -> None:
-        if self._current_stamp() == self._stamp:
+        if self._file.is_unchanged():
             return
-        stamp = self._open()
-        loaded = parse(self._open_file.readall() if self._open_file else b"")
-        self._close_if_needed()
+        data = self._file.read()
+        loaded = parse(data)
         for number, reason in loaded.problems:
             logger.warning(
                 "%s, line %d: %s; the line is kept and the rest is loaded",
@@ -131,18 +145,13 @@ class JsonlStore(GraphOnlyStore):
                 number,
                 reason,
             )
-        self._loaded, self._stamp = loaded, stamp
-
-    def _current_stamp(self) -> Stamp | None:
-        try:
-            return _stamp(os.stat(self.url))  # noqa: PTH116  # before every operation, and Path.stat is slower
-        except FileNotFoundError:
-            return None
+        self._loaded = loaded
+        self._file.mark_known(len(data))
 
     def _save(self) -> None:
         graph = self._loaded.graph
         try:
-            self._remove_leftovers()
+            self._leftovers.remove()
             self._keep_rejected()
             replace_file(
                 self._path,
@@ -152,38 +161,10 @@ class JsonlStore(GraphOnlyStore):
             self._stopped = str(exc)
             raise
         graph.applied.clear()
-        try:
-            self._stamp = self._open()
-            self._close_if_needed()
-        except OSError:  # the change is on disk anyway; read the file again next time
-            self._stamp = _UNREAD
-
-    def _open(self) -> Stamp | None:
-        """Open the file and return its stamp. While it is open, no other file gets its inode number."""
-        self.close()
-        try:
-            self._open_file = self._path.open("rb", buffering=0)
-        except FileNotFoundError:
-            return None
-        return _stamp(os.fstat(self._open_file.fileno()))
-
-    def _close_if_needed(self) -> None:
-        """Close the file on Windows, which does not replace an open file and never reuses an inode number."""
-        if os.name == "nt":
-            self.close()
-
-    def _remove_leftovers(self) -> None:
-        """Remove the temporary files of writers that were killed. The lock is held, so no other writer is active."""
-        if self._has_removed_leftovers:
-            return
-        target = self._path.resolve()
-        for temporary in target.parent.glob(f"{escape(target.name)}.{'[0-9a-f]' * 16}.tmp"):
-            with suppress(OSError):  # a leftover file only takes space
-                temporary.unlink()
-        self._has_removed_leftovers = True
+        self._file.mark_replaced()
 
     def _keep_rejected(self) -> None:
-        """Append the lines that cannot be loaded to a file of their own, before the rewrite drops them."""
+        """Append the lines that cannot be loaded to another file, before the rewrite drops them."""
         rejected = self._loaded.rejected
         if not rejected:
             return
@@ -192,9 +173,8 @@ class JsonlStore(GraphOnlyStore):
         with open(aside, "a+b", opener=open_private) as file:
             file.seek(0)
             before = b"\n" + file.read()
-            if not before.endswith(
-                b"\n" + block
-            ):  # otherwise an earlier write kept them, and failed later
+            # An earlier write may have kept them and failed later.
+            if not before.endswith(b"\n" + block):
                 file.write(block if before.endswith(b"\n") else b"\n" + block)
             file.flush()
             fsync(file.fileno(), self._path)
@@ -205,8 +185,217 @@ class JsonlStore(GraphOnlyStore):
     def _forget_unsaved(self) -> None:
         """Have the file read again if memory may be ahead of it."""
         if self._loaded.graph.applied:
-            self._stamp = _UNREAD
+            self._file.forget()
 
 
-def _stamp(state: os.stat_result) -> Stamp:
-    return (state.st_ino, state.st_size, state.st_mtime_ns)
+class _EntityLine(Struct, tag_field="type", tag="entity"):
+    name: str
+    entityType: str  # noqa: N815  # the format's own name
+    observations: list[str]
+
+
+class _BareEntityLine(Struct, tag_field="type", tag="entity", forbid_unknown_fields=True):
+    """An entity line without observations. An unknown field may once have been its observations."""
+
+    name: str
+    entityType: str  # noqa: N815  # the format's own name
+
+
+class _RelationLine(Struct, tag_field="type", tag="relation"):
+    source: str = field(name="from")
+    target: str = field(name="to")
+    relationType: str  # noqa: N815  # the format's own name
+
+
+_Line = _EntityLine | _RelationLine
+_decoder: Decoder[_Line] = Decoder(_Line)
+_bare_decoder = Decoder(_BareEntityLine)
+_encoder = Encoder()
+
+
+class Surrogates:
+    """Texts with lone surrogates, which UTF-8 cannot hold, and the texts that replace them."""
+
+    def __init__(self) -> None:
+        self._readable: dict[str, str] = {}
+        self._original: dict[str, str] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._original)
+
+    def reserve(self, text: str) -> None:
+        """Record a text of the file, so that it is not used to stand for another one."""
+        if _REPLACEMENT in text:
+            self._original.setdefault(text, text)
+
+    def readable(self, text: str) -> str:
+        """Return the text with U+FFFD for lone surrogates; different texts stay different."""
+        if not _SURROGATE.search(text):
+            return text
+        if text not in self._readable:
+            readable = _SURROGATE.sub(_REPLACEMENT, text)
+            while readable in self._original:
+                readable += _REPLACEMENT
+            self._readable[text], self._original[readable] = readable, text
+        return self._readable[text]
+
+    def original(self, text: str) -> str:
+        """Return the text that a readable one stands for."""
+        return self._original.get(text, text)
+
+
+class LoadedFile:
+    """The graph of a file, and the lines that are neither entity nor relation, with the reasons."""
+
+    def __init__(self) -> None:
+        self.graph = MemoryGraph()
+        self.surrogates = Surrogates()
+        self.rejected: list[bytes] = []
+        self.problems: list[tuple[int, str]] = []
+
+    def reject(self, number: int, line: bytes, reason: str) -> None:
+        """Note a line that cannot be loaded."""
+        self.rejected.append(line)
+        self.problems.append((number, reason))
+
+
+def parse(data: bytes) -> LoadedFile:
+    """Load every valid line. Two lines of one name are one entity with both lines' observations."""
+    loaded = LoadedFile()
+    data = data.removeprefix(_BYTE_ORDER_MARK)
+    items = _parse_at_once(data)
+    if items is None:
+        items = _readable(_parse_lines(data, loaded), loaded.surrogates)
+    _put_all(loaded.graph, items)
+    return loaded
+
+
+def _parse_at_once(data: bytes) -> list[_Line] | None:
+    """Parse a file in which all lines are valid, several times faster than line by line."""
+    lines = data.strip()
+    try:
+        items = _decoder.decode_lines(lines)
+    except (DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    # To the decoder a newline is white space: with fewer items than lines, an object spans two.
+    return items if len(items) == (lines.count(b"\n") + 1 if lines else 0) else None
+
+
+def _parse_lines(data: bytes, loaded: LoadedFile) -> list[_Line]:
+    items = []
+    for number, line in enumerate(data.split(b"\n"), 1):
+        if not line or line.isspace():
+            continue
+        try:
+            items.append(_parse_line(line))
+        except ValidationError as exc:
+            loaded.reject(number, line, f"not an entity or a relation ({exc})")
+        except (DecodeError, UnicodeDecodeError, RecursionError) as exc:
+            loaded.reject(number, line, f"not valid JSON ({exc})")
+    return items
+
+
+def _parse_line(line: bytes) -> _Line:
+    try:
+        return _decoder.decode(line)
+    except DecodeError as exc:
+        item = _parse_bare(line) if isinstance(exc, ValidationError) else _parse_surrogates(line)
+        if item is None:
+            raise
+        return item
+
+
+def _parse_bare(line: bytes) -> _EntityLine | None:
+    """Parse an entity line without observations; None if it is not one."""
+    try:
+        bare = _bare_decoder.decode(line)
+    except ValidationError:
+        return None
+    return _EntityLine(bare.name, bare.entityType, [])
+
+
+def _parse_surrogates(line: bytes) -> _Line | None:
+    r"""Parse a line with lone surrogates, which JavaScript writes as `\ud800`; None without any."""
+    try:
+        item: _Line = convert(json.loads(line), _Line)
+    except (ValueError, ValidationError):
+        return None
+    return item if any(map(_SURROGATE.search, _texts(item))) else None
+
+
+def _readable(items: list[_Line], surrogates: Surrogates) -> list[_Line]:
+    """Replace lone surrogates by characters that every client can read."""
+    if not any(_SURROGATE.search(text) for item in items for text in _texts(item)):
+        return items
+    for item in items:
+        for text in _texts(item):
+            surrogates.reserve(text)
+    return [_map_texts(item, surrogates.readable) for item in items]
+
+
+def _texts(item: _Line) -> list[str]:
+    if isinstance(item, _RelationLine):
+        return [item.source, item.target, item.relationType]
+    return [item.name, item.entityType, *item.observations]
+
+
+def _map_texts(item: _Line, change: Callable[[str], str]) -> _Line:
+    if isinstance(item, _RelationLine):
+        return _RelationLine(change(item.source), change(item.target), change(item.relationType))
+    return _EntityLine(
+        change(item.name), change(item.entityType), list(map(change, item.observations))
+    )
+
+
+def encode_lines(
+    entities: Iterable[Entity], relations: Iterable[Relation], surrogates: Surrogates | None = None
+) -> Iterator[bytes]:
+    """Encode a file in chunks: all entities, then all relations, a newline between two lines."""
+    items: list[_Line] = [
+        _EntityLine(entity.name, entity.type, list(entity.texts)) for entity in entities
+    ]
+    items += [_RelationLine(*relation.key) for relation in relations]
+    for start in range(0, len(items), _LINES_PER_CHUNK):
+        lines = [_encode_line(item, surrogates) for item in items[start : start + _LINES_PER_CHUNK]]
+        yield (b"\n" if start else b"") + b"\n".join(lines)
+
+
+def _encode_line(item: _Line, surrogates: Surrogates | None) -> bytes:
+    if not surrogates:
+        return _encoder.encode(item)
+    item = _map_texts(item, surrogates.original)
+    if not any(map(_SURROGATE.search, _texts(item))):
+        return _encoder.encode(item)
+    text = json.dumps(to_builtins(item), ensure_ascii=False, separators=(",", ":"))
+    return _SURROGATE.sub(lambda match: f"\\u{ord(match[0]):04x}", text).encode()
+
+
+def _put_all(graph: MemoryGraph, items: list[_Line]) -> None:
+    entities = [_entity(item) for item in items if type(item) is _EntityLine]
+    relations = [
+        Relation(item.source, item.target, item.relationType)
+        for item in items
+        if type(item) is _RelationLine
+    ]
+    if graph.fill(entities, relations):
+        return
+    for item in items:
+        _put(graph, item)
+
+
+def _put(graph: MemoryGraph, item: _Line) -> None:
+    if isinstance(item, _RelationLine):
+        graph.link(Relation(item.source, item.target, item.relationType))
+    else:
+        known = graph.get(item.name)
+        graph.put(_entity(item) if known is None else _join(known, item))
+
+
+def _entity(item: _EntityLine) -> Entity:
+    observations = tuple(map(Observation, _ORDINALS, item.observations))
+    return Entity(item.name, item.entityType, observations, "", len(observations) + 1)
+
+
+def _join(known: Entity, item: _EntityLine) -> Entity:
+    missing = [text for text in dict.fromkeys(item.observations) if text not in known.texts]
+    return _entity(_EntityLine(known.name, known.type, [*known.texts, *missing]))

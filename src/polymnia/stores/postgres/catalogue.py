@@ -6,14 +6,14 @@ from time import time_ns
 from uuid import uuid4
 
 from polymnia.errors import BadInput, StoreError, WorkspaceArchived, WorkspaceNotFound
-from polymnia.model import VAULT, Status, Workspace
-from polymnia.search.text import fold
+from polymnia.model import Status, Workspace
+from polymnia.search.terms import fold
 from polymnia.stores.contract import Store
 from polymnia.stores.directory.repair import WorkspaceReport
 from polymnia.stores.names import check_name
 from polymnia.stores.postgres.connection import Row
 from polymnia.stores.postgres.database import Database, WorkspaceConnection, open_database
-from polymnia.stores.postgres.rows import run
+from polymnia.stores.postgres.port import run
 from polymnia.stores.postgres.schema import migrate, require_schema, set_row_security
 from polymnia.stores.postgres.store import PostgresStore
 from polymnia.stores.postgres.url import parse_url
@@ -44,17 +44,36 @@ class PostgresCatalogue:
         self._create(Workspace(str(uuid4()), name, description, created_at=_now()))
         return self.find(name)
 
-    def archive(self, name: str) -> Workspace:
+    def update(
+        self,
+        name: str,
+        *,
+        new_name: str | None = None,
+        description: str | None = None,
+        status: Status | None = None,
+    ) -> Workspace:
+        if status == "archived":
+            self._archive(name)
+        elif status == "active":
+            self._restore(name)
+        if new_name is not None:
+            self._rename(name, new_name)
+            name = new_name
+        if description is not None:
+            self._describe(name, description)
+        return self.find(name)
+
+    def _archive(self, name: str) -> None:
         found = self._row(name)
         if found[3] != "active":
             raise WorkspaceArchived(name)
-        return self._set_status(found, "archive_workspace", "archived")
+        self._set_status(found, "archive_workspace", "archived")
 
-    def restore(self, name: str) -> Workspace:
+    def _restore(self, name: str) -> None:
         found = self._row(name)
         if found[3] != "archived":
             raise BadInput(f"{name} is not archived: there is nothing to restore")
-        return self._set_status(found, "restore_workspace", "active")
+        self._set_status(found, "restore_workspace", "active")
 
     def delete(self, name: str) -> Workspace:
         found = self._row(name)
@@ -70,7 +89,7 @@ class PostgresCatalogue:
         VectorIndexes(self._database, found[6]).drop()
         return Workspace(*found[:6])
 
-    def rename(self, name: str, new: str) -> Workspace:
+    def _rename(self, name: str, new: str) -> None:
         check_name(new)
         found = self._row(name)
         with self._writing() as connection:
@@ -79,14 +98,12 @@ class PostgresCatalogue:
                 raise _taken(other)
             connection.write("rename_workspace", found[6], new, fold(new), _now())
             connection.commit()
-        return self.find(new)
 
-    def describe(self, name: str, description: str) -> Workspace:
+    def _describe(self, name: str, description: str) -> None:
         found = self._row(name)
         with self._writing() as connection:
             connection.write("describe_workspace", found[6], description, _now())
             connection.commit()
-        return self.find(name)
 
     def adopt(self, workspace: Workspace) -> None:
         try:
@@ -113,26 +130,12 @@ class PostgresCatalogue:
         read_only = self._read_only or not is_active
         return PostgresStore(self._database, found[6], name, found[7], read_only=read_only)
 
-    def is_open(self, name: str, store: Store) -> bool:
-        return name in self.find_open({name: store})
-
     def find_open(self, stores: Mapping[str, Store]) -> set[str]:
         current = set(self._database.ask("workspaces_active", list(map(fold, stores))))
         ours = [(name, store) for name, store in stores.items() if isinstance(store, PostgresStore)]
         return {
             name for name, store in ours if (name, store.workspace, store.generation) in current
         }
-
-    def close_store(self, store: Store) -> None:
-        store.close()
-
-    def check(self) -> list[str]:
-        problems: list[str] = []
-        for each in self.find_all("active"):
-            store = self.open(each.name)
-            problems += store.check()
-            store.close()
-        return problems
 
     def close(self) -> None:
         self._database.close()
@@ -200,7 +203,7 @@ def check_database(url: str) -> list[WorkspaceReport]:
     """Check the active workspaces of a database. Raise StoreError."""
     catalogue = PostgresCatalogue(url, read_only=True)
     try:
-        return [_report(catalogue, each.name) for each in catalogue.find_all("active")]
+        return [_report(catalogue, item.name) for item in catalogue.find_all("active")]
     finally:
         catalogue.close()
 
@@ -210,9 +213,7 @@ def _report(catalogue: PostgresCatalogue, name: str) -> WorkspaceReport:
     try:
         problems = store.check()
         with store.reading() as read:
-            return WorkspaceReport(
-                name, tuple(problems), read.counts(), read.notes.count(VAULT, ())
-            )
+            return WorkspaceReport(name, tuple(problems), read.counts(), read.counts().notes)
     finally:
         store.close()
 

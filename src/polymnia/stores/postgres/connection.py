@@ -8,7 +8,7 @@ more than the statement it runs, so its wrapper of libpq is used directly.
 import re
 import selectors
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, KeysView, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from secrets import token_hex
@@ -20,7 +20,7 @@ from psycopg import pq
 from psycopg.adapt import Transformer
 from psycopg.errors import error_from_result
 
-from polymnia.stores.contract import cancellation, read_limits
+from polymnia.stores.contract import cancellation, is_cancelled
 from polymnia.stores.sql import load_queries
 
 QUERIES = {name: text.encode() for name, text in load_queries(Path(__file__).parent).items()}
@@ -34,7 +34,7 @@ _CANCEL_CHECK_S = 0.1
 _CANCEL_TIMEOUT_S = 1.0
 _STORED_NOWHERE = f"\ufffe{token_hex(8)}"
 _SURROGATES = re.compile("[\ud800-\udfff]")
-_COLLECTIONS = (list, tuple, set, frozenset, dict)
+_COLLECTIONS = (list, tuple, set, frozenset, dict, KeysView)
 _GOOD = (pq.ExecStatus.COMMAND_OK, pq.ExecStatus.TUPLES_OK)
 
 
@@ -87,7 +87,7 @@ class Pipeline:
             self._steps.append(("prepare", query))
             self._prepared.add(query)
         self._pgconn.send_query_prepared(
-            name, [_encode(each) for each in values], result_format=_BINARY
+            name, [_encode(value) for value in values], result_format=_BINARY
         )
         self._steps.append(("query" if has_rows else "setup", query))
 
@@ -153,7 +153,7 @@ class Pipeline:
     def _wait(self, selector: selectors.BaseSelector) -> None:
         deadline = monotonic() + self._timeout
         while not selector.select(min(self._timeout, _CANCEL_CHECK_S)):
-            if not self._write and read_limits().cancelled():
+            if not self._write and is_cancelled():
                 self._cancel()
                 raise cancellation()
             if monotonic() < deadline:
@@ -190,7 +190,7 @@ def _encode(value: object) -> bytes | None:
 
 def array_literal(values: Iterable[object]) -> str:
     """Return values as the literal of an array."""
-    return "{" + ",".join([_item(each) for each in values]) + "}"
+    return "{" + ",".join([_item(value) for value in values]) + "}"
 
 
 def _item(value: object) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from threading import Lock
 from time import monotonic
-from typing import Any, NamedTuple
+from typing import Any
 
 import psycopg
 from psycopg import errors, pq
@@ -30,6 +30,7 @@ from polymnia.stores.postgres.connection import (
 )
 from polymnia.stores.postgres.presence import ServerPresence
 from polymnia.stores.postgres.url import PostgresUrl
+from polymnia.stores.versioned.port import LastChange
 
 logger = logging.getLogger(__name__)
 
@@ -179,14 +180,6 @@ def open_database(url: PostgresUrl) -> Database:
 def _key(url: PostgresUrl) -> Row:
     """Return what URLs have in common that share their connections."""
     return url.conninfo, url.timeout, url.connections
-
-
-class LastChange(NamedTuple):
-    """What the workspace's row says: the last change, its time, and the last row id given out."""
-
-    id: int
-    at: int
-    row: int
 
 
 class WorkspaceConnection:
@@ -362,7 +355,7 @@ def store_error(title: str, exc: psycopg.Error) -> StoreError:
         )
     if isinstance(exc, errors.QueryCanceled):
         return StoreBusy(
-            f"{title} needed too long; nothing was changed, try again, or raise `timeout` in the URL"
+            f"{title} timed out; nothing was changed, try again, or raise `timeout` in the URL"
         )
     if isinstance(exc, errors.DiskFull):
         return StoreFull(
@@ -378,7 +371,7 @@ def store_error(title: str, exc: psycopg.Error) -> StoreError:
         )
     if isinstance(exc, CommitLost):
         return ChangeInDoubt(
-            f"{title}: connection lost during a commit; look whether the change was made: {said}"
+            f"{title}: connection lost during a commit; check whether the change was saved: {said}"
         )
     if isinstance(exc, psycopg.OperationalError | PoolClosed):
         return StoreUnavailable(

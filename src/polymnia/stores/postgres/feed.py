@@ -6,9 +6,8 @@ from time import monotonic
 
 from polymnia.model import Change
 from polymnia.stores.postgres.database import Database
-from polymnia.stores.postgres.history import PostgresRows
-from polymnia.stores.postgres.rows import run
-from polymnia.stores.version_history import changes_by_server
+from polymnia.stores.postgres.port import PostgresPort, run
+from polymnia.stores.versioned.history import changes_by_server
 
 # Changes read at once, so that a large import elsewhere arrives in steps.
 MAX_FEED_CHANGES = 100
@@ -58,7 +57,9 @@ class PostgresChangeFeed:
         self._is_awake.clear()
         self._next_poll = monotonic() + _POLL_S
         with self._database.transaction(self.workspace) as connection:
-            found = changes_by_server(PostgresRows(connection), self._since, MAX_FEED_CHANGES)
+            found = changes_by_server(
+                PostgresPort(connection, self._database.server), self._since, MAX_FEED_CHANGES
+            )
         if found:
             self._since = found[-1][1].id
         if len(found) == MAX_FEED_CHANGES:

@@ -12,8 +12,14 @@ from msgspec import Struct
 
 from polymnia.search.expression import And, Column, Expression, Near, Not, Or, Phrase
 from polymnia.search.matching import PARTS, is_exact
-from polymnia.search.prefixes import index_prefix, words_with_shorter_stems
-from polymnia.search.terms import pairs, parts_of, stem, stems_of
+from polymnia.search.terms import (
+    index_prefix,
+    pairs,
+    parts_of,
+    stem,
+    stems_of,
+    words_with_shorter_stems,
+)
 from polymnia.stores.postgres.words import LABELS, quote
 
 _EVERYWHERE = frozenset(LABELS)
@@ -159,11 +165,11 @@ class PassageWords:
             case Every():
                 counts = [self.count(part, weights) for part in query.parts]
                 return (
-                    None if None in counts else [each for count in counts for each in count or ()]
+                    None if None in counts else [item for count in counts for item in count or ()]
                 )
             case AnyOf():
                 return [
-                    each for part in query.parts for each in self.count(part, weights) or ()
+                    item for part in query.parts for item in self.count(part, weights) or ()
                 ] or None
             case Without():
                 return (
@@ -177,9 +183,9 @@ class PassageWords:
     ) -> list[tuple[Stems, float]] | None:
         counts = dict.fromkeys(range(len(query.phrases)), 0.0)
         places = [self._starts(phrase) for phrase in query.phrases]
-        for column in set.intersection(*[set(each) for each in places]):
+        for column in set.intersection(*[set(place) for place in places]):
             for number, starts in enumerate(
-                _close_starts(query, [each[column] for each in places])
+                _close_starts(query, [place[column] for place in places])
             ):
                 counts[number] += weights[column] * len(starts)
         return (
@@ -301,7 +307,7 @@ def _close_starts(query: Close, starts: list[list[int]]) -> list[list[int]]:
     """Return those of the starts of each phrase that are close enough to one of every other."""
     reach = [query.distance + len(phrase.stems) for phrase in query.phrases]
     kept: list[set[int]] = [set() for _ in starts]
-    for last in sorted({each for phrase in starts for each in phrase}):
+    for last in sorted({item for phrase in starts for item in phrase}):
         windows = [
             each[bisect_left(each, last - back) : bisect_left(each, last + 1)]
             for each, back in zip(starts, reach, strict=True)
@@ -309,4 +315,4 @@ def _close_starts(query: Close, starts: list[list[int]]) -> list[list[int]]:
         if all(windows):
             for found, window in zip(kept, windows, strict=True):
                 found.update(window)
-    return [sorted(each) for each in kept]
+    return [sorted(item) for item in kept]

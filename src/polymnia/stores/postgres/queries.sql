@@ -1,3 +1,11 @@
+-- fragment: entity_columns
+-- What `unpack_entity` takes.
+e.id, c.name, c.type, e.uid, e.next_ordinal, c.summary, c.summary_at, c.tags, c.created_at, e.updated_at
+
+-- fragment: observation_columns
+-- The entity, and what `unpack_observation` takes.
+o.entity, o.ordinal, o.text, o.created_at, o.valid_at, o.source
+
 -- name: begin
 -- A transaction that may write. It waits for the lock of its workspace and then sees everything that was committed.
 BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;
@@ -14,7 +22,7 @@ ROLLBACK;
 -- For row-level security: the only workspace whose rows this transaction sees.
 SELECT set_config('polymnia.workspace', $1::bigint::text, true);
 
--- name: known_names
+-- name: existing_names
 -- Which of the names are taken. The keys are an array, here and below, so that the planner always uses the index.
 SELECT c.name FROM cards AS c
 WHERE c.workspace_id = $1 AND text_key(c.name) = ANY (ARRAY(SELECT text_key(n) FROM unnest($2::text[]) AS n))
@@ -36,13 +44,13 @@ WHERE e.workspace_id = $1 AND text_key(e.uid) = ANY (ARRAY(SELECT text_key(n) FR
 
 -- name: entity_named
 -- One entity by name: the most frequent read. Its living card comes last.
-SELECT e.id, c.name, c.type, e.uid, e.next_ordinal, c.summary, c.summary_at, c.tags, c.created_at, e.updated_at, c.id
+SELECT {entity_columns}, c.id
 FROM cards AS c JOIN entities AS e ON e.workspace_id = $1 AND e.id = c.entity
 WHERE c.workspace_id = $1 AND text_key(c.name) = text_key($2) AND c.name = $2 AND c.until IS NULL;
 
 -- name: entities_named
 -- The entities with these names, oldest first. Their living cards come last.
-SELECT e.id, c.name, c.type, e.uid, e.next_ordinal, c.summary, c.summary_at, c.tags, c.created_at, e.updated_at, c.id
+SELECT {entity_columns}, c.id
 FROM cards AS c JOIN entities AS e ON e.workspace_id = $1 AND e.id = c.entity
 WHERE c.workspace_id = $1 AND text_key(c.name) = ANY (ARRAY(SELECT text_key(n) FROM unnest($2::text[]) AS n))
     AND c.name = ANY ($2::text[]) AND c.until IS NULL
@@ -50,33 +58,28 @@ ORDER BY e.id;
 
 -- name: entities_by_id
 -- The entities with these row ids, oldest first.
-SELECT e.id, c.name, c.type, e.uid, e.next_ordinal, c.summary, c.summary_at, c.tags, c.created_at, e.updated_at
+SELECT {entity_columns}
 FROM entities AS e JOIN cards AS c ON c.workspace_id = $1 AND c.entity = e.id AND c.until IS NULL
 WHERE e.workspace_id = $1 AND e.id = ANY ($2::bigint[])
 ORDER BY e.id;
 
--- name: headings
--- Names and types of the entities with these row ids.
-SELECT c.entity, c.name, c.type FROM cards AS c
-WHERE c.workspace_id = $1 AND c.entity = ANY ($2::bigint[]) AND c.until IS NULL;
-
 -- name: entities_all
 -- Every living entity, oldest first.
-SELECT e.id, c.name, c.type, e.uid, e.next_ordinal, c.summary, c.summary_at, c.tags, c.created_at, e.updated_at
+SELECT {entity_columns}
 FROM cards AS c JOIN entities AS e ON e.workspace_id = $1 AND e.id = c.entity
 WHERE c.workspace_id = $1 AND c.until IS NULL
 ORDER BY e.id;
 
 -- name: entities_page
 -- A page of the entities, or of those of one type, oldest first; a limit of NULL is none.
-SELECT e.id, c.name, c.type, e.uid, e.next_ordinal, c.summary, c.summary_at, c.tags, c.created_at, e.updated_at
+SELECT {entity_columns}
 FROM entities AS e JOIN cards AS c ON c.workspace_id = $1 AND c.entity = e.id AND c.until IS NULL
 WHERE e.workspace_id = $1 AND ($2::text IS NULL OR c.type = $2)
 ORDER BY e.id LIMIT $3 OFFSET $4;
 
 -- name: outlines
 -- The entities with these names and of this type, without their observations, oldest first.
-SELECT e.id, c.name, c.type, e.uid, e.next_ordinal, c.summary, c.summary_at, c.tags, c.created_at, e.updated_at
+SELECT {entity_columns}
 FROM cards AS c JOIN entities AS e ON e.workspace_id = $1 AND e.id = c.entity
 WHERE c.workspace_id = $1 AND text_key(c.name) = ANY (ARRAY(SELECT text_key(n) FROM unnest($2::text[]) AS n))
     AND c.name = ANY ($2::text[]) AND c.until IS NULL AND ($3::text IS NULL OR c.type = $3)
@@ -84,36 +87,40 @@ ORDER BY e.id;
 
 -- name: outlines_all
 -- The entities of a type, or all, without their observations, oldest first.
-SELECT e.id, c.name, c.type, e.uid, e.next_ordinal, c.summary, c.summary_at, c.tags, c.created_at, e.updated_at
+SELECT {entity_columns}
 FROM cards AS c JOIN entities AS e ON e.workspace_id = $1 AND e.id = c.entity
 WHERE c.workspace_id = $1 AND c.until IS NULL AND ($2::text IS NULL OR c.type = $2)
 ORDER BY e.id;
 
 -- name: recent_entities
 -- The entities updated since a time, the latest first, without their observations.
-SELECT e.id, c.name, c.type, e.uid, e.next_ordinal, c.summary, c.summary_at, c.tags, c.created_at, e.updated_at
+SELECT {entity_columns}
 FROM entities AS e JOIN cards AS c ON c.workspace_id = $1 AND c.entity = e.id AND c.until IS NULL
 WHERE e.workspace_id = $1 AND e.updated_at >= $2
 ORDER BY e.updated_at DESC, e.id DESC LIMIT $3;
 
 -- name: observations_of
 -- The observations of the entity with a name.
-SELECT o.entity, o.ordinal, o.text, o.created_at, o.valid_at, o.source
+SELECT {observation_columns}
 FROM cards AS c JOIN observations AS o ON o.workspace_id = $1 AND o.entity = c.entity AND o.until IS NULL
 WHERE c.workspace_id = $1 AND text_key(c.name) = text_key($2) AND c.name = $2 AND c.until IS NULL
 ORDER BY o.ordinal;
 
 -- name: observations_of_names
--- The observations of the entities with these names, entity by entity.
-SELECT o.entity, o.ordinal, o.text, o.created_at, o.valid_at, o.source
-FROM cards AS c JOIN observations AS o ON o.workspace_id = $1 AND o.entity = c.entity AND o.until IS NULL
-WHERE c.workspace_id = $1 AND text_key(c.name) = ANY (ARRAY(SELECT text_key(n) FROM unnest($2::text[]) AS n))
-    AND c.name = ANY ($2::text[]) AND c.until IS NULL
+-- The observations of the entities with these names, entity by entity. The names are looked up once: without statistics the
+-- planner would compare all of them for each observation.
+WITH named AS MATERIALIZED (
+    SELECT c.entity FROM cards AS c
+    WHERE c.workspace_id = $1 AND text_key(c.name) = ANY (ARRAY(SELECT text_key(n) FROM unnest($2::text[]) AS n))
+        AND c.name = ANY ($2::text[]) AND c.until IS NULL
+)
+SELECT {observation_columns}
+FROM named AS c JOIN observations AS o ON o.workspace_id = $1 AND o.entity = c.entity AND o.until IS NULL
 ORDER BY o.entity, o.ordinal;
 
 -- name: observations_of_many
 -- The observations of these entities (row ids), entity by entity.
-SELECT o.entity, o.ordinal, o.text, o.created_at, o.valid_at, o.source FROM observations AS o
+SELECT {observation_columns} FROM observations AS o
 WHERE o.workspace_id = $1 AND o.entity = ANY ($2::bigint[]) AND o.until IS NULL
 ORDER BY o.entity, o.ordinal;
 
@@ -142,10 +149,6 @@ SELECT id, source, target, type, created_at FROM relations
 WHERE workspace_id = $1 AND text_key(target) = ANY (ARRAY(SELECT text_key(n) FROM unnest($2::text[]) AS n))
     AND target = ANY ($2::text[]) AND until IS NULL
 ORDER BY 1;
-
--- name: relations_all
--- Every living relation, oldest first.
-SELECT id, source, target, type, created_at FROM relations WHERE workspace_id = $1 AND until IS NULL ORDER BY id;
 
 -- name: relations_keyed
 -- The relations with these keys: sources, targets and types.
@@ -187,23 +190,13 @@ SELECT type, count(*) FROM cards WHERE workspace_id = $1 AND until IS NULL GROUP
 -- The types of living relations, the most frequent first.
 SELECT type, count(*) FROM relations WHERE workspace_id = $1 AND until IS NULL GROUP BY type ORDER BY count(*) DESC, type;
 
--- name: distinct_texts
--- How many distinct texts there are, and their size in bytes.
-SELECT count(*), coalesce(sum(octet_length(text)), 0)::bigint FROM (
-    SELECT name AS text FROM cards WHERE workspace_id = $1 AND until IS NULL
-    UNION SELECT type FROM cards WHERE workspace_id = $1 AND until IS NULL
-    UNION SELECT text FROM observations WHERE workspace_id = $1 AND until IS NULL
-    UNION SELECT source FROM relations WHERE workspace_id = $1 AND until IS NULL
-    UNION SELECT target FROM relations WHERE workspace_id = $1 AND until IS NULL
-    UNION SELECT type FROM relations WHERE workspace_id = $1 AND until IS NULL
-) AS texts;
-
 -- name: counts
 -- How many rows live.
 SELECT
     (SELECT count(*) FROM cards WHERE workspace_id = $1 AND until IS NULL),
     (SELECT count(*) FROM observations WHERE workspace_id = $1 AND until IS NULL),
-    (SELECT count(*) FROM relations WHERE workspace_id = $1 AND until IS NULL);
+    (SELECT count(*) FROM relations WHERE workspace_id = $1 AND until IS NULL),
+    (SELECT count(*) FROM notes WHERE workspace_id = $1 AND until IS NULL);
 
 -- name: last_change
 -- The last change: its id, its time and the last row id given out.
@@ -217,7 +210,7 @@ SELECT last_change, last_at, last_row, is_active FROM workspaces WHERE workspace
 -- name: record_change
 -- Record a change, after all its rows, and notify followers if there are any.
 WITH workspace AS (
-    UPDATE workspaces SET last_change = $2, last_at = $3, last_row = $7, passages = passages + $9, words = words + $10
+    UPDATE workspaces SET last_change = $2, last_at = $3, last_row = $7
     WHERE workspace_id = $1
     RETURNING workspace_id
 ), change AS (
@@ -233,7 +226,7 @@ SELECT id FROM changes WHERE workspace_id = $1 AND id > $2 AND key = $3;
 -- name: insert_entities
 -- Add identities.
 INSERT INTO entities (workspace_id, id, uid, next_ordinal, updated_at, touched)
-SELECT $1, * FROM unnest($2::bigint[], $3::text[], $4::bigint[], $5::bigint[], $6::bigint[]);
+SELECT $1, e.*, $6 FROM unnest($2::bigint[], $3::text[], $4::bigint[], $5::bigint[]) AS e;
 
 -- name: update_entities
 -- Update the times of entities and the ordinals that their next observations get.
@@ -247,14 +240,17 @@ WHERE e.workspace_id = $1 AND e.id = u.id;
 
 -- name: touch_entities
 -- Update the times of the entities with these names, whose own rows stay as they are.
-WITH touched AS (
-    UPDATE entities AS e SET updated_at = $3, touched = $4
-    FROM cards AS c
-    WHERE e.workspace_id = $1 AND c.workspace_id = $1 AND c.entity = e.id AND c.until IS NULL
-        AND text_key(c.name) = ANY (ARRAY(SELECT text_key(n) FROM unnest($2::text[]) AS n)) AND c.name = ANY ($2::text[])
-    RETURNING e.id
-)
-INSERT INTO updates (workspace_id, entity, change, at) SELECT $1, id, $4, $3 FROM touched
+UPDATE entities AS e SET updated_at = $3, touched = $4
+FROM cards AS c
+WHERE e.workspace_id = $1 AND c.workspace_id = $1 AND c.entity = e.id AND c.until IS NULL
+    AND text_key(c.name) = ANY (ARRAY(SELECT text_key(n) FROM unnest($2::text[]) AS n)) AND c.name = ANY ($2::text[]);
+
+-- name: insert_touches
+-- Record the same for their history.
+INSERT INTO updates (workspace_id, entity, change, at)
+SELECT $1, c.entity, $4, $3 FROM cards AS c
+WHERE c.workspace_id = $1 AND c.until IS NULL
+    AND text_key(c.name) = ANY (ARRAY(SELECT text_key(n) FROM unnest($2::text[]) AS n)) AND c.name = ANY ($2::text[])
 ON CONFLICT (workspace_id, entity, change) DO UPDATE SET at = excluded.at;
 
 -- name: set_updated
@@ -317,14 +313,17 @@ SELECT DISTINCT n.workspace_id, t.tag, n.id FROM notes AS n CROSS JOIN LATERAL u
 WHERE n.workspace_id = $1 AND n.id = ANY ($2::bigint[]);
 
 -- name: end_notes
--- End vault notes and delete their tags.
-WITH ended AS (
-    UPDATE notes SET until = $3
-    WHERE workspace_id = $1 AND text_key(key) = ANY (ARRAY(SELECT text_key(n) FROM unnest($2::text[]) AS n))
-        AND key = ANY ($2::text[]) AND until IS NULL
-    RETURNING workspace_id, id
-)
-DELETE FROM note_tags AS t USING ended WHERE t.workspace_id = $1 AND t.note = ended.id;
+-- End vault notes.
+UPDATE notes SET until = $3
+WHERE workspace_id = $1 AND text_key(key) = ANY (ARRAY(SELECT text_key(n) FROM unnest($2::text[]) AS n))
+    AND key = ANY ($2::text[]) AND until IS NULL;
+
+-- name: delete_note_tags
+-- Delete the tags of vault notes, before they end.
+DELETE FROM note_tags AS t USING notes AS n
+WHERE t.workspace_id = $1 AND t.note = n.id AND n.workspace_id = $1
+    AND text_key(n.key) = ANY (ARRAY(SELECT text_key(k) FROM unnest($2::text[]) AS k))
+    AND n.key = ANY ($2::text[]) AND n.until IS NULL;
 
 -- name: upsert_session_notes
 -- Add notes of sessions, or replace those with the same key.
@@ -680,11 +679,11 @@ SELECT change, at, entity FROM updates WHERE workspace_id = $1 AND entity = ANY 
 
 -- name: cards_changed
 -- The cards that changes created (row ids $2 to $3) or ended (changes $4 to $5).
-SELECT c.id, c.since, c.until, e.id, c.name, c.type, e.uid, e.next_ordinal, c.summary, c.summary_at, c.tags, c.created_at, e.updated_at
+SELECT c.id, c.since, c.until, {entity_columns}
 FROM cards AS c JOIN entities AS e ON e.workspace_id = $1 AND e.id = c.entity
 WHERE c.workspace_id = $1 AND c.id BETWEEN $2 AND $3
 UNION
-SELECT c.id, c.since, c.until, e.id, c.name, c.type, e.uid, e.next_ordinal, c.summary, c.summary_at, c.tags, c.created_at, e.updated_at
+SELECT c.id, c.since, c.until, {entity_columns}
 FROM cards AS c JOIN entities AS e ON e.workspace_id = $1 AND e.id = c.entity
 WHERE c.workspace_id = $1 AND c.until BETWEEN $4 AND $5
 ORDER BY 1;
@@ -715,27 +714,6 @@ FROM notes AS n WHERE n.workspace_id = $1 AND (n.id BETWEEN $2 AND $3 OR n.until
 -- Every version of the cards of these entities (row ids), to know an entity's name at a change.
 SELECT entity, name, since, until FROM cards WHERE workspace_id = $1 AND entity = ANY ($2::bigint[]) ORDER BY id;
 
--- name: count_events
--- How many entities and relations were created, how often entities were updated, and how many entities and relations were
--- deleted after a change ($2; $3 is its last row id). A card that follows another one in the same change is an update.
-WITH begun AS MATERIALIZED (
-    SELECT c.entity, c.since AS change FROM cards AS c WHERE c.workspace_id = $1 AND c.id > $3 AND NOT EXISTS (
-        SELECT 1 FROM cards AS p WHERE p.workspace_id = $1 AND p.entity = c.entity AND p.until = c.since)
-), ended AS MATERIALIZED (
-    SELECT c.entity, c.until AS change FROM cards AS c WHERE c.workspace_id = $1 AND c.until > $2 AND NOT EXISTS (
-        SELECT 1 FROM cards AS n WHERE n.workspace_id = $1 AND n.entity = c.entity AND n.since = c.until)
-), touched AS (
-    SELECT entity, since AS change FROM cards WHERE workspace_id = $1 AND id > $3
-    UNION SELECT entity, since FROM observations WHERE workspace_id = $1 AND id > $3
-    UNION SELECT entity, until FROM observations WHERE workspace_id = $1 AND until > $2
-    EXCEPT SELECT entity, change FROM begun
-    EXCEPT SELECT entity, change FROM ended
-)
-SELECT
-    (SELECT count(*) FROM begun) + (SELECT count(*) FROM relations WHERE workspace_id = $1 AND id > $3),
-    (SELECT count(*) FROM touched),
-    (SELECT count(*) FROM ended) + (SELECT count(*) FROM relations WHERE workspace_id = $1 AND until > $2);
-
 -- name: mark_named
 -- A point of history by the name it was marked with.
 SELECT change, at FROM marks WHERE workspace_id = $1 AND name = $2;
@@ -757,7 +735,7 @@ WHERE c.workspace_id = $1 AND text_key(c.name) = ANY (ARRAY(SELECT text_key(n) F
 
 -- name: cards_until
 -- The versions up to a change of the cards of some entities (row ids), to read a past state.
-SELECT c.since, c.until, e.id, c.name, c.type, e.uid, e.next_ordinal, c.summary, c.summary_at, c.tags, c.created_at, e.updated_at, e.touched
+SELECT c.since, c.until, {entity_columns}, e.touched
 FROM cards AS c JOIN entities AS e ON e.workspace_id = $1 AND e.id = c.entity
 WHERE c.workspace_id = $1 AND c.entity = ANY ($3::bigint[]) AND c.since <= $2;
 
@@ -768,7 +746,7 @@ WHERE workspace_id = $1 AND entity = ANY ($3::bigint[]) AND since <= $2;
 
 -- name: all_cards_until
 -- The versions up to a change of every card.
-SELECT c.since, c.until, e.id, c.name, c.type, e.uid, e.next_ordinal, c.summary, c.summary_at, c.tags, c.created_at, e.updated_at, e.touched
+SELECT c.since, c.until, {entity_columns}, e.touched
 FROM cards AS c JOIN entities AS e ON e.workspace_id = $1 AND e.id = c.entity WHERE c.workspace_id = $1 AND c.since <= $2;
 
 -- name: all_observations_until
@@ -803,7 +781,7 @@ WHERE workspace_id = $1 AND since <= $2 AND (until IS NULL OR until > $2) ORDER 
 
 -- name: trashed_cards
 -- The last card of each deleted entity, the latest deletion first.
-SELECT e.id, c.name, c.type, e.uid, e.next_ordinal, c.summary, c.summary_at, c.tags, c.created_at, e.updated_at, c.until, ch.at
+SELECT {entity_columns}, c.until, ch.at
 FROM cards AS c JOIN entities AS e ON e.workspace_id = $1 AND e.id = c.entity
 JOIN changes AS ch ON ch.workspace_id = $1 AND ch.id = c.until
 WHERE c.workspace_id = $1 AND c.until IS NOT NULL AND NOT EXISTS (
@@ -942,24 +920,15 @@ SELECT n.id, n.key, n.text, n.tags, n.created_at, n.updated_at, (
     SELECT v.raw FROM vectors AS v WHERE v.workspace_id = $1 AND v.passage = n.id AND v.raw IS NOT NULL)
 FROM notes AS n WHERE n.workspace_id = $1 AND text_key(n.key) = text_key($2) AND n.key = $2 AND n.until IS NULL;
 
--- name: notes_page
--- A page of the vault's notes without vectors, oldest first; NULL is no limit. A rewritten note keeps its place.
-SELECT id, key, text, tags, created_at, updated_at, NULL::bytea FROM notes
-WHERE workspace_id = $1 AND until IS NULL ORDER BY created_at, id LIMIT $2 OFFSET $3;
-
--- name: notes_like
--- Vault notes with their vectors that have all of the different tags; NULL is any time.
+-- name: notes_listed
+-- A page of the vault notes with all of the different tags, created before a time, with keys between two texts.
+-- NULL is any. A rewritten note keeps its place.
 SELECT n.id, n.key, n.text, n.tags, n.created_at, n.updated_at, (
     SELECT v.raw FROM vectors AS v WHERE v.workspace_id = $1 AND v.passage = n.id AND v.raw IS NOT NULL)
 FROM notes AS n
 WHERE n.workspace_id = $1 AND n.until IS NULL AND ($3::bigint IS NULL OR n.created_at < $3)
-    AND coalesce(n.tags, '{}') @> $2::text[]
-ORDER BY n.created_at, n.id;
-
--- name: note_keys
--- The vault's keys between two texts, for completion.
-SELECT key FROM notes
-WHERE workspace_id = $1 AND left(key, 100) >= left($2, 100) AND key >= $2 AND key < $3 AND until IS NULL ORDER BY key;
+    AND coalesce(n.tags, '{}') @> $2::text[] AND ($4::text IS NULL OR n.key >= $4 AND n.key < $5)
+ORDER BY n.created_at, n.id LIMIT $6 OFFSET $7;
 
 -- name: notes_by_id
 -- The vault notes that a search found, without vectors.
@@ -971,10 +940,6 @@ WHERE workspace_id = $1 AND id = ANY ($2::bigint[]) AND until IS NULL;
 SELECT id FROM notes WHERE workspace_id = $1 AND text_key(key) = text_key($2) AND key = $2 AND until IS NULL
 UNION
 SELECT id FROM notes WHERE workspace_id = $1 AND text_key(text) = text_key($2) AND text = $2 AND until IS NULL;
-
--- name: count_notes
--- How many notes the vault has.
-SELECT count(*) FROM notes WHERE workspace_id = $1 AND until IS NULL;
 
 -- name: notes_tagged
 -- The ids of the vault notes that have all of the different tags.
@@ -991,11 +956,6 @@ SELECT id FROM notes WHERE workspace_id = $1 AND until IS NULL ORDER BY id DESC 
 -- All notes of one session, oldest first: there are few.
 SELECT id, key, text, tags, created_at, updated_at, embedding FROM session_notes
 WHERE workspace_id = $1 AND text_key(owner) = text_key($2) AND text_key(session) = text_key($3) ORDER BY id;
-
--- name: session_note_keyed
--- One note of a session.
-SELECT id, key, text, tags, created_at, updated_at, embedding FROM session_notes
-WHERE workspace_id = $1 AND text_key(owner) = text_key($2) AND text_key(session) = text_key($3) AND text_key(key) = text_key($4);
 
 -- name: join_session
 -- Record that a conversation uses a session now.

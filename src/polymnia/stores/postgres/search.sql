@@ -166,26 +166,17 @@ UNION ALL
 SELECT n.id, n.key, 'note', -1, n.text, n.updated_at, 0, n.tags, NULL
 FROM notes AS n WHERE n.workspace_id = $1 AND n.id = ANY ($2::bigint[]) AND n.until IS NULL;
 
--- name: cards_named
--- The cards of the entities with these names, as passages.
-SELECT c.id, c.name, c.type, 0, coalesce(c.summary, ''), c.created_at, 0::bigint, c.tags, NULL::text
-FROM unnest($2::text[]) AS wanted (name)
-JOIN cards AS c ON c.workspace_id = $1 AND text_key(c.name) = text_key(wanted.name) AND c.until IS NULL;
-
 -- name: observations_between
--- The newest observations of a period, as passages.
-SELECT o.id, c.name, c.type, o.ordinal, o.text, o.created_at, coalesce(o.valid_at, 0), c.tags, o.source
-FROM (
-    SELECT * FROM observations
-    WHERE workspace_id = $1 AND until IS NULL
-        AND coalesce(valid_at, created_at) >= $2::bigint AND coalesce(valid_at, created_at) < $3::bigint
-    ORDER BY coalesce(valid_at, created_at) DESC, id DESC LIMIT $4::bigint
-) AS o
-JOIN cards AS c ON c.workspace_id = $1 AND c.entity = o.entity AND c.until IS NULL;
+-- The newest observations of a period.
+SELECT id FROM observations
+WHERE workspace_id = $1 AND until IS NULL
+    AND coalesce(valid_at, created_at) >= $2::bigint AND coalesce(valid_at, created_at) < $3::bigint
+ORDER BY coalesce(valid_at, created_at) DESC, id DESC LIMIT $4::bigint;
 
 -- name: neighbour_ids
 -- For observations up to two before and one after in the same conversation. Ids are in order of writing. Without a source, a
 -- few observations before and after ($3) are considered, if the same client wrote them and their times are at most $4 apart.
+SELECT id, before[1], before[2], after[1] FROM (
 SELECT o.id,
     ARRAY(SELECT n.id FROM observations AS n
         WHERE n.workspace_id = $1 AND text_key(n.source) = text_key(o.source) AND n.source = o.source
@@ -215,7 +206,8 @@ SELECT o.id,
             AND abs(near.at - coalesce(o.valid_at, o.created_at)) <= $4::bigint
         ORDER BY near.id LIMIT 1)
 FROM observations AS o JOIN changes AS own ON own.workspace_id = $1 AND own.id = o.since
-WHERE o.workspace_id = $1 AND o.id = ANY ($2::bigint[]) AND o.source IS NULL;
+WHERE o.workspace_id = $1 AND o.id = ANY ($2::bigint[]) AND o.source IS NULL
+) AS near (id, before, after);
 
 -- name: observation_counts
 -- How many living observations the entities with these names have.

@@ -1,6 +1,6 @@
 """One workspace of a PostgreSQL database: its snapshots and transactions."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from itertools import count
@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING
 
 from polymnia.errors import ChangeInDoubt, StoreBusy, StoreError, StoreUnavailable
 from polymnia.model import PurgeCounts
-from polymnia.stores.contract import Capabilities
+from polymnia.stores.contract import Capabilities, ChangeFeed, TableRow
 from polymnia.stores.postgres.connection import QUERIES, CommitLost, apply_settings
 from polymnia.stores.postgres.database import Database, WorkspaceConnection
-from polymnia.stores.postgres.reader import PostgresReader, PostgresWriter
-from polymnia.stores.postgres.rows import run
+from polymnia.stores.postgres.port import PostgresPort, run
+from polymnia.stores.versioned.reader import VersionReader, VersionWriter
 
 if TYPE_CHECKING:
-    from polymnia.stores.postgres.feed import PostgresChangeFeed
-    from polymnia.stores.postgres.tables import PostgresTableWriter
-    from polymnia.stores.postgres.vectors import PostgresVectorStore
+    from polymnia.stores.postgres.vector_index import VectorIndexes
+    from polymnia.stores.versioned.vectors import VersionVectorStore
 
 _MAX_ATTEMPTS = 3
 _numbers = count(1)
@@ -28,8 +27,6 @@ class PostgresStore:
     """Any number of processes on any number of machines may use the same workspace."""
 
     best_batch = 8_000
-    # A server on the network may take its time.
-    short_reads = False
 
     def __init__(
         self, database: Database, workspace: int, name: str, generation: int, *, read_only: bool
@@ -55,48 +52,54 @@ class PostgresStore:
         database.share()
 
     @cached_property
-    def vectors(self) -> "PostgresVectorStore":
-        from polymnia.stores.postgres.vectors import PostgresVectorStore
+    def vectors(self) -> "VersionVectorStore":
+        from polymnia.stores.versioned.vectors import VersionVectorStore
 
-        return PostgresVectorStore(self._database, self.workspace, self._writing_rows, self._name)
+        return VersionVectorStore(self._transaction, self._name, self.vector_indexes)
 
-    @property
-    def tables(self) -> "PostgresTableWriter":
-        from polymnia.stores.postgres.tables import PostgresTableWriter
+    @cached_property
+    def vector_indexes(self) -> "VectorIndexes":
+        """The HNSW indexes of the workspace."""
+        from polymnia.stores.postgres.vector_index import VectorIndexes
 
-        return PostgresTableWriter(self._writing_rows)
-
-    @contextmanager
-    def reading(self, *, once: bool = False) -> Iterator[PostgresReader]:
-        with self._database.transaction(self.workspace, once=once) as connection:
-            yield PostgresReader(connection, self._database.server)
+        return VectorIndexes(self._database, self.workspace)
 
     @contextmanager
-    def writing(self) -> Iterator[PostgresWriter]:
+    def reading(self) -> Iterator[VersionReader]:
+        with self._database.transaction(self.workspace) as connection:
+            yield VersionReader(self._port(connection))
+
+    @contextmanager
+    def writing(self) -> Iterator[VersionWriter]:
         with self._take_turn(), self._database.transaction(self.workspace, lock=True) as connection:
-            writer = PostgresWriter(connection, self._database.server, self._name)
-            yield writer
+            port = self._port(connection)
+            yield VersionWriter(port)
             try:
                 if connection.has_written:
                     connection.commit()
             except CommitLost:
                 connection.close()  # so that the server releases the lock
-                self._settle(connection, writer)
+                self._settle(port)
 
-    def follow(self, wake: Callable[[], None] | None = None) -> "PostgresChangeFeed":
+    def write_rows(self, table: str, rows: Sequence[TableRow]) -> None:
+        from polymnia.stores.versioned.tables import write_rows
+
+        with self._transaction() as port:
+            write_rows(port, table, rows)
+
+    def follow(self, wake: Callable[[], None] | None = None) -> ChangeFeed:
         from polymnia.stores.postgres.feed import PostgresChangeFeed
 
         return PostgresChangeFeed(
             self._database, self.workspace, self._name, wake, read_only=self._read_only
-        )
+        ).read
 
     def purge(self, before: int) -> PurgeCounts:
-        from polymnia.stores.postgres.history import PostgresRows
-        from polymnia.stores.version_trash import purge
+        from polymnia.stores.versioned.trash import purge
 
-        with self._writing_rows(lock=True) as connection:
-            purged = purge(PostgresRows(connection), before)
-            connection.write("delete_unused_terms")
+        with self._transaction(lock=True) as port:
+            purged = purge(port, before)
+            port.write("delete_unused_terms")
         if purged != PurgeCounts():
             self.compact()
         return purged
@@ -132,12 +135,15 @@ class PostgresStore:
             self._is_closed = True
             self._database.close()
 
+    def _port(self, connection: WorkspaceConnection) -> PostgresPort:
+        return PostgresPort(connection, self._database.server, self._name)
+
     @contextmanager
-    def _writing_rows(self, *, lock: bool = False) -> Iterator[WorkspaceConnection]:
+    def _transaction(self, *, lock: bool = False) -> Iterator[PostgresPort]:
         """Yield a transaction that is committed at the end."""
         self._require_writable()
         with self._database.transaction(self.workspace, write=True, lock=lock) as connection:
-            yield connection
+            yield self._port(connection)
             connection.commit()
 
     @contextmanager
@@ -154,7 +160,7 @@ class PostgresStore:
         if self._read_only:
             raise StoreError(f"{self.url} was opened with --read-only; nothing was changed")
 
-    def _settle(self, lost: WorkspaceConnection, writer: PostgresWriter) -> None:
+    def _settle(self, lost: PostgresPort) -> None:
         """Find out whether a commit took place whose answer was lost. Repeat it if it did not.
 
         The lock tells: once it is ours, the lost transaction has ended. Raise StoreBusy if somebody else changed the
@@ -163,21 +169,21 @@ class PostgresStore:
         for _ in range(_MAX_ATTEMPTS):
             try:
                 with self._database.transaction(self.workspace, lock=True) as connection:
-                    last = connection.last_change
-                    if writer.key is not None and run(
-                        connection, "change_keyed", writer.last.id, writer.key
+                    before = lost.last_change()
+                    if lost.key is not None and run(
+                        connection, "change_keyed", before.id, lost.key
                     ):
                         return
-                    if last != writer.last:
+                    if connection.last_change != before:
                         raise StoreBusy(
                             f"{self.url}: the connection was lost; nothing was changed, try again"
                         )
-                    connection.repeat(lost)
+                    connection.repeat(lost.connection)
                     connection.commit()
                     return
             except StoreUnavailable:
                 continue
         raise ChangeInDoubt(
             f"{self.url}: the connection was lost while a change was committed, and cannot be restored; "
-            "look whether the change was made before you repeat it"
+            "check whether the change was saved before you repeat it"
         )

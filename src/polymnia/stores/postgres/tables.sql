@@ -1,7 +1,3 @@
--- name: count_changes
--- How many rows the table has.
-SELECT count(*) FROM changes WHERE workspace_id = $1;
-
 -- name: read_changes
 -- The rows after one.
 SELECT id, at, actor, server, operation, last_row FROM changes
@@ -14,10 +10,6 @@ SELECT $1, n.id, n.at, n.actor, n.server, n.operation, n.last_row, gen_random_uu
 FROM unnest($2::bigint[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::bigint[])
     AS n (id, at, actor, server, operation, last_row);
 
--- name: count_purges
--- How many rows the table has.
-SELECT count(*) FROM purges WHERE workspace_id = $1;
-
 -- name: read_purges
 -- All rows.
 SELECT change FROM purges WHERE workspace_id = $1 ORDER BY change;
@@ -29,10 +21,6 @@ SELECT $1, n.change
 FROM unnest($2::bigint[])
     AS n (change);
 
--- name: count_marks
--- How many rows the table has.
-SELECT count(*) FROM marks WHERE workspace_id = $1;
-
 -- name: read_marks
 -- All rows.
 SELECT name, change, at FROM marks WHERE workspace_id = $1 ORDER BY name;
@@ -43,10 +31,6 @@ INSERT INTO marks (workspace_id, name, change, at)
 SELECT $1, n.name, n.change, n.at
 FROM unnest($2::text[], $3::bigint[], $4::bigint[])
     AS n (name, change, at);
-
--- name: count_entities
--- How many rows the table has.
-SELECT count(*) FROM entities WHERE workspace_id = $1;
 
 -- name: read_entities
 -- The rows after one.
@@ -60,10 +44,6 @@ SELECT $1, n.id, n.uid, n.next_ordinal, n.updated_at, n.touched
 FROM unnest($2::bigint[], $3::text[], $4::bigint[], $5::bigint[], $6::bigint[])
     AS n (id, uid, next_ordinal, updated_at, touched);
 
--- name: count_updates
--- How many rows the table has.
-SELECT count(*) FROM updates WHERE workspace_id = $1;
-
 -- name: read_updates
 -- The rows after one.
 SELECT entity, change, at FROM updates
@@ -75,10 +55,6 @@ INSERT INTO updates (workspace_id, entity, change, at)
 SELECT $1, n.entity, n.change, n.at
 FROM unnest($2::bigint[], $3::bigint[], $4::bigint[])
     AS n (entity, change, at);
-
--- name: count_cards
--- How many rows the table has.
-SELECT count(*) FROM cards WHERE workspace_id = $1;
 
 -- name: read_cards
 -- The rows after one.
@@ -92,10 +68,6 @@ SELECT $1, n.id, n.entity, n.name, n.type, n.summary, n.summary_at, n.tags::text
 FROM unnest($2::bigint[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::bigint[], $8::text[], $9::bigint[], $10::bigint[], $11::bigint[])
     AS n (id, entity, name, type, summary, summary_at, tags, created_at, since, until);
 
--- name: count_observations
--- How many rows the table has.
-SELECT count(*) FROM observations WHERE workspace_id = $1;
-
 -- name: read_observations
 -- The rows after one.
 SELECT id, entity, ordinal, text, created_at, valid_at, source, since, until FROM observations
@@ -107,10 +79,6 @@ INSERT INTO observations (workspace_id, id, entity, ordinal, text, created_at, v
 SELECT $1, n.id, n.entity, n.ordinal, n.text, n.created_at, n.valid_at, n.source, n.since, n.until
 FROM unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::bigint[], $7::bigint[], $8::text[], $9::bigint[], $10::bigint[])
     AS n (id, entity, ordinal, text, created_at, valid_at, source, since, until);
-
--- name: count_relations
--- How many rows the table has.
-SELECT count(*) FROM relations WHERE workspace_id = $1;
 
 -- name: read_relations
 -- The rows after one.
@@ -124,10 +92,6 @@ SELECT $1, n.id, n.source, n.target, n.type, n.created_at, n.since, n.until
 FROM unnest($2::bigint[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::bigint[], $8::bigint[])
     AS n (id, source, target, type, created_at, since, until);
 
--- name: count_notes_kept
--- How many rows the table has.
-SELECT count(*) FROM notes WHERE workspace_id = $1;
-
 -- name: read_notes
 -- The rows after one.
 SELECT id, key, text, tags, created_at, updated_at, since, until FROM notes
@@ -140,10 +104,6 @@ SELECT $1, n.id, n.key, n.text, n.tags::text[], n.created_at, n.updated_at, n.si
 FROM unnest($2::bigint[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[])
     AS n (id, key, text, tags, created_at, updated_at, since, until);
 
--- name: count_models
--- How many rows the table has.
-SELECT count(*) FROM models WHERE workspace_id = $1;
-
 -- name: read_models
 -- All rows.
 SELECT id, identity, url, dimension FROM models WHERE workspace_id = $1 ORDER BY id;
@@ -154,10 +114,6 @@ INSERT INTO models (workspace_id, id, identity, url, dimension)
 SELECT $1, n.id, n.identity, n.url, n.dimension
 FROM unnest($2::bigint[], $3::text[], $4::text[], $5::integer[])
     AS n (id, identity, url, dimension);
-
--- name: count_templates
--- How many rows the table has.
-SELECT count(*) FROM templates WHERE workspace_id = $1;
 
 -- name: read_templates
 -- All rows.
@@ -170,10 +126,6 @@ SELECT $1, n.id, n.template
 FROM unnest($2::bigint[], $3::text[])
     AS n (id, template);
 
--- name: count_perspectives
--- How many rows the table has.
-SELECT count(*) FROM perspectives WHERE workspace_id = $1;
-
 -- name: read_perspectives
 -- All rows.
 SELECT id, name, template, query FROM perspectives WHERE workspace_id = $1 ORDER BY id;
@@ -184,10 +136,6 @@ INSERT INTO perspectives (workspace_id, id, name, template, query)
 SELECT $1, n.id, n.name, n.template, n.query
 FROM unnest($2::bigint[], $3::text[], $4::bigint[], $5::text[])
     AS n (id, name, template, query);
-
--- name: count_vectors_kept
--- How many vectors are copied.
-SELECT count(*) FROM vectors AS v WHERE v.workspace_id = $1 AND (EXISTS (SELECT 1 FROM words AS w WHERE w.workspace_id = $1 AND w.passage = v.passage) OR v.raw IS NOT NULL);
 
 -- name: read_vectors
 -- The vectors after one, of living passages and of clients.
@@ -200,14 +148,13 @@ ORDER BY v.passage, v.template, v.model LIMIT $5::bigint;
 INSERT INTO vectors (workspace_id, passage, template, model, raw, vector)
 SELECT $1, n.* FROM unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::bytea[], $6::halfvec[]) AS n;
 
--- name: finish_copy
--- Set what a workspace counts, from the rows that were copied.
-UPDATE workspaces AS p SET
-    last_change = c.id, last_row = c.last_row, last_at = c.at, passages = w.passages, words = w.words
-FROM (
-    SELECT coalesce(max(id), 0) AS id, coalesce(max(last_row), 0) AS last_row, coalesce(max(at), 0) AS at
-    FROM changes WHERE workspace_id = $1
-) AS c, (
-    SELECT count(*) AS passages, coalesce(sum(length), 0) AS words FROM words WHERE workspace_id = $1
-) AS w
+-- name: add_copied_changes
+-- Set what a workspace says of its last change, from the changes that were copied.
+UPDATE workspaces AS p SET last_change = c.id, last_row = c.last_row, last_at = c.at
+FROM (SELECT id, last_row, at FROM changes WHERE workspace_id = $1 ORDER BY id DESC LIMIT 1) AS c
 WHERE p.workspace_id = $1;
+
+-- name: add_passages
+-- Count new passages and their words.
+UPDATE workspaces SET passages = passages + $2::bigint, words = words + $3::bigint WHERE workspace_id = $1;
+

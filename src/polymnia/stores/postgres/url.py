@@ -68,7 +68,7 @@ def parse_url(url: str) -> PostgresUrl:
     # Not parse_qsl: libpq reads "+" as itself, and so must we.
     given = {
         name: unquote(value)
-        for name, _, value in [each.partition("=") for each in query.split("&") if each]
+        for name, _, value in [part.partition("=") for part in query.split("&") if part]
     }
     ours = {
         name: given.pop(name)

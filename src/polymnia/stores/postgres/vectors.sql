@@ -159,16 +159,16 @@ SELECT id, text, name, type, at FROM (
 ) AS found
 ORDER BY id DESC LIMIT $4::bigint;
 
--- name: last_row
--- The last row id that was given out.
-SELECT last_row FROM workspaces WHERE workspace_id = $1;
-
 -- name: vector_coverage
 -- How many living observations and notes have a vector of the model, and how many there are.
 SELECT
     (SELECT count(*) FROM vectors WHERE workspace_id = $1 AND model = $2::bigint AND template = $3::bigint),
     (SELECT count(*) FROM observations WHERE workspace_id = $1 AND until IS NULL)
     + (SELECT count(*) FROM notes WHERE workspace_id = $1 AND until IS NULL);
+
+-- name: lease_holder
+-- The server that holds a lease. It may have been killed.
+SELECT server FROM leases WHERE workspace_id = $1 AND name = $2::text;
 
 -- name: take_lease
 -- Take a lease that is free, expired or already held by the server; return a row if that worked.

@@ -19,11 +19,10 @@ from polymnia.search.embedding import length
 from polymnia.stores.sqlite.connection import BUSY_TIMEOUT_MS, file_identity, map_errors
 from polymnia.stores.sqlite.fill import Contents, fill
 from polymnia.stores.sqlite.rows import Row, run
+from polymnia.stores.sqlite.schema import NOTE_TABLES
 from polymnia.stores.sqlite.store import SqliteStore
 
 logger = logging.getLogger(__name__)
-
-_TABLES = {"session_memories", "vault_memories"}
 
 
 class RejectedValue(Struct, frozen=True, omit_defaults=True):
@@ -44,7 +43,7 @@ def adopt_memories(path: str) -> bool:
     file = file_identity(path)
     with map_errors(path), map_os_errors(path), closing(apsw.Connection(path)) as connection:
         connection.set_busy_timeout(BUSY_TIMEOUT_MS)
-        if not {name for (name,) in run(connection, "table_names")} >= _TABLES:
+        if not {name for (name,) in run(connection, "table_names")} >= NOTE_TABLES:
             return False
         # From here on it is one file without a log, and no other process writes to it.
         connection.execute(
@@ -89,7 +88,7 @@ class _Conversion:
 
     def report(self, path: str) -> None:
         """Log how many values were rejected."""
-        fields = [each.field for each in self._rejected]
+        fields = [item.field for item in self._rejected]
         for field in sorted(set(fields)):
             logger.warning(
                 "%d values of %s could not be converted: see %s",
@@ -101,7 +100,7 @@ class _Conversion:
     def write_rejected(self, path: str) -> None:
         """Keep the rejected values beside the store, a JSON object a line."""
         if self._rejected:
-            replace_file(Path(_aside(path)), [json.encode(each) + b"\n" for each in self._rejected])
+            replace_file(Path(_aside(path)), [json.encode(item) + b"\n" for item in self._rejected])
 
     def _vault_note(self, row: Row) -> Note:
         key, content, tags, embedding, created, updated = row

@@ -3,23 +3,24 @@
 import os
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from threading import Lock
 from time import monotonic, sleep
 
 import apsw
 
 from polymnia.disk.errors import ErrorMapping
+from polymnia.disk.lock import refuse_hard_links
 from polymnia.errors import (
     BadInput,
     PolymniaError,
-    ReadTooLong,
     StoreBusy,
     StoreDamaged,
     StoreError,
     StoreFull,
     StoreStopped,
 )
-from polymnia.stores.contract import ReadLimits, cancellation, read_limits
+from polymnia.stores.contract import cancellation, is_cancelled
 from polymnia.stores.sqlite.read_only import file_state
 
 # What reading and writing may raise. Stored text that is not UTF-8 is damage.
@@ -31,11 +32,6 @@ _WAL_RETRY_S = 0.005
 
 # Steps of its virtual machine after which SQLite asks whether to continue: less than a millisecond of work.
 _STEPS_PER_CHECK = 2_000
-# A short read ends at this check, which is after some 500 rows, or at a longer text. SQLite counts the steps of a
-# cached statement from one use to the next, so the first check of each statement may come early.
-_LAST_SHORT_READ_CHECK = 5
-MAX_SHORT_READ_TEXT = 16 * 1024
-MAX_TEXT = 1_000_000_000
 
 # The application id in the file's header. "PLYM" marks a store, "PLYS" an archived one, which may be copied but is
 # never written again.
@@ -84,6 +80,8 @@ def connect(
             connection.set_busy_timeout(BUSY_TIMEOUT_MS)
             inspect(connection)
             if not read_only:
+                if path != ":memory:":
+                    refuse_hard_links(Path(path))
                 _enable_wal(connection)
             connection.execute(_READING if read_only else _WRITING + _READING).fetchall()
         except BaseException:
@@ -92,21 +90,9 @@ def connect(
         return connection
 
 
-class ReadGuard:
-    """Interrupts the reads of a connection that were cancelled, or that must be short and take long."""
-
-    def __init__(self, connection: apsw.Connection) -> None:
-        self._limits: ReadLimits | None = None
-        self._checks = 0
-        connection.set_progress_handler(self._must_end, _STEPS_PER_CHECK)
-
-    def _must_end(self) -> bool:
-        limits = read_limits()
-        if not limits.is_short:
-            return limits.cancelled()
-        self._checks = self._checks + 1 if limits is self._limits else 1
-        self._limits = limits
-        return self._checks == _LAST_SHORT_READ_CHECK
+def watch_cancelling(connection: apsw.Connection) -> None:
+    """Interrupt reads of the connection that were cancelled."""
+    connection.set_progress_handler(is_cancelled, _STEPS_PER_CHECK)
 
 
 def file_identity(path: str) -> tuple[int, int] | None:
@@ -147,8 +133,6 @@ def _enable_wal(connection: apsw.Connection) -> None:
 
 def read_error(path: str, exc: apsw.Error | UnicodeError) -> PolymniaError:
     """Return our error for what the driver raised during a read."""
-    if read_limits().is_short and isinstance(exc, apsw.InterruptError | apsw.TooBigError):
-        return ReadTooLong("the read takes too long for an event loop")
     return cancellation() if isinstance(exc, apsw.InterruptError) else store_error(path, exc)
 
 

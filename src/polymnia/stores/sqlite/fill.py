@@ -37,25 +37,27 @@ class Contents(Struct, frozen=True, kw_only=True):
 
 def fill(store: SqliteStore, contents: Contents) -> None:
     """Write the contents into an empty store."""
-    for entities in _rounds(contents.entities, lambda each: each.entity.name):
+    for entities in _rounds(contents.entities, lambda entity: entity.entity.name):
         _write_deleted_entities(store, entities)
-    for relations in _rounds(contents.relations, lambda each: each.key):
+    for relations in _rounds(contents.relations, lambda relation: relation.key):
         _create_and_delete(store, Rows(relations=tuple(relations)))
-    for notes in _rounds(contents.notes, lambda each: each.key):
+    for notes in _rounds(contents.notes, lambda note: note.key):
         _create_and_delete(store, Rows(notes=tuple(notes)))
     living = contents.living
-    deleted = {each.entity: each.observations for each in contents.observations}
-    whole = [_with_observations(each, deleted.get(each.name, ())) for each in living.entities]
+    deleted = {
+        observation.entity: observation.observations for observation in contents.observations
+    }
+    whole = [_with_observations(entity, deleted.get(entity.name, ())) for entity in living.entities]
     _apply(store, after=replace(living, entities=tuple(whole)))
     _delete_observations(store, contents.observations, living.entities)
 
 
 def _write_deleted_entities(store: SqliteStore, deleted: list[DeletedEntity]) -> None:
-    relations = {relation.key: relation for each in deleted for relation in each.relations}
-    created = tuple([_with_observations(each.entity, each.earlier) for each in deleted])
+    relations = {relation.key: relation for item in deleted for relation in item.relations}
+    created = tuple([_with_observations(item.entity, item.earlier) for item in deleted])
     _apply(store, after=Rows(entities=created, relations=tuple(relations.values())))
-    earlier = [ObservationSet(each.entity.name, each.earlier) for each in deleted if each.earlier]
-    entities = tuple([each.entity for each in deleted])
+    earlier = [ObservationSet(item.entity.name, item.earlier) for item in deleted if item.earlier]
+    entities = tuple([item.entity for item in deleted])
     _delete_observations(store, earlier, entities)
     _apply(store, before=Rows(entities=entities, relations=tuple(relations.values())))
 
@@ -66,8 +68,8 @@ def _delete_observations(
     """Delete observations of living entities, which remain as old as they were."""
     deleted = tuple(sets)
     _apply(store, before=Rows(observations=deleted))
-    names = {each.entity for each in deleted}
-    times = {each.id: each.updated_at for each in entities if each.name in names}
+    names = {item.entity for item in deleted}
+    times = {entity.id: entity.updated_at for entity in entities if entity.name in names}
     if times:
         with store.writing() as writer:
             writer.set_updated(times)
@@ -90,13 +92,15 @@ def _rounds(values: Iterable[T], key: Callable[[T], Hashable]) -> Iterator[list[
     """Divide values into rounds in which no key occurs twice: values with the same key are written in order."""
     rounds: list[dict[Hashable, T]] = []
     for value in values:
-        found = next((each for each in rounds if key(value) not in each), None)
+        found = next((item for item in rounds if key(value) not in item), None)
         if found is None:
             rounds.append(found := {})
         found[key(value)] = value
-    return iter([list(each.values()) for each in rounds])
+    return iter([list(item.values()) for item in rounds])
 
 
 def _with_observations(entity: Entity, more: Iterable[Observation]) -> Entity:
-    observations = sorted(chain(entity.observations, more), key=lambda each: each.ordinal)
+    observations = sorted(
+        chain(entity.observations, more), key=lambda observation: observation.ordinal
+    )
     return replace(entity, observations=tuple(observations))

@@ -36,7 +36,7 @@ def table_rows(path: str, table: str) -> Iterator[dict[str, Any]]:
         cursor = connection.execute("SELECT * FROM " + quoted)
         names: tuple[str, ...] = ()
         for row in cursor:
-            names = names or tuple([each[0] for each in cursor.description])
+            names = names or tuple([item[0] for item in cursor.description])
             yield dict(zip(names, row, strict=True))
 
 

@@ -138,7 +138,7 @@ def _fits(file: FileHead, log: LogHead) -> bool | None:
     if log.replaces_file:
         return True
     if file.token != log.lineage[0].previous and file.token not in {
-        each.token for each in log.lineage
+        item.token for item in log.lineage
     }:
         return False
     return not file.cookie or len(log.cookies) > 1 or file.cookie in log.cookies
@@ -163,7 +163,7 @@ def _read_log(log: Path, *, verify: bool) -> LogHead:
 def _add_transaction(head: LogHead, pages: list[tuple[int, bytes]], size: int) -> None:
     """Add the pages of a transaction after which the database has that size."""
     found = [_unpack(part) for number, part in pages if number == 2]
-    lineage = [each for each in found if any(each.token)]
+    lineage = [item for item in found if any(item.token)]
     if lineage and not head.lineage:
         # Another program restored a backup through SQLite, which writes every page. A new store does so too.
         head.replaces_file = len({number for number, _ in pages}) >= size and any(
@@ -171,7 +171,7 @@ def _add_transaction(head: LogHead, pages: list[tuple[int, bytes]], size: int) -
         )
     head.lineage += lineage
     head.cookies.update(*[_COOKIE.unpack(part) for number, part in pages if number == 1])
-    head.cookies.update([each.cookie for each in lineage if each.cookie])
+    head.cookies.update([item.cookie for item in lineage if item.cookie])
 
 
 def _frames(file: IO[bytes], *, verify: bool) -> Iterator[tuple[int, int, bytes]]:

@@ -4,8 +4,7 @@ from collections.abc import Iterable
 
 from polymnia.search.expression import And, Column, Expression, Near, Not, Or, Phrase
 from polymnia.search.matching import PARTS, is_exact
-from polymnia.search.prefixes import index_prefix, words_with_shorter_stems
-from polymnia.search.terms import pairs
+from polymnia.search.terms import index_prefix, pairs, words_with_shorter_stems
 
 _NOTHING = '""'
 
@@ -75,7 +74,7 @@ def _within(
 def _any_of(alternatives: list[str]) -> str:
     if len(alternatives) == 1:
         return alternatives[0]
-    return " OR ".join([f"({each})" for each in alternatives]) or _NOTHING
+    return " OR ".join([f"({alternative})" for alternative in alternatives]) or _NOTHING
 
 
 def _quote(words: Iterable[str]) -> str:

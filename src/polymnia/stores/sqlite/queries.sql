@@ -1,4 +1,12 @@
--- name: known_names
+-- fragment: entity_columns
+-- What `unpack_entity` takes.
+e.id, c.name, c.type, e.uid, e.next_ordinal, c.summary, c.summary_at, c.tags, c.created_at, e.updated_at
+
+-- fragment: observation_columns
+-- The entity, and what `unpack_observation` takes.
+o.entity, o.ordinal, o.text, o.created_at, o.valid_at, o.source
+
+-- name: existing_names
 -- Which of the names (a JSON array) are taken. CROSS JOIN, here and below, makes the planner start from what is wanted.
 SELECT c.name FROM json_each(?) AS wanted CROSS JOIN cards AS c ON c.name = wanted.value AND c.until IS NULL;
 
@@ -16,62 +24,67 @@ SELECT e.uid, e.id, (SELECT c.name FROM cards AS c WHERE c.entity = e.id AND c.u
 FROM json_each(?2) AS wanted CROSS JOIN entities AS e ON e.uid = unhex(wanted.value);
 
 -- name: entity_named
--- One entity by name: the most frequent read.
-SELECT e.id, c.name, c.type, e.uid, e.next_ordinal, c.summary, c.summary_at, c.tags, c.created_at, e.updated_at
+-- One entity by name: the most frequent read. Its living card comes last.
+SELECT {entity_columns}, c.id
 FROM cards AS c CROSS JOIN entities AS e ON e.id = c.entity WHERE c.name = ? AND c.until IS NULL;
 
 -- name: entities_named
--- The entities with these names (a JSON array), oldest first.
-SELECT e.id, c.name, c.type, e.uid, e.next_ordinal, c.summary, c.summary_at, c.tags, c.created_at, e.updated_at
+-- The entities with these names (a JSON array), oldest first. Their living cards come last.
+SELECT {entity_columns}, c.id
 FROM json_each(?) AS wanted CROSS JOIN cards AS c ON c.name = wanted.value AND c.until IS NULL
 CROSS JOIN entities AS e ON e.id = c.entity ORDER BY e.id;
 
 -- name: entities_by_id
 -- The entities with these row ids (a JSON array), oldest first.
-SELECT e.id, c.name, c.type, e.uid, e.next_ordinal, c.summary, c.summary_at, c.tags, c.created_at, e.updated_at
+SELECT {entity_columns}
 FROM json_each(?) AS wanted CROSS JOIN entities AS e ON e.id = wanted.value
 CROSS JOIN cards AS c ON c.entity = e.id AND c.until IS NULL ORDER BY e.id;
 
--- name: headings
--- Names and types of the entities with these row ids (a JSON array).
-SELECT c.entity, c.name, c.type FROM json_each(?) AS wanted CROSS JOIN cards AS c ON c.entity = wanted.value AND c.until IS NULL;
-
 -- name: entities_all
 -- Every living entity, oldest first. NOT INDEXED, here and below, because a scan of a partial index looks up every row.
-SELECT e.id, c.name, c.type, e.uid, e.next_ordinal, c.summary, c.summary_at, c.tags, c.created_at, e.updated_at
+SELECT {entity_columns}
 FROM cards AS c NOT INDEXED CROSS JOIN entities AS e ON e.id = c.entity WHERE c.until IS NULL ORDER BY e.id;
 
 -- name: entities_page
--- A page of the entities, or of those of one type, oldest first; -1 is no limit.
-SELECT e.id, c.name, c.type, e.uid, e.next_ordinal, c.summary, c.summary_at, c.tags, c.created_at, e.updated_at
+-- A page of the entities, or of those of one type, oldest first; NULL is no limit.
+SELECT {entity_columns}
 FROM entities AS e CROSS JOIN cards AS c ON c.entity = e.id AND c.until IS NULL
-WHERE ?1 IS NULL OR c.type = ?1 ORDER BY e.id LIMIT ?2 OFFSET ?3;
+WHERE ?1 IS NULL OR c.type = ?1 ORDER BY e.id LIMIT coalesce(?2, -1) OFFSET ?3;
 
 -- name: outlines
 -- The entities with these names (a JSON array) and of this type, without their observations, oldest first.
-SELECT e.id, c.name, c.type, e.uid, e.next_ordinal, c.summary, c.summary_at, c.tags, c.created_at, e.updated_at
+SELECT {entity_columns}
 FROM json_each(?1) AS wanted CROSS JOIN cards AS c ON c.name = wanted.value AND c.until IS NULL
 CROSS JOIN entities AS e ON e.id = c.entity WHERE ?2 IS NULL OR c.type = ?2 ORDER BY e.id;
 
 -- name: outlines_all
 -- The entities of a type, or all, without their observations, oldest first.
-SELECT e.id, c.name, c.type, e.uid, e.next_ordinal, c.summary, c.summary_at, c.tags, c.created_at, e.updated_at
+SELECT {entity_columns}
 FROM cards AS c NOT INDEXED CROSS JOIN entities AS e ON e.id = c.entity
 WHERE c.until IS NULL AND (?1 IS NULL OR c.type = ?1) ORDER BY e.id;
 
 -- name: recent_entities
 -- The entities updated since a time, the latest first, without their observations.
-SELECT e.id, c.name, c.type, e.uid, e.next_ordinal, c.summary, c.summary_at, c.tags, c.created_at, e.updated_at
+SELECT {entity_columns}
 FROM entities AS e CROSS JOIN cards AS c ON c.entity = e.id AND c.until IS NULL
 WHERE e.updated_at >= ? ORDER BY e.updated_at DESC, e.id DESC LIMIT ?;
 
 -- name: observations_of
--- The observations of one entity.
-SELECT entity, ordinal, text, created_at, valid_at, source FROM observations WHERE entity = ? AND until IS NULL ORDER BY ordinal;
+-- The observations of the entity with a name.
+SELECT {observation_columns}
+FROM cards AS c CROSS JOIN observations AS o ON o.entity = c.entity AND o.until IS NULL
+WHERE c.name = ? AND c.until IS NULL ORDER BY o.ordinal;
+
+-- name: observations_of_names
+-- The observations of the entities with these names (a JSON array), entity by entity.
+SELECT {observation_columns}
+FROM json_each(?) AS wanted CROSS JOIN cards AS c ON c.name = wanted.value AND c.until IS NULL
+CROSS JOIN observations AS o ON o.entity = c.entity AND o.until IS NULL
+ORDER BY o.entity, o.ordinal;
 
 -- name: observations_of_many
 -- The observations of these entities (a JSON array of row ids), entity by entity.
-SELECT o.entity, o.ordinal, o.text, o.created_at, o.valid_at, o.source
+SELECT {observation_columns}
 FROM json_each(?) AS wanted CROSS JOIN observations AS o ON o.entity = wanted.value AND o.until IS NULL
 ORDER BY o.entity, o.ordinal;
 
@@ -92,10 +105,6 @@ FROM json_each(?1) AS wanted CROSS JOIN relations AS r ON r.source = wanted.valu
 UNION ALL
 SELECT r.id, r.source, r.target, r.type, r.created_at
 FROM json_each(?1) AS wanted CROSS JOIN relations AS r ON r.target = wanted.value AND r.until IS NULL;
-
--- name: relations_all
--- Every living relation, oldest first.
-SELECT id, source, target, type, created_at FROM relations NOT INDEXED WHERE until IS NULL ORDER BY id;
 
 -- name: relations_keyed
 -- The relations with these keys (a JSON array of [source, target, type]).
@@ -131,23 +140,13 @@ SELECT type, count(*) FROM cards NOT INDEXED WHERE until IS NULL GROUP BY type O
 -- The types of living relations, the most frequent first.
 SELECT type, count(*) FROM relations NOT INDEXED WHERE until IS NULL GROUP BY type ORDER BY count(*) DESC, type;
 
--- name: distinct_texts
--- How many distinct texts there are, and their size in bytes.
-SELECT count(*), coalesce(sum(octet_length(text)), 0) FROM (
-    SELECT name AS text FROM cards WHERE until IS NULL
-    UNION SELECT type FROM cards WHERE until IS NULL
-    UNION SELECT text FROM observations WHERE until IS NULL
-    UNION SELECT source FROM relations WHERE until IS NULL
-    UNION SELECT target FROM relations WHERE until IS NULL
-    UNION SELECT type FROM relations WHERE until IS NULL
-);
-
 -- name: counts
 -- How many rows live. The smallest index that has exactly the living ones is counted.
 SELECT
     (SELECT count(*) FROM cards INDEXED BY cards_living WHERE until IS NULL),
     (SELECT count(*) FROM observations INDEXED BY observations_living WHERE until IS NULL),
-    (SELECT count(*) FROM relations INDEXED BY relations_by_target WHERE until IS NULL);
+    (SELECT count(*) FROM relations INDEXED BY relations_by_target WHERE until IS NULL),
+    (SELECT count(*) FROM notes INDEXED BY notes_living WHERE until IS NULL);
 
 -- name: last_change
 -- The last change: its id, its time and the last row id given out.
@@ -165,91 +164,97 @@ SELECT id FROM actors WHERE name = ? AND server = ?;
 -- Record a change, after all its rows.
 INSERT INTO changes (id, at, actor, operation, last_row) VALUES (?, ?, ?, ?, ?);
 
--- name: insert_entity
+-- name: insert_entities
 -- Add an identity.
 INSERT INTO entities (id, uid, next_ordinal, updated_at, touched) VALUES (?, ?, ?, ?, ?);
 
--- name: update_entity
+-- name: update_entities
 -- Update the time of an entity and the ordinal that its next observation gets.
-UPDATE entities SET next_ordinal = max(next_ordinal, ?), updated_at = ?, touched = ? WHERE id = ?;
+UPDATE entities SET next_ordinal = max(next_ordinal, ?2), updated_at = ?3, touched = ?4 WHERE id = ?1;
 
--- name: touch_entity
--- Update the time of an entity, whose own rows stay as they are.
-UPDATE entities SET updated_at = ?, touched = ?
-WHERE id = (SELECT entity FROM cards WHERE name = ? AND until IS NULL);
+-- name: touch_entities
+-- Update the times of the entities with these names (a JSON array), whose own rows stay as they are.
+UPDATE entities SET updated_at = ?2, touched = ?3 WHERE id IN (
+    SELECT c.entity FROM json_each(?1) AS wanted CROSS JOIN cards AS c ON c.name = wanted.value AND c.until IS NULL
+);
 
 -- name: set_updated
 -- Set the time at which an entity from elsewhere was updated there.
-UPDATE entities SET updated_at = ? WHERE uid = ?;
+UPDATE entities SET updated_at = ?2 WHERE uid = ?1;
 
--- name: insert_own_update
+-- name: insert_own_updates
 -- Record the same for its history.
-INSERT OR REPLACE INTO updates (entity, change, at) SELECT id, touched, ? FROM entities WHERE uid = ?;
+INSERT OR REPLACE INTO updates (entity, change, at) SELECT id, touched, ?2 FROM entities WHERE uid = ?1;
 
--- name: insert_update
+-- name: insert_updates
 -- Record when an entity counted as updated by a change, if the change's rows do not tell.
-INSERT OR REPLACE INTO updates (entity, change, at) VALUES (?, ?, ?);
+INSERT OR REPLACE INTO updates (entity, at, change) VALUES (?, ?, ?);
 
--- name: insert_touch
--- The same for an entity by its name.
-INSERT OR REPLACE INTO updates (entity, change, at) SELECT c.entity, ?2, ?1 FROM cards AS c WHERE c.name = ?3 AND c.until IS NULL;
+-- name: insert_touches
+-- Record the same for their history.
+INSERT OR REPLACE INTO updates (entity, change, at)
+SELECT c.entity, ?3, ?2 FROM json_each(?1) AS wanted CROSS JOIN cards AS c ON c.name = wanted.value AND c.until IS NULL;
 
 -- name: updates_until
 -- When entities (a JSON array of row ids) counted as updated by changes up to one, where rows do not tell.
 SELECT u.change, u.at, u.entity FROM json_each(?2) AS wanted CROSS JOIN updates AS u
     ON u.entity = wanted.value AND u.change <= ?1;
 
--- name: insert_card
+-- name: insert_cards
 -- Add a version of an entity's attributes.
 INSERT INTO cards (id, entity, name, type, summary, summary_at, tags, created_at, since) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?);
 
--- name: end_card
+-- name: end_cards
 -- End a card.
-UPDATE cards SET until = ? WHERE id = ?;
+UPDATE cards SET until = ?2 WHERE id = ?1;
 
--- name: insert_observation
+-- name: insert_observations
 -- Add an observation.
 INSERT INTO observations (id, entity, ordinal, text, created_at, valid_at, source, since) VALUES (?, ?, ?, ?, ?, ?, ?, ?);
 
--- name: end_observation
--- End an observation; return its passage id.
-UPDATE observations SET until = ? WHERE entity = ? AND ordinal = ? AND until IS NULL RETURNING id;
+-- name: end_observations
+-- End a single observation.
+UPDATE observations SET until = ?3 WHERE entity = ?1 AND ordinal = ?2 AND until IS NULL;
 
 -- name: end_observations_of
--- End all observations of an entity; return their passage ids.
-UPDATE observations SET until = ? WHERE entity = ? AND until IS NULL RETURNING id;
+-- End all observations of an entity.
+UPDATE observations SET until = ?2 WHERE entity = ?1 AND until IS NULL;
 
--- name: insert_relation
+-- name: insert_relations
 -- Add a relation.
 INSERT INTO relations (id, source, target, type, created_at, since) VALUES (?, ?, ?, ?, ?, ?);
 
--- name: end_relation
+-- name: end_relations
 -- End a relation.
-UPDATE relations SET until = ? WHERE source = ? AND target = ? AND type = ? AND until IS NULL;
+UPDATE relations SET until = ?4 WHERE source = ?1 AND target = ?2 AND type = ?3 AND until IS NULL;
 
--- name: insert_note
+-- name: insert_notes
 -- Add a version of a vault note.
 INSERT INTO notes (id, key, text, tags, created_at, updated_at, since) VALUES (?, ?, ?, ?, ?, ?, ?);
 
--- name: end_note
--- End a vault note; return its passage id.
-UPDATE notes SET until = ? WHERE key = ? AND until IS NULL RETURNING id;
+-- name: end_notes
+-- End a vault note.
+UPDATE notes SET until = ?2 WHERE key = ?1 AND until IS NULL;
 
--- name: insert_note_tag
--- Add a tag of a living vault note.
-INSERT INTO note_tags (tag, note) VALUES (?, ?);
+-- name: insert_note_tags
+-- Add the tags of a living vault note.
+INSERT INTO note_tags (tag, note)
+SELECT DISTINCT t.value, n.id FROM notes AS n CROSS JOIN json_each(n.tags) AS t WHERE n.id = ?;
 
--- name: delete_note_tag
--- Delete a tag of a vault note that ends.
-DELETE FROM note_tags WHERE tag = ? AND note = ?;
+-- name: delete_note_tags
+-- Delete the tags of a vault note, before it ends.
+DELETE FROM note_tags WHERE (tag, note) IN (
+    SELECT t.value, n.id FROM notes AS n CROSS JOIN json_each(n.tags) AS t WHERE n.key = ? AND n.until IS NULL
+);
 
--- name: upsert_session_note
--- Add a session's note, or replace the one with the same key.
-INSERT INTO session_notes (owner, session, key, text, tags, embedding, created_at, updated_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+-- name: upsert_session_notes
+-- Add a session's note, or replace the one with the same key. The table gives it an id of its own.
+INSERT INTO session_notes (owner, session, key, text, tags, embedding, created_at, updated_at)
+VALUES (?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
 ON CONFLICT (owner, session, key) DO UPDATE SET text = excluded.text, tags = excluded.tags,
     embedding = excluded.embedding, created_at = excluded.created_at, updated_at = excluded.updated_at;
 
--- name: delete_session_note
+-- name: delete_session_notes
 -- Delete a session's note. It has no history.
 DELETE FROM session_notes WHERE owner = ? AND session = ? AND key = ?;
 
@@ -293,7 +298,7 @@ SELECT t.term, t.doc FROM json_each(?) AS wanted CROSS JOIN word_terms AS t ON t
 -- How many passages and words are indexed, from the index itself; it answers only about a match.
 SELECT index_totals(words) FROM words WHERE words MATCH ? LIMIT 1;
 
--- name: words_between
+-- name: terms_between
 -- The indexed terms from one to before another, up to a limit.
 SELECT term FROM word_terms WHERE term >= ? AND term < ? LIMIT ?;
 
@@ -363,9 +368,10 @@ WHERE coalesce(valid_at, created_at) >= ? AND coalesce(valid_at, created_at) < ?
 ORDER BY coalesce(valid_at, created_at) DESC, id DESC LIMIT ?;
 
 -- name: neighbour_ids
--- For observations (a JSON array of ids) up to two before and one after in the same conversation, as JSON arrays. Ids are in
+-- For observations (a JSON array of ids) up to two before and one after in the same conversation; NULL if there are none. Ids are in
 -- order of writing. Without a source, a few observations before and after (?2) are considered, if the same client wrote
 -- them and their times are at most ?3 apart.
+WITH near (id, before, after) AS MATERIALIZED (
 SELECT o.id,
     (SELECT json_group_array(id) FROM (
         SELECT n.id FROM observations AS n INDEXED BY observations_by_source
@@ -391,7 +397,9 @@ SELECT o.id,
         WHERE made.actor = own.actor AND abs(near.at - coalesce(o.valid_at, o.created_at)) <= ?3
         ORDER BY near.id LIMIT 1))
 FROM json_each(?1) AS wanted CROSS JOIN observations AS o ON o.id = wanted.value AND o.source IS NULL
-CROSS JOIN changes AS own ON own.id = o.since;
+CROSS JOIN changes AS own ON own.id = o.since
+)
+SELECT id, before ->> 0, before ->> 1, after ->> 0 FROM near;
 
 -- name: newest_passages
 -- Some passages, the newest first, where a query is too short to tell any apart.
@@ -434,25 +442,17 @@ SELECT n.id, n.key, n.text, n.tags, n.created_at, n.updated_at, (
     WHERE v.passage = n.id AND v.template = 1 AND m.url = 'client')
 FROM notes AS n WHERE n.key = ? AND n.until IS NULL;
 
--- name: notes_page
--- A page of the vault's notes without vectors, oldest first; NULL is no limit. A rewritten note keeps its place.
-SELECT id, key, text, tags, created_at, updated_at, NULL
-FROM notes WHERE until IS NULL ORDER BY created_at, id LIMIT coalesce(?1, -1) OFFSET ?2;
-
--- name: notes_like
--- Vault notes with their vectors; an empty JSON array is no tags, NULL any time.
+-- name: notes_listed
+-- A page of the vault notes with all of the tags (a JSON array), created before a time, with keys between two texts.
+-- NULL is any. A rewritten note keeps its place.
 SELECT n.id, n.key, n.text, n.tags, n.created_at, n.updated_at, (
     SELECT v.vector FROM vectors AS v CROSS JOIN models AS m ON m.id = v.model
     WHERE v.passage = n.id AND v.template = 1 AND m.url = 'client')
 FROM notes AS n
-WHERE n.until IS NULL AND (?2 IS NULL OR n.created_at < ?2)
+WHERE n.until IS NULL AND (?2 IS NULL OR n.created_at < ?2) AND (?3 IS NULL OR n.key >= ?3 AND n.key < ?4)
     AND (SELECT count(*) FROM note_tags AS t WHERE t.note = n.id AND t.tag IN (SELECT value FROM json_each(?1)))
         = json_array_length(?1)
-ORDER BY n.created_at, n.id;
-
--- name: note_keys
--- The vault's keys between two texts, for completion.
-SELECT key FROM notes WHERE key >= ? AND key < ? AND until IS NULL ORDER BY key;
+ORDER BY n.created_at, n.id LIMIT coalesce(?5, -1) OFFSET ?6;
 
 -- name: notes_by_id
 -- The vault notes that a search found (a JSON array of ids), without vectors.
@@ -464,10 +464,6 @@ FROM json_each(?) AS wanted CROSS JOIN notes AS n ON n.id = wanted.value AND n.u
 SELECT id FROM notes WHERE key = ?1 AND until IS NULL
 UNION
 SELECT id FROM notes WHERE substr(text, 1, 40) = substr(?1, 1, 40) AND text = ?1 AND until IS NULL;
-
--- name: count_notes
--- How many notes the vault has.
-SELECT count(*) FROM notes INDEXED BY notes_living WHERE until IS NULL;
 
 -- name: notes_tagged
 -- The ids of the vault notes that have all of the different tags (a JSON array).
@@ -481,10 +477,6 @@ SELECT id FROM notes WHERE until IS NULL ORDER BY id DESC LIMIT ?;
 -- name: session_notes
 -- All notes of one session, oldest first: there are few.
 SELECT id, key, text, tags, created_at, updated_at, embedding FROM session_notes WHERE owner = ? AND session = ? ORDER BY id;
-
--- name: session_note_keyed
--- One note of a session.
-SELECT id, key, text, tags, created_at, updated_at, embedding FROM session_notes WHERE owner = ? AND session = ? AND key = ?;
 
 -- name: create_session_words
 -- Create an index for the notes of one session, in this connection's own memory.
@@ -539,7 +531,7 @@ SELECT c.id, c.at, a.name, c.operation, c.last_row, a.server FROM changes AS c C
 WHERE c.id > ?1 AND c.id < ?2 AND (?3 IS NULL OR a.name IN (SELECT value FROM json_each(?3)))
     AND (?4 IS NULL OR c.operation IN (SELECT value FROM json_each(?4)))
     AND (?5 IS NULL OR c.id IN (SELECT value FROM json_each(?5)))
-ORDER BY c.id DESC LIMIT ?6;
+ORDER BY c.id DESC LIMIT coalesce(?6, -1);
 
 -- name: actor_names
 -- Everyone who made a change.
@@ -611,10 +603,10 @@ SELECT coalesce(max(change), 0) FROM purges;
 
 -- name: cards_changed
 -- The cards that changes created (row ids ?1 to ?2) or ended (changes ?3 to ?4).
-SELECT c.id, c.since, c.until, e.id, c.name, c.type, e.uid, e.next_ordinal, c.summary, c.summary_at, c.tags, c.created_at, e.updated_at
+SELECT c.id, c.since, c.until, {entity_columns}
 FROM cards AS c CROSS JOIN entities AS e ON e.id = c.entity WHERE c.id BETWEEN ?1 AND ?2
 UNION
-SELECT c.id, c.since, c.until, e.id, c.name, c.type, e.uid, e.next_ordinal, c.summary, c.summary_at, c.tags, c.created_at, e.updated_at
+SELECT c.id, c.since, c.until, {entity_columns}
 FROM cards AS c CROSS JOIN entities AS e ON e.id = c.entity WHERE c.until BETWEEN ?3 AND ?4;
 
 -- name: observations_changed
@@ -640,27 +632,6 @@ FROM notes AS n WHERE n.id BETWEEN ?1 AND ?2 OR n.until BETWEEN ?3 AND ?4 ORDER 
 -- Every version of the cards of these entities (a JSON array of row ids), to know an entity's name at a change.
 SELECT c.entity, c.name, c.since, c.until FROM json_each(?) AS wanted CROSS JOIN cards AS c ON c.entity = wanted.value;
 
--- name: count_events
--- How many entities and relations were created, how often entities were updated, and how many entities and relations were
--- deleted after a change (?1; ?2 is its last row id). A card that follows another one in the same change is an update.
-WITH begun AS MATERIALIZED (
-    SELECT c.entity, c.since AS change FROM cards AS c
-    WHERE c.id > ?2 AND NOT EXISTS (SELECT 1 FROM cards AS p INDEXED BY cards_of WHERE p.entity = c.entity AND p.until = c.since)
-), ended AS MATERIALIZED (
-    SELECT c.entity, c.until AS change FROM cards AS c
-    WHERE c.until > ?1 AND NOT EXISTS (SELECT 1 FROM cards AS n INDEXED BY cards_of WHERE n.entity = c.entity AND n.since = c.until)
-), touched AS (
-    SELECT entity, since AS change FROM cards NOT INDEXED WHERE id > ?2
-    UNION SELECT entity, since FROM observations NOT INDEXED WHERE id > ?2
-    UNION SELECT entity, until FROM observations INDEXED BY observations_ended WHERE until > ?1
-    EXCEPT SELECT entity, change FROM begun
-    EXCEPT SELECT entity, change FROM ended
-)
-SELECT
-    (SELECT count(*) FROM begun) + (SELECT count(*) FROM relations WHERE id > ?2),
-    (SELECT count(*) FROM touched),
-    (SELECT count(*) FROM ended) + (SELECT count(*) FROM relations WHERE until > ?1);
-
 -- name: mark_named
 -- A point of history by the name it was marked with.
 SELECT change, at FROM marks WHERE name = ?;
@@ -680,21 +651,21 @@ WHERE c.since <= ?2 AND c.until > ?2;
 
 -- name: cards_until
 -- The versions up to a change of the cards of some entities (a JSON array of row ids), to read a past state.
-SELECT c.since, c.until, e.id, c.name, c.type, e.uid, e.next_ordinal, c.summary, c.summary_at, c.tags, c.created_at, e.updated_at, e.touched
+SELECT c.since, c.until, {entity_columns}, e.touched
 FROM json_each(?2) AS wanted CROSS JOIN cards AS c ON c.entity = wanted.value CROSS JOIN entities AS e ON e.id = c.entity
 WHERE c.since <= ?1;
 
 -- name: observations_until
 -- The versions up to a change of the observations of some entities (a JSON array of row ids).
-SELECT o.since, o.until, o.entity, o.ordinal, o.text, o.created_at, o.valid_at, o.source
+SELECT o.since, o.until, {observation_columns}
 FROM json_each(?2) AS wanted CROSS JOIN observations AS o ON o.entity = wanted.value AND o.until IS NULL WHERE o.since <= ?1
 UNION ALL
-SELECT o.since, o.until, o.entity, o.ordinal, o.text, o.created_at, o.valid_at, o.source
+SELECT o.since, o.until, {observation_columns}
 FROM json_each(?2) AS wanted CROSS JOIN observations AS o ON o.entity = wanted.value AND o.until IS NOT NULL WHERE o.since <= ?1;
 
 -- name: all_cards_until
 -- The versions up to a change of every card.
-SELECT c.since, c.until, e.id, c.name, c.type, e.uid, e.next_ordinal, c.summary, c.summary_at, c.tags, c.created_at, e.updated_at, e.touched
+SELECT c.since, c.until, {entity_columns}, e.touched
 FROM cards AS c NOT INDEXED CROSS JOIN entities AS e ON e.id = c.entity WHERE c.since <= ?;
 
 -- name: all_observations_until
@@ -727,7 +698,7 @@ WHERE since <= ?1 AND (until IS NULL OR until > ?1) ORDER BY created_at, id;
 
 -- name: trashed_cards
 -- The last card of each deleted entity, the latest deletion first.
-SELECT e.id, c.name, c.type, e.uid, e.next_ordinal, c.summary, c.summary_at, c.tags, c.created_at, e.updated_at, c.until, ch.at
+SELECT {entity_columns}, c.until, ch.at
 FROM cards AS c CROSS JOIN entities AS e ON e.id = c.entity CROSS JOIN changes AS ch ON ch.id = c.until
 WHERE c.until IS NOT NULL AND NOT EXISTS (
     SELECT 1 FROM cards AS later WHERE later.entity = c.entity AND (later.until IS NULL OR later.until > c.until)
@@ -849,8 +820,8 @@ SELECT id, identity, url, dimension FROM models WHERE url <> 'client' ORDER BY i
 SELECT id, identity, url, dimension FROM models WHERE identity = ?;
 
 -- name: insert_model
--- Add a model.
-INSERT OR IGNORE INTO models (identity, url, dimension) VALUES (?, ?, ?);
+-- Add a model. The table gives it a number that no model before it had.
+INSERT OR IGNORE INTO models (identity, url, dimension) VALUES (?2, ?3, ?4);
 
 -- name: delete_model
 -- Delete a model without vectors.
@@ -886,18 +857,18 @@ ON CONFLICT (name) DO UPDATE SET template = excluded.template, query = excluded.
 DELETE FROM perspectives WHERE name = ? RETURNING id;
 
 -- name: delete_unused_vectors
--- Delete some vectors of templates that no perspective has.
+-- Delete some vectors of templates (a JSON array).
 DELETE FROM vectors WHERE id IN (
-    SELECT v.id FROM vectors AS v WHERE v.template NOT IN (SELECT template FROM perspectives) LIMIT ?
+    SELECT v.id FROM vectors AS v WHERE v.template IN (SELECT value FROM json_each(?1)) LIMIT ?2
 ) RETURNING id;
 
--- name: delete_unused_templates
--- Delete the templates that no perspective has and that have no vectors.
-DELETE FROM templates WHERE id NOT IN (SELECT template FROM perspectives);
+-- name: delete_templates
+-- Delete templates (a JSON array) that have no vectors.
+DELETE FROM templates WHERE id IN (SELECT value FROM json_each(?));
 
--- name: count_unused_templates
--- How many templates no perspective has.
-SELECT count(*) FROM templates WHERE id NOT IN (SELECT template FROM perspectives);
+-- name: unused_templates
+-- The templates that no perspective has.
+SELECT id FROM templates WHERE id NOT IN (SELECT template FROM perspectives);
 
 -- name: insert_vector
 -- Add the vector of a passage that still lives. An existing vector stays.
@@ -917,6 +888,12 @@ ORDER BY v.id LIMIT ?4;
 SELECT id FROM cards WHERE until > ?1
 UNION ALL SELECT id FROM observations WHERE until > ?1
 UNION ALL SELECT id FROM notes WHERE until > ?1;
+
+-- name: ended_by
+-- The passages that a change ended.
+SELECT id FROM cards WHERE until = ?1
+UNION ALL SELECT id FROM observations WHERE until = ?1
+UNION ALL SELECT id FROM notes WHERE until = ?1;
 
 -- name: delete_named_vectors
 -- Delete the vectors of an entity's observations that were made with its name or type, which have changed.
@@ -1007,6 +984,10 @@ WHERE v.model = ?1 AND v.template = ?2 AND (
     EXISTS (SELECT 1 FROM observations AS o WHERE o.id = v.passage AND o.until IS NULL)
     OR EXISTS (SELECT 1 FROM notes AS n WHERE n.id = v.passage AND n.until IS NULL)
 );
+
+-- name: lease_holder
+-- The server that holds a lease. It may have been killed.
+SELECT server FROM leases WHERE name = ?;
 
 -- name: take_lease
 -- Take a lease that is free, expired or already held by the server; return a row if that worked.

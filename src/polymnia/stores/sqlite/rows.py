@@ -1,4 +1,4 @@
-"""Run named queries, and convert between rows of SQLite and the values of the model."""
+"""Run named queries, and convert values to and from the form in which SQLite stores them."""
 
 from collections.abc import Collection, Iterable
 from pathlib import Path
@@ -7,7 +7,6 @@ from typing import Any
 import apsw
 from msgspec import DecodeError, json
 
-from polymnia.model import Entity, Note, Observation, Relation
 from polymnia.stores.sql import load_queries
 
 QUERIES = load_queries(Path(__file__).parent)
@@ -30,41 +29,12 @@ def as_json(values: Iterable[object]) -> str:
     return json.encode(list(values)).decode()
 
 
-def assemble(entities: list[Row], observations: Iterable[Row]) -> list[Entity]:
-    """Return the entities of these rows; the observations' rows start with the entity and are in order."""
-    of: dict[int, list[Observation]] = {row[0]: [] for row in entities}
-    for entity, *rest in observations:
-        of.setdefault(entity, []).append(unpack_observation(*rest))
-    return [unpack_entity(row, tuple(of[row[0]])) for row in entities]
-
-
 def sort_rows(rows: Iterable[Row]) -> list[Row]:
     """Return the rows in order. Raise CorruptError if a column has values of several types."""
     try:
         return sorted(rows)
     except TypeError as exc:
         raise apsw.CorruptError(f"a value has the wrong type: {exc}") from exc
-
-
-def unpack_entity(row: Row, observations: tuple[Observation, ...]) -> Entity:
-    """Return the entity of a row. Its columns are those that the queries for entities select."""
-    _, name, kind, uid, next_ordinal, summary, summary_at, tags, created_at, updated_at = row
-    about = (summary, summary_at or 0, unpack_tags(tags))
-    return Entity(
-        name, kind, observations, unpack_uid(uid), next_ordinal, *about, created_at, updated_at
-    )
-
-
-def unpack_observation(
-    ordinal: int, text: str, created_at: int, valid_at: int | None, source: str | None
-) -> Observation:
-    """Return the observation of a row."""
-    return Observation(ordinal, text, created_at, valid_at or 0, source or "")
-
-
-def unpack_relations(rows: Iterable[Row]) -> list[Relation]:
-    """Return the relations of rows that start with a row id."""
-    return [Relation(source, target, kind, at) for _, source, target, kind, at in rows]
 
 
 def pack_uid(uid: str) -> bytes | str:
@@ -83,7 +53,7 @@ def find_identities(
     connection: apsw.Connection, ids: Collection[str]
 ) -> list[tuple[str, int, str | None]]:
     """Return the entities with these ids, living or not: id, number and, if they live, name."""
-    packed = {pack_uid(each): each for each in ids}
+    packed = {pack_uid(row_id): row_id for row_id in ids}
     if not packed:
         return []
     texts = [uid for uid in packed if isinstance(uid, str)]
@@ -113,16 +83,3 @@ def unpack_tags(packed: str | None) -> tuple[str, ...]:
         return json.decode(packed, type=tuple[str, ...])
     except DecodeError as exc:
         raise apsw.CorruptError(f"tags are not a JSON array: {exc}") from exc
-
-
-def unpack_note(row: Row) -> Note:
-    """Return the vault note of a row: id, key, text, tags, created_at, updated_at, embedding."""
-    _, key, text, tags, created_at, updated_at, embedding = row
-    return Note(
-        key,
-        text,
-        unpack_tags(tags),
-        embedding=embedding or b"",
-        created_at=created_at,
-        updated_at=updated_at,
-    )

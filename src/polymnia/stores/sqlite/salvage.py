@@ -258,7 +258,7 @@ class _Salvage:
             living.append(entity)
             if earlier:
                 single.append(ObservationSet(entity.name, earlier))
-        with_entity = {relation.key for each in deleted for relation in each.relations}
+        with_entity = {relation.key for item in deleted for relation in item.relations}
         lone = [relation for row in ended if (relation := _relation(row)).key not in with_entity]
         notes, pruned = _latest(self._rows["notes"], lambda row: row[1])
         return Contents(
@@ -283,7 +283,7 @@ class _Salvage:
         rows = self._observations[number]
         with_it = [_observation(row) for row in rows.values() if row[-1] == until]
         earlier = [_observation(row) for row in rows.values() if row[-1] != until]
-        created = [each.created_at for each in (*with_it, *earlier)]
+        created = [item.created_at for item in (*with_it, *earlier)]
         if card is None:
             card = (
                 0,

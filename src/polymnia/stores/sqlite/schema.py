@@ -9,6 +9,9 @@ from polymnia.stores.sql import load_migrations
 from polymnia.stores.sqlite.connection import APPLICATION_ID, SEALED_ID
 from polymnia.stores.sqlite.rows import run
 
+# The tables of the vault server whose files `adopt_memories` converts.
+NOTE_TABLES = {"session_memories", "vault_memories"}
+
 
 def migrate(path: str, connection: apsw.Connection) -> None:
     """Bring the file to the newest schema in one transaction. Raise StoreTooNew, StoreForeign."""
@@ -55,6 +58,11 @@ def refuse_foreign(path: str, connection: apsw.Connection, *, allow_archived: bo
             f"{path} is an archived workspace; `polymnia workspace restore` makes it usable again"
         )
     if tables and mark != APPLICATION_ID:
+        if {name for (name,) in run(connection, "table_names")} >= NOTE_TABLES:
+            raise StoreForeign(
+                f"{path} holds the notes of another vault server; start once with "
+                "`--dialect vault` and without --read-only to convert it"
+            )
         raise StoreForeign(
             f"{path} is a SQLite file of another program; give polymnia a file of its own"
         )

@@ -1,42 +1,41 @@
 """A workspace in one SQLite file: its connections, snapshots and transactions."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import apsw
 
-from polymnia.disk.lock import ServerLock
+from polymnia.disk.lock import ServerLock, file_lock
 from polymnia.disk.replace import make_parent
 from polymnia.errors import StoreBusy
 from polymnia.model import VAULT, Change, PurgeCounts
-from polymnia.stores.contract import Capabilities, read_limits
+from polymnia.stores.contract import Capabilities, ChangeFeed, TableRow
 from polymnia.stores.sqlite.commit import GroupCommit
 from polymnia.stores.sqlite.connection import (
     DRIVER_ERRORS,
-    MAX_SHORT_READ_TEXT,
-    MAX_TEXT,
-    ReadGuard,
     connect,
     map_errors,
     read_error,
+    watch_cancelling,
 )
 from polymnia.stores.sqlite.log import set_aside_foreign_log
+from polymnia.stores.sqlite.port import SqlitePort
 from polymnia.stores.sqlite.read_only import ReadOnlyPool
-from polymnia.stores.sqlite.reader import SqliteReader, SqliteWriter
 from polymnia.stores.sqlite.rows import run
 from polymnia.stores.sqlite.schema import migrate, refuse_foreign, require_schema
 from polymnia.stores.sqlite.search import define_functions
-from polymnia.stores.sqlite.vectors import SqliteVectorStore, VectorCache
+from polymnia.stores.sqlite.vectors import VectorCache
 from polymnia.stores.sqlite.watch import FileWatch
-
-if TYPE_CHECKING:
-    from polymnia.stores.sqlite.history import SqliteChangeFeed
-    from polymnia.stores.sqlite.tables import SqliteTableWriter
+from polymnia.stores.versioned.reader import VersionReader, VersionWriter
+from polymnia.stores.versioned.vectors import VersionVectorStore
 
 IN_MEMORY = ":memory:"
+# Changes that a feed returns at once: a large import elsewhere arrives in steps.
+_MAX_FEED_CHANGES = 100
+# Pages per step of a full merge of the text indexes.
+_MERGE_PAGES = 200
 
 
 class SqliteStore:
@@ -51,12 +50,14 @@ class SqliteStore:
         create: bool = True,
         read_only: bool = False,
         allow_archived: bool = False,
+        moved_under: str | None = None,
     ) -> None:
+        """Open the file. Those who move it hold the lock of the file `moved_under`."""
         self.url = path
         self._path = path
+        self._moved_under = moved_under
         self._in_memory = path == IN_MEMORY
         self._read_only = read_only and not self._in_memory
-        self.short_reads = not self._in_memory  # where readers wait for writers
         self.capabilities = Capabilities(
             notes=True,
             match=True,
@@ -87,54 +88,62 @@ class SqliteStore:
         self._read_only_pool = ReadOnlyPool(path, self._connect) if self._read_only else None
         self._server = ServerLock(None if self._in_memory else path)
         self._cache = VectorCache()
-        self.vectors = SqliteVectorStore(self._commit.transaction, self._server.name)
-
-    @property
-    def tables(self) -> "SqliteTableWriter":
-        from polymnia.stores.sqlite.tables import SqliteTableWriter
-
-        return SqliteTableWriter(self._commit.transaction)
+        self.vectors = VersionVectorStore(self._transaction, self._server.name)
 
     @contextmanager
-    def reading(self, *, once: bool = False) -> Iterator[SqliteReader]:
+    def reading(self) -> Iterator[VersionReader]:
         if self._in_memory:
             with self.writing() as writer:
                 yield writer
             return
         try:
             with self._snapshot() as connection:
-                yield SqliteReader(connection, self._server, self._cache)
+                yield VersionReader(self._port(connection))
         except DRIVER_ERRORS as exc:
             raise read_error(self._path, exc) from exc
 
     @contextmanager
-    def writing(self) -> Iterator[SqliteWriter]:
-        with self._commit.transaction() as connection:
-            yield SqliteWriter(connection, self._server, self._cache)
+    def writing(self) -> Iterator[VersionWriter]:
+        with self._transaction() as port:
+            yield VersionWriter(port)
 
-    def follow(self, wake: Callable[[], None] | None = None) -> "SqliteChangeFeed":
-        from polymnia.stores.sqlite.history import SqliteChangeFeed
+    def write_rows(self, table: str, rows: Sequence[TableRow]) -> None:
+        from polymnia.stores.versioned.tables import write_rows
 
+        with self._transaction() as port:
+            write_rows(port, table, rows)
+
+    def follow(self, wake: Callable[[], None] | None = None) -> ChangeFeed:
         with self._map_errors, self._snapshot() as connection:
-            last = run(connection, "last_change")
-        return SqliteChangeFeed(self._server.name, last[0][0] if last else 0, self._read_changes)
+            since = self._port(connection).last_change().id
+
+        def read_changes() -> list[Change]:
+            from polymnia.stores.versioned.history import changes_by_server
+
+            nonlocal since
+            with self._map_errors, self._snapshot() as connection:
+                changes = changes_by_server(self._port(connection), since, _MAX_FEED_CHANGES)
+            if changes:
+                since = changes[-1][1].id
+            return [change for server, change in changes if server != self._server.name]
+
+        return read_changes
 
     def purge(self, before: int) -> PurgeCounts:
-        from polymnia.stores.sqlite.history import SqliteRows
-        from polymnia.stores.version_trash import purge
+        from polymnia.stores.versioned.trash import purge
 
-        with self._commit.transaction() as connection:
-            purged = purge(SqliteRows(connection), before)
+        with self._transaction() as port:
+            purged = purge(port, before)
         self.compact()
         return purged
 
     def compact(self) -> None:
         """Merge the text indexes and empty the write-ahead log, so that no purged text remains in them."""
-        from polymnia.stores.sqlite.trash import merge_indexes
-
-        start = True
-        while self._merge_step(merge_indexes, start):
-            start = False
+        # Until a full merge is complete, the words of deleted rows remain in old segments. Between
+        # its steps other writers get their turn.
+        is_merging = self._merge_indexes(-_MERGE_PAGES)
+        while is_merging:
+            is_merging = self._merge_indexes(_MERGE_PAGES)
         if not self._in_memory:
             self._empty_log()
 
@@ -148,17 +157,31 @@ class SqliteStore:
             else closing(self._connect(self._path)) as connection,
         ):
             found = [str(row[0]) for row in connection.execute("PRAGMA integrity_check").fetchall()]
-            reader = SqliteReader(connection, self._server, self._cache)
+            reader = VersionReader(self._port(connection))
             everything: list[Callable[[], object]] = [
                 reader.entities,
                 reader.relations,
-                partial(reader.notes.page, VAULT, 0, None),
+                partial(reader.notes.notes, VAULT),
             ]
             found += [problem for problem in map(_failure, everything) if problem]
             found += _broken_links(connection)
         return [f"{self._path}: {problem}" for problem in found if problem != "ok"]
 
     def close(self) -> None:
+        if self._is_closed or self._moved_under is None:
+            self._close()
+            return
+        try:
+            # Nobody moves the file between the look at its path and the last use of its log.
+            with file_lock(Path(self._moved_under), timeout=0):
+                if not self.in_place:
+                    self._keep_log()
+                self._close()
+        except (StoreBusy, OSError):
+            self._keep_log()
+            self._close()
+
+    def _close(self) -> None:
         if not self._is_closed and not self._commit.may_checkpoint():
             self._keep_log()
         self._is_closed = True
@@ -175,11 +198,6 @@ class SqliteStore:
         """True while the file that was opened is the one at its path."""
         return self._watch is None or self._watch.in_place
 
-    def abandon(self) -> None:
-        """Close without touching the write-ahead log: the one at its path may belong to another file."""
-        self._keep_log()
-        self.close()
-
     def _inspect(self, allow_archived: bool, connection: apsw.Connection) -> None:
         """Look at the file before anything is changed, and before its log is used."""
         if not self._in_memory:
@@ -190,16 +208,24 @@ class SqliteStore:
         """Leave the log as it is when the connections close; those that read do so anyway."""
         self._writer.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
 
-    def _read_changes(self, since: int, limit: int) -> list[tuple[str, Change]]:
-        from polymnia.stores.sqlite.history import SqliteRows
-        from polymnia.stores.version_history import changes_by_server
+    def _port(self, connection: apsw.Connection) -> SqlitePort:
+        return SqlitePort(connection, self._server, self._cache)
 
-        with self._map_errors, self._snapshot() as connection:
-            return changes_by_server(SqliteRows(connection), since, limit)
-
-    def _merge_step(self, merge: Callable[..., bool], start: bool) -> bool:
+    @contextmanager
+    def _transaction(self) -> Iterator[SqlitePort]:
         with self._commit.transaction() as connection:
-            return merge(connection, start=start)
+            yield self._port(connection)
+
+    def _merge_indexes(self, pages: int) -> bool:
+        """Merge some pages of the text indexes; return True while there is more to do."""
+        is_merging = pages < 0  # the first step starts a merge
+        with self._commit.transaction() as connection:
+            for query in ("merge_words", "merge_trigrams"):
+                before = connection.total_changes()
+                run(connection, query, pages)
+                # One change is the command itself.
+                is_merging = is_merging or connection.total_changes() - before > 1
+        return is_merging
 
     def _empty_log(self) -> None:
         with self._map_errors, self._reader() as connection:
@@ -216,10 +242,6 @@ class SqliteStore:
         if self._watch is not None and not self._watch.is_unchanged:
             self._commit.require_in_place()
         with self._reader() as connection:
-            connection.limit(
-                apsw.SQLITE_LIMIT_LENGTH,
-                MAX_SHORT_READ_TEXT if read_limits().is_short else MAX_TEXT,
-            )
             connection.execute("BEGIN")
             try:
                 if (
@@ -258,7 +280,7 @@ class SqliteStore:
         # The writing connection brings the log into the file.
         connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         define_functions(connection)
-        ReadGuard(connection)
+        watch_cancelling(connection)
         return connection
 
 

@@ -1,7 +1,3 @@
--- name: count_changes
--- How many changes there were.
-SELECT count(*) FROM changes;
-
 -- name: read_changes
 -- The changes after one.
 SELECT c.id, c.at, a.name, a.server, c.operation, c.last_row
@@ -12,10 +8,6 @@ FROM changes AS c CROSS JOIN actors AS a ON a.id = c.actor WHERE c.id > ? ORDER 
 INSERT INTO changes (id, at, actor, operation, last_row)
 SELECT ?1, ?2, a.id, ?5, ?6 FROM actors AS a WHERE a.name = ?3 AND a.server = ?4;
 
--- name: count_purges
--- How many rows the table has.
-SELECT count(*) FROM purges;
-
 -- name: read_purges
 -- All rows.
 SELECT change FROM purges ORDER BY change;
@@ -23,10 +15,6 @@ SELECT change FROM purges ORDER BY change;
 -- name: write_purges
 -- Add a row.
 INSERT INTO purges (change) VALUES (?);
-
--- name: count_marks
--- How many rows the table has.
-SELECT count(*) FROM marks;
 
 -- name: read_marks
 -- All rows.
@@ -36,10 +24,6 @@ SELECT name, change, at FROM marks ORDER BY name;
 -- Add a row.
 INSERT INTO marks (name, change, at) VALUES (?, ?, ?);
 
--- name: count_entities
--- How many rows the table has.
-SELECT count(*) FROM entities;
-
 -- name: read_entities
 -- The rows after one.
 SELECT id, uid, next_ordinal, updated_at, touched FROM entities WHERE id > ? ORDER BY id LIMIT ?;
@@ -47,10 +31,6 @@ SELECT id, uid, next_ordinal, updated_at, touched FROM entities WHERE id > ? ORD
 -- name: write_entities
 -- Add a row.
 INSERT INTO entities (id, uid, next_ordinal, updated_at, touched) VALUES (?, ?, ?, ?, ?);
-
--- name: count_updates
--- How many rows the table has.
-SELECT count(*) FROM updates;
 
 -- name: read_updates
 -- The rows after one.
@@ -60,10 +40,6 @@ SELECT entity, change, at FROM updates WHERE (entity, change) > (?, ?) ORDER BY 
 -- Add a row.
 INSERT INTO updates (entity, change, at) VALUES (?, ?, ?);
 
--- name: count_cards
--- How many rows the table has.
-SELECT count(*) FROM cards;
-
 -- name: read_cards
 -- The rows after one.
 SELECT id, entity, name, type, summary, summary_at, tags, created_at, since, until FROM cards WHERE id > ? ORDER BY id LIMIT ?;
@@ -71,10 +47,6 @@ SELECT id, entity, name, type, summary, summary_at, tags, created_at, since, unt
 -- name: write_cards
 -- Add a row.
 INSERT INTO cards (id, entity, name, type, summary, summary_at, tags, created_at, since, until) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
-
--- name: count_observations
--- How many rows the table has.
-SELECT count(*) FROM observations;
 
 -- name: read_observations
 -- The rows after one.
@@ -84,10 +56,6 @@ SELECT id, entity, ordinal, text, created_at, valid_at, source, since, until FRO
 -- Add a row.
 INSERT INTO observations (id, entity, ordinal, text, created_at, valid_at, source, since, until) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?);
 
--- name: count_relations
--- How many rows the table has.
-SELECT count(*) FROM relations;
-
 -- name: read_relations
 -- The rows after one.
 SELECT id, source, target, type, created_at, since, until FROM relations WHERE id > ? ORDER BY id LIMIT ?;
@@ -95,10 +63,6 @@ SELECT id, source, target, type, created_at, since, until FROM relations WHERE i
 -- name: write_relations
 -- Add a row.
 INSERT INTO relations (id, source, target, type, created_at, since, until) VALUES (?, ?, ?, ?, ?, ?, ?);
-
--- name: count_notes_kept
--- How many rows the table has.
-SELECT count(*) FROM notes;
 
 -- name: read_notes
 -- The rows after one.
@@ -108,10 +72,6 @@ SELECT id, key, text, tags, created_at, updated_at, since, until FROM notes WHER
 -- Add a row.
 INSERT INTO notes (id, key, text, tags, created_at, updated_at, since, until) VALUES (?, ?, ?, ?, ?, ?, ?, ?);
 
--- name: count_models
--- How many rows the table has.
-SELECT count(*) FROM models;
-
 -- name: read_models
 -- All rows.
 SELECT id, identity, url, dimension FROM models ORDER BY id;
@@ -119,10 +79,6 @@ SELECT id, identity, url, dimension FROM models ORDER BY id;
 -- name: write_models
 -- Add a row.
 INSERT INTO models (id, identity, url, dimension) VALUES (?, ?, ?, ?);
-
--- name: count_templates
--- How many rows the table has.
-SELECT count(*) FROM templates;
 
 -- name: read_templates
 -- All rows.
@@ -132,10 +88,6 @@ SELECT id, template FROM templates ORDER BY id;
 -- Add a row.
 INSERT INTO templates (id, template) VALUES (?, ?);
 
--- name: count_perspectives
--- How many rows the table has.
-SELECT count(*) FROM perspectives;
-
 -- name: read_perspectives
 -- All rows.
 SELECT id, name, template, query FROM perspectives ORDER BY id;
@@ -143,13 +95,6 @@ SELECT id, name, template, query FROM perspectives ORDER BY id;
 -- name: write_perspectives
 -- Add a row.
 INSERT INTO perspectives (id, name, template, query) VALUES (?, ?, ?, ?);
-
--- name: count_vectors_kept
--- How many vectors are copied.
-SELECT count(*) FROM vectors AS v WHERE EXISTS (SELECT 1 FROM cards AS c WHERE c.id = v.passage AND c.until IS NULL)
-    OR EXISTS (SELECT 1 FROM observations AS o WHERE o.id = v.passage AND o.until IS NULL)
-    OR EXISTS (SELECT 1 FROM notes AS n WHERE n.id = v.passage AND n.until IS NULL)
-    OR EXISTS (SELECT 1 FROM models AS m WHERE m.id = v.model AND m.url = 'client');
 
 -- name: read_vectors
 -- The vectors after one, of living passages and of clients.

@@ -97,7 +97,7 @@ class VectorIndex:
             rows = np.flatnonzero(self._living[: self._count])
         else:
             rows = np.array(
-                sorted([self._at[each] for each in allowed if each in self._at]), np.int64
+                sorted([self._at[item] for item in allowed if item in self._at]), np.int64
             )
         if len(rows) <= max(EXACT_LIMIT, count):
             return rows

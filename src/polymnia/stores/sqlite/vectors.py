@@ -1,32 +1,28 @@
 """Vectors in SQLite: one table, compared in memory with numpy or, without it, one by one."""
 
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from heapq import nlargest
 from importlib.util import find_spec
 from threading import Lock
-from time import time_ns
 from typing import TYPE_CHECKING
 
-import apsw
-
-from polymnia.errors import BadInput, StoreError
-from polymnia.model import EmbeddingModel, Perspective, Within
+from polymnia.errors import StoreError
+from polymnia.model import Within
 from polymnia.search.embedding import cosine, length, shorten, unpack_vector, widen
-from polymnia.search.templates import render_document
-from polymnia.stores.contract import TEXT
-from polymnia.stores.sqlite.rows import QUERIES, as_json, run, run_many
+from polymnia.search.relevance import Scores
+from polymnia.stores.sqlite.port import SqlitePort
+from polymnia.stores.sqlite.rows import QUERIES
 from polymnia.stores.sqlite.search import bind_within
+from polymnia.stores.versioned.write import CLIENT_MODEL
 
 if TYPE_CHECKING:
     from polymnia.stores.sqlite.vector_index import VectorIndex
 
 # Vectors read from the file at once.
 _READ_BATCH = 5_000
-_MICROSECONDS = 1_000_000
-_NO_BOUND = 2**63 - 1
-
-Transaction = Callable[[], AbstractContextManager[apsw.Connection]]
+# The template of a passage's own text.
+_TEXT_TEMPLATE = 1
 
 
 class VectorCache:
@@ -64,107 +60,79 @@ class VectorCache:
             self._indexes.clear()
 
 
-class SqliteVectorReader:
-    """The vectors in the file, as the connection's transaction sees them."""
+class SqliteVectors:
+    """The vectors in the file, as a transaction sees them."""
 
-    def __init__(self, connection: apsw.Connection, cache: VectorCache) -> None:
-        self._connection = connection
+    def __init__(self, port: SqlitePort, cache: VectorCache) -> None:
+        self._port = port
         self._cache = cache
 
-    def models(self) -> list[EmbeddingModel]:
-        return [EmbeddingModel(*row) for row in run(self._connection, "models_all")]
-
-    def perspectives(self) -> list[Perspective]:
-        return [Perspective(*row) for row in run(self._connection, "perspectives_all")]
-
     def nearest(
-        self,
-        model: int,
-        vector: bytes,
-        k: int,
-        within: Within | None = None,
-        *,
-        perspective: str = TEXT,
-    ) -> dict[int, float]:
+        self, model: int, template: int, vector: bytes, k: int, within: Within | None
+    ) -> Scores:
         allowed = None
         if within is not None:
-            allowed = [
-                row[0] for row in run(self._connection, "passages_within", *bind_within(within))
-            ]
-        return self.nearest_of(model, vector, k, allowed, perspective=perspective)
+            rows = self._port.run("passages_within", *bind_within(within))
+            allowed = [passage for (passage,) in rows]
+        return self._nearest_of(model, template, vector, k, allowed)
 
-    def nearest_of(
-        self,
-        model: int,
-        vector: bytes,
-        k: int,
-        allowed: Collection[int] | None,
-        *,
-        perspective: str = TEXT,
-    ) -> dict[int, float]:
-        """Return the k nearest of the allowed passages; None allows all."""
-        number, _ = self._template(perspective)
-        if self._cache.is_available:
-            with self._index(model, number) as index:
-                found = index.nearest(vector, k, allowed)
-        else:
-            found = self._one_by_one(model, number, vector, k, allowed)
-        living = {row[0] for row in run(self._connection, "living_passages", as_json(found))}
-        return {passage: score for passage, score in found.items() if passage in living}
+    def nearest_notes(
+        self, model: int, vector: bytes, k: int, allowed: Collection[int] | None
+    ) -> Scores:
+        return self._nearest_of(model, _TEXT_TEMPLATE, vector, k, allowed)
 
-    def vectors(
-        self, model: int, passages: Collection[int], *, perspective: str = TEXT
-    ) -> dict[int, bytes]:
-        number, _ = self._template(perspective)
+    def vectors(self, model: int, template: int, passages: Collection[int]) -> dict[int, bytes]:
         if self._cache.is_available:
-            with self._index(model, number) as index:
+            with self._index(model, template) as index:
                 return index.vectors(passages)
-        rows = run(self._connection, "vectors_by_passage", model, number, as_json(passages))
+        rows = self._port.run("vectors_by_passage", model, template, list(passages))
         dimension = self._dimension(model)
         return {passage: widen(vector, dimension) for passage, vector in rows}
 
-    def means(self, model: int, *, perspective: str = TEXT) -> dict[str, bytes]:
-        number, _ = self._template(perspective)
-        owners = run(self._connection, "observation_owners")
-        with self._index(model, number) as index:
+    def means(self, model: int, template: int) -> dict[str, bytes]:
+        owners = self._port.run("observation_owners")
+        with self._index(model, template) as index:
             return index.means([(passage, name) for passage, name in owners])
 
-    def pending(
+    def coverage(self, model: int, template: int) -> tuple[int, int]:
+        if not self._cache.is_available:
+            ((embedded,),) = self._port.run("count_vectors", model, template)
+            return embedded, self._count_embeddable()
+        with self._index(model, template) as index:
+            return len(index), index.embeddable
+
+    def put(self, model: int, template: int, vectors: Sequence[tuple[int, bytes]]) -> None:
+        rows = [(passage, template, model, shorten(vector)) for passage, vector in vectors]
+        self._port.write_rows("insert_vector", rows)
+
+    def put_client_vector(self, identity: str, passage: int, vector: bytes) -> None:
+        if not self._port.run("model_of", identity):
+            self._port.run("insert_model", 0, identity, CLIENT_MODEL, len(vector) // 4)
+        model = self._port.run("model_of", identity)[0][0]
+        self._port.run("insert_vector", passage, _TEXT_TEMPLATE, model, vector)
+
+    def _nearest_of(
         self,
         model: int,
-        limit: int,
-        *,
-        above: int = 0,
-        below: int | None = None,
-        perspective: str = TEXT,
-    ) -> list[tuple[int, str]]:
-        stretch = (above, _NO_BOUND if below is None else below)
-        number, template = self._template(perspective)
-        rows = run(self._connection, "pending_vectors", model, number, limit, *stretch)
-        return [
-            (passage, render_document(template, text=text, name=name, kind=kind, at=at))
-            for passage, text, name, kind, at in rows
-        ]
-
-    def last_passage(self) -> int:
-        last = run(self._connection, "last_change")
-        return last[0][2] if last else 0
-
-    def coverage(self, model: int, *, perspective: str = TEXT) -> tuple[int, int]:
-        number, _ = self._template(perspective)
-        if not self._cache.is_available:
-            return int(
-                run(self._connection, "count_vectors", model, number)[0][0]
-            ), self._count_embeddable()
-        with self._index(model, number) as index:
-            return min(len(index), index.embeddable), index.embeddable
+        template: int,
+        vector: bytes,
+        k: int,
+        allowed: Collection[int] | None,
+    ) -> Scores:
+        if self._cache.is_available:
+            with self._index(model, template) as index:
+                scores = index.nearest(vector, k, allowed)
+        else:
+            scores = self._one_by_one(model, template, vector, k, allowed)
+        living = {passage for (passage,) in self._port.run("living_passages", list(scores))}
+        return {passage: score for passage, score in scores.items() if passage in living}
 
     @contextmanager
     def _index(self, model: int, template: int) -> "Iterator[VectorIndex]":
         """Yield the index in memory, up to date, for this thread alone."""
         index = self._cache.find(model, template)
         if index is None:
-            in_use = {row[0] for row in run(self._connection, "templates_in_use")}
+            in_use = {row[0] for row in self._port.run("templates_in_use")}
             index = self._cache.add(model, template, self._dimension(model), in_use)
         with index.lock:
             self._bring_up_to_date(index, model, template)
@@ -172,16 +140,16 @@ class SqliteVectorReader:
 
     def _bring_up_to_date(self, index: "VectorIndex", model: int, template: int) -> None:
         """Add vectors that were written since, remove passages that ended since. An index never goes back in time."""
-        change: int = (run(self._connection, "last_change") or [(0,)])[0][0]
-        ((purge,),) = run(self._connection, "last_purge")
+        change: int = (self._port.run("last_change") or [(0,)])[0][0]
+        ((purge,),) = self._port.run("last_purge")
         if purge > index.change:
             index.clear()  # passages may have ended and been purged meanwhile
         for batch in self._written_since(model, template, index.vector):
             index.add([row[1] for row in batch], [row[2] for row in batch])
             index.vector = batch[-1][0]
         if change > index.change:
-            index.remove([row[0] for row in run(self._connection, "ended_since", index.change)])
-            missing = run(self._connection, "vectors_missing_since", index.change, model, template)
+            index.remove([row[0] for row in self._port.run("ended_since", index.change)])
+            missing = self._port.run("vectors_missing_since", index.change, model, template)
             index.remove([row[0] for row in missing])
             index.embeddable = self._count_embeddable()
             index.change = change
@@ -189,7 +157,7 @@ class SqliteVectorReader:
     def _written_since(
         self, model: int, template: int, vector: int
     ) -> Iterator[list[tuple[int, int, bytes]]]:
-        while rows := run(self._connection, "vectors_since", model, template, vector, _READ_BATCH):
+        while rows := self._port.run("vectors_since", model, template, vector, _READ_BATCH):
             yield [(number, passage, blob) for number, passage, blob in rows]
             vector = rows[-1][0]
 
@@ -199,7 +167,7 @@ class SqliteVectorReader:
         own, norm = unpack_vector(vector), length(vector)
         wanted = None if allowed is None else set(allowed)
         # Row by row: together they may be larger than memory.
-        rows = self._connection.execute(QUERIES["vectors_since"], (model, template, 0, -1))
+        rows = self._port.connection.execute(QUERIES["vectors_since"], (model, template, 0, -1))
         scores = (
             (cosine(own, norm, widen(blob, len(own)), length(widen(blob, len(own)))), passage)
             for _, passage, blob in rows
@@ -208,115 +176,10 @@ class SqliteVectorReader:
         return {passage: score for score, passage in nlargest(k, scores)}
 
     def _count_embeddable(self) -> int:
-        return int(run(self._connection, "count_embeddable")[0][0])
+        return int(self._port.run("count_embeddable")[0][0])
 
     def _dimension(self, model: int) -> int:
-        rows = run(self._connection, "model_dimension", model)
+        rows = self._port.run("model_dimension", model)
         if not rows:
             raise StoreError("the vectors of this model were removed; ask again")
         return int(rows[0][0])
-
-    def _template(self, perspective: str) -> tuple[int, str]:
-        return find_template(self._connection, perspective)
-
-
-class SqliteVectorStore:
-    """Writes of vectors. Each call is one transaction."""
-
-    def __init__(self, transaction: Transaction, server: str) -> None:
-        self._transaction = transaction
-        self._server = server
-
-    def add_model(self, identity: str, url: str, dimension: int) -> EmbeddingModel:
-        with self._transaction() as connection:
-            run(connection, "insert_model", identity, url, dimension)
-            return EmbeddingModel(*run(connection, "model_of", identity)[0])
-
-    def remove_model(self, model: int, limit: int) -> bool:
-        with self._transaction() as connection:
-            removed = run(connection, "delete_vectors_of_model", model, limit)
-            if len(removed) < limit:
-                run(connection, "delete_model", model)
-        return len(removed) < limit
-
-    def set_perspective(self, perspective: Perspective) -> None:
-        if perspective.name == TEXT:
-            raise BadInput(
-                f"the perspective {TEXT!r} is the passages' own text and cannot be changed; add another one"
-            )
-        with self._transaction() as connection:
-            run(connection, "insert_template", perspective.document)
-            run(
-                connection,
-                "upsert_perspective",
-                perspective.name,
-                perspective.document,
-                perspective.query,
-            )
-
-    def remove_perspective(self, name: str) -> None:
-        if name == TEXT:
-            raise BadInput(
-                f"the perspective {TEXT!r} is the passages' own text and cannot be removed"
-            )
-        with self._transaction() as connection:
-            if not run(connection, "delete_perspective", name):
-                raise no_perspective(name)
-
-    def remove_unused(self, limit: int) -> bool:
-        with self._transaction() as connection:
-            if not run(connection, "count_unused_templates")[0][0]:
-                return True
-            removed = run(connection, "delete_unused_vectors", limit)
-            if len(removed) < limit:
-                run(connection, "delete_unused_templates")
-        return len(removed) < limit
-
-    def put(
-        self,
-        model: int,
-        vectors: Sequence[tuple[int, bytes]],
-        *,
-        perspective: str = TEXT,
-        document: str | None = None,
-    ) -> None:
-        with self._transaction() as connection:
-            number, _ = find_template(connection, perspective, document)
-            rows = [(passage, number, model, shorten(vector)) for passage, vector in vectors]
-            run_many(connection, "insert_vector", rows)
-
-    def lease(self, name: str, seconds: float) -> bool:
-        now = time_ns() // 1000
-        with self._transaction() as connection:
-            return bool(
-                run(
-                    connection,
-                    "take_lease",
-                    name,
-                    self._server,
-                    now + int(seconds * _MICROSECONDS),
-                    now,
-                )
-            )
-
-    def release(self, name: str) -> None:
-        with self._transaction() as connection:
-            run(connection, "release_lease", name, self._server)
-
-
-def find_template(
-    connection: apsw.Connection, perspective: str, document: str | None = None
-) -> tuple[int, str]:
-    """Return the id and the text of a perspective's document template. Raise BadInput if it is not `document`."""
-    rows = run(connection, "template_of", perspective)
-    if not rows or document not in (None, rows[0][1]):
-        raise no_perspective(perspective)
-    number, template = rows[0]
-    return number, template
-
-
-def no_perspective(name: str) -> BadInput:
-    """Return the error for a perspective that does not exist."""
-    return BadInput(
-        f"there is no perspective {name!r}; `polymnia perspective list` shows which there are"
-    )

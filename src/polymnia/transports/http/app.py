@@ -1,4 +1,4 @@
-"""The routes of a server: the endpoints of its dialects, metadata for clients, and the web interface."""
+"""The routes of a server: its dialects, metadata for clients, and the web interface."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, cast
@@ -10,8 +10,14 @@ from polymnia.mcp.jsonrpc import encode
 from polymnia.mcp.server import Server
 from polymnia.transports.http.context import HttpContext
 from polymnia.transports.http.legacy_sse import LegacySse
-from polymnia.transports.http.metrics import Metrics
-from polymnia.transports.http.operations import App, Endpoint, Operations, Scope
+from polymnia.transports.http.operations import (
+    UI_PATH,
+    App,
+    Endpoint,
+    Metrics,
+    Operations,
+    Scope,
+)
 from polymnia.transports.http.request import Message, Receive, Request, Send
 from polymnia.transports.http.streamable import Streamable
 
@@ -40,16 +46,17 @@ def make_app(
     store: str = "",
     ui: Endpoint | None = None,
 ) -> App:
-    """Return the ASGI application: the chosen dialect at /mcp and /sse, each by its name at /NAME/mcp and /NAME/sse.
+    """Return the ASGI application.
 
-    `ui` is the web interface at /ui.
+    The chosen dialect is at /mcp and /sse, every dialect at /NAME/mcp and /NAME/sse, and the web
+    interface `ui` at /ui.
     """
     routes = _dialect_routes("", servers[chosen], context)
     for name, server in servers.items():
         routes |= _dialect_routes(f"/{name}", server, context)
     if metadata is not None:
         routes |= _metadata_routes(metadata, list(servers))
-    not_found: Endpoint = _NotFound(servers)
+    not_found: Endpoint = _NotFound(servers, f"{context.public_path}{UI_PATH}/" if ui else "")
     if context.guard.origins:
         routes = {path: _CrossOrigin(endpoint, context) for path, endpoint in routes.items()}
         not_found = _CrossOrigin(not_found, context)
@@ -73,14 +80,12 @@ def _dialect_routes(prefix: str, server: Server, context: HttpContext) -> dict[s
 
 def _metadata_routes(metadata: Mapping[str, Any], names: list[str]) -> dict[str, Endpoint]:
     """Return one document per protected path: clients refuse a document about another path."""
+    routes: dict[str, Endpoint] = {METADATA_PATH: _Document(metadata)}
     base = str(metadata["resource"]).removesuffix("/mcp")
-    paths = [
-        f"{prefix}{end}"
-        for prefix in ("", *(f"/{name}" for name in names))
-        for end in ("/mcp", "/sse")
-    ]
-    own = {METADATA_PATH + path: _Document({**metadata, "resource": base + path}) for path in paths}
-    return {METADATA_PATH: _Document(metadata), **own}
+    for prefix in ["", *(f"/{name}" for name in names)]:
+        for path in (f"{prefix}/mcp", f"{prefix}/sse"):
+            routes[METADATA_PATH + path] = _Document({**metadata, "resource": base + path})
+    return routes
 
 
 class _CrossOrigin:
@@ -132,9 +137,15 @@ class _Document:
 class _NotFound:
     """Answers every other path with the paths of the endpoints."""
 
-    def __init__(self, servers: Mapping[str, Server]) -> None:
+    def __init__(self, servers: Mapping[str, Server], ui_url: str) -> None:
         paths = ["/mcp", "/sse", *(f"/{name}/mcp" for name in servers)]
         self._message = f"nothing is here; this server speaks MCP at {', '.join(paths)}"
+        self._ui_url = ui_url
 
     async def __call__(self, request: Request) -> None:
+        # A person who types the server's name looks for the web interface.
+        is_browser = b"text/html" in request.headers.get(b"accept", b"")
+        if self._ui_url and is_browser and request.path == "/":
+            await request.respond(303, headers={"location": self._ui_url})
+            return
         await request.refuse(Refused(404, self._message))

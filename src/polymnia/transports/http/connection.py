@@ -1,13 +1,15 @@
-"""HTTP connections: how many there may be, how large a request head, and how long a silent client is kept.
+"""HTTP connections: how many there may be, how large a head, and how long a client may be silent.
 
-`Connection` extends uvicorn's protocol class by overriding callbacks of asyncio (`connection_made` …) and httptools
-(`on_headers_complete` …), which are public interfaces. It reads nothing of uvicorn's own state.
+`Connection` extends uvicorn's protocol class by overriding callbacks of asyncio (`connection_made`
+…) and httptools (`on_headers_complete` …), which are public interfaces. It reads nothing of
+uvicorn's own state.
 """
 
 import socket
 import time
 from asyncio import Event, Transport, get_running_loop
 from typing import Any, cast
+from urllib.parse import urlsplit
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
@@ -30,7 +32,10 @@ Peer = tuple[str, int]
 
 
 class JoinedWrites:
-    """A transport that sends the head of a response together with its body, in one system call."""
+    """A transport that sends the head of a response together with its body, in one system call.
+
+    uvicorn writes them one by one. Two calls take a tenth more processor time per request.
+    """
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
@@ -41,7 +46,7 @@ class JoinedWrites:
         return getattr(self._transport, name)
 
     def write(self, data: bytes) -> None:
-        """Send the data with what is held, or hold it until the next write or the end of this turn of the loop."""
+        """Hold short data until the next write, or the end of this turn of the loop."""
         if not self._held and len(data) <= MAX_JOINED_BYTES:
             self._held = data
             self._loop.call_soon(self._flush)
@@ -75,8 +80,10 @@ class Connection(HttpToolsProtocol):
         # Its requests that are being answered.
         self._serving = 0
         self._head_bytes = 0
-        # Since when the server waits for a request head, for its body, for the client to read, and for the last bytes
-        # to be sent.
+        # What the head of the current request says so far.
+        self._target = self._host = b""
+        # Since when the server waits for a request head, for its body, for the client to read, and
+        # for the last bytes to be sent.
         self._waiting_since: float | None = None
         self._body_since: float | None = None
         self._stuck_since: float | None = None
@@ -108,7 +115,24 @@ class Connection(HttpToolsProtocol):
         if self._head_bytes > MAX_HEAD_BYTES:
             self._refuse("431 Request Header Fields Too Large")
 
+    def on_message_begin(self) -> None:
+        self._target = self._host = b""
+        super().on_message_begin()
+
+    def on_url(self, url: bytes) -> None:
+        self._target += url
+        super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if name.lower() == b"host":
+            self._host = value
+        super().on_header(name, value)
+
     def on_headers_complete(self) -> None:
+        is_url = not self._target.startswith((b"/", b"*"))
+        if is_url and urlsplit(self._target).netloc.lower() != self._host.strip().lower():
+            # The guard sees only the header. uvicorn answers an exception here with status 400.
+            raise ValueError("the request line and the header name different hosts")
         self._head_bytes, self._body_since = 0, time.monotonic()
         super().on_headers_complete()
 
@@ -182,7 +206,7 @@ class Connections:
         return len(self._by_peer)
 
     def get(self, peer: Peer) -> Connection | None:
-        """Return the connection of a request by the client's address and port; None if it has ended."""
+        """Return the connection by the client's address and port; None if it has ended."""
         return self._by_peer.get(peer)
 
     @property
@@ -220,16 +244,17 @@ class Connections:
 
     def check(self, now: float) -> None:
         """Close the connections of clients that send no request or do not read their answers."""
-        for each in list(self._by_peer.values()):
-            each.check(now)
+        for connection in list(self._by_peer.values()):
+            connection.check(now)
 
 
 def _close_oldest(anonymous: dict[Connection, None], *, but: Connection) -> None:
     """Close the oldest connection on which no request is being answered, but not the new one."""
-    oldest = next((each for each in anonymous if each.is_idle and each is not but), None)
-    if oldest is not None:
-        del anonymous[oldest]
-        oldest.abort()
+    for connection in anonymous:
+        if connection.is_idle and connection is not but:
+            del anonymous[connection]
+            connection.abort()
+            return
 
 
 def _is_over(since: float | None, now: float, timeout: float) -> bool:

@@ -1,9 +1,10 @@
-"""What all endpoints of a server share: the guard, the sessions, the worker threads and the bounds."""
+"""What all endpoints of a server share: the guard, the sessions, the threads and the bounds."""
 
 import asyncio
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager
+from functools import partial
 from typing import TypeVar
 
 from msgspec import Struct, field
@@ -35,7 +36,7 @@ class HttpContext(Struct, kw_only=True):
     # The limit for one message, and the budget for all that are being handled.
     max_message_bytes: int
     budget: ByteBudget
-    # Open streams of clients without a session, with the principals of these. A stopping server ends them.
+    # Open streams of clients without a session, with their principals. A stopping server ends them.
     streams: dict[EventStream, Principal] = field(default_factory=dict)
     # The path of the public URL, under which a proxy serves everything; empty if there is none.
     public_path: str = ""
@@ -56,9 +57,10 @@ class HttpContext(Struct, kw_only=True):
     async def read(self, request: Request) -> tuple[bytes, Message]:
         """Return the body of a request and the message in it. Raise Refused."""
         body = await request.body(limit=self.max_message_bytes, budget=self.budget)
-        message = (
-            parse(body) if len(body) <= MAX_INLINE_BYTES else await self.run(lambda: parse(body))
-        )
+        if len(body) <= MAX_INLINE_BYTES:
+            message = parse(body)
+        else:
+            message = await self.run(partial(parse, body))
         if message.problem is not None and message.problem.code == PARSE_ERROR:
             raise Refused(400, str(message.problem), code=PARSE_ERROR)
         return body, message
@@ -76,13 +78,14 @@ class HttpContext(Struct, kw_only=True):
 
     def end_unadmitted(self) -> None:
         """End the sessions and streams of principals that are no longer admitted."""
-        known: dict[tuple[str, int | None], bool] = {}
+        verdicts: dict[tuple[str, int | None], bool] = {}
 
         def holds(principal: Principal) -> bool:
+            """Ask the guard once for all sessions of a principal."""
             key = (principal.id, principal.until)
-            if key not in known:
-                known[key] = self.guard.holds(principal)
-            return known[key]
+            if key not in verdicts:
+                verdicts[key] = self.guard.holds(principal)
+            return verdicts[key]
 
         self.sessions.end_unadmitted(holds)
         for stream, principal in list(self.streams.items()):

@@ -1,8 +1,9 @@
-"""Checks before a request reaches the protocol: Host and Origin, the token, and headers that must match the body."""
+"""Checks before the protocol: Host and Origin, the token, and headers that repeat the body."""
 
 import re
 from base64 import b64decode, b64encode
 from binascii import Error as Base64Error
+from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import cache, lru_cache
 from ipaddress import ip_address
@@ -12,8 +13,8 @@ from urllib.parse import urlsplit
 from msgspec import UNSET, Raw, Struct, UnsetType
 from msgspec.json import Decoder
 
-from polymnia.dialects.base import Client, Dialect, decode_arguments
-from polymnia.dialects.schema import json_schema
+from polymnia.arguments import decode_arguments, json_schema
+from polymnia.dialects.base import Client, Dialect
 from polymnia.errors import BadInput, InvalidParams, NotAdmitted, ProtocolError, Refused
 from polymnia.mcp.jsonrpc import Message
 from polymnia.mcp.params import CLIENT_CAPABILITIES, PROTOCOL_VERSION, STATELESS, SUPPORTED
@@ -21,7 +22,7 @@ from polymnia.mcp.server import Server
 from polymnia.model import Principal
 from polymnia.transports.address import host_of, is_loopback, is_origin
 from polymnia.transports.http.connection import MAX_HEAD_BYTES
-from polymnia.transports.http.request import BLANK, Request
+from polymnia.transports.http.request import BLANK, CLOSE, Request
 
 HEADER_MISMATCH = -32020
 
@@ -60,39 +61,31 @@ class RequestGuard(Struct, frozen=True, kw_only=True):
     metadata_url: str | None = None
 
     def check(self, request: Request) -> None:
-        """Raise Refused for a large or ambiguous head, or a foreign Host or Origin (DNS rebinding)."""
+        """Raise Refused for a large or ambiguous head, or a foreign Host or Origin."""
         self.check_host(request)
         origin = request.header(b"origin")
-        if (
-            origin is not None
-            and origin not in self.origins
-            and not (self.is_local and _is_local_page(origin))
-        ):
-            raise Refused(
-                403,
-                f"pages from {origin} may not use this server; its operator can allow the origin",
-            )
+        if origin is None or origin in self.origins:
+            return
+        if not (self.is_local and _is_local_page(origin)):
+            text = "may not use this server; its operator can allow the origin"
+            raise Refused(403, f"pages from {origin} {text}")
 
     def check_host(self, request: Request) -> None:
-        """Raise Refused for a large or ambiguous head, or a foreign Host."""
+        """Raise Refused for a large or ambiguous head, or a foreign Host (DNS rebinding)."""
         _check_head(request)
         host, is_immune = _parse_host(request.headers.get(b"host", b""))
         if host is None:
             raise Refused(400, "the header Host is missing or malformed")
         if not (is_immune or host in self.hosts):
-            raise Refused(
-                421,
-                f"this server does not serve the host {host!r}; its operator can allow the host",
-            )
+            text = f"this server does not serve the host {host!r}"
+            raise Refused(421, f"{text}; its operator can allow the host")
 
     def authenticate(self, request: Request) -> Principal:
         """Return who sent the request. Raise Refused."""
-        given = request.header(b"authorization")
-        token = (
-            given[len(_BEARER) :].strip()
-            if given and given[: len(_BEARER)].lower() == _BEARER
-            else None
-        )
+        token = None
+        authorization = request.header(b"authorization") or ""
+        if authorization.lower().startswith(_BEARER):
+            token = authorization[len(_BEARER) :].strip()
         try:
             principal = self.admit(token, peer=request.peer)
         except NotAdmitted as exc:
@@ -114,18 +107,21 @@ class RequestGuard(Struct, frozen=True, kw_only=True):
         named = named_workspace(request)
         if named:
             return named
-        own = None if server.dialect.requires_workspace else principal.workspaces
-        return next(iter(own)) if own is not None and len(own) == 1 else server.workspace
+        allowed = principal.workspaces or ()
+        if len(allowed) == 1 and not server.dialect.requires_workspace:
+            return next(iter(allowed))
+        return server.workspace
 
     def _unauthorized(self, request: Request, token: str | None, exc: NotAdmitted) -> Refused:
-        challenge = "Bearer" + (' error="invalid_token"' if token else "")
+        text = "a token is required: send it in the header Authorization as Bearer TOKEN"
+        details = []
+        if token:
+            text = str(exc)
+            details.append('error="invalid_token"')
         if self.metadata_url:
-            challenge += f'{"," if token else ""} resource_metadata="{self.metadata_url}{request.path.rstrip("/")}"'
-        text = (
-            str(exc)
-            if token
-            else "a token is required: send it in the header Authorization as Bearer TOKEN"
-        )
+            url = self.metadata_url + request.path.rstrip("/")
+            details.append(f'resource_metadata="{url}"')
+        challenge = f"Bearer {', '.join(details)}".rstrip()
         return Refused(401, text, code=-32001, headers={"www-authenticate": challenge})
 
 
@@ -141,12 +137,12 @@ def named_workspace(request: Request) -> str | None:
 
 
 def is_stateless(request: Request, message: Message) -> bool:
-    """Return True if the header or the body says that the request is of the era without sessions."""
+    """Return True if the header or the body names a revision without sessions."""
     return message.version is not UNSET or names_stateless(request)
 
 
 def names_stateless(request: Request) -> bool:
-    """Return True if the header says that the request is of the era without sessions."""
+    """Return True if the header names a revision without sessions."""
     return VERSION in request.headers and request.header(VERSION) in STATELESS
 
 
@@ -154,10 +150,8 @@ def check_revision(request: Request) -> None:
     """Raise Refused for a revision that the server does not support."""
     version = request.header(VERSION)
     if version is not None and version not in SUPPORTED:
-        raise Refused(
-            400,
-            f"unsupported protocol version {version!r}: this server supports {', '.join(SUPPORTED)}",
-        )
+        text = f"unsupported protocol version {version!r}"
+        raise Refused(400, f"{text}: this server supports {', '.join(SUPPORTED)}")
 
 
 def check_headers(request: Request, message: Message, dialect: Dialect) -> None:
@@ -175,7 +169,10 @@ def check_headers(request: Request, message: Message, dialect: Dialect) -> None:
 
 
 def decode_header(value: str | None) -> str | None:
-    """Return a header's value. Text that a header cannot hold is sent as =?base64?…?=; None if that is malformed."""
+    """Return a header's value; None if it is malformed.
+
+    Text that a header cannot hold is sent as =?base64?…?=.
+    """
     wrapped = _BASE64.fullmatch(value or "")
     if wrapped is None:
         return value
@@ -193,21 +190,23 @@ def _compare(header: str, given: str | None, expected: object) -> None:
 
 
 def _check_head(request: Request) -> None:
-    if sum([len(name) + len(value) for name, value in request.raw_headers]) > MAX_HEAD_BYTES:
-        raise Refused(
-            431,
-            f"request head too large: at most {MAX_HEAD_BYTES} bytes",
-            headers={"connection": "close"},
-        )
+    size = sum(len(name) + len(value) for name, value in request.raw_headers)
+    if size > MAX_HEAD_BYTES:
+        text = f"request head too large: at most {MAX_HEAD_BYTES} bytes"
+        raise Refused(431, text, headers=CLOSE)
     if len(request.headers) < len(request.raw_headers):
-        names = [name for name, _ in request.raw_headers if name in _SINGLE]
-        if repeated := next((name for name in names if names.count(name) > 1), None):
-            raise Refused(400, f"the header {repeated.decode().title()} must be given once")
+        counts = Counter(name for name, _ in request.raw_headers)
+        for name in _SINGLE:
+            if counts[name] > 1:
+                raise Refused(400, f"the header {name.decode().title()} must be given once")
 
 
 @lru_cache(maxsize=256)
 def _parse_host(value: bytes) -> tuple[str | None, bool]:
-    """Return the host without its port, and whether it is immune to DNS rebinding (IP literals are never resolved)."""
+    """Return the host without its port, and whether it is immune to DNS rebinding.
+
+    IP addresses are immune: nobody resolves them.
+    """
     host = host_of(value.decode("latin-1"))
     try:
         return host, host is not None and (is_loopback(host) or bool(ip_address(host)))
@@ -219,7 +218,8 @@ def _is_local_page(origin: str) -> bool:
     return is_loopback(host_of(urlsplit(origin).netloc) or "") if is_origin(origin) else False
 
 
-# Arguments that a tool wants repeated in headers (`x-mcp-header` in its schema), so that routers need not parse bodies.
+# Arguments that a tool wants repeated in headers (`x-mcp-header` in its schema), so that routers
+# need not parse bodies.
 
 _PREFIX = "Mcp-Param-"
 # Types whose values have one spelling in a header.
@@ -247,8 +247,8 @@ def check_repeated_arguments(
         values = decode_arguments(_arguments, given) if isinstance(given, Raw) else {}
     except BadInput:
         return  # the tool reports it, with more detail
-    for each in expected:
-        _check_argument(request, each, _value_at(values, each.path))
+    for repeated in expected:
+        _check_argument(request, repeated, _value_at(values, repeated.path))
 
 
 @cache
@@ -273,17 +273,19 @@ def _value_at(values: Any, path: tuple[str, ...]) -> Any:
 
 def _check_argument(request: Request, repeated: RepeatedArgument, value: Any) -> None:
     name = repeated.header.lower().encode("latin-1")
-    given = [
-        content.decode("latin-1").strip(BLANK)
-        for each, content in request.raw_headers
-        if each == name
-    ]
+    spellings = []
+    for header, content in request.raw_headers:
+        if header == name:
+            spellings.append(decode_header(content.decode("latin-1").strip(BLANK)))
     expected = _header_text(value)
-    matches = not given or _is_equal(repeated.kind, decode_header(given[0]), expected)
-    if len(given) != (expected is not None) or not matches:
+    if expected is None:
+        matches = not spellings
+    else:
+        matches = len(spellings) == 1 and _is_equal(repeated.kind, spellings[0], expected)
+    if not matches:
         argument = ".".join(repeated.path)
-        message = f"the header {repeated.header} must repeat the argument {argument} once, or both be left out"
-        raise ProtocolError(HEADER_MISMATCH, message)
+        text = f"the header {repeated.header} must repeat the argument {argument} once"
+        raise ProtocolError(HEADER_MISMATCH, f"{text}, or both be left out")
 
 
 def _header_text(value: Any) -> str | None:
@@ -297,5 +299,6 @@ def _header_text(value: Any) -> str | None:
 
 def _is_equal(kind: str, given: str | None, expected: str | None) -> bool:
     """Compare two spellings; integers as numbers (42 is 42.0)."""
-    number = _DECIMAL.fullmatch(given) if kind == "integer" and given is not None else None
-    return (number[1] if number else given) == expected
+    if kind == "integer" and (number := _DECIMAL.fullmatch(given or "")):
+        return number[1] == expected
+    return given == expected

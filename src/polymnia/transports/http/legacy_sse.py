@@ -1,9 +1,10 @@
 """The older HTTP transport: a stream that stays open, and a path to post messages to."""
 
+from functools import partial
 from urllib.parse import parse_qs
 
 from polymnia.errors import Refused
-from polymnia.mcp.handled import Delivery
+from polymnia.mcp.exchange import Delivery
 from polymnia.mcp.jsonrpc import Message
 from polymnia.mcp.server import Server
 from polymnia.transports.http.context import HttpContext
@@ -12,13 +13,13 @@ from polymnia.transports.http.request import JSON, Request, is_json
 from polymnia.transports.http.sessions import HttpSession
 from polymnia.transports.http.stream import HEADERS, EventStream, encode_event
 
-# Messages of one session that may run or wait. A POST is answered before its message runs, so clients could send any
-# number.
+# Messages of one session that may run or wait. A POST is answered before its message runs, so
+# clients could send any number.
 MAX_RUNNING_MESSAGES = 32
 
 
 class LegacySse:
-    """`/sse` and `/sse/messages/` of one dialect, as an ASGI application."""
+    """The endpoints `/sse` and `/sse/messages/` of one dialect."""
 
     def __init__(self, server: Server, context: HttpContext, path: str) -> None:
         self._server = server
@@ -71,21 +72,26 @@ class LegacySse:
         identifier = parse_qs(request.query.decode("latin-1")).get("session_id", [""])[0]
         session = self._context.sessions.find(identifier, principal, self._path)
         if session.running >= MAX_RUNNING_MESSAGES:
-            message = f"{MAX_RUNNING_MESSAGES} messages of this session are waiting; read their answers first"
-            raise Refused(429, message, code=-32000, headers={"retry-after": "1"})
+            text = f"{MAX_RUNNING_MESSAGES} messages of this session are waiting"
+            text += "; read their answers first"
+            raise Refused(429, text, code=-32000, headers={"retry-after": "1"})
         with session.running_request():
             body, parsed = await self._context.read(request)
-            named = named_workspace(request)
+            delivery = Delivery(
+                workspace=named_workspace(request),
+                is_gone=lambda: session.is_closed,
+                observe=request.record.observe,
+            )
             await request.respond(202, b"Accepted", {"content-type": "text/plain"})
-            observe = request.record.observe
-            delivery = Delivery(named, gone=lambda: session.is_closed, observe=observe)
             await self._handle(session, parsed, len(body), delivery)
 
     async def _handle(
         self, session: HttpSession, message: Message, size: int, delivery: Delivery
     ) -> None:
-        answer = session.session.handle_inline(message, size, delivery)
-        if answer is None:
+        handle = partial(session.session.handle, message, delivery)
+        if session.session.is_inline(message, size):
+            answer = handle()
+        else:
             with self._context.running_request():
-                answer = await self._context.run(lambda: session.session.handle(message, delivery))
+                answer = await self._context.run(handle)
         session.send(answer.body)

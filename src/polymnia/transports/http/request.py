@@ -1,4 +1,4 @@
-"""One HTTP request as the endpoints see it: its head, its bounded body, and the responses it may get."""
+"""One HTTP request as the endpoints see it: its head, its bounded body, and its responses."""
 
 import asyncio
 import logging
@@ -29,11 +29,12 @@ RECORD = "polymnia.record"
 REQUEST_ID = b"x-request-id"
 # A long response is sent in pieces of this size, each when the last one was taken.
 _PIECE_BYTES = 1 << 18
-# The rest of a refused body is read for this long: closing a connection with unread data would lose the response.
+# The rest of a refused body is read for this long: closing a connection with unread data would
+# lose the response.
 _DISCARD_TIMEOUT_S = 5
 # When responses take too much memory, clients that read nothing for this long are disconnected.
 STUCK_TIMEOUT_S = 5
-_CLOSE = {"connection": "close"}
+CLOSE = {"connection": "close"}
 
 
 class ByteBudget:
@@ -49,7 +50,7 @@ class ByteBudget:
         """Count bytes of a body. Raise Refused if there are too many."""
         if size and self.used + size > self.limit:
             message = "server memory limit reached; retry in a second"
-            raise Refused(503, message, code=-32000, headers={"retry-after": "1", **_CLOSE})
+            raise Refused(503, message, code=-32000, headers={"retry-after": "1", **CLOSE})
         self.used += size
 
     @contextmanager
@@ -63,14 +64,14 @@ class ByteBudget:
             self._forget(request)
 
     def disconnect_stuck(self, now: float) -> None:
-        """While responses exceed the limit, disconnect clients that have read nothing for a while."""
-        stuck = [each for each in self._responses if now - each.progress_at > STUCK_TIMEOUT_S]
-        for request in stuck:
+        """While responses exceed the limit, disconnect clients that read nothing for a while."""
+        for request in list(self._responses):
             if self._response_bytes <= self.limit:
                 return
-            self._forget(request)
-            logger.info("disconnected a client that was slow to read its response")
-            request.connection.abort()
+            if now - request.progress_at > STUCK_TIMEOUT_S:
+                self._forget(request)
+                logger.info("disconnected a client that was slow to read its response")
+                request.connection.abort()
 
     def _forget(self, request: "Request") -> None:
         self._response_bytes -= self._responses.pop(request, 0)
@@ -124,7 +125,10 @@ class Request:
         return None if value is None else value.decode("latin-1").strip(BLANK)
 
     def accepts(self, kind: str) -> bool:
-        """Return True if the client takes responses of that media type. Without an Accept header it takes any."""
+        """Return True if the client takes responses of that media type.
+
+        Without an Accept header it takes any.
+        """
         if kind == EVENTS and self.is_http_1_0:
             return False
         accept = self.headers.get(b"accept")
@@ -132,43 +136,41 @@ class Request:
 
     async def body(self, *, limit: int, budget: ByteBudget) -> bytes:
         """Return the whole body, which counts against the budget until `release`. Raise Refused."""
+        self._budget = budget
+        parts = []
+        async for part in self._parts(limit):
+            budget.take(len(part))
+            self._held_bytes += len(part)
+            parts.append(part)
+        return b"".join(parts)
+
+    async def pieces(self, *, limit: int, size: int) -> AsyncIterator[bytes]:
+        """Yield the body as it arrives, in pieces of about that size. Raise Refused."""
+        piece = bytearray()
+        async for part in self._parts(limit):
+            piece += part
+            if len(piece) >= size:
+                yield bytes(piece)
+                piece.clear()
+        if piece:
+            yield bytes(piece)
+
+    async def _parts(self, limit: int) -> AsyncIterator[bytes]:
+        """Yield the body as the connection gives it. Raise Refused if it exceeds the limit."""
         length = self.headers.get(b"content-length", b"0")
         if len(length) > 15 or int(length) > limit:
             raise _too_large(limit)
-        self._budget, whole = budget, bytearray()
-        while True:
+        size = 0
+        while not self._is_body_read:
             message = await self.receive()
             if message["type"] == "http.disconnect":
                 raise Refused(400, "the request ended before its body did")
             part: bytes = message.get("body", b"")
-            if len(whole) + len(part) > limit:
+            size += len(part)
+            if size > limit:
                 raise _too_large(limit)
-            budget.take(len(part))
-            self._held_bytes += len(part)
-            if not message.get("more_body"):
-                self._is_body_read = True
-                return bytes(whole + part) if whole else part
-            whole += part
-
-    async def pieces(self, *, limit: int, size: int) -> AsyncIterator[bytes]:
-        """Yield the body as it arrives, in pieces of about that size, without keeping it. Raise Refused."""
-        length = self.headers.get(b"content-length", b"0")
-        if len(length) > 15 or int(length) > limit:
-            raise _too_large(limit)
-        piece, total, more = bytearray(), 0, True
-        while more:
-            message = await self.receive()
-            if message["type"] == "http.disconnect":
-                raise Refused(400, "the request ended before its body did")
-            piece += message.get("body", b"")
-            more = message.get("more_body", False)
-            if total + len(piece) > limit:
-                raise _too_large(limit)
-            if piece and (len(piece) >= size or not more):
-                total += len(piece)
-                yield bytes(piece)
-                piece.clear()
-        self._is_body_read = True
+            self._is_body_read = not message.get("more_body")
+            yield part
 
     def release(self) -> None:
         """Give the bytes of the body back to the budget."""
@@ -196,13 +198,14 @@ class Request:
                 self.progress_at = time.monotonic()
                 await self.write(body[at : at + _PIECE_BYTES], more=at + _PIECE_BYTES < len(body))
 
-    async def refuse(self, refusal: Refused) -> None:
-        """Send the reason as a JSON-RPC error."""
-        body = encode_error(NO_ID, ProtocolError(refusal.code, str(refusal)))
+    async def refuse(self, refusal: Refused, body: bytes = b"") -> None:
+        """Send the reason as a JSON-RPC error, or as a body that the refusal's headers describe."""
+        if not body:
+            body = encode_error(NO_ID, ProtocolError(refusal.code, str(refusal)))
         if self._is_body_read or not self._has_body:
             await self.respond(refusal.status, body, refusal.headers)
             return
-        head = {"content-length": str(len(body)), "content-type": JSON, **refusal.headers, **_CLOSE}
+        head = {"content-length": str(len(body)), "content-type": JSON, **refusal.headers, **CLOSE}
         await self.start(refusal.status, head)
         await self.write(body, more=True)
         await self._discard_body()
@@ -252,16 +255,18 @@ class Request:
 @lru_cache(maxsize=256)
 def is_json(content_type: bytes) -> bool:
     """Return True if a header says that the body is JSON."""
-    return content_type.decode("latin-1").strip(BLANK).lower().startswith(JSON)
+    media_type = content_type.decode("latin-1").partition(";")[0]
+    return media_type.strip(BLANK).lower() == JSON
 
 
 @lru_cache(maxsize=256)
 def _accepts(accept: bytes, kind: str) -> bool:
-    wanted = [
-        each.partition(";")[0].strip().lower() for each in accept.decode("latin-1").split(",")
-    ]
-    return kind in wanted or "*/*" in wanted or f"{kind.partition('/')[0]}/*" in wanted
+    family = kind.partition("/")[0]
+    for media_range in accept.decode("latin-1").split(","):
+        if media_range.partition(";")[0].strip().lower() in (kind, f"{family}/*", "*/*"):
+            return True
+    return False
 
 
 def _too_large(limit: int) -> Refused:
-    return Refused(413, f"message too large: at most {limit} bytes", headers=_CLOSE)
+    return Refused(413, f"message too large: at most {limit} bytes", headers=CLOSE)

@@ -21,7 +21,7 @@ from polymnia.transports.http.app import make_app
 from polymnia.transports.http.connection import MAX_CONNECTIONS, Connection, Connections
 from polymnia.transports.http.context import HttpContext
 from polymnia.transports.http.guard import RequestGuard
-from polymnia.transports.http.operations import Endpoint
+from polymnia.transports.http.operations import App, Endpoint
 from polymnia.transports.http.request import ByteBudget
 from polymnia.transports.http.sessions import HttpSessions
 
@@ -77,7 +77,10 @@ def serve_http(
     check: Callable[[], None],
     make_ui: Callable[[HttpContext], Endpoint] | None = None,
 ) -> None:
-    """Serve until a signal asks to stop, then finish the running requests. `make_ui` returns the web interface."""
+    """Serve until a signal asks to stop, then finish the running requests.
+
+    `make_ui` returns the web interface.
+    """
     connections = Connections(_connection_limit())
     with ThreadPoolExecutor(WORKER_THREADS, "polymnia") as pool:
         context = HttpContext(
@@ -99,23 +102,27 @@ def serve_http(
             store=options.store,
             ui=None if make_ui is None else make_ui(context),
         )
-        config = uvicorn.Config(
-            app,
-            # uvicorn only calls it to make a protocol, so a function with the registry bound is enough.
-            http=cast(type[asyncio.Protocol], partial(Connection, connections)),
-            ws="none",
-            lifespan="off",
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            proxy_headers=False,
-            # One connection is accepted per turn of the loop, so that a failure to accept is reported once, not once
-            # per waiting connection. The socket's own queue is longer: see `startup`.
-            backlog=1,
-            timeout_keep_alive=KEEP_ALIVE_S,
-            timeout_graceful_shutdown=LAST_SEND_TIMEOUT_S,
-        )
+        config = _make_config(app, connections)
         _HttpServer(config, context).run(sockets=listeners)
+
+
+def _make_config(app: App, connections: Connections) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        # uvicorn only calls it to make a protocol, so a partial function is enough.
+        http=cast(type[asyncio.Protocol], partial(Connection, connections)),
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        # One connection is accepted per turn of the loop, so that a failure to accept is
+        # reported once, not once per waiting connection. `startup` makes the queue longer.
+        backlog=1,
+        timeout_keep_alive=KEEP_ALIVE_S,
+        timeout_graceful_shutdown=LAST_SEND_TIMEOUT_S,
+    )
 
 
 class _HttpServer(uvicorn.Server):
@@ -127,7 +134,10 @@ class _HttpServer(uvicorn.Server):
         self._checks: asyncio.Task[None] | None = None
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Stop in order, or at once when asked again. The signal goes no further: the store must still be closed."""
+        """Stop in order, or at once when asked again.
+
+        The signal goes no further: the store must still be closed.
+        """
         self.force_exit = self.should_exit and sig == signal.SIGINT
         self.should_exit = True
 
@@ -135,8 +145,8 @@ class _HttpServer(uvicorn.Server):
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(_LoopLog().handle)
         await super().startup(sockets=sockets)
-        for each in sockets or ():
-            each.listen(BACKLOG)
+        for sock in sockets or ():
+            sock.listen(BACKLOG)
         self._checks = loop.create_task(self._check_regularly())
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
@@ -151,7 +161,7 @@ class _HttpServer(uvicorn.Server):
         await super().shutdown(sockets=sockets)
 
     async def _check_regularly(self) -> None:
-        """End idle sessions, silent connections, and the sessions of clients that are no longer admitted."""
+        """End idle sessions, silent connections, and sessions of clients no longer admitted."""
         while True:
             self._context.loop_lag_s = await measure_lag(CHECK_INTERVAL_S)
             now = time.monotonic()
@@ -188,15 +198,18 @@ class _LoopLog:
 
 
 def _connection_limit() -> int:
-    """Raise the limit on descriptors as far as needed and allowed. Return how many connections they allow."""
+    """Return how many connections the descriptors allow, after raising their limit if needed."""
     if sys.platform == "win32":
         return MAX_CONNECTIONS
     import resource
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = MAX_CONNECTIONS + 512
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    if soft == resource.RLIM_INFINITY:
+        return MAX_CONNECTIONS
+    target = MAX_CONNECTIONS + 512
+    if hard != resource.RLIM_INFINITY:
+        target = min(target, hard)
+    if soft < target:
+        soft = target
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    allowed = MAX_CONNECTIONS if soft == resource.RLIM_INFINITY else soft - RESERVED_DESCRIPTORS
-    return max(1, min(MAX_CONNECTIONS, allowed))
+    return max(1, min(MAX_CONNECTIONS, soft - RESERVED_DESCRIPTORS))

@@ -15,8 +15,8 @@ from polymnia.mcp.session import Session
 from polymnia.model import Principal
 from polymnia.transports.http.stream import EventStream
 
-# When all sessions are taken, one that was idle for this long may be ended to make room. One that was opened and never
-# used may be ended sooner: clients use a session as soon as they have it.
+# When all sessions are taken, one that was idle for this long may be ended for another. One that
+# was never used may be ended sooner: clients use a session as soon as they have it.
 USED_IDLE_S = 60
 UNUSED_IDLE_S = 2
 # A client that has sent no more requests than these has only shaken hands.
@@ -24,7 +24,8 @@ _HANDSHAKE_REQUESTS = 2
 # Notifications that are kept while a client has no stream open.
 MAX_KEPT_NOTIFICATIONS = 1000
 
-# Streams that a client can resume. A further one replaces a finished one; if there is none, it cannot be resumed.
+# Streams that a client can resume. A further one replaces a finished one; if there is none, it
+# cannot be resumed.
 MAX_RESUMABLE_STREAMS = 4
 
 GroupKey = tuple[str, str]
@@ -60,14 +61,12 @@ class HttpSession:
         self._forward()
 
     def keep(self, stream: EventStream) -> None:
-        """Number a stream, so that the client can resume it. At the limit, forget a finished one or this one."""
+        """Number a stream, so that the client can resume it. At the limit, forget a finished one."""
         stream.number = next(self._numbers)
         self._resumable[stream.number] = stream
         if len(self._resumable) > MAX_RESUMABLE_STREAMS:
-            finished = next(
-                (number for number, each in self._resumable.items() if each.is_over), stream.number
-            )
-            del self._resumable[finished]
+            finished = [number for number, kept in self._resumable.items() if kept.is_over]
+            del self._resumable[finished[0] if finished else stream.number]
 
     def resumable(self, number: int) -> EventStream | None:
         """Return the stream with that number, if it is kept."""
@@ -147,11 +146,13 @@ class QuotaGroup:
         self._used.pop(session.id, None)
 
     def least_needed(self, now: float | None) -> HttpSession | None:
-        """Return the session to end first; with a time, only one that was idle long enough by then."""
+        """Return the session to end first; with a time, only one that is idle long enough."""
         for sessions in (self._unused, self._used):
-            idle = next((each for each in sessions.values() if each.is_idle), None)
-            if idle is not None and (now is None or idle.may_be_ended(now)):
-                return idle
+            for session in sessions.values():
+                if session.is_idle:  # the longest idle: the others are no better
+                    if now is None or session.may_be_ended(now):
+                        return session
+                    break
         return None
 
 
@@ -184,7 +185,7 @@ class HttpSessions:
         return session
 
     def find(self, identifier: str, principal: Principal, path: str) -> HttpSession:
-        """Return the session with that id if it is the principal's and was opened on the path. Raise Refused."""
+        """Return the principal's session with that id, opened on the path. Raise Refused."""
         session = self._sessions.get(identifier)
         if session is None or session.path != path or not session.principal.is_same(principal):
             raise Refused(404, "there is no such session; initialize again", code=-32001)
@@ -213,16 +214,17 @@ class HttpSessions:
     def expire(self) -> None:
         """End the sessions that were idle for too long."""
         latest = time.monotonic() - self._idle_s
-        unused = itertools.takewhile(
-            lambda session: session.used_at < latest, self._sessions.values()
-        )
-        for session in [each for each in unused if each.is_idle]:
-            self.end(session)
+        for session in list(self._sessions.values()):
+            if session.used_at >= latest:
+                return  # the rest was used later still
+            if session.is_idle:
+                self.end(session)
 
     def end_unadmitted(self, holds: Callable[[Principal], bool]) -> None:
         """End the sessions of principals that are no longer admitted."""
-        for session in [each for each in self._sessions.values() if not holds(each.principal)]:
-            self.end(session)
+        for session in list(self._sessions.values()):
+            if not holds(session.principal):
+                self.end(session)
 
     def close(self) -> None:
         """End every session."""
@@ -230,8 +232,8 @@ class HttpSessions:
             self.end(session)
 
     def _make_room(self, newcomer: GroupKey) -> None:
-        """End a session of the largest group: a client that opens very many pushes out only its own."""
-        largest = max(self._groups, key=lambda each: len(self._groups[each]))
+        """End a session of the largest group: a client that opens very many loses its own."""
+        largest = max(self._groups, key=lambda key: len(self._groups[key]))
         now = time.monotonic() if largest == newcomer else None
         session = self._groups[largest].least_needed(now)
         if session is None:

@@ -1,6 +1,7 @@
-"""Server-sent events: messages from any thread to one client, in order, and again after a lost connection."""
+"""Server-sent events: messages to one client in order, and again after a lost connection."""
 
 import asyncio
+import re
 from collections import deque
 from threading import Lock
 
@@ -16,6 +17,7 @@ MAX_REPLAY_MESSAGES = 100
 MAX_REPLAY_BYTES = 256 * 1024
 # How long a client should wait before it reconnects.
 RETRY_MS = 1000
+_EVENT_ID = re.compile(r"([0-9]{1,19})-([0-9]{1,19})")
 
 HEADERS = {
     "content-type": EVENTS,
@@ -60,7 +62,7 @@ class EventStream:
         self._loop.call_soon_threadsafe(self._news.set)
 
     def end(self, last: bytes | None = None) -> None:
-        """End the stream after the queued messages and a last one, if there is one. Safe from any thread."""
+        """End the stream after the queued messages and a last one. Safe from any thread."""
         with self._lock:
             if not self._is_ended:
                 self._last = last
@@ -71,14 +73,15 @@ class EventStream:
         """Queue the kept messages after that number again, for the next connection."""
         with self._lock:
             queued = {number for number, _ in self._queue}
-            again = [each for each in self._replay if each[0] > received and each[0] not in queued]
-            self._queue.extendleft(reversed(again))
-            self._queued_bytes += sum(len(message) for _, message in again)
+            for number, message in reversed(self._replay):
+                if number > received and number not in queued:
+                    self._queue.appendleft((number, message))
+                    self._queued_bytes += len(message)
             self._connections += 1
         self._news.set()
 
     async def wait(self, request: Request) -> bool:
-        """Wait for a message. Return False if there is none: it is time for a pulse, or something has ended."""
+        """Wait for a message. Return False if there is none after a while, or something ended."""
         connection = self._connections
         try:
             async with asyncio.timeout(PULSE_S):
@@ -101,9 +104,10 @@ class EventStream:
         return b"id: %d-0\nretry: %d\ndata: \n\n" % (self.number or 0, RETRY_MS)
 
     async def send(self, request: Request) -> bool:
-        """Send every message, with a pulse while there is none. Return True when the stream has ended.
+        """Send every message, with a pulse while there is none.
 
-        Return False when the client is gone, or has reconnected.
+        Return True when the stream has ended, and False when the client is gone or has
+        reconnected.
         """
         connection = self._connections
         watch = self._loop.create_task(self._wake_with(request))
@@ -139,11 +143,13 @@ class EventStream:
             if self.number is not None and (not self._replay or self._replay[-1][0] < number):
                 self._replay.append((number, message))
                 self._replay_bytes += len(message)
-                while (
-                    len(self._replay) > MAX_REPLAY_MESSAGES or self._replay_bytes > MAX_REPLAY_BYTES
-                ):
-                    self._replay_bytes -= len(self._replay.popleft()[1])
+                self._trim_replay()
         return self._encode(number, message)
+
+    def _trim_replay(self) -> None:
+        while len(self._replay) > MAX_REPLAY_MESSAGES or self._replay_bytes > MAX_REPLAY_BYTES:
+            _, oldest = self._replay.popleft()
+            self._replay_bytes -= len(oldest)
 
     def _encode(self, number: int, message: bytes) -> bytes:
         event = encode_event(message)
@@ -151,18 +157,13 @@ class EventStream:
 
 
 def encode_event(message: bytes, name: str = "message") -> bytes:
-    """Return one event. JSON has no unescaped line breaks inside its strings, and ours has none outside."""
+    """Return one event. Our JSON has no line breaks, which would end it."""
     return b"event: %b\ndata: %b\n\n" % (name.encode(), message)
 
 
 def parse_event_id(value: str) -> tuple[int, int] | None:
-    """Return the stream's number and the message's number in an event's id; None if it is not one of ours."""
-    stream, _, message = value.partition("-")
-    is_ours = (
-        len(value) < 40
-        and stream.isascii()
-        and stream.isdigit()
-        and message.isascii()
-        and message.isdigit()
-    )
-    return (int(stream), int(message)) if is_ours else None
+    """Return the numbers of stream and message in an event's id; None if it is not ours."""
+    match = _EVENT_ID.fullmatch(value)
+    if match is None:
+        return None
+    return int(match[1]), int(match[2])

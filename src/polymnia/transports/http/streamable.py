@@ -1,14 +1,14 @@
-"""Streamable HTTP: one path for both eras of the protocol, with sessions for those that have them."""
+"""Streamable HTTP: one path for both eras of the protocol, with and without sessions."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from msgspec import UNSET, Struct
 
 from polymnia.dialects.base import Client
 from polymnia.errors import InvalidParams, MissingCapability, ProtocolError, Refused
-from polymnia.mcp.handled import Delivery
+from polymnia.mcp.exchange import Delivery
 from polymnia.mcp.jsonrpc import (
     INVALID_REQUEST,
     METHOD_NOT_FOUND,
@@ -57,17 +57,24 @@ class PendingMessage(Struct, frozen=True, kw_only=True):
 
     def delivery(
         self,
-        tell: Callable[[bytes], None],
-        gone: Callable[[], bool] | None = None,
+        notify: Callable[[bytes], None],
+        *,
+        is_gone: Callable[[], bool] | None = None,
         reply: Callable[[bytes | None], None] | None = None,
     ) -> Delivery:
         """Return what the session needs to know of the message besides its bytes."""
-        can_ask = self.request.accepts(EVENTS)
-        return Delivery(self.workspace, tell, gone, reply, can_ask, self.request.record.observe)
+        return Delivery(
+            workspace=self.workspace,
+            notify=notify,
+            is_gone=is_gone,
+            reply=reply,
+            can_ask=self.request.accepts(EVENTS),
+            observe=self.request.record.observe,
+        )
 
 
 class Streamable:
-    """The path of one dialect, as an ASGI application."""
+    """The endpoint of one dialect."""
 
     def __init__(self, server: Server, context: HttpContext) -> None:
         self._server = server
@@ -79,25 +86,24 @@ class Streamable:
             context.guard.check(request)
             context.check_open()
             principal = context.guard.authenticate(request)
-            if request.method == "POST":
-                await self._post(request, principal)
-            elif request.method in ("GET", "DELETE") and not guard.names_stateless(request):
-                session = self._find_session(request, principal)
-                await (
-                    self._listen(request, session)
-                    if request.method == "GET"
-                    else self._end(request, session)
-                )
-            else:
-                raise Refused(
-                    405,
-                    f"{request.method} is not supported here",
-                    headers={"allow": "GET, POST, DELETE"},
-                )
+            await self._answer_method(request, principal)
         except Refused as refusal:
             await request.refuse(refusal)
         finally:
             request.release()
+
+    async def _answer_method(self, request: Request, principal: Principal) -> None:
+        if request.method == "POST":
+            await self._post(request, principal)
+            return
+        if request.method not in ("GET", "DELETE") or guard.names_stateless(request):
+            text = f"{request.method} is not supported here"
+            raise Refused(405, text, headers={"allow": "GET, POST, DELETE"})
+        session = self._find_session(request, principal)
+        if request.method == "GET":
+            await self._listen(request, session)
+        else:
+            await self._end(request, session)
 
     async def _post(self, request: Request, principal: Principal) -> None:
         if not is_json(request.headers.get(b"content-type", b"")):
@@ -118,9 +124,8 @@ class Streamable:
             try:
                 guard.check_headers(request, message, self._server.dialect)
             except ProtocolError as exc:
-                await request.respond(
-                    400, encode_error(NO_ID if message.id is UNSET else message.id, exc)
-                )
+                identifier = NO_ID if message.id is UNSET else message.id
+                await request.respond(400, encode_error(identifier, exc))
                 return
         workspace = self._context.guard.workspace(request, principal, self._server)
         client = Client(principal=principal, workspace=workspace, lasting=False, id="")
@@ -137,21 +142,17 @@ class Streamable:
         self, request: Request, principal: Principal, message: Message, size: int
     ) -> None:
         is_initialize = message.method == "initialize"
-        if is_new := is_initialize and _SESSION not in request.headers:
-            guard.check_revision(request)
-            client = self._context.guard.client(request, principal, self._server)
-            session = self._context.sessions.open(
-                self._server, client, peer=request.peer, path=_path(request)
-            )
+        is_new = is_initialize and _SESSION not in request.headers
+        if is_new:
+            session = self._open_session(request, principal)
         else:
             session = self._find_session(request, principal)
-        workspace = guard.named_workspace(request)
         pending = PendingMessage(
             request=request,
             message=message,
             size=size,
             session=session.session,
-            workspace=workspace,
+            workspace=guard.named_workspace(request),
             headers={"mcp-session-id": session.id} if is_initialize else {},
             http_session=session,
         )
@@ -159,6 +160,21 @@ class Streamable:
             await self._answer(pending)
         if is_new and not session.session.is_initialized:
             self._context.sessions.end(session)
+
+    def _open_session(self, request: Request, principal: Principal) -> HttpSession:
+        guard.check_revision(request)
+        client = self._context.guard.client(request, principal, self._server)
+        return self._context.sessions.open(
+            self._server, client, peer=request.peer, path=_path(request)
+        )
+
+    def _find_session(self, request: Request, principal: Principal) -> HttpSession:
+        identifier = request.header(_SESSION)
+        if identifier is None:
+            text = "send initialize first and use the id it returns"
+            raise Refused(400, f"the header Mcp-Session-Id is missing; {text}")
+        guard.check_revision(request)
+        return self._context.sessions.find(identifier, principal, _path(request))
 
     async def _listen(self, request: Request, session: HttpSession) -> None:
         """Send the notifications of a session."""
@@ -188,26 +204,15 @@ class Streamable:
         self._context.sessions.end(session)
         await request.respond(204)
 
-    def _find_session(self, request: Request, principal: Principal) -> HttpSession:
-        identifier = request.header(_SESSION)
-        if identifier is None:
-            raise Refused(
-                400,
-                "the header Mcp-Session-Id is missing; send initialize first and use the id it returns",
-            )
-        guard.check_revision(request)
-        return self._context.sessions.find(identifier, principal, _path(request))
-
     async def _answer(self, pending: PendingMessage) -> None:
-        """Handle the message and send its answer: on the event loop if it is short, else from a worker thread."""
+        """Handle the message and send its answer."""
         if pending.message.method == _LISTEN:
             await self._answer_with_stream(pending)
-            return
-        notifications: list[bytes] = []
-        delivery = pending.delivery(notifications.append)
-        answer = pending.session.handle_inline(pending.message, pending.size, delivery)
-        if answer is not None:
-            await _respond(pending, notifications, answer)
+        elif pending.session.is_inline(pending.message, pending.size):
+            notifications: list[bytes] = []
+            delivery = pending.delivery(notifications.append)
+            answer = pending.session.handle(pending.message, delivery)
+            await _respond(pending, answer, notifications)
         else:
             await self._answer_from_thread(pending)
 
@@ -219,7 +224,7 @@ class Streamable:
         delivery = pending.delivery(stream.put)
         answer = await self._context.run(lambda: session.handle(pending.message, delivery))
         if answer.body is not None:
-            await _respond(pending, [], answer)
+            await _respond(pending, answer)
             return
         await request.start(200, HEADERS)
         self._context.streams[stream] = session.client.principal
@@ -231,18 +236,21 @@ class Streamable:
             self._context.streams.pop(stream, None)
 
     async def _answer_from_thread(self, pending: PendingMessage) -> None:
-        """Handle the message on a thread. Notifications turn the response into a stream; without any it is JSON."""
+        """Handle the message on a thread.
+
+        Notifications turn the response into a stream; without any it is JSON.
+        """
         context, request, stream = self._context, pending.request, EventStream()
         # With a handshake, a client that leaves has not cancelled its request.
-        gone = request.is_abandoned if pending.is_stateless else None
-        delivery = pending.delivery(stream.put, gone, stream.end)
+        is_gone = request.is_abandoned if pending.is_stateless else None
+        delivery = pending.delivery(stream.put, is_gone=is_gone, reply=stream.end)
         loop = asyncio.get_running_loop()
         work = loop.run_in_executor(context.pool, pending.session.handle, pending.message, delivery)
         context.running += 1
         work.add_done_callback(partial(_finish, context, stream))
         is_stream = request.accepts(EVENTS) and (await stream.wait(request) or not work.done())
         if not is_stream:
-            await _respond(pending, [], await work)
+            await _respond(pending, await work)
             return
         await request.start(200, {**HEADERS, **pending.headers})
         if pending.http_session is not None:
@@ -258,7 +266,7 @@ def _path(request: Request) -> str:
 
 
 def _finish(context: HttpContext, stream: EventStream, work: asyncio.Future[Answer]) -> None:
-    """Count a request as done, even if its client still reads the reply or has a question to answer."""
+    """Count a request as done, even if its client still reads or has a question to answer."""
     context.running -= 1
     if work.cancelled() or work.exception() is not None:
         stream.end()
@@ -267,26 +275,29 @@ def _finish(context: HttpContext, stream: EventStream, work: asyncio.Future[Answ
 
 
 def _find_resumed(request: Request, session: HttpSession) -> EventStream | None:
-    """Return the stream that the client wants to resume, positioned after the last event that it received."""
+    """Return the stream that the client resumes, positioned after the last event it received."""
     event = parse_event_id(request.header(_LAST_EVENT) or "")
-    stream = session.resumable(event[0]) if event is not None else None
-    if stream is not None and event is not None:
-        stream.rewind(event[1])
+    if event is None:
+        return None
+    number, received = event
+    stream = session.resumable(number)
+    if stream is not None:
+        stream.rewind(received)
     return stream
 
 
-async def _respond(pending: PendingMessage, notifications: list[bytes], answer: Answer) -> None:
+async def _respond(
+    pending: PendingMessage, answer: Answer, notifications: Sequence[bytes] = ()
+) -> None:
     request, body = pending.request, answer.body
     if notifications and request.accepts(EVENTS):
-        events = b"".join(map(encode_event, [*notifications, *([] if body is None else [body])]))
+        events = b"".join(map(encode_event, notifications))
+        if body is not None:
+            events += encode_event(body)
         await request.respond(200, events, {**HEADERS, **pending.headers})
     elif body is None:
         await request.respond(202, b"", pending.headers)
     else:
-        await request.respond(_status(answer, pending.is_stateless), body, pending.headers)
-
-
-def _status(answer: Answer, is_stateless: bool) -> int:
-    if answer.error_code is None:
-        return 200
-    return (_STATELESS_STATUS if is_stateless else _STATUS).get(answer.error_code, 200)
+        statuses = _STATELESS_STATUS if pending.is_stateless else _STATUS
+        status = 200 if answer.error_code is None else statuses.get(answer.error_code, 200)
+        await request.respond(status, body, pending.headers)

@@ -1,7 +1,23 @@
-"""The table of pages. A page is one row here, one module in this package and one folder in `templates/`."""
+"""The table of pages in the navigation, and the modules that answer requests."""
 
-from polymnia.web.routes import PageSpec
+from polymnia.web.page import PageSpec
 
+# Each has a folder of its name in `templates/`.
+MODULES = (
+    "access",
+    "curation",
+    "entity",
+    "facts",
+    "graph",
+    "health",
+    "history",
+    "imports",
+    "live",
+    "login",
+    "playground",
+    "search",
+    "selection",
+)
 PAGES = (
     PageSpec(key="search", title="Search", path="/", icon="search", group="Memory", in_tabs=True),
     PageSpec(
@@ -16,10 +32,5 @@ PAGES = (
     PageSpec(key="imports", title="Import and export", path="/import", icon="swap", group="Run"),
     PageSpec(key="access", title="Access", path="/access", icon="key", group="Run", needs="admin"),
     PageSpec(key="health", title="Health", path="/health", icon="health", group="Run"),
-    PageSpec(key="entity", title="Entity", path="/entity", icon="search"),
-    PageSpec(key="facts", title="Facts", path="/fact", icon="edit"),
-    PageSpec(key="selection", title="Selection", path="/selection", icon="check"),
     PageSpec(key="more", title="More", path="/more", icon="more"),
-    PageSpec(key="undo", title="Undo", path="/undo", icon="undo"),
-    PageSpec(key="login", title="Log in", path="/login", icon="key"),
 )

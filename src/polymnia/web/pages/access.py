@@ -4,16 +4,15 @@ import time
 from collections.abc import Iterator
 
 from msgspec import Struct
+from starlette.responses import Response
 
 from polymnia.auth.tokens import Token, Tokens
 from polymnia.clients.configuration import edit
 from polymnia.clients.table import CLIENTS
-from polymnia.engine.overview import Overview, overview
+from polymnia.engine.statistics import Overview, overview
 from polymnia.errors import BadInput, NotAllowed, StoreError
 from polymnia.model import CAPABILITIES, Capability, Workspace
-from polymnia.web.page import ROWS, Page
-from polymnia.web.response import Response
-from polymnia.web.routes import Route
+from polymnia.web.page import ROWS, Page, get, post
 
 _DAY_S = 86_400
 # The lifetimes that the form offers, in days; 0 is unlimited.
@@ -54,39 +53,42 @@ class NewToken(Struct, frozen=True):
         return self.text.split("_")[1]
 
 
+@get("/access", needs="admin")
 def show(page: Page) -> Response:
     """Show tokens and workspaces."""
     return _render(page)
 
 
+@post("/access/tokens/create", needs="admin")
 def create_token(page: Page) -> Response:
     """Create a token and show it once."""
     tokens = _tokens(page)
     form = page.form
     can = _capability(form.get("can"))
-    only = form.all("only") if form.get("scope") == "only" else None
+    only = form.getlist("only") if form.get("scope") == "only" else None
     try:
         if only is not None and not only:
             raise BadInput("choose at least one workspace, or allow all")
-        is_first = not tokens.exist
+        # Where the page itself needs no token yet, the first one must be able to open it.
+        is_first = not tokens.exist and not page.site.parts.requires_login
         if is_first and (can != "admin" or only is not None):
             raise BadInput(
-                "the first token must be an admin token for all workspaces: from then on this page needs a token too"
+                "the first token must be an admin token for all workspaces: "
+                "from then on this page needs a token too"
             )
         days = form.number("days") or 0
         text = tokens.create(form["name"], can=can, workspaces=only, lifetime=days * _DAY_S or None)
     except BadInput as exc:
         return _render(page, status=400, problem=str(exc))
     made = NewToken(form["name"], text, list(_configurations(page.site.parts.mcp_url, text)))
-    if (
-        is_first and not page.principal.id
-    ):  # this user needed no token until now, and continues with the new one
-        principal = next(each.principal for each in tokens.all() if each.id == made.id)
-        headers = page.log_in(principal)
-        return _render(page, made=made).with_headers(headers)
+    if is_first and not page.principal.id:
+        # This user needed no token until now, and continues with the new one.
+        page.log_in(next(token.principal for token in tokens.all() if token.id == made.id))
+        return page.set_cookie(_render(page, made=made))
     return _render(page, made=made)
 
 
+@get("/access/tokens/used", needs="admin")
 def check_use(page: Page) -> Response:
     """Show whether a new token was used."""
     used_at = _tokens(page).last_used(page.query["id"])
@@ -95,17 +97,19 @@ def check_use(page: Page) -> Response:
     )
 
 
+@get("/access/tokens/revoke", needs="admin")
 def ask_revoke(page: Page) -> Response:
     """Ask before a token is revoked: this cannot be undone."""
     tokens = _tokens(page)
     name = page.query["name"]
-    found = [each for each in tokens.all() if each.name == name and each.revoked_at is None]
-    if not found:
+    held = [token for token in tokens.all() if token.name == name and token.revoked_at is None]
+    if not held:
         raise BadInput(f"there is no token {name}")
-    is_own = any(each.id == page.principal.id for each in found)
+    is_own = any(token.id == page.principal.id for token in held)
     return _render(page, fragment="access/revoke.html", revoking=name, is_own=is_own)
 
 
+@post("/access/tokens/revoke", needs="admin")
 def revoke(page: Page) -> Response:
     """Revoke a token."""
     name = page.form["name"]
@@ -113,6 +117,7 @@ def revoke(page: Page) -> Response:
     return page.done(f"Revoked {name}", page.url("/access"))
 
 
+@post("/access/workspaces/create", needs="admin")
 def create_workspace(page: Page) -> Response:
     """Create a workspace."""
     name = page.form["name"].strip()
@@ -121,55 +126,56 @@ def create_workspace(page: Page) -> Response:
     return page.done(f"Created {made.name}", page.url("/access"))
 
 
+@get("/access/workspaces/manage", needs="admin")
 def manage_workspace(page: Page) -> Response:
     """Show what can be done with a workspace."""
-    found = _own_workspace(page, page.query["name"])
-    return _render(page, fragment="access/workspace.html", managing=found)
+    workspace = _own_workspace(page, page.query["name"])
+    return _render(page, fragment="access/workspace.html", managing=workspace)
 
 
+@post("/access/workspaces/rename", needs="admin")
 def rename_workspace(page: Page) -> Response:
     """Rename a workspace."""
-    found, new = _own_workspace(page, page.form["name"]), page.form["new"].strip()
+    name, new = _own_workspace(page, page.form["name"]).name, page.form["new"].strip()
     page.principal.require_entry(new)
-    changed = page.site.parts.workspaces.rename(found.name, new)
-    return page.done(f"Renamed {found.name} to {changed.name}", _access_url(page))
+    renamed = page.site.parts.workspaces.rename(name, new)
+    return page.done(f"Renamed {name} to {renamed.name}", _access_url(page))
 
 
+@post("/access/workspaces/archive", needs="admin")
 def archive_workspace(page: Page) -> Response:
     """Archive a workspace: it cannot be used until it is restored."""
-    found = page.site.parts.workspaces.archive(_own_workspace(page, page.form["name"]).name)
-    return page.done(f"Archived {found.name}; Restore brings it back", _access_url(page))
+    name = _own_workspace(page, page.form["name"]).name
+    page.site.parts.workspaces.archive(name)
+    return page.done(f"Archived {name}; Restore brings it back", _access_url(page))
 
 
+@post("/access/workspaces/restore", needs="admin")
 def restore_workspace(page: Page) -> Response:
     """Make an archived workspace usable again."""
-    found = page.site.parts.workspaces.restore(_own_workspace(page, page.form["name"]).name)
-    return page.done(f"Restored {found.name}", _access_url(page))
+    name = _own_workspace(page, page.form["name"]).name
+    page.site.parts.workspaces.restore(name)
+    return page.done(f"Restored {name}", _access_url(page))
 
 
+@post("/access/workspaces/delete", needs="admin")
 def delete_workspace(page: Page) -> Response:
     """Delete a workspace with everything in it, if its name was typed."""
-    found = _own_workspace(page, page.form["name"])
-    if page.form.get("typed") != found.name:
+    name = _own_workspace(page, page.form["name"]).name
+    if page.form.get("typed") != name:
         raise BadInput("nothing was deleted: type the name of the workspace exactly")
-    page.site.parts.workspaces.delete(found.name)
-    return page.done(f"Deleted {found.name}", _access_url(page))
+    page.site.parts.workspaces.delete(name)
+    return page.done(f"Deleted {name}", _access_url(page))
 
 
 def _render(page: Page, *, status: int = 200, fragment: str = "", **values: object) -> Response:
     tokens = page.site.parts.tokens if page.principal.administers else None
-    shown: dict[str, object] = {
-        "made": None,
-        "problem": "",
-        "revoking": "",
-        "is_own": False,
-        "managing": None,
-    }
-    at = page.query.number("at") or 0
     rows = list(_token_rows(page, tokens)) if tokens is not None else []
-    found = [
-        each for each in page.site.parts.workspaces.find_all() if page.principal.enters(each.name)
-    ]
+    catalogue = page.site.parts.workspaces
+    own = [space for space in catalogue.find_all() if page.principal.enters(space.name)]
+    start = page.query.number("at") or 0
+    end = start + ROWS
+    dialogs = {"made": None, "problem": "", "revoking": "", "is_own": False, "managing": None}
     return page.render(
         "access/page.html",
         fragment=fragment,
@@ -179,16 +185,16 @@ def _render(page: Page, *, status: int = 200, fragment: str = "", **values: obje
         token_count=len(rows),
         lifetimes=LIFETIMES,
         capabilities=CAPABILITIES,
-        workspace_rows=[_workspace_row(page, each) for each in found[at : at + ROWS]],
-        workspace_count=len(found),
-        next_at=at + ROWS if len(found) > at + ROWS else None,
-        sole=page.site.parts.workspaces.sole,
-        **{**shown, **values},
+        workspace_rows=[_workspace_row(page, workspace) for workspace in own[start:end]],
+        workspace_count=len(own),
+        next_at=end if len(own) > end else None,
+        sole=catalogue.sole,
+        **{**dialogs, **values},
     )
 
 
 def _tokens(page: Page) -> Tokens:
-    """Return the tokens of the server. Raise NotAllowed unless the user manages the whole server."""
+    """Return the tokens of the server. Raise NotAllowed unless the user manages all of it."""
     if not page.principal.administers:
         raise NotAllowed("tokens are managed with an admin token for all workspaces")
     if page.site.parts.tokens is None:
@@ -250,22 +256,6 @@ def _access_url(page: Page) -> str:
 
 
 def _capability(text: str) -> Capability:
-    for each in CAPABILITIES:
-        if each == text:
-            return each
-    raise BadInput(f"choose what the token allows: {', '.join(CAPABILITIES)}")
-
-
-ROUTES = (
-    Route("GET", "/access", show, needs="admin"),
-    Route("POST", "/access/tokens/create", create_token, needs="admin"),
-    Route("GET", "/access/tokens/used", check_use, needs="admin"),
-    Route("GET", "/access/tokens/revoke", ask_revoke, needs="admin"),
-    Route("POST", "/access/tokens/revoke", revoke, needs="admin"),
-    Route("POST", "/access/workspaces/create", create_workspace, needs="admin"),
-    Route("GET", "/access/workspaces/manage", manage_workspace, needs="admin"),
-    Route("POST", "/access/workspaces/rename", rename_workspace, needs="admin"),
-    Route("POST", "/access/workspaces/archive", archive_workspace, needs="admin"),
-    Route("POST", "/access/workspaces/restore", restore_workspace, needs="admin"),
-    Route("POST", "/access/workspaces/delete", delete_workspace, needs="admin"),
-)
+    if text not in CAPABILITIES:
+        raise BadInput(f"choose what the token allows: {', '.join(CAPABILITIES)}")
+    return CAPABILITIES[CAPABILITIES.index(text)]

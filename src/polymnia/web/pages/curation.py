@@ -1,125 +1,125 @@
-"""Curation: what in a memory needs attention, each finding with what can be done about it in one click."""
+"""Curation: what in a memory needs attention, each finding with what can be done in one click."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor, Future
+from threading import Lock
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from msgspec import Struct
+from starlette.responses import Response
 
-from polymnia.engine import selection
-from polymnia.engine.browse import outlines
 from polymnia.engine.curation.clusters import clusters
-from polymnia.engine.curation.duplicates import duplicate_names
-from polymnia.engine.curation.gaps import relation_gaps
-from polymnia.engine.curation.orphans import orphans
-from polymnia.engine.curation.pending import pending
-from polymnia.engine.curation.similar import similar_pairs
-from polymnia.engine.entities import open_named
-from polymnia.engine.forget import Unwanted, forget
+from polymnia.engine.curation.findings import orphans, pending, relation_gaps
+from polymnia.engine.curation.similar import duplicate_names, similar_pairs
+from polymnia.engine.facts.forget import Unwanted, forget
+from polymnia.engine.facts.merge import merge
+from polymnia.engine.facts.remember import remember
+from polymnia.engine.facts.revise import Revision, revise, tag_entities
+from polymnia.engine.graph.drawing import last_change
+from polymnia.engine.graph.entities import open_named, outlines
 from polymnia.engine.memory import Memory
-from polymnia.engine.remember import remember
-from polymnia.engine.revise import Revision, merge, revise
 from polymnia.errors import BadInput
-from polymnia.model import Entity, Relation
-from polymnia.search.text import count_noun
-from polymnia.web.page import ROWS, Page
-from polymnia.web.response import Response
-from polymnia.web.routes import Route
+from polymnia.model import Relation
+from polymnia.search.terms import count_noun
+from polymnia.stores.contract import Store
+from polymnia.web.page import ROWS, Page, get, post
 
 # Findings that are listed. The rest is found again after the first ones are dealt with.
 MAX_FINDINGS = 1_000
 # What is shown of each entity: its latest observations.
 _MAX_FACTS = 3
 _MAX_CLUSTER_NAMES = 12
+# How long a page waits for findings. They take seconds in a large memory.
+_WAIT_S = 0.25
 
 
 class Finding(Struct, frozen=True):
-    """Something that needs attention: the names it is about, and what is known of it in a few words."""
+    """Something that needs attention: the names it is about, and what is known of it."""
 
     kind: str
     names: tuple[str, ...]
     about: str = ""
-    size: int = 0
 
     @property
     def key(self) -> list[str]:
         """What identifies the finding after it was dismissed."""
-        return [self.kind, *self.names]
+        return [self.kind, *self.shown_names]
+
+    @property
+    def shown_names(self) -> tuple[str, ...]:
+        """The names that a row shows; a cluster may have thousands."""
+        return self.names[:_MAX_CLUSTER_NAMES]
 
 
 def _duplicates(memory: Memory) -> list[Finding]:
-    return [
-        Finding(
-            "duplicates",
-            (each.a, each.b),
-            "the same letters" if each.similarity == 1 else "spelled alike",
-        )
-        for each in duplicate_names(memory, limit=MAX_FINDINGS)
-    ]
+    findings = []
+    for pair in duplicate_names(memory, limit=MAX_FINDINGS):
+        about = "the same letters" if pair.similarity == 1 else "spelled alike"
+        findings.append(Finding("duplicates", (pair.a, pair.b), about))
+    return findings
 
 
 def _gaps(memory: Memory) -> list[Finding]:
-    return [
-        Finding(
-            "gaps",
-            (each.entity, each.referenced),
-            f"mentioned {each.count} times" if each.count > 1 else "mentioned",
-        )
-        for each in relation_gaps(memory, limit=MAX_FINDINGS)
-    ]
+    findings = []
+    for gap in relation_gaps(memory, limit=MAX_FINDINGS):
+        about = f"mentioned {gap.count} times" if gap.count > 1 else "mentioned"
+        findings.append(Finding("gaps", (gap.entity, gap.referenced), about))
+    return findings
 
 
 def _similar(memory: Memory) -> list[Finding]:
-    found = similar_pairs(memory, limit=MAX_FINDINGS)
+    pairs = similar_pairs(memory, limit=MAX_FINDINGS)
     return [
-        Finding("similar", (each.a, each.b), f"similarity {each.similarity:.2f}") for each in found
+        Finding("similar", (pair.a, pair.b), f"similarity {pair.similarity:.2f}") for pair in pairs
     ]
 
 
 def _summaries(memory: Memory) -> list[Finding]:
-    return [
-        Finding(
-            "summaries",
-            (each.name,),
-            "its summary is older than its facts" if each.summary_at else "no summary",
-        )
-        for each in pending(memory, limit=MAX_FINDINGS)
-    ]
+    findings = []
+    for entity in pending(memory, limit=MAX_FINDINGS):
+        about = "its summary is older than its facts" if entity.summary_at else "no summary"
+        findings.append(Finding("summaries", (entity.name,), about))
+    return findings
 
 
 def _orphans(memory: Memory) -> list[Finding]:
-    return [
-        Finding("orphans", (each.name,), "no relations")
-        for each in orphans(memory, limit=MAX_FINDINGS)
-    ]
+    lonely = orphans(memory, limit=MAX_FINDINGS)
+    return [Finding("orphans", (entity.name,), "no relations") for entity in lonely]
 
 
 def _clusters(memory: Memory) -> list[Finding]:
-    return [
-        Finding("clusters", each.names[:_MAX_CLUSTER_NAMES], each.label or "", len(each.names))
-        for each in clusters(memory, limit=MAX_FINDINGS)
-    ]
+    groups = clusters(memory, limit=MAX_FINDINGS)
+    return [Finding("clusters", group.names, group.label or "") for group in groups]
 
 
-# The title of each kind, what it means, and what finds it.
-KINDS: dict[str, tuple[str, str, Callable[[Memory], list[Finding]]]] = {
-    "duplicates": (
+class Kind(Struct, frozen=True):
+    """A kind of finding: its title, what it means, and the function that finds them."""
+
+    title: str
+    meaning: str
+    find: Callable[[Memory], list[Finding]]
+
+
+KINDS = {
+    "duplicates": Kind(
         "Duplicates",
         "Names so alike that they may be one thing. Merging keeps all facts.",
         _duplicates,
     ),
-    "gaps": (
-        "Relation gaps",
-        "A fact of one mentions the other, but no relation joins them.",
-        _gaps,
+    "gaps": Kind(
+        "Relation gaps", "A fact of one mentions the other, but no relation joins them.", _gaps
     ),
-    "similar": ("Similar", "Their facts mean much the same, and no relation joins them.", _similar),
-    "summaries": (
+    "similar": Kind(
+        "Similar", "Their facts mean much the same, and no relation joins them.", _similar
+    ),
+    "summaries": Kind(
         "Summaries",
         "Entities with facts that are newer than their summary, or without one.",
         _summaries,
     ),
-    "orphans": ("Orphans", "Entities that no relation starts or ends at.", _orphans),
-    "clusters": (
+    "orphans": Kind("Orphans", "Entities that no relation starts or ends at.", _orphans),
+    "clusters": Kind(
         "Clusters",
         "Groups that relations and meaning hold together. A tag makes one findable.",
         _clusters,
@@ -127,34 +127,99 @@ KINDS: dict[str, tuple[str, str, Callable[[Memory], list[Finding]]]] = {
 }
 
 
+class _Run(Struct):
+    """One look through a memory as it was after a change, and the findings before that."""
+
+    change: int
+    findings: Future[list[Finding]]
+    former: list[Finding] | None
+
+
+class FindingsCache:
+    """Findings by memory and kind, computed once for each state of a memory. Thread-safe.
+
+    They take seconds in a large memory, so a worker thread computes them and pages do not wait.
+    """
+
+    def __init__(self, pool: Executor) -> None:
+        self._pool = pool
+        self._lock = Lock()
+        self._runs: WeakKeyDictionary[Store, dict[str, _Run]] = WeakKeyDictionary()
+
+    def find(self, memory: Memory, kind: str) -> tuple[list[Finding] | None, bool]:
+        """Return the latest findings, None if there are none yet, and whether they are current."""
+        run = self._start(memory, kind)
+        try:
+            return run.findings.result(_WAIT_S), True
+        except TimeoutError:
+            return run.former, False
+
+    def wait(self, memory: Memory, kind: str) -> list[Finding]:
+        """Return the findings of a memory, however long they take."""
+        findings, _ = self.find(memory, kind)
+        # Waiting for another worker thread could use up all of them.
+        return KINDS[kind].find(memory) if findings is None else findings
+
+    def _start(self, memory: Memory, kind: str) -> _Run:
+        with memory.reading() as read:
+            change = last_change(memory, read)
+        with self._lock:
+            runs = self._runs.setdefault(memory.store, {})
+            run = runs.get(kind)
+            if run is not None and not run.findings.done():
+                return run  # one at a time: a busy memory would fill the pool
+            is_known = run is not None and run.findings.exception() is None
+            if run is not None and is_known and change and run.change == change:
+                return run
+            former = run.findings.result() if run is not None and is_known else None
+            task = self._pool.submit(KINDS[kind].find, memory)
+            runs[kind] = _Run(change, task, former)
+            return runs[kind]
+
+
+@get("/curation")
 def show(page: Page) -> Response:
     """Show the findings of one kind."""
     kind = page.query.get("kind") or "duplicates"
     if kind not in KINDS:
         raise BadInput(f"kind: expected one of {', '.join(KINDS)}, got {kind[:40]!r}")
-    title, meaning, find = KINDS[kind]
+    findings, is_current = page.site.findings.find(page.memory, kind)
     dismissed = page.site.state.read(page.workspace).dismissed
     wants_dismissed = "dismissed" in page.query
-    found = find(page.memory)
-    shown = [each for each in found if (each.key in dismissed) == wants_dismissed]
+    matching = [item for item in findings or () if (item.key in dismissed) == wants_dismissed]
     start = page.query.number("after") or 0
-    rows = shown[start : start + ROWS]
+    rows, shown = _load_rows(page.memory, matching[start : start + ROWS])
     return page.render(
         "curation/page.html",
-        kinds=[(key, each[0]) for key, each in KINDS.items()],
+        kinds=KINDS,
         kind=kind,
-        title=title,
-        meaning=meaning,
         rows=rows,
-        total=len(shown),
-        is_cut=len(found) >= MAX_FINDINGS,
-        following=start + ROWS if start + ROWS < len(shown) else None,
-        dismissed=sum(each.key in dismissed for each in found),
+        total=len(matching),
+        is_ready=findings is not None,
+        is_current=is_current,
+        is_cut=len(findings or ()) >= MAX_FINDINGS,
+        following=start + ROWS if start + ROWS < len(matching) else None,
+        dismissed=sum(item.key in dismissed for item in findings or ()),
         wants_dismissed=wants_dismissed,
-        **_entities(page.memory, rows),
+        **shown,
     )
 
 
+def _load_rows(memory: Memory, findings: Sequence[Finding]) -> tuple[list[Finding], dict[str, Any]]:
+    """Return the findings about existing entities, with the types and latest facts of these."""
+    names = {name for finding in findings for name in finding.shown_names}
+    types = {name: entity.type for name, entity in outlines(memory, names).items()}
+    # A finding of a moment ago may be about an entity that was merged since.
+    rows = [finding for finding in findings if all(name in types for name in finding.shown_names)]
+    compared = {name for row in rows if row.kind != "clusters" for name in row.names}
+    facts = {}
+    if compared:
+        for entity in open_named(memory, compared).entities:
+            facts[entity.name] = entity.texts[::-1][:_MAX_FACTS]
+    return rows, {"types": types, "facts": facts}
+
+
+@post("/curation/merge")
 def merge_two(page: Page) -> Response:
     """Merge an entity into another."""
     source, target = page.form["source"], page.form["target"]
@@ -162,6 +227,7 @@ def merge_two(page: Page) -> Response:
     return _done(page, f"Merged {source[:60]} into {target[:60]}", receipt.change)
 
 
+@post("/curation/relate")
 def relate(page: Page) -> Response:
     """Add a relation between two entities."""
     source, target, kind = page.form["source"], page.form["target"], page.form.get("type").strip()
@@ -171,6 +237,7 @@ def relate(page: Page) -> Response:
     return _done(page, f"Related {source[:60]} to {target[:60]}", receipt.change)
 
 
+@post("/curation/summarize")
 def summarize(page: Page) -> Response:
     """Set the summary of an entity."""
     name, summary = page.form["name"], page.form.get("summary").strip()
@@ -180,6 +247,7 @@ def summarize(page: Page) -> Response:
     return _done(page, f"Summary of {name[:60]} saved", receipt.change)
 
 
+@post("/curation/delete")
 def delete(page: Page) -> Response:
     """Delete an entity."""
     name = page.form["name"]
@@ -187,60 +255,39 @@ def delete(page: Page) -> Response:
     return _done(page, f"Deleted {name[:60]}", receipt.change)
 
 
+@post("/curation/tag")
 def tag(page: Page) -> Response:
     """Give all entities of a cluster a tag."""
     label, first = page.form["tag"].strip(), page.form["name"]
     if not label:
         raise BadInput("the tag is blank: choose a word for the cluster")
-    names = next((each.names for each in clusters(page.memory) if first in each.names), ())
-    receipt = selection.tag(page.memory, list(names), add=[label], by=page.by)
+    groups = page.site.findings.wait(page.memory, "clusters")
+    names = next((group.names for group in groups if first in group.names), ())
+    receipt = tag_entities(page.memory, list(names), add=[label], by=page.by)
     return _done(page, f"Tagged {count_noun(len(receipt.names), 'entity')}", receipt.change)
 
 
+@post("/curation/dismiss")
 def dismiss(page: Page) -> Response:
     """Put a finding aside."""
-    key = page.form.all("key")
+    key = page.form.getlist("key")
     with page.site.state.edit(page.workspace) as state:
         if key not in state.dismissed:
             state.dismissed.append(key)
-    return _finish(page, "Dismissed", key)
+    return _done(page, "Dismissed", key=key)
 
 
+@post("/curation/restore")
 def restore(page: Page) -> Response:
     """Bring a dismissed finding back."""
-    key = page.form.all("key")
+    key = page.form.getlist("key")
     with page.site.state.edit(page.workspace) as state:
-        state.dismissed[:] = [each for each in state.dismissed if each != key]
-    return _finish(page, "Brought back", ())
+        state.dismissed[:] = [item for item in state.dismissed if item != key]
+    return _done(page, "Brought back")
 
 
-def _done(page: Page, text: str, change: int) -> Response:
-    """Answer an action with a toast, and show in place of the finding what was done."""
+def _done(page: Page, text: str, change: int = 0, key: Sequence[str] = ()) -> Response:
+    """Show in place of a finding what was done. `key` lets the user bring a finding back."""
     to = page.url("/curation", kind=page.form.get("kind"))
-    return page.done(page.toast(text, change), to, fragment="curation/done.html", text=text, key=())
-
-
-def _finish(page: Page, text: str, key: list[str] | tuple[str, ...]) -> Response:
-    to = page.url("/curation", kind=page.form.get("kind"))
-    return page.done(text, to, fragment="curation/done.html", text=text, key=key)
-
-
-def _entities(memory: Memory, rows: list[Finding]) -> dict[str, Any]:
-    """Return the entities of the findings: types of all, and the latest facts where they help to decide."""
-    names = {name for each in rows for name in each.names}
-    types = {name: each.type for name, each in outlines(memory, names).items()} if names else {}
-    whole = {name for each in rows if each.kind != "clusters" for name in each.names}
-    found: list[Entity] = open_named(memory, whole).entities if whole else []
-    return {"types": types, "facts": {each.name: each.texts[::-1][:_MAX_FACTS] for each in found}}
-
-
-ROUTES = (
-    Route("GET", "/curation", show),
-    Route("POST", "/curation/merge", merge_two),
-    Route("POST", "/curation/relate", relate),
-    Route("POST", "/curation/summarize", summarize),
-    Route("POST", "/curation/delete", delete),
-    Route("POST", "/curation/tag", tag),
-    Route("POST", "/curation/dismiss", dismiss),
-    Route("POST", "/curation/restore", restore),
-)
+    toast = page.toast(text, change)
+    return page.done(toast, to, fragment="curation/done.html", text=text, key=key)

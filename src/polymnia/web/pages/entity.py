@@ -1,34 +1,44 @@
-"""Entity: everything that is known of one name, where to correct it, and what became of a name that is gone."""
+"""Entity: everything known of one name, how to correct it, and what became of a lost name."""
 
 from collections.abc import Iterable
-from typing import Any
 
 from msgspec import UNSET, Struct
+from starlette.responses import Response
 
-from polymnia.engine import history
-from polymnia.engine.browse import outlines
-from polymnia.engine.entities import open_named
-from polymnia.engine.forget import Unwanted, forget
-from polymnia.engine.remember import EntityFacts, FactDraft, remember
-from polymnia.engine.revise import Revision, merge, revise
-from polymnia.engine.suggest import similar_names
-from polymnia.engine.whereabouts import find_former
+from polymnia.engine.facts.forget import Unwanted, forget
+from polymnia.engine.facts.merge import MergeReceipt, merge
+from polymnia.engine.facts.remember import EntityFacts, FactDraft, remember
+from polymnia.engine.facts.revise import Revision, revise
+from polymnia.engine.graph.entities import open_named, outlines
+from polymnia.engine.history import changes as history
+from polymnia.engine.history.changes import find_former
+from polymnia.engine.recall.names import similar_names
 from polymnia.errors import BadInput
-from polymnia.model import Entity, Relation
-from polymnia.web.changes import ChangeRow
-from polymnia.web.facts import FactKey, load_row, observation_rows
-from polymnia.web.page import ROWS, Page
-from polymnia.web.pages.search import MAX_ROWS_READ, change_rows
-from polymnia.web.response import Response
-from polymnia.web.routes import Route
+from polymnia.model import Entity, Graph, Relation
+from polymnia.web.changes import MAX_ROWS_READ, ChangeRow, change_rows
+from polymnia.web.page import ROWS, Page, get, post
+from polymnia.web.pages.facts import FactKey, load_row, observation_rows
+from polymnia.web.pages.selection import split_tags
 
 # The latest changes on the page; the history has the rest.
 _MAX_CHANGES = 5
 _MAX_RELATION_TYPES = 30
+_MAX_GROUP_NAMES = 12
+# Facts that the preview of a merge lists.
+_MAX_MOVING = 5
+
+
+class MergeWay(Struct, frozen=True):
+    """One of the two ways round of a merge, with the first facts that would move."""
+
+    keep: str
+    gone: str
+    preview: MergeReceipt
+    moving: list[str]
 
 
 class RelationGroup(Struct, frozen=True):
-    """Relations of one type and direction: the names at their other ends, and how many more there are."""
+    """Relations of one type and direction: the names at their other ends, and how many more."""
 
     type: str
     is_outgoing: bool
@@ -36,6 +46,7 @@ class RelationGroup(Struct, frozen=True):
     more: int
 
 
+@get("/entity")
 def show(page: Page) -> Response:
     """Show an entity, or what became of the name."""
     name = page.query["name"]
@@ -44,42 +55,43 @@ def show(page: Page) -> Response:
         return _show_missing(page, name)
     entity = graph.entities[0]
     below = page.query.number("below")
-    rows = [
-        row
-        for row in reversed(observation_rows(page.memory, entity))
-        if not below or row.key.ordinal < below
-    ]
+    rows = observation_rows(page.memory, entity)[::-1]
+    if below:
+        rows = [row for row in rows if row.key.ordinal < below]
+    newer = 0
+    if entity.summary:
+        newer = sum(item.created_at > entity.summary_at for item in entity.observations)
     groups = _group_relations(name, graph.relations)
-    types = outlines(page.memory, {each for group in groups for each in group.names})
+    others = outlines(page.memory, {other for group in groups for other in group.names})
+    relation_types = sorted({relation.type for relation in graph.relations})
     return page.render(
         "entity/page.html",
         entity=entity,
         rows=rows[:ROWS],
         older=rows[ROWS - 1].key.ordinal if len(rows) > ROWS else None,
-        newer=sum(each.created_at > entity.summary_at for each in entity.observations)
-        if entity.summary
-        else 0,
+        newer=newer,
         groups=groups,
         relation_count=len(graph.relations),
-        relation_types=_known_types(graph.relations),
-        types={each: found.type for each, found in types.items()},
+        relation_types=relation_types[:_MAX_RELATION_TYPES],
+        types={other: outline.type for other, outline in others.items()},
         changes=_changes(page, name),
     )
 
 
+@get("/entity/similar")
 def show_similar(page: Page) -> Response:
     """Show names with a similar spelling: a part of the page that is loaded later."""
     name = page.query["name"]
-    found = [each for each in similar_names(page.memory, name, 4) if each != name]
-    entities = (
-        {each.name: each for each in open_named(page.memory, found).entities} if found else {}
-    )
-    twins = [entities[each] for each in found if each in entities]
+    similar = [other for other in similar_names(page.memory, name, 4) if other != name]
+    graph = open_named(page.memory, similar) if similar else Graph([], [])
+    entities = {entity.name: entity for entity in graph.entities}
+    twins = [entities[other] for other in similar if other in entities]
     return page.render(
         "entity/similar_page.html", fragment="entity/similar.html", name=name, twins=twins
     )
 
 
+@post("/entity/observe")
 def observe(page: Page) -> Response:
     """Add an observation."""
     name, text = page.form["name"], page.form["text"]
@@ -95,20 +107,19 @@ def observe(page: Page) -> Response:
     return page.done(toast, _url(page, name), fragment="facts/observation.html", row=row)
 
 
+@post("/entity/edit")
 def edit(page: Page) -> Response:
     """Change name, type, tags and summary."""
     name, form = page.form["name"], page.form
     entity = _require_known(page, name)
-    tags = tuple(
-        dict.fromkeys(each.strip() for each in form.get("tags").split(",") if each.strip())
-    )
+    tags = split_tags(form.get("tags"))
     summary = form.get("summary").strip()
     revision = Revision(
         name=form["new_name"].strip(),
         type=form["type"].strip(),
         summary=UNSET if summary == (entity.summary or "").strip() else summary or None,
-        add_tags=tags,
-        remove_tags=tuple(each for each in entity.tags if each not in tags),
+        add_tags=tuple(tags),
+        remove_tags=tuple(tag for tag in entity.tags if tag not in tags),
     )
     receipt = revise(page.memory, name, revision, by=page.by)
     if not receipt.change and receipt.before == receipt.after:
@@ -118,9 +129,11 @@ def edit(page: Page) -> Response:
     )
 
 
+@post("/entity/relate")
 def relate(page: Page) -> Response:
     """Add a relation to another entity, which is created if it is given a type."""
-    name, other, kind = (page.form[each].strip() for each in ("name", "target", "relation"))
+    name, other = page.form["name"].strip(), page.form["target"].strip()
+    kind = page.form["relation"].strip()
     if not other or not kind:
         raise BadInput("a relation needs a name and another entity")
     _require_known(page, name)
@@ -137,6 +150,7 @@ def relate(page: Page) -> Response:
     )
 
 
+@post("/entity/unrelate")
 def unrelate(page: Page) -> Response:
     """Delete a relation."""
     relation = Relation(page.form["source"], page.form["target"], page.form["relation"])
@@ -146,6 +160,7 @@ def unrelate(page: Page) -> Response:
     )
 
 
+@get("/entity/merge", needs="write")
 def preview_merge(page: Page) -> Response:
     """Show what a merge would do, both ways round."""
     name, other = page.query["name"], page.query.get("target").strip()
@@ -155,17 +170,23 @@ def preview_merge(page: Page) -> Response:
         )
     if other == name:
         raise BadInput("choose another entity: this one cannot be merged with itself")
-    for each in (name, other):
-        _require_known(page, each)
-    ways = [
-        (keep, gone, merge(page.memory, [gone], keep, by=page.by, dry_run=True))
-        for keep, gone in ((name, other), (other, name))
-    ]
+    for known in (name, other):
+        _require_known(page, known)
+    graph = open_named(page.memory, [name, other])
+    facts = {entity.name: entity.texts for entity in graph.entities}
+    ways = []
+    for keep, gone in ((name, other), (other, name)):
+        preview = merge(page.memory, [gone], keep, by=page.by, dry_run=True)
+        moving = [text for text in facts.get(gone, ()) if text not in facts.get(keep, ())]
+        ways.append(MergeWay(keep, gone, preview, moving[:_MAX_MOVING]))
+    # Keeping the entity that has more moves less, so that way comes first and is chosen.
+    ways.sort(key=lambda way: way.preview.observations + way.preview.relations)
     return page.render(
         "entity/merge_page.html", fragment="entity/merge.html", name=name, other=other, ways=ways
     )
 
 
+@post("/entity/merge")
 def run_merge(page: Page) -> Response:
     """Merge two entities under one of their names."""
     names = page.form["name"], page.form["target"]
@@ -177,6 +198,7 @@ def run_merge(page: Page) -> Response:
     return page.done(page.toast(f"Merged {gone} into {keep}", receipt.change), _url(page, keep))
 
 
+@get("/note")
 def show_note(page: Page) -> Response:
     """Show a note of the vault."""
     key = FactKey("note", page.query["key"])
@@ -185,63 +207,44 @@ def show_note(page: Page) -> Response:
 
 
 def _show_missing(page: Page, name: str) -> Response:
-    found = find_former(page.memory, name)
+    former = find_former(page.memory, name)
     similar = similar_names(page.memory, name)
-    return page.render("entity/missing.html", status=404, name=name, found=found, similar=similar)
+    return page.render("entity/missing.html", status=404, name=name, found=former, similar=similar)
 
 
-def _group_relations(name: str, found: Iterable[Relation]) -> list[RelationGroup]:
-    """Return the relations of an entity by type and direction, ROWS names in all."""
-    ends: dict[tuple[str, bool], list[str]] = {}
-    for each in found:
-        if each.source == name:
-            ends.setdefault((each.type, True), []).append(each.target)
-        if each.target == name:
-            ends.setdefault((each.type, False), []).append(each.source)
-    left, groups = ROWS, []
-    for (kind, is_outgoing), names in sorted(
-        ends.items(), key=lambda each: (not each[0][1], each[0][0])
-    ):
-        shown = names[: max(1, min(left, 12))]
-        left -= len(shown)
-        groups.append(RelationGroup(kind, is_outgoing, tuple(shown), len(names) - len(shown)))
+def _group_relations(name: str, relations: Iterable[Relation]) -> list[RelationGroup]:
+    """Return the relations of an entity by direction and type, ROWS names in all."""
+    ends: dict[tuple[bool, str], list[str]] = {}
+    for relation in relations:
+        if relation.source == name:
+            ends.setdefault((False, relation.type), []).append(relation.target)
+        if relation.target == name:
+            ends.setdefault((True, relation.type), []).append(relation.source)
+    groups: list[RelationGroup] = []
+    room = ROWS
+    for (is_incoming, kind), names in sorted(ends.items()):
+        shown = tuple(names[: max(1, min(room, _MAX_GROUP_NAMES))])
+        room -= len(shown)
+        groups.append(RelationGroup(kind, not is_incoming, shown, len(names) - len(shown)))
     return groups[:_MAX_RELATION_TYPES]
-
-
-def _known_types(found: Iterable[Relation]) -> list[str]:
-    return sorted({each.type for each in found})[:_MAX_RELATION_TYPES]
 
 
 def _changes(page: Page, name: str) -> list[ChangeRow]:
     """Return the latest changes of an entity or note; nothing in a store without history."""
     if not page.memory.store.capabilities.history:
         return []
-    found = history.latest(page.memory, names=[name], limit=_MAX_CHANGES, max_rows=MAX_ROWS_READ)
-    options: dict[str, Any] = {"about": {name}, "limit": 2}
-    return change_rows(page.memory, found.changes, **options)
+    latest = history.latest(page.memory, names=[name], limit=_MAX_CHANGES, max_rows=MAX_ROWS_READ)
+    return change_rows(page.memory, latest.changes, about={name}, limit=2)
 
 
 def _require_known(page: Page, name: str) -> Entity:
-    found = outlines(page.memory, [name])
-    if name not in found:
+    entities = outlines(page.memory, [name])
+    if name not in entities:
         raise BadInput(
             f"there is no entity {name}; give it a type to create it, or choose one that exists"
         )
-    return found[name]
+    return entities[name]
 
 
 def _url(page: Page, name: str) -> str:
     return page.url("/entity", name=name)
-
-
-ROUTES = (
-    Route("GET", "/entity", show),
-    Route("GET", "/entity/similar", show_similar),
-    Route("POST", "/entity/observe", observe),
-    Route("POST", "/entity/edit", edit),
-    Route("POST", "/entity/relate", relate),
-    Route("POST", "/entity/unrelate", unrelate),
-    Route("GET", "/entity/merge", preview_merge, needs="write"),
-    Route("POST", "/entity/merge", run_merge),
-    Route("GET", "/note", show_note),
-)

@@ -1,79 +1,242 @@
-"""One fact in a list: edit it in place, delete it, show all of a long text."""
+"""Facts as rows of a list: observations, cards and notes. One is edited or deleted in place."""
+
+from hashlib import sha256
+
+from markupsafe import Markup
+from msgspec import Struct
+from starlette.responses import Response
 
 from polymnia.engine import notes
-from polymnia.engine.forget import Unwanted, forget
-from polymnia.engine.revise import Edit, Revision, revise
-from polymnia.errors import BadInput, TextChanged
-from polymnia.web.changes import compare
-from polymnia.web.facts import FactKey, FactRow, load_row, parse_key
-from polymnia.web.page import Page
-from polymnia.web.response import Response
-from polymnia.web.routes import Route
+from polymnia.engine.facts.forget import Unwanted, forget
+from polymnia.engine.facts.revise import Edit, Revision, revise
+from polymnia.engine.graph.entities import open_named
+from polymnia.engine.history.changes import authors
+from polymnia.engine.memory import Memory
+from polymnia.errors import BadInput, EntityNotFound, TextChanged
+from polymnia.model import NOTE, Entity, Hit, PassageKind
+from polymnia.web.changes import MAX_COMPARED_CHARS, compare
+from polymnia.web.page import Fields, Page, get, post
 
+_SEPARATOR = "\t"
+_KINDS: tuple[PassageKind, ...] = ("entity", "observation", "note")
 # The template of a row in each view: the hits of a search, and the observations of an entity.
 _VIEWS = {"hit": "facts/hit.html", "obs": "facts/observation.html"}
-_MAX_COMPARED_CHARS = 4_000
 
 
+class FactKey(Struct, frozen=True):
+    """What identifies a card by its name, an observation by name and ordinal, a note by its key."""
+
+    kind: PassageKind
+    name: str
+    ordinal: int = 0
+
+    @property
+    def value(self) -> str:
+        """The key as the value of a checkbox."""
+        return _SEPARATOR.join((self.kind, str(self.ordinal), self.name))
+
+    @property
+    def fields(self) -> dict[str, object]:
+        """The key as fields of an address."""
+        return {"kind": self.kind, "name": self.name, "n": self.ordinal or None}
+
+
+class FactRow(Struct, frozen=True, kw_only=True):
+    """A fact as a list shows it. `score` is its share of the best score, 0 outside a search."""
+
+    key: FactKey
+    type: str
+    text: str
+    shown: str
+    at: int
+    actor: str = ""
+    tags: tuple[str, ...] = ()
+    score: float = 0.0
+    reasons: tuple[str, ...] = ()
+    alike: int = 0
+    is_weak: bool = False
+
+    @property
+    def stamp(self) -> str:
+        """What identifies the text, so that a form can tell whether somebody changed it."""
+        return sha256(self.text.encode("utf-8", "replace")).hexdigest()
+
+
+def hit_row(hit: Hit, actor: str, best_score: float) -> FactRow:
+    """Return the row of a hit."""
+    passage = hit.passage
+    share = hit.score / best_score if best_score > 0 else 0.0
+    return FactRow(
+        key=FactKey(passage.kind, passage.entity, max(passage.ordinal, 0)),
+        type=passage.type,
+        text=passage.text,
+        shown=hit.excerpt,
+        at=passage.valid_at or passage.created_at,
+        actor=actor,
+        tags=passage.tags,
+        # Weak hits never fill the bar, or the best of them would look like an answer.
+        score=max(0.0, min(0.25 if hit.is_weak else 1.0, share)),
+        reasons=hit.reasons,
+        alike=hit.alike,
+        is_weak=hit.is_weak,
+    )
+
+
+def observation_rows(memory: Memory, entity: Entity) -> list[FactRow]:
+    """Return the observations of an entity, with their authors."""
+    keys = [(entity.name, observation.ordinal) for observation in entity.observations]
+    written = authors(memory, keys)
+    rows = []
+    for observation in entity.observations:
+        author = written.get((entity.name, observation.ordinal))
+        row = FactRow(
+            key=FactKey("observation", entity.name, observation.ordinal),
+            type=entity.type,
+            text=observation.text,
+            shown=observation.text,
+            at=observation.created_at,
+            actor=author.actor if author else "",
+            tags=entity.tags,
+        )
+        rows.append(row)
+    return rows
+
+
+def load_row(memory: Memory, key: FactKey) -> FactRow:
+    """Return the row of a fact as it is now. Raise EntityNotFound, or TextChanged if it is gone."""
+    if key.kind == "note":
+        return _note_row(memory, key)
+    entities = open_named(memory, [key.name]).entities
+    if not entities:
+        raise EntityNotFound(key.name)
+    if key.kind == "entity":
+        return _card_row(memory, key, entities[0])
+    for row in observation_rows(memory, entities[0]):
+        if row.key == key:
+            return row
+    raise TextChanged(f"observation {key.ordinal} of {key.name}", None)
+
+
+def _card_row(memory: Memory, key: FactKey, entity: Entity) -> FactRow:
+    text = entity.summary or ""
+    return FactRow(
+        key=key,
+        type=entity.type,
+        text=text,
+        shown=text,
+        at=entity.updated_at,
+        actor=_author(memory, entity.name, 0),
+        tags=entity.tags,
+    )
+
+
+def _note_row(memory: Memory, key: FactKey) -> FactRow:
+    note = notes.in_vault(memory, key.name)
+    if note is None:
+        raise TextChanged(f"the note {key.name}", None)
+    return FactRow(
+        key=key,
+        type="note",
+        text=note.content,
+        shown=note.content,
+        at=note.updated_at or note.created_at,
+        actor=_author(memory, note.key, NOTE),
+        tags=note.tags,
+    )
+
+
+def _author(memory: Memory, name: str, ordinal: int) -> str:
+    author = authors(memory, [(name, ordinal)]).get((name, ordinal))
+    return author.actor if author else ""
+
+
+def parse_key(fields: Fields) -> FactKey:
+    """Return the fact that the fields of an address or form name. Raise BadInput."""
+    return FactKey(_parse_kind(fields["kind"]), fields["name"], fields.number("n") or 0)
+
+
+def parse_picks(values: list[str]) -> list[FactKey]:
+    """Return the facts whose checkboxes were ticked. Raise BadInput."""
+    keys = []
+    for value in values:
+        kind, _, rest = value.partition(_SEPARATOR)
+        ordinal, _, name = rest.partition(_SEPARATOR)
+        if not ordinal.isdigit():
+            raise BadInput("the selection is not valid: reload the page and select again")
+        keys.append(FactKey(_parse_kind(kind), name, int(ordinal)))
+    return keys
+
+
+def _parse_kind(text: str) -> PassageKind:
+    if text not in _KINDS:
+        raise BadInput(f"kind: expected one of {', '.join(_KINDS)}, got {text!r}")
+    return _KINDS[_KINDS.index(text)]
+
+
+@get("/fact")
 def show(page: Page) -> Response:
     """Show a fact as a row, for example after Cancel in its form."""
-    return _row(page, load_row(page.memory, parse_key(page.query)))
+    return _show_row(page, load_row(page.memory, parse_key(page.query)))
 
 
+@get("/fact/text")
 def show_text(page: Page) -> Response:
     """Show the whole text of a fact."""
     row = load_row(page.memory, parse_key(page.query))
     return page.render("facts/text_page.html", fragment="facts/text.html", row=row)
 
 
+@get("/fact/edit", needs="write")
 def edit(page: Page) -> Response:
     """Show the form for a fact."""
     row = load_row(page.memory, parse_key(page.query))
-    return _form(page, row, row.text)
+    return _show_form(page, row.key, row, row.text)
 
 
+@post("/fact/edit")
 def save(page: Page) -> Response:
     """Save a text, unless somebody changed it meanwhile: then show both."""
     key, text = parse_key(page.form), page.form["text"]
     try:
         row = load_row(page.memory, key)
     except TextChanged:
-        return _conflict(page, None, key, text)
+        return _show_form(page, key, None, text, theirs=("", ""))
     if text == row.text.replace("\r\n", "\n"):
-        return (
-            _row(page, row) if page.is_fragment else page.done("Nothing changed", _home(page, key))
-        )
+        if page.is_fragment:
+            return _show_row(page, row)
+        return page.done("Nothing changed", _home(page, key))
     if page.form["stamp"] != row.stamp:
-        return _conflict(page, row, key, text)
+        is_short = max(len(row.text), len(text)) <= MAX_COMPARED_CHARS
+        theirs = compare(row.text, text) if is_short else (row.text, row.text)
+        return _show_form(page, key, row, text, theirs=theirs)
     if not text.strip():
-        return _form(
-            page, row, text, problem="The text is blank. Delete it instead if it should go."
-        )
+        problem = "The text is blank. Delete it instead if it should go."
+        return _show_form(page, key, row, text, problem=problem)
     change = _write(page, key, text, row.text)
     toast = page.toast(f"Changed {_title(key)}", change)
-    return page.done(
-        toast, _home(page, key), fragment=_template(page), row=load_row(page.memory, key)
-    )
+    template, row = _VIEWS[_view(page)], load_row(page.memory, key)
+    return page.done(toast, _home(page, key), fragment=template, row=row)
 
 
+@post("/fact/delete")
 def delete(page: Page) -> Response:
     """Delete a fact without asking: the toast has an Undo button."""
     key = parse_key(page.form)
     row = load_row(page.memory, key)
     receipt = forget(page.memory, unwanted([key]), by=page.by)
     toast = page.toast(f"Deleted {_title(key)}", receipt.change)
+    # The page of an entity is gone with it.
     to = page.url("/") if key.kind == "entity" and "/entity" in page.back else page.back
     return page.done(toast, to, fragment="facts/gone.html", row=row, view=_view(page))
 
 
 def unwanted(keys: list[FactKey]) -> Unwanted:
     """Return what to forget."""
+    observations = [(key.name, key.ordinal) for key in keys if key.kind == "observation"]
     return Unwanted(
-        entities=tuple([each.name for each in keys if each.kind == "entity"]),
-        observations=tuple(
-            [(each.name, each.ordinal) for each in keys if each.kind == "observation"]
-        ),
-        notes=tuple([each.name for each in keys if each.kind == "note"]),
+        entities=tuple(key.name for key in keys if key.kind == "entity"),
+        observations=tuple(observations),
+        notes=tuple(key.name for key in keys if key.kind == "note"),
     )
 
 
@@ -81,28 +244,22 @@ def _write(page: Page, key: FactKey, text: str, expected: str) -> int:
     if key.kind == "note":
         return notes.rewrite(page.memory, key.name, text, expected=expected, by=page.by)
     if key.kind == "entity":
-        return revise(page.memory, key.name, Revision(summary=text), by=page.by).change
-    edit = Edit(key.ordinal, text, expected=expected)
-    return revise(page.memory, key.name, Revision(replace=(edit,)), by=page.by).change
+        revision = Revision(summary=text)
+    else:
+        revision = Revision(replace=(Edit(key.ordinal, text, expected=expected),))
+    return revise(page.memory, key.name, revision, by=page.by).change
 
 
-def _form(page: Page, row: FactRow, text: str, problem: str = "") -> Response:
-    return page.render(
-        "facts/edit_page.html",
-        fragment="facts/edit.html",
-        key=row.key,
-        row=row,
-        text=text,
-        stamp=row.stamp,
-        problem=problem,
-        theirs=None,
-        view=_view(page),
-    )
-
-
-def _conflict(page: Page, row: FactRow | None, key: FactKey, text: str) -> Response:
-    """Show what the text is now beside what the user wrote. Saving again replaces it."""
-    is_short = row is not None and max(len(row.text), len(text)) <= _MAX_COMPARED_CHARS
+def _show_form(
+    page: Page,
+    key: FactKey,
+    row: FactRow | None,
+    text: str,
+    *,
+    problem: str = "",
+    theirs: tuple[str | Markup, str | Markup] | None = None,
+) -> Response:
+    """Show the form for a text. `theirs` is what it is now, and ours, after a conflict."""
     return page.render(
         "facts/edit_page.html",
         fragment="facts/edit.html",
@@ -110,27 +267,21 @@ def _conflict(page: Page, row: FactRow | None, key: FactKey, text: str) -> Respo
         row=row,
         text=text,
         stamp=row.stamp if row else "",
-        problem="",
-        theirs=compare(row.text, text)
-        if row is not None and is_short
-        else (row.text if row else "",) * 2,
+        problem=problem,
+        theirs=theirs,
         view=_view(page),
     )
 
 
-def _row(page: Page, row: FactRow) -> Response:
-    return page.render("facts/text_page.html", fragment=_template(page), row=row)
+def _show_row(page: Page, row: FactRow) -> Response:
+    return page.render("facts/text_page.html", fragment=_VIEWS[_view(page)], row=row)
 
 
 def _view(page: Page) -> str:
-    view = page.form.get("view") or page.query.get("view", "hit")
+    view: str = page.form.get("view") or page.query.get("view", "hit")
     if view not in _VIEWS:
         raise BadInput(f"view: expected one of {', '.join(_VIEWS)}, got {view!r}")
     return view
-
-
-def _template(page: Page) -> str:
-    return _VIEWS[_view(page)]
 
 
 def _home(page: Page, key: FactKey) -> str:
@@ -143,12 +294,3 @@ def _home(page: Page, key: FactKey) -> str:
 def _title(key: FactKey) -> str:
     kinds = {"note": "the note ", "entity": "", "observation": "an observation of "}
     return f"{kinds[key.kind]}{key.name}"
-
-
-ROUTES = (
-    Route("GET", "/fact", show),
-    Route("GET", "/fact/text", show_text),
-    Route("GET", "/fact/edit", edit, needs="write"),
-    Route("POST", "/fact/edit", save),
-    Route("POST", "/fact/delete", delete),
-)

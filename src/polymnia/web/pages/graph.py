@@ -1,23 +1,30 @@
-"""Graph: clusters, or the entities around one, drawn by `static/graph.js`, with a table for screen readers."""
+"""Graph: clusters, or the entities around one, drawn by `static/graph.js` or as a table."""
 
 from math import cos, pi, sin
 from typing import Any
 
 from msgspec import Struct
+from msgspec.json import encode
+from starlette.responses import Response
 
-from polymnia.engine import traverse
-from polymnia.engine.diagrams import as_dot, as_mermaid
-from polymnia.engine.drawing import MAX_NODES, MAX_STEPS, Drawing, draw, drawn_graph
-from polymnia.engine.entities import open_named
-from polymnia.engine.graph_overview import GraphOverview, Group
-from polymnia.engine.recall import recall
+from polymnia.engine.graph import traverse
+from polymnia.engine.graph.drawing import (
+    MAX_NODES,
+    MAX_STEPS,
+    Drawing,
+    GraphOverview,
+    Group,
+    as_dot,
+    as_mermaid,
+    draw,
+    drawn_graph,
+)
+from polymnia.engine.graph.entities import open_named
+from polymnia.engine.recall.passages import recall
 from polymnia.errors import BadInput, EntityNotFound
 from polymnia.model import Entity, Graph, Relation
-from polymnia.search.text import count_noun
-from polymnia.web.forms import Fields
-from polymnia.web.page import ROWS, Page
-from polymnia.web.response import Response, download, json
-from polymnia.web.routes import Route
+from polymnia.search.terms import count_noun
+from polymnia.web.page import ROWS, Fields, Page, download, get, post
 from polymnia.web.text import type_number, visible
 
 # How many entities a drawing starts with: hits of a search, and members of a cluster.
@@ -52,13 +59,13 @@ class View(Struct, frozen=True):
         """Return the view that the fields of an address or form describe. Raise BadInput."""
         ends = fields.get("from"), fields.get("to")
         return cls(
-            names=tuple(fields.all("name")),
-            expand=tuple(fields.all("expand")),
+            names=tuple(fields.getlist("name")),
+            expand=tuple(fields.getlist("expand")),
             question=fields.get("q").strip(),
             cluster=fields.number("cluster"),
             path=ends if all(ends) else None,
             steps=min(fields.number("steps") or 1, MAX_STEPS),
-            kinds=tuple(fields.all("kind")) if "kind" in fields else None,
+            kinds=tuple(fields.getlist("kind")) if "kind" in fields else None,
             is_exact="exact" in fields,
         )
 
@@ -69,6 +76,7 @@ class View(Struct, frozen=True):
         )
 
 
+@get("/graph")
 def show(page: Page) -> Response:
     """Show the page with the first part of the table; the script asks for the drawing."""
     view = View.of(page.query)
@@ -92,65 +100,73 @@ def show(page: Page) -> Response:
 
 
 def _show_overview(page: Page, view: View) -> Response:
-    """Show the groups if they are cached or quickly computed; otherwise the script asks for them."""
-    is_asked = "refresh" in page.query
-    overviews = page.site.overviews
-    found = (
-        overviews.find(page.memory, refresh=True) if is_asked else overviews.find_soon(page.memory)
-    )
+    """Show the groups if they are quickly computed; otherwise the script asks for them."""
+    overview: GraphOverview | None
+    if "refresh" in page.query:
+        overview = page.site.overviews.find(page.memory, refresh=True)
+    else:
+        overview = page.site.overviews.find_soon(page.memory)
+    groups = list(enumerate(overview.groups)) if overview else []
     start = page.query.number("after") or 0
-    groups = list(enumerate(found.groups))[start : start + ROWS] if found else []
+    end = start + ROWS
     return page.render(
         "graph/page.html",
         view=view,
-        overview=found,
-        groups=groups,
-        following=start + ROWS if found and start + ROWS < len(found.groups) else None,
+        overview=overview,
+        groups=groups[start:end],
+        following=end if end < len(groups) else None,
         kinds=[],
         limit=MAX_NODES,
     )
 
 
+@post("/graph/data", needs="read")
 def data(page: Page) -> Response:
     """Return what to draw as JSON."""
     view = View.of(page.form)
     if view.is_overview:
-        return json(_overview_json(page.site.overviews.find(page.memory)))
-    drawing, title, route = _drawing(page, view)
-    return json(
-        {**_drawing_json(drawing), "title": title[:MAX_LABEL], "path": route.names if route else []}
-    )
+        content = _overview_json(page.site.overviews.find(page.memory))
+    else:
+        drawing, title, route = _drawing(page, view)
+        content = _drawing_json(drawing)
+        content |= {"title": title[:MAX_LABEL], "path": route.names if route else []}
+    return Response(encode(content), media_type="application/json")
 
 
+@get("/graph/panel")
 def panel(page: Page) -> Response:
     """Show what is known of the selected entity or cluster."""
     number = page.query.number("cluster")
     if number is not None:
-        group = _group(page, number)
-        shown = {
-            each.name: each
-            for each in drawn_graph(page.memory, group.names[:_MAX_LEADERS]).entities
-        }
-        return page.render(
-            "graph/panel_page.html",
-            fragment="graph/panel_cluster.html",
-            number=number,
-            group=group,
-            leaders=[shown[name] for name in group.names[:_MAX_LEADERS] if name in shown],
-        )
+        return _show_cluster(page, number)
     name = page.query["name"]
-    found = open_named(page.memory, [name])
-    if not found.entities:
+    graph = open_named(page.memory, [name])
+    if not graph.entities:
         raise EntityNotFound(name)
+    entity = graph.entities[0]
     return page.render(
         "graph/panel_page.html",
         fragment="graph/panel_entity.html",
-        entity=found.entities[0],
-        facts=found.entities[0].observations[::-1][:_MAX_PANEL_FACTS],
-        relations=len(found.relations),
+        entity=entity,
+        facts=entity.observations[::-1][:_MAX_PANEL_FACTS],
+        relations=len(graph.relations),
     )
 
 
+def _show_cluster(page: Page, number: int) -> Response:
+    group = _group(page, number)
+    names = group.names[:_MAX_LEADERS]
+    entities = {entity.name: entity for entity in drawn_graph(page.memory, names).entities}
+    return page.render(
+        "graph/panel_page.html",
+        fragment="graph/panel_cluster.html",
+        number=number,
+        group=group,
+        leaders=[entities[name] for name in names if name in entities],
+    )
+
+
+@post("/graph/export", needs="read")
 def export(page: Page) -> Response:
     """Return what is visible as a diagram."""
     chosen = page.form["format"]
@@ -165,6 +181,7 @@ def export(page: Page) -> Response:
     return download(render(graph).encode(), file, "text/plain; charset=utf-8")
 
 
+@get("/graph/mini")
 def mini(page: Page) -> Response:
     """Show the entities around one as a small picture: a part of its page."""
     name = page.query["name"]
@@ -178,7 +195,7 @@ def _drawing(page: Page, view: View) -> tuple[Drawing, str, traverse.Route | Non
     """Return what a view draws, what it is called, and the path that was asked for."""
     names, expand, title, route = list(view.names), list(view.expand), "", None
     if view.path:
-        route = traverse.shortest_route(page.memory, *view.path)
+        route = traverse.shortest_path(page.memory, *view.path)
         names += route.names or view.path
         title = f"{view.path[0]} to {view.path[1]}"
     if view.cluster is not None:
@@ -186,8 +203,8 @@ def _drawing(page: Page, view: View) -> tuple[Drawing, str, traverse.Route | Non
         names += group.names[:MAX_MEMBERS]
         title = group.label
     if view.question:
-        found = recall(page.memory, view.question, limit=MAX_HITS).hits
-        names += [hit.passage.entity for hit in found if hit.passage.kind != "note"]
+        hits = recall(page.memory, view.question, limit=MAX_HITS).hits
+        names += [hit.passage.entity for hit in hits if hit.passage.kind != "note"]
         title = view.question
     if len(view.names) == 1 and not (expand or title or view.is_exact):
         expand, title = list(view.names), view.names[0]
@@ -207,79 +224,72 @@ def _group(page: Page, number: int) -> Group:
 def _degrees(drawing: Drawing) -> dict[str, int]:
     """Return how many neighbours each entity has, drawn or not."""
     around: dict[str, set[str]] = {node.entity.name: set() for node in drawing.nodes}
-    for each in drawing.relations:
-        if each.source != each.target:
-            around[each.source].add(each.target)
-            around[each.target].add(each.source)
+    for relation in drawing.relations:
+        if relation.source != relation.target:
+            around[relation.source].add(relation.target)
+            around[relation.target].add(relation.source)
     return {node.entity.name: len(around[node.entity.name]) + node.hidden for node in drawing.nodes}
 
 
-def _overview_json(found: GraphOverview) -> dict[str, Any]:
+def _overview_json(overview: GraphOverview) -> dict[str, Any]:
+    groups = []
+    for group in overview.groups:
+        is_cluster = group.kind == "cluster"
+        groups.append((_short(group.label), type_number(group.type), len(group.names), is_cluster))
     return {
-        "groups": [
-            [_short(each.label), type_number(each.type), len(each.names), each.kind == "cluster"]
-            for each in found.groups
-        ],
-        "links": [[each.one, each.other, each.count] for each in found.links],
-        "entities": found.entities,
+        "groups": groups,
+        "links": [(link.one, link.other, link.count) for link in overview.links],
+        "entities": overview.entities,
     }
 
 
 def _drawing_json(drawing: Drawing) -> dict[str, Any]:
+    """Return a drawing in numbers: a name is long and occurs in many relations."""
     place = {node.entity.name: number for number, node in enumerate(drawing.nodes)}
-    types = list(dict.fromkeys([node.entity.type for node in drawing.nodes]))
-    kinds = list(dict.fromkeys([each.type for each in drawing.relations]))
+    types = list(dict.fromkeys(node.entity.type for node in drawing.nodes))
+    kinds = list(dict.fromkeys(relation.type for relation in drawing.relations))
+    nodes = [
+        (node.entity.name, types.index(node.entity.type), node.hidden) for node in drawing.nodes
+    ]
+    edges = []
+    for relation in drawing.relations:
+        ends = place[relation.source], place[relation.target]
+        edges.append((*ends, kinds.index(relation.type)))
     return {
-        "nodes": [
-            [node.entity.name, types.index(node.entity.type), node.hidden] for node in drawing.nodes
-        ],
-        "types": [[_short(each), type_number(each)] for each in types],
-        "edges": [
-            [place[each.source], place[each.target], kinds.index(each.type)]
-            for each in drawing.relations
-        ],
-        "kinds": [_short(each) for each in kinds],
-        "relation_types": [[each.type, each.count] for each in drawing.types[:MAX_TYPES]],
+        "nodes": nodes,
+        "types": [(_short(kind), type_number(kind)) for kind in types],
+        "edges": edges,
+        "kinds": [_short(kind) for kind in kinds],
+        "relation_types": [(kind.type, kind.count) for kind in drawing.types[:MAX_TYPES]],
         "entities": drawing.entities,
         "cut": drawing.is_cut,
     }
 
 
-def _overview_graph(found: GraphOverview) -> Graph:
+def _overview_graph(overview: GraphOverview) -> Graph:
     """Return the clusters as a graph of their own, for a diagram."""
-    labels = [f"{each.label} ({len(each.names):,})" for each in found.groups]
-    entities = [Entity(label, each.type) for label, each in zip(labels, found.groups, strict=True)]
-    ends = [(labels[each.one], labels[each.other], each.count) for each in found.links]
-    return Graph(
-        entities,
-        [Relation(one, other, count_noun(count, "relation")) for one, other, count in ends],
-    )
+    labels = [f"{group.label} ({len(group.names):,})" for group in overview.groups]
+    entities = []
+    for label, group in zip(labels, overview.groups, strict=True):
+        entities.append(Entity(label, group.type))
+    relations = []
+    for link in overview.links:
+        kind = count_noun(link.count, "relation")
+        relations.append(Relation(labels[link.one], labels[link.other], kind))
+    return Graph(entities, relations)
 
 
 def _mini(drawing: Drawing, name: str) -> dict[str, Any]:
     """Return the nodes around the first one on an ellipse, as places in a picture of 264 x 168."""
-    others = [node.entity for node in drawing.nodes if node.entity.name != name]
     centre = next(node for node in drawing.nodes if node.entity.name == name)
-    angles = [2 * pi * number / max(1, len(others)) - pi / 2 for number in range(len(others))]
-    return {
-        "centre": centre.entity,
-        "hidden": centre.hidden,
-        "around": [
-            (each, round(132 + 92 * cos(angle)), round(80 + 56 * sin(angle)))
-            for each, angle in zip(others, angles, strict=True)
-        ],
-    }
+    others = [node.entity for node in drawing.nodes if node is not centre]
+    around = []
+    for number, entity in enumerate(others):
+        angle = 2 * pi * number / len(others) - pi / 2
+        around.append((entity, round(132 + 92 * cos(angle)), round(80 + 56 * sin(angle))))
+    return {"centre": centre.entity, "hidden": centre.hidden, "around": around}
 
 
 def _short(text: str) -> str:
     shown = visible(text)
     return shown if len(shown) <= MAX_LABEL else shown[: MAX_LABEL - 1] + "\u2026"
-
-
-ROUTES = (
-    Route("GET", "/graph", show),
-    Route("POST", "/graph/data", data, needs="read"),
-    Route("GET", "/graph/panel", panel),
-    Route("POST", "/graph/export", export, needs="read"),
-    Route("GET", "/graph/mini", mini),
-)

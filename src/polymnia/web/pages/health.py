@@ -4,17 +4,16 @@ import platform
 from pathlib import Path
 
 from msgspec import Struct
+from starlette.responses import Response
 
 from polymnia import __version__
 from polymnia.engine.doctor import Findings, cannot_read, check_all, check_one
-from polymnia.engine.overview import overview
+from polymnia.engine.statistics import overview
 from polymnia.errors import BadInput, NotAllowed, StoreError
 from polymnia.stores.backup import back_up_now, backup_folder, find_backups
 from polymnia.stores.open import hide_passwords, store_kind
 from polymnia.stores.size import file_bytes
-from polymnia.web.page import Page
-from polymnia.web.response import Response
-from polymnia.web.routes import Route
+from polymnia.web.page import Page, get, post
 
 # How many backups the page shows.
 _MAX_BACKUPS = 20
@@ -28,16 +27,19 @@ class BackupRow(Struct, frozen=True):
     at: int
 
 
+@get("/health")
 def show(page: Page) -> Response:
     """Show what is known without a check."""
     return _render(page)
 
 
+@post("/health/check", needs="admin")
 def check(page: Page) -> Response:
     """Check the store, or the workspace if the user manages only some."""
     return _render(page, fragment="health/findings.html", findings=_check(page))
 
 
+@post("/health/backup", needs="admin")
 def back_up(page: Page) -> Response:
     """Back up the whole store to its folder of backups."""
     if not page.principal.administers:
@@ -83,11 +85,11 @@ def _folder(page: Page) -> Path | None:
 
 
 def _backups(page: Page) -> list[BackupRow]:
-    found = find_backups(page.site.parts.store, page.site.parts.backups)[:_MAX_BACKUPS]
-    return [
-        BackupRow(each.name, file_bytes(str(each)) or 0, int(each.stat().st_mtime * 1_000_000))
-        for each in found
-    ]
+    rows = []
+    for path in find_backups(page.site.parts.store, page.site.parts.backups)[:_MAX_BACKUPS]:
+        at = int(path.stat().st_mtime * 1_000_000)
+        rows.append(BackupRow(path.name, file_bytes(str(path)) or 0, at))
+    return rows
 
 
 def _versions() -> dict[str, str]:
@@ -97,10 +99,3 @@ def _versions() -> dict[str, str]:
         "Python": python,
         "System": f"{platform.system()} {platform.machine()}",
     }
-
-
-ROUTES = (
-    Route("GET", "/health", show),
-    Route("POST", "/health/check", check, needs="admin"),
-    Route("POST", "/health/backup", back_up, needs="admin"),
-)

@@ -1,22 +1,23 @@
-"""History: every change by day, who made it, and how to undo it. The trash is one of its filters."""
+"""History: every change by day, who made it, how to undo it, and the trash."""
 
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import asdict, replace
+from starlette.responses import Response
 
-from polymnia.dialects.times import parse_moment
-from polymnia.engine import history, trash
+from polymnia.engine.history import changes as history
+from polymnia.engine.history import trash
+from polymnia.engine.history.undo import UndoReceipt, undo, undo_since
 from polymnia.engine.memory import Memory
-from polymnia.engine.undo import UndoReceipt, undo, undo_since
 from polymnia.errors import BadInput
+from polymnia.formats.times import parse_moment
 from polymnia.model import Rows, TrashItem, join_actor, split_actor
-from polymnia.web.forms import Fields
-from polymnia.web.page import ROWS, Page
-from polymnia.web.pages.search import MAX_ROWS_READ, change_rows
-from polymnia.web.response import Response
-from polymnia.web.routes import Route
+from polymnia.search.terms import count_noun
+from polymnia.web.changes import MAX_ROWS_READ, change_rows
+from polymnia.web.page import ROWS, Fields, Page, get, post
 
-# The operations behind each word of the filter. A change of any other operation is found without the filter.
+# The operations behind each word of the filter. Other operations show only without it.
 OPERATIONS = {
     "added": (
         "remember",
@@ -47,6 +48,8 @@ OPERATIONS = {
 }
 _MAX_CLIENTS = 20
 _MAX_CONFLICTS = 50
+# Changes among which the key `u` looks for the user's own.
+_MAX_OWN_CHANGES = 50
 # Differences on the page of one change.
 _MAX_DIFFERENCES = 200
 
@@ -63,22 +66,21 @@ class Filters(Struct, frozen=True):
     @classmethod
     def of(cls, fields: Fields) -> "Filters":
         """Return the filters in some fields."""
-        return cls(*(fields.get(each) for each in cls.__struct_fields__))
+        return cls(*(fields.get(name) for name in cls.__struct_fields__))
 
     def __bool__(self) -> bool:
-        return any(getattr(self, each) for each in self.__struct_fields__)
+        return self != Filters()
 
     def actors(self, memory: Memory) -> list[str] | None:
         """Return the actors of the chosen client and token; None for all."""
         if not (self.client or self.token):
             return None
-        pairs = [(each, *split_actor(each)) for each in history.all_actors(memory)]
-        return [
-            actor
-            for actor, client, token in pairs
-            if (not self.client or client == self.client)
-            and (not self.token or token == self.token)
-        ]
+        chosen = []
+        for actor in history.all_actors(memory):
+            client, token = split_actor(actor)
+            if self.client in ("", client) and self.token in ("", token):
+                chosen.append(actor)
+        return chosen
 
     @property
     def since_at(self) -> int | None:
@@ -88,9 +90,10 @@ class Filters(Struct, frozen=True):
     @property
     def fields(self) -> dict[str, str]:
         """The filters as fields of an address."""
-        return {each: getattr(self, each) for each in self.__struct_fields__}
+        return asdict(self)
 
 
+@get("/history")
 def show(page: Page) -> Response:
     """Show the changes that the filters select, or the trash."""
     if page.query.get("trash"):
@@ -100,7 +103,7 @@ def show(page: Page) -> Response:
         raise BadInput(
             f"operation: expected one of {', '.join(OPERATIONS)}, got {filters.operation!r}"
         )
-    found = history.latest(
+    latest = history.latest(
         page.memory,
         limit=ROWS,
         before=page.query.number("before"),
@@ -110,33 +113,33 @@ def show(page: Page) -> Response:
         since=filters.since_at,
         max_rows=MAX_ROWS_READ,
     )
-    about = {"about": history.names_of(page.memory, filters.name)} if filters.name else {}
-    rows = change_rows(page.memory, found.changes, **about)
+    about = history.names_of(page.memory, filters.name) if filters.name else None
+    rows = change_rows(page.memory, latest.changes, about=about)
     return _render(
-        page, "history/page.html", filters=filters, days=rows, older=found.next, full=True
+        page, "history/page.html", filters=filters, days=rows, older=latest.next, full=True
     )
 
 
+@get("/history/change")
 def show_change(page: Page) -> Response:
     """Show one change with all its differences."""
-    number = page.query.number("id")
-    found = history.latest(
-        page.memory, limit=1, before=None if number is None else number + 1
-    ).changes
-    if not found or found[0].id != number:
+    number = page.query.number("id") or 0
+    changes = history.latest(page.memory, limit=1, before=number + 1).changes
+    if not changes or changes[0].id != number:
         raise BadInput(f"there is no change {page.query.get('id')}")
-    (row,) = change_rows(page.memory, found, limit=_MAX_DIFFERENCES)
+    (row,) = change_rows(page.memory, changes, limit=_MAX_DIFFERENCES)
     return page.render("history/change.html", row=row, full=True)
 
 
+@get("/history/undo", needs="write")
 def preview_undo(page: Page) -> Response:
     """Show what an undo would do: of one change, or of everything of one client since a time."""
-    wanted = _Wanted.of(page.query)
-    receipt = wanted.run(page, dry_run=True)
+    request = _UndoRequest.of(page.query)
+    receipt = request.run(page, dry_run=True)
     return page.render(
         "history/undo_page.html",
         fragment="history/undo.html",
-        wanted=wanted,
+        wanted=request,
         receipt=receipt,
         sums=_sums(receipt),
         conflicts=receipt.conflicts[:_MAX_CONFLICTS],
@@ -144,18 +147,49 @@ def preview_undo(page: Page) -> Response:
     )
 
 
+@post("/history/undo")
 def run_undo(page: Page) -> Response:
-    """Undo with the choices that were made: what others built upon stays, unless a choice says otherwise."""
-    wanted = _Wanted.of(page.form)
-    choices = [value for name, value in page.form.pairs() if name.startswith("choice") and value]
-    receipt = wanted.run(page, skip_conflicts=True, overwrite=choices)
+    """Undo. What others built upon stays, unless a choice says otherwise."""
+    request = _UndoRequest.of(page.form)
+    choices = [
+        value for name, value in page.form.multi_items() if name.startswith("choice") and value
+    ]
+    receipt = request.run(page, skip_conflicts=True, overwrite=choices)
     if not receipt.change:
         return page.done("There is nothing left to undo", page.url("/history"))
-    count = len(receipt.undone)
-    text = f"Undid {count:,} {'change' if count == 1 else 'changes'}"
+    text = f"Undid {count_noun(len(receipt.undone), 'change')}"
     return page.done(page.toast(text, receipt.change), page.url("/history"))
 
 
+@post("/undo")
+def undo_change(page: Page) -> Response:
+    """Undo a change, or the user's last one. If others built upon it, ask what to do."""
+    number = page.form.number("change")
+    is_redo = "redo" in page.form
+    for change in _own_changes(page) if number is None else [number]:
+        receipt = undo(page.memory, [change], by=page.by)
+        if receipt.conflicts:
+            return page.redirect(page.url("/history/undo", change=change))
+        if receipt.change:
+            toast = page.toast("Done again" if is_redo else "Undone", receipt.change)
+            return page.done(replace(toast, is_undo=not is_redo), page.back)
+    if number is not None:
+        return page.done("Nothing of it is left to undo", page.back)
+    nothing = "You have changed nothing lately; the history has the changes of others"
+    return page.done(nothing, page.back)
+
+
+def _own_changes(page: Page) -> list[int]:
+    """Return the user's changes, newest first. Undoing one that is undone already does nothing.
+
+    Undos are left out, so that the key `u` walks back step by step instead of doing again.
+    """
+    latest = history.latest(page.memory, limit=_MAX_OWN_CHANGES, max_rows=MAX_ROWS_READ).changes
+    own = [change for change in latest if change.actor == page.by]
+    return [change.id for change in own if change.operation != "undo"]
+
+
+@post("/history/restore")
 def restore(page: Page) -> Response:
     """Bring something back from the trash."""
     rows, change = trash.restore_item(page.memory, page.form["id"], by=page.by)
@@ -164,7 +198,7 @@ def restore(page: Page) -> Response:
     )
 
 
-class _Wanted(Struct, frozen=True):
+class _UndoRequest(Struct, frozen=True):
     """What to undo: one change, or all of a client and token since a time."""
 
     change: int | None
@@ -173,13 +207,11 @@ class _Wanted(Struct, frozen=True):
     since: str
 
     @classmethod
-    def of(cls, fields: Fields) -> "_Wanted":
-        found = cls(
-            fields.number("change"), fields.get("client"), fields.get("token"), fields.get("since")
-        )
-        if found.change is None and not found.since:
+    def of(cls, fields: Fields) -> "_UndoRequest":
+        change, since = fields.number("change"), fields.get("since")
+        if change is None and not since:
             raise BadInput("name a time: everything since then is undone")
-        return found
+        return cls(change, fields.get("client"), fields.get("token"), since)
 
     @property
     def actor(self) -> str:
@@ -198,11 +230,13 @@ class _Wanted(Struct, frozen=True):
 
 
 def _render(page: Page, template: str, **values: Any) -> Response:
-    actors = [split_actor(each) for each in history.all_actors(page.memory)]
+    actors = [split_actor(actor) for actor in history.all_actors(page.memory)]
+    clients = dict.fromkeys(client for client, _ in actors)
+    tokens = dict.fromkeys(token for _, token in actors if token)
     return page.render(
         template,
-        clients=list(dict.fromkeys(client for client, _ in actors))[:_MAX_CLIENTS],
-        tokens=list(dict.fromkeys(token for _, token in actors if token))[:_MAX_CLIENTS],
+        clients=list(clients)[:_MAX_CLIENTS],
+        tokens=list(tokens)[:_MAX_CLIENTS],
         operations=list(OPERATIONS),
         **values,
     )
@@ -210,25 +244,27 @@ def _render(page: Page, template: str, **values: Any) -> Response:
 
 def _show_trash(page: Page) -> Response:
     start, words = page.query.number("from") or 0, page.query.get("q").strip().casefold()
-    found = sorted(trash.items(page.memory), key=lambda each: -each.deleted_at)
-    wanted = [each for each in found if not words or words in _text_of(each).casefold()]
+    matching = [item for item in trash.items(page.memory) if words in _text_of(item).casefold()]
+    matching.sort(key=lambda item: -item.deleted_at)
+    end = start + ROWS
+    items = [(item, _kind_of(item.rows), _name_of(item.rows)) for item in matching[start:end]]
     return _render(
         page,
         "history/trash.html",
         filters=Filters(),
-        items=[
-            (each, _kind_of(each.rows), _name_of(each.rows))
-            for each in wanted[start : start + ROWS]
-        ],
-        total=len(wanted),
+        items=items,
+        total=len(matching),
         start=start,
-        next=start + ROWS if len(wanted) > start + ROWS else None,
+        next=end if len(matching) > end else None,
     )
 
 
 def _kind_of(rows: Rows) -> str:
-    kinds = (("entity", rows.entities), ("observation", rows.observations), ("note", rows.notes))
-    return next((kind for kind, found in kinds if found), "relation")
+    if rows.entities:
+        return "entity"
+    if rows.observations:
+        return "observation"
+    return "note" if rows.notes else "relation"
 
 
 def _name_of(rows: Rows) -> str:
@@ -238,51 +274,43 @@ def _name_of(rows: Rows) -> str:
         return f"an observation of {rows.observations[0].entity}"
     if rows.notes:
         return rows.notes[0].key
-    return " ".join((rows.relations[0].source, rows.relations[0].type, rows.relations[0].target))
+    relation = rows.relations[0]
+    return f"{relation.source} {relation.type} {relation.target}"
 
 
 def _text_of(item: TrashItem) -> str:
     rows = item.rows
-    texts = [one.text for each in rows.entities for one in each.observations]
-    texts += [one.text for each in rows.observations for one in each.observations]
-    return "\n".join([_name_of(rows), *texts, *(each.content for each in rows.notes)])
+    texts = [_name_of(rows), *(note.content for note in rows.notes)]
+    for owner in rows.entities:
+        texts += owner.texts
+    for several in rows.observations:
+        texts += [observation.text for observation in several.observations]
+    return "\n".join(texts)
 
 
 def _sums(receipt: UndoReceipt) -> list[tuple[int, str]]:
-    """Return how many rows an undo removes, restores and resets."""
-    before = {
-        (each.entity, one.ordinal)
-        for each in receipt.before.observations
-        for one in each.observations
-    }
-    after = {
-        (each.entity, one.ordinal)
-        for each in receipt.after.observations
-        for one in each.observations
-    }
-    old, new = (
-        {each.id: each for each in rows.entities} for rows in (receipt.before, receipt.after)
-    )
-    gone = len(before - after) + sum(
-        len(each.observations) for key, each in old.items() if key not in new
-    )
-    back = len(after - before) + sum(
-        len(each.observations) for key, each in new.items() if key not in old
-    )
-    set_back = len(before & after) + len(old.keys() & new.keys())
+    """Return how many texts an undo removes, restores and resets, and how many conflicts it has."""
+    before, after = _text_keys(receipt.before), _text_keys(receipt.after)
+    gone, back = len(before - after), len(after - before)
+    old_ids = {entity.id for entity in receipt.before.entities}
+    new_ids = {entity.id for entity in receipt.after.entities}
+    reset = len(before & after) + len(old_ids & new_ids)
     conflicts = len(receipt.conflicts)
     return [
         (gone, "observation goes" if gone == 1 else "observations go"),
         (back, "observation returns" if back == 1 else "observations return"),
-        (set_back, "text goes back" if set_back == 1 else "texts go back"),
+        (reset, "text goes back" if reset == 1 else "texts go back"),
         (conflicts, {0: "conflicts", 1: "needs a choice"}.get(conflicts, "need a choice")),
     ]
 
 
-ROUTES = (
-    Route("GET", "/history", show),
-    Route("GET", "/history/change", show_change),
-    Route("GET", "/history/undo", preview_undo, needs="write"),
-    Route("POST", "/history/undo", run_undo),
-    Route("POST", "/history/restore", restore),
-)
+def _text_keys(rows: Rows) -> set[tuple[str, int]]:
+    """Return what identifies each observation."""
+    keys = {
+        (several.entity, item.ordinal)
+        for several in rows.observations
+        for item in several.observations
+    }
+    for entity in rows.entities:
+        keys |= {(entity.name, item.ordinal) for item in entity.observations}
+    return keys

@@ -1,104 +1,118 @@
-"""Import and export: upload, look at the report, import, and take it back; save the memory as a file."""
+"""Import and export: upload, see a report, import, take it back; save the memory as a file."""
 
+import re
 import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from tempfile import SpooledTemporaryFile, TemporaryDirectory
+from typing import IO
+from zipfile import ZIP_DEFLATED, ZipFile
 
-from polymnia.engine.history import latest
-from polymnia.engine.projects import PERSONAL, create_missing
-from polymnia.engine.undo import undo
-from polymnia.engine.undo_plan import UndoConflict
+from msgspec import Struct
+from starlette.responses import Response, StreamingResponse
+
+from polymnia.engine.graph import entities
+from polymnia.engine.history.changes import latest
+from polymnia.engine.history.reversal import UndoConflict
+from polymnia.engine.history.undo import undo
+from polymnia.engine.memory import Memory
+from polymnia.engine.moving.content import Content
+from polymnia.engine.workspaces.projects import PERSONAL, create_missing
 from polymnia.errors import BadInput
+from polymnia.folders.sync import export_folder
+from polymnia.formats.document import document_lines
 from polymnia.importers.registry import IMPORTERS
 from polymnia.model import Change
-from polymnia.web.exports import EXPORTS, export_file
-from polymnia.web.imports import Import
-from polymnia.web.page import Page
-from polymnia.web.response import Response, redirect, send_file
-from polymnia.web.routes import Route
-from polymnia.web.uploads import MAX_UPLOAD_BYTES
+from polymnia.stores.open import encode_json_lines
+from polymnia.web.imports import MAX_UPLOAD_BYTES, Import
+from polymnia.web.page import Page, get, post
 
 # How many earlier imports the page shows.
 _MAX_EARLIER_IMPORTS = 5
 # Rows that are read to list them: an import may have a million.
 _MAX_ROWS = 5_000
+# A larger export is written to a temporary file.
+_MAX_IN_MEMORY_BYTES = 8 << 20
+# Bytes of an export that are read at once.
+_PIECE_BYTES = 1 << 18
 
 
+@get("/import")
 def show(page: Page) -> Response:
     """Show where to drop a file, what can be read, and earlier imports."""
     return _render(page, None)
 
 
+@post("/import/upload", takes_files=True)
 def upload(page: Page) -> Response:
     """Keep the uploaded files and check them: a dry run."""
     if page.upload is None or not page.upload.files:
         raise BadInput("no file was chosen: choose one, or drop one on the page")
-    found = page.site.imports.add(page.upload, page.principal, _target(page))
-    _start(page, found, dry_run=True)
-    url = _report_url(page, found)
-    return Response(headers={"hx-redirect": url}) if page.is_fragment else redirect(url)
+    item = page.site.imports.add(page.upload, page.principal, _target(page))
+    _start(page, item, dry_run=True)
+    return page.redirect(_report_url(page, item))
 
 
+@get("/import/report", needs="write")
 def report(page: Page) -> Response:
     """Show what an import would do, its progress, or what it did."""
     return _render(page, _find(page))
 
 
+@post("/import/check")
 def check(page: Page) -> Response:
     """Check again with other choices."""
-    found = _find(page)
-    _choose(page, found)
-    _start(page, found, dry_run=True)
-    return _to_report(page, found)
+    item = _find(page)
+    _choose(page, item)
+    _start(page, item, dry_run=True)
+    return _to_report(page, item)
 
 
+@post("/import/run")
 def run(page: Page) -> Response:
     """Import what was checked."""
-    found = _find(page)
-    if found.step != "checked":
+    item = _find(page)
+    if item.step != "checked":
         raise BadInput("check the file before you import it")
-    _choose(page, found)
-    _start(page, found, dry_run=False)
-    return _to_report(page, found)
+    _choose(page, item)
+    _start(page, item, dry_run=False)
+    return _to_report(page, item)
 
 
+@post("/import/remove")
 def remove(page: Page) -> Response:
     """Forget an upload, or stop an import after its current batch."""
-    found = _find(page)
-    is_running = found.step == "importing"
+    item = _find(page)
+    is_running = item.step == "importing"
     if is_running:
-        found.close()
-        return _to_report(page, found)
-    page.site.imports.remove(found.id, page.principal)
-    return page.done(f"Removed {found.title}", page.url("/import"))
+        item.close()
+        return _to_report(page, item)
+    page.site.imports.remove(item.id, page.principal)
+    return page.done(f"Removed {item.title}", page.url("/import"))
 
 
+@post("/import/undo")
 def take_back(page: Page) -> Response:
     """Undo all changes of an import as one change. With `skip` what others changed since stays."""
-    found = _find(page)
-    if found.step != "imported" or found.outcome is None or found.is_undone:
+    item = _find(page)
+    if item.step != "imported" or item.outcome is None or item.is_undone:
         raise BadInput("there is nothing to undo")
-    memory = page.memory_of(found.workspace)
+    memory = page.memory_of(item.workspace)
     receipt = undo(
-        memory, found.outcome.receipt.changes, by=page.by, skip_conflicts="skip" in page.form
+        memory, item.outcome.receipt.changes, by=page.by, skip_conflicts="skip" in page.form
     )
     if receipt.conflicts and not receipt.change:
-        return _render(page, found, receipt.conflicts)
-    found.is_undone = True
-    return page.done(page.toast(f"Took back the import of {found.title}"), _report_url(page, found))
+        return _render(page, item, receipt.conflicts)
+    item.is_undone = True
+    return page.done(page.toast(f"Took back the import of {item.title}"), _report_url(page, item))
 
 
-def save(page: Page) -> Response:
-    """Send the memory as a file."""
-    key = page.query["format"]
-    file = export_file(page.memory, key)
-    name = f"polymnia-{time.strftime('%Y-%m-%d')}.{EXPORTS[key].ending}"
-    return send_file(file, name, EXPORTS[key].content_type)
-
-
-def _render(page: Page, found: Import | None, conflicts: tuple[UndoConflict, ...] = ()) -> Response:
+def _render(page: Page, item: Import | None, conflicts: tuple[UndoConflict, ...] = ()) -> Response:
     return page.render(
         "imports/page.html",
         fragment="imports/report.html",
-        found=found,
+        found=item,
         importers=IMPORTERS,
         exports=EXPORTS.values(),
         earlier=_earlier(page),
@@ -108,7 +122,7 @@ def _render(page: Page, found: Import | None, conflicts: tuple[UndoConflict, ...
 
 
 def _target(page: Page) -> str:
-    """Return the workspace to import into. The first one is created, as for the first agent that writes."""
+    """Return the workspace to import into. Create the first, as an agent does that writes."""
     if page.chosen is not None:
         return page.workspace
     name = page.site.parts.workspace or PERSONAL
@@ -121,29 +135,29 @@ def _find(page: Page) -> Import:
     return page.site.imports.find(page.query.get("id") or page.form["id"], page.principal)
 
 
-def _choose(page: Page, found: Import) -> None:
+def _choose(page: Page, item: Import) -> None:
     """Take over what the user decided."""
     kind = page.form.get("kind")
-    found.kind = kind or None
-    found.replace_conflicts = page.form.get("conflicts") == "replace"
+    item.kind = kind or None
+    item.replace_conflicts = page.form.get("conflicts") == "replace"
     if into := page.form.get("into"):
         page.principal.require_entry(into)
-        found.workspace = into
+        item.workspace = into
 
 
-def _start(page: Page, found: Import, *, dry_run: bool) -> None:
-    site, memory = page.site, page.memory_of(found.workspace)
-    found.start(site.context.pool, memory, by=page.by, secrets=site.parts.secrets, dry_run=dry_run)
+def _start(page: Page, item: Import, *, dry_run: bool) -> None:
+    site, memory = page.site, page.memory_of(item.workspace)
+    item.start(site.context.pool, memory, by=page.by, secrets=site.parts.secrets, dry_run=dry_run)
 
 
-def _to_report(page: Page, found: Import) -> Response:
+def _to_report(page: Page, item: Import) -> Response:
     if page.is_fragment:
-        return _render(page, found)
-    return redirect(_report_url(page, found))
+        return _render(page, item)
+    return page.redirect(_report_url(page, item))
 
 
-def _report_url(page: Page, found: Import) -> str:
-    return page.url("/import/report", id=found.id)
+def _report_url(page: Page, item: Import) -> str:
+    return page.url("/import/report", id=item.id)
 
 
 def _earlier(page: Page) -> tuple[Change, ...]:
@@ -155,13 +169,92 @@ def _earlier(page: Page) -> tuple[Change, ...]:
     ).changes
 
 
-ROUTES = (
-    Route("GET", "/import", show),
-    Route("POST", "/import/upload", upload, takes_files=True),
-    Route("GET", "/import/report", report, needs="write"),
-    Route("POST", "/import/check", check),
-    Route("POST", "/import/run", run),
-    Route("POST", "/import/remove", remove),
-    Route("POST", "/import/undo", take_back),
-    Route("GET", "/export", save),
+class Export(Struct, frozen=True, kw_only=True):
+    """A format of a saved memory: its title, its purpose, and the function that writes it."""
+
+    key: str
+    title: str
+    purpose: str
+    suffix: str
+    media_type: str
+    write: Callable[[Memory, IO[bytes]], None]
+
+
+def _write_document(memory: Memory, file: IO[bytes]) -> None:
+    store = memory.store
+    with store.reading() as read:
+        content = Content(read, store.capabilities)
+        rows = read.read_rows if store.capabilities.tables else None
+        file.writelines(
+            document_lines(content.entities(), content.relations(), content.notes(), rows)
+        )
+
+
+def _write_json_lines(memory: Memory, file: IO[bytes]) -> None:
+    file.writelines(encode_json_lines(entities.read_all(memory)))
+
+
+def _write_archive(memory: Memory, file: IO[bytes]) -> None:
+    """Write a zip archive with a Markdown file for each entity and note."""
+    with (
+        TemporaryDirectory(prefix="polymnia-export-") as scratch,
+        ZipFile(file, "w", ZIP_DEFLATED) as archive,
+    ):
+        root = Path(scratch) / "memory"
+        export_folder(memory, root)
+        for path in sorted(root.rglob("*")):
+            if path.is_file():
+                archive.write(path, path.relative_to(root.parent))
+
+
+_FORMATS = (
+    Export(
+        key="json",
+        title="JSON document",
+        purpose="everything, to move to another Polymnia",
+        suffix="json",
+        media_type="application/json",
+        write=_write_document,
+    ),
+    Export(
+        key="jsonl",
+        title="JSON lines",
+        purpose="entities and relations, as the reference server has them",
+        suffix="jsonl",
+        media_type="application/jsonl",
+        write=_write_json_lines,
+    ),
+    Export(
+        key="markdown",
+        title="Markdown",
+        purpose="a zip archive with a file for each entity and note, for Obsidian and editors",
+        suffix="zip",
+        media_type="application/zip",
+        write=_write_archive,
+    ),
 )
+EXPORTS = {export.key: export for export in _FORMATS}
+
+
+@get("/export")
+def save(page: Page) -> Response:
+    """Send the memory as a file."""
+    export = EXPORTS.get(page.query["format"])
+    if export is None:
+        raise BadInput(f"format: expected one of {', '.join(EXPORTS)}")
+    workspace = re.sub(r"[^A-Za-z0-9._-]+", "-", page.workspace).strip("-.")[:60] or "memory"
+    name = f"polymnia-{workspace}-{time.strftime('%Y-%m-%d')}.{export.suffix}"
+    headers = {"content-disposition": f'attachment; filename="{name}"'}
+    with ExitStack() as stack:
+        file = stack.enter_context(SpooledTemporaryFile(_MAX_IN_MEMORY_BYTES))
+        export.write(page.memory, file)
+        file.seek(0)
+        stack.pop_all()  # the response closes it
+    return StreamingResponse(_pieces(file), media_type=export.media_type, headers=headers)
+
+
+def _pieces(file: IO[bytes]) -> Iterator[bytes]:
+    """Yield a file piece by piece, then close it, also if the client leaves."""
+    with file:
+        while piece := file.read(_PIECE_BYTES):
+            yield piece

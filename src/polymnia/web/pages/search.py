@@ -1,68 +1,131 @@
 """Search: the first page. One box; an empty one shows the latest changes."""
 
-from functools import partial
+from collections import Counter
+from collections.abc import Iterable
 from time import time
 from typing import Any
 
 from msgspec import Struct
+from starlette.responses import Response
 
-from polymnia.dialects.times import parse_moment
-from polymnia.engine import entities, history
-from polymnia.engine.browse import MAX_HITS, Found, find, outlines, suggest
+from polymnia.engine.graph import entities
+from polymnia.engine.history import changes as history
 from polymnia.engine.memory import Memory
-from polymnia.model import Change, Within
+from polymnia.engine.recall.names import names_containing
+from polymnia.engine.recall.passages import recall
+from polymnia.formats.times import parse_moment
+from polymnia.model import Hit, Within, split_actor
 from polymnia.search.question import content_words
 from polymnia.search.terms import terms_of
-from polymnia.web.changes import ChangeRow, change_row, names_in
-from polymnia.web.facts import FactKey, FactRow, hit_row
-from polymnia.web.forms import Fields
-from polymnia.web.page import ROWS, Page
-from polymnia.web.response import Response
-from polymnia.web.routes import Route
+from polymnia.web.changes import MAX_ROWS_READ, change_rows
+from polymnia.web.page import ROWS, Fields, Page, get
+from polymnia.web.pages.facts import FactKey, FactRow, hit_row
 from polymnia.web.text import client_name
 
-# A page of changes ends early after this many rows.
-MAX_ROWS_READ = 2_000
+# Hits that are found and counted: more than anybody reads.
+MAX_HITS = 200
 # Other workspaces that a search without hits looks into.
 _MAX_OTHERS = 8
 _MAX_TYPES = 12
+# Ages for the counts, in days.
+_AGES_D = (7, 30, 365)
+_DAY_US = 86_400_000_000
+
+Count = tuple[str, int]
 
 
 class Filters(Struct, frozen=True):
-    """The filters in the address: types, tags and client by name, and since when, as an age such as 7d."""
+    """The filters in the address. `since` is an age such as 7d; `weak` shows weak hits too."""
 
     types: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
     client: str = ""
     since: str = ""
+    weak: bool = False
 
     @classmethod
     def of(cls, fields: Fields) -> "Filters":
         """Return the filters in some fields."""
-        return cls(
-            tuple(fields.all("type")),
-            tuple(fields.all("tag")),
-            fields.get("client"),
-            fields.get("since"),
-        )
+        types, tags = tuple(fields.getlist("type")), tuple(fields.getlist("tag"))
+        return cls(types, tags, fields.get("client"), fields.get("since"), "weak" in fields)
 
     def __bool__(self) -> bool:
         return bool(self.types or self.tags or self.client or self.since)
 
     @property
     def within(self) -> Within | None:
-        """The filters that a search takes, which is all but the client. Raise BadInput."""
+        """The filters that a recall takes, which is all but the client. Raise BadInput."""
         if not (self.types or self.tags or self.since):
             return None
         since = parse_moment(self.since, "since") if self.since else None
         return Within(types=self.types or None, tags=self.tags or None, since=since)
 
-    @property
-    def fields(self) -> dict[str, Any]:
-        """The filters as fields of an address."""
-        return {"type": self.types, "tag": self.tags, "client": self.client, "since": self.since}
+
+class SignedHit(Struct, frozen=True):
+    """A hit and who wrote it first; empty in a store without history."""
+
+    hit: Hit
+    actor: str
 
 
+class SearchResult(Struct, frozen=True):
+    """Hits, best first, with counts by type, client, tag and age in days.
+
+    `note` and `corrections` are those of a recall. `weak` is the number of weak hits that were
+    left out, and `has_more` is True if only the first MAX_HITS were counted.
+    """
+
+    hits: list[SignedHit]
+    types: list[Count]
+    clients: list[Count]
+    tags: list[Count]
+    ages: list[tuple[int, int]]
+    note: str
+    corrections: dict[str, str]
+    weak: int
+    has_more: bool
+
+
+def search(memory: Memory, question: str, filters: Filters) -> SearchResult:
+    """Return what a search with these filters finds."""
+    result = recall(memory, question, limit=MAX_HITS, within=filters.within)
+    authors = history.authors(memory, [hit.passage.key for hit in result.hits])
+    hits: list[SignedHit] = []
+    weak = 0
+    for hit in result.hits:
+        author = authors.get(hit.passage.key)
+        actor = author.actor if author else ""
+        if filters.client and client_name(actor) != filters.client:
+            continue
+        # With vectors every passage is a little like every question, so weak hits are no answer.
+        if hit.is_weak and not filters.weak:
+            weak += 1
+        else:
+            hits.append(SignedHit(hit, actor))
+    return SearchResult(
+        hits,
+        types=_count(signed.hit.passage.type for signed in hits),
+        clients=_count(split_actor(signed.actor)[0] for signed in hits if signed.actor),
+        tags=_count(tag for signed in hits for tag in signed.hit.passage.tags),
+        ages=_count_ages(hits),
+        note=result.note,
+        corrections=result.corrections,
+        weak=weak,
+        has_more=len(result.hits) == MAX_HITS and not weak,
+    )
+
+
+def _count(values: Iterable[str]) -> list[Count]:
+    return Counter(values).most_common()
+
+
+def _count_ages(hits: list[SignedHit]) -> list[tuple[int, int]]:
+    times = [signed.hit.passage.valid_at or signed.hit.passage.created_at for signed in hits]
+    now = int(time() * 1_000_000)
+    return [(days, sum(at >= now - days * _DAY_US for at in times)) for days in _AGES_D]
+
+
+@get("/")
 def show(page: Page) -> Response:
     """Show hits or, without a question, the entities of a type or the latest changes."""
     question, filters = page.query.get("q").strip(), Filters.of(page.query)
@@ -73,128 +136,92 @@ def show(page: Page) -> Response:
     return _show_latest(page)
 
 
-def search(memory: Memory, question: str, filters: Filters) -> Found:
-    """Return what a search with these filters finds."""
-    return find(memory, question, within=filters.within, client=filters.client)
-
-
-def change_rows(memory: Memory, changes: tuple[Change, ...], **options: Any) -> list[ChangeRow]:
-    """Return rows for changes, with the types of the entities in them."""
-    types = {name: each.type for name, each in outlines(memory, names_in(changes)).items()}
-    return [change_row(each, types, **options) for each in changes]
-
-
 def _show_hits(page: Page, question: str, filters: Filters) -> Response:
     started = time()
-    found = search(page.memory, question, filters)
+    result = search(page.memory, question, filters)
     start = min(page.query.number("from") or 0, MAX_HITS)
-    best = max((each.hit.score for each in found.hits), default=0.0)
-    rows = [hit_row(each, best) for each in found.hits[start : start + ROWS]]
+    end = start + ROWS
+    best = max((signed.hit.score for signed in result.hits), default=0.0)
+    rows = [hit_row(signed.hit, signed.actor, best) for signed in result.hits[start:end]]
+    words = [*content_words(question), *result.corrections.values()]
     return _render(
         page,
         "hits",
         question=question,
         filters=filters,
-        found=found,
+        found=result,
         rows=rows,
-        terms=frozenset(
-            terms_of(" ".join([*content_words(question), *found.corrections.values()]))
-        ),
+        terms=frozenset(terms_of(" ".join(words))),
         start=start,
-        next=start + ROWS if start + ROWS < len(found.hits) else None,
-        hidden={} if found.hits else _count_hidden(page, question, filters),
+        next=end if end < len(result.hits) else None,
+        hidden={} if result.hits else _count_hidden(page, question, filters),
         took_ms=int((time() - started) * 1000),
     )
 
 
 def _count_hidden(page: Page, question: str, filters: Filters) -> dict[str, Any]:
     """Return how many hits there are without the filters, and in which other workspaces."""
-    count = partial(_count_hits, page, question)
-    others = [name for name in page.workspaces if name != page.workspace][:_MAX_OTHERS]
+
+    def count(workspace: str) -> int:
+        return len(search(page.memory_of(workspace), question, Filters()).hits)
+
+    others = [name for name in page.workspaces if name != page.workspace]
+    counts = [(name, count(name)) for name in others[:_MAX_OTHERS]]
     return {
         "unfiltered": count(page.workspace) if filters else 0,
-        "others": [(name, number) for name in others if (number := count(name))],
+        "others": [(name, number) for name, number in counts if number],
     }
-
-
-def _count_hits(page: Page, question: str, workspace: str) -> int:
-    return len(find(page.memory_of(workspace), question).hits)
 
 
 def _show_type(page: Page, filters: Filters) -> Response:
     """Show the entities of a type, oldest first."""
     start = page.query.number("from") or 0
-    found = entities.page(page.memory, kind=filters.types[0], offset=start, limit=ROWS + 1).entities
-    rows = [
-        FactRow(
-            key=FactKey("entity", each.name),
-            type=each.type,
-            text=each.summary or next(iter(each.texts), ""),
-            shown=each.summary or next(iter(each.texts), ""),
-            at=each.updated_at,
-            tags=each.tags,
-        )
-        for each in found[:ROWS]
-    ]
-    more = start + ROWS if len(found) > ROWS else None
-    return _render(
-        page, "type", filters=filters, rows=rows, terms=frozenset(), start=start, next=more
-    )
+    kind = filters.types[0]
+    members = entities.page(page.memory, kind=kind, offset=start, limit=ROWS + 1).entities
+    rows = []
+    for entity in members[:ROWS]:
+        text = entity.summary or next(iter(entity.texts), "")
+        key = FactKey("entity", entity.name)
+        row = FactRow(key=key, type=entity.type, text=text, shown=text, at=entity.updated_at)
+        rows.append(row)
+    more = start + ROWS if len(members) > ROWS else None
+    return _render(page, "type", filters=filters, rows=rows, terms=(), start=start, next=more)
 
 
 def _show_latest(page: Page) -> Response:
-    memory = page.memory
-    if not memory.store.capabilities.history:
-        return _render(
-            page, "latest", days=[], older=None, has_history=False, is_empty=False, clients=[]
-        )
-    found = history.latest(
-        memory, limit=ROWS, before=page.query.number("before"), max_rows=MAX_ROWS_READ
-    )
-    rows = change_rows(memory, found.changes)
-    clients: dict[str, int] = {}
-    for row in rows:
-        clients[client_name(row.actor)] = clients.get(client_name(row.actor), 0) + 1
-    return _render(
-        page,
-        "latest",
-        days=rows,
-        older=found.next,
-        has_history=True,
-        is_empty=not rows and "before" not in page.query,
-        clients=list(clients.items()),
-    )
+    memory, before = page.memory, page.query.number("before")
+    shown: dict[str, Any] = {"days": [], "older": None, "is_empty": False, "clients": []}
+    has_history = memory.store.capabilities.history
+    if has_history:
+        latest = history.latest(memory, limit=ROWS, before=before, max_rows=MAX_ROWS_READ)
+        rows = change_rows(memory, latest.changes)
+        shown["days"], shown["older"] = rows, latest.next
+        shown["is_empty"] = not rows and before is None
+        shown["clients"] = _count(client_name(row.actor) for row in rows)
+    return _render(page, "latest", has_history=has_history, **shown)
 
 
 def _render(page: Page, kind: str, **values: Any) -> Response:
-    empty = {"question": "", "filters": Filters(), "found": None, "hidden": {}}
-    return page.render(
-        "search/page.html", fragment="search/fragment.html", **{**empty, **values, "kind": kind}
-    )
+    values = {"question": "", "filters": Filters(), "found": None, "hidden": {}, **values}
+    return page.render("search/page.html", fragment="search/fragment.html", kind=kind, **values)
 
 
+@get("/types")
 def show_types(page: Page) -> Response:
-    """Show the types of entities with their counts: a part of the first page that is loaded later."""
-    found = entities.types(page.memory)
+    """Show the types of entities with their counts: a part of the first page, loaded later."""
+    types = entities.types(page.memory)
     return page.render(
         "search/types_page.html",
         fragment="search/types.html",
-        types=found[:_MAX_TYPES],
-        others=len(found) - _MAX_TYPES,
+        types=types[:_MAX_TYPES],
+        others=len(types) - _MAX_TYPES,
     )
 
 
+@get("/names")
 def show_names(page: Page) -> Response:
     """Show names of entities that contain what is typed in a field, as its suggestions."""
-    typed = next(
-        (page.query.get(each) for each in ("target", "source", "to", "name") if each in page.query),
-        "",
-    )
-    return page.render("search/names.html", found=suggest(page.memory, typed))
-
-
-ROUTES = (
-    Route("GET", "/", show),
-    Route("GET", "/types", show_types),
-    Route("GET", "/names", show_names),
-)
+    typed = ""
+    for field in ("name", "to", "source", "target"):
+        typed = page.query.get(field, typed)
+    return page.render("search/names.html", found=names_containing(page.memory, typed))

@@ -1,24 +1,26 @@
-"""Several hits at once: a preview of what will be deleted, moved, tagged or exported, and then one change."""
+"""Several hits at once: a preview of what an action does, and then one change."""
 
-from polymnia.dialects.document import encode_document
-from polymnia.engine import notes, selection
-from polymnia.engine.entities import open_named
-from polymnia.engine.forget import ForgetReceipt, forget
+from starlette.responses import Response
+
+from polymnia.engine import notes
+from polymnia.engine.facts.forget import ForgetReceipt, forget
+from polymnia.engine.facts.merge import move_observations
+from polymnia.engine.facts.revise import tag_entities
+from polymnia.engine.graph.entities import open_named
 from polymnia.errors import BadInput
+from polymnia.formats.document import encode_document
 from polymnia.model import Graph
-from polymnia.search.text import count_noun
-from polymnia.web.facts import FactKey, load_row, parse_picks
-from polymnia.web.page import Page
-from polymnia.web.pages.facts import unwanted
+from polymnia.search.terms import count_noun
+from polymnia.web.page import Page, download, post
+from polymnia.web.pages.facts import FactKey, load_row, parse_picks, unwanted
 from polymnia.web.pages.search import Filters, search
-from polymnia.web.response import Response, download
-from polymnia.web.routes import Route
 
 ACTIONS = ("delete", "move", "tag", "export")
 # Examples in a preview.
 _MAX_EXAMPLES = 8
 
 
+@post("/selection", needs="read")
 def preview(page: Page) -> Response:
     """Show what an action would do. Nothing is changed."""
     action, keys = page.form["action"], _chosen_keys(page)
@@ -27,19 +29,17 @@ def preview(page: Page) -> Response:
     if action == "export":
         return _export(page, keys)
     page.principal.require("write", "this")
-    counted = (
-        forget(page.memory, unwanted(keys), by=page.by, dry_run=True)
-        if action == "delete"
-        else None
-    )
+    counts = ""
+    if action == "delete":
+        counts = _describe(forget(page.memory, unwanted(keys), by=page.by, dry_run=True))
     return page.render(
         "selection/page.html",
         fragment="selection/dialog.html",
         action=action,
         keys=keys,
-        examples=[load_row(page.memory, each) for each in keys[:_MAX_EXAMPLES]],
-        counts=_describe(counted) if counted else "",
-        movable=[each for each in keys if each.kind == "observation"],
+        examples=[load_row(page.memory, key) for key in keys[:_MAX_EXAMPLES]],
+        counts=counts,
+        movable=[key for key in keys if key.kind == "observation"],
         names=_entity_names(keys),
         back=page.back,
     )
@@ -47,25 +47,24 @@ def preview(page: Page) -> Response:
 
 def _describe(receipt: ForgetReceipt) -> str:
     """Return how much would be deleted, in words."""
-    observations = sum(len(each.observations) for each in receipt.observations)
-    observations += sum(len(each.observations) for each in receipt.entities)
+    observations = sum(len(entity.observations) for entity in receipt.entities)
+    observations += sum(len(several.observations) for several in receipt.observations)
     counts = (
         (len(receipt.entities), "entity"),
         (observations, "observation"),
         (len(receipt.relations), "relation"),
         (len(receipt.notes), "note"),
     )
-    parts = [count_noun(*each) for each in counts if each[0]]
-    return (
-        " and ".join([", ".join(parts[:-1]), parts[-1]])
-        if len(parts) > 1
-        else "".join(parts) or "nothing"
-    )
+    parts = [count_noun(count, noun) for count, noun in counts if count]
+    if len(parts) < 2:
+        return "".join(parts) or "nothing"
+    return f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 
+@post("/selection/apply")
 def apply(page: Page) -> Response:
     """Carry out an action as one change."""
-    action, keys = page.form["action"], parse_picks(page.form.all("pick"))
+    action, keys = page.form["action"], parse_picks(page.form.getlist("pick"))
     if not keys:
         raise BadInput("nothing is selected")
     run = {"delete": _delete, "move": _move, "tag": _tag}.get(action)
@@ -77,11 +76,11 @@ def apply(page: Page) -> Response:
 
 def _chosen_keys(page: Page) -> list[FactKey]:
     """Return the ticked hits, or all hits of the search. Raise BadInput if there are none."""
-    keys = parse_picks(page.form.all("pick"))
+    keys = parse_picks(page.form.getlist("pick"))
     if page.form.get("all"):
-        found = search(page.memory, page.form["q"], Filters.of(page.form))
-        passages = [each.hit.passage for each in found.hits]
-        keys = [FactKey(each.kind, each.entity, max(each.ordinal, 0)) for each in passages]
+        hits = search(page.memory, page.form["q"], Filters.of(page.form)).hits
+        passages = [signed.hit.passage for signed in hits]
+        keys = [FactKey(item.kind, item.entity, max(item.ordinal, 0)) for item in passages]
     if not keys:
         raise BadInput("nothing is selected: tick the hits first")
     return list(dict.fromkeys(keys))
@@ -93,50 +92,49 @@ def _delete(page: Page, keys: list[FactKey]) -> tuple[str, int]:
 
 
 def _move(page: Page, keys: list[FactKey]) -> tuple[str, int]:
-    chosen = [(each.name, each.ordinal) for each in keys if each.kind == "observation"]
-    target, kind = page.form["target"].strip(), page.form.get("type").strip()
+    target = page.form["target"].strip()
     if not target:
         raise BadInput("the name of the other entity is missing")
-    moved = [each for each in chosen if each[0] != target]
-    receipt = selection.move_observations(
-        page.memory, moved, target, by=page.by, new_type=kind or None
+    movable = [key for key in keys if key.kind == "observation" and key.name != target]
+    receipt = move_observations(
+        page.memory,
+        [(key.name, key.ordinal) for key in movable],
+        target,
+        by=page.by,
+        new_type=page.form.get("type").strip() or None,
     )
     known = f"; it had {receipt.known} of them already" if receipt.known else ""
     return f"Moved {count_noun(receipt.moved, 'observation')} to {target}{known}", receipt.change
 
 
 def _tag(page: Page, keys: list[FactKey]) -> tuple[str, int]:
-    tags = [each.strip() for each in page.form["tags"].split(",") if each.strip()]
+    tags = split_tags(page.form["tags"])
     if not tags:
         raise BadInput("the tag is missing")
-    remove = page.form.get("how") == "remove"
     names = _entity_names(keys)
-    receipt = selection.tag(
-        page.memory, names, add=() if remove else tags, remove=tags if remove else (), by=page.by
-    )
-    return (
-        f"{'Untagged' if remove else 'Tagged'} {count_noun(len(receipt.names), 'entity')}",
-        receipt.change,
-    )
+    if page.form.get("how") == "remove":
+        verb, receipt = "Untagged", tag_entities(page.memory, names, remove=tags, by=page.by)
+    else:
+        verb, receipt = "Tagged", tag_entities(page.memory, names, add=tags, by=page.by)
+    return f"{verb} {count_noun(len(receipt.names), 'entity')}", receipt.change
+
+
+def split_tags(text: str) -> list[str]:
+    """Return the tags in a field, each once."""
+    tags = [tag.strip() for tag in text.split(",")]
+    return list(dict.fromkeys(tag for tag in tags if tag))
 
 
 def _export(page: Page, keys: list[FactKey]) -> Response:
     """Return the chosen entities and notes, and the relations among them, as a document."""
     graph = open_named(page.memory, _entity_names(keys))
-    names = {each.name for each in graph.entities}
-    among = [each for each in graph.relations if {each.source, each.target} <= names]
-    found = [notes.in_vault(page.memory, each.name) for each in keys if each.kind == "note"]
-    data = encode_document(
-        Graph(graph.entities, among), [each for each in found if each is not None]
-    )
-    return download(data, "selection.json", "application/json")
+    names = {entity.name for entity in graph.entities}
+    among = [link for link in graph.relations if {link.source, link.target} <= names]
+    texts = [notes.in_vault(page.memory, key.name) for key in keys if key.kind == "note"]
+    existing = [note for note in texts if note is not None]
+    document = encode_document(Graph(graph.entities, among), existing)
+    return download(document, "selection.json", "application/json")
 
 
 def _entity_names(keys: list[FactKey]) -> list[str]:
-    return list(dict.fromkeys(each.name for each in keys if each.kind != "note"))
-
-
-ROUTES = (
-    Route("POST", "/selection", preview, needs="read"),
-    Route("POST", "/selection/apply", apply),
-)
+    return list(dict.fromkeys(key.name for key in keys if key.kind != "note"))

@@ -48,6 +48,7 @@
     "x": () => $(".pick input", cursor() || document)?.click(),
     "Delete": () => press("Delete", cursor()),
     "u": () => press("u"),
+    "U": () => press("U"),
     "g": () => ($("main [data-key=g]") || $("[data-key=g]"))?.click(),
     "?": () => $("#keys")?.showModal(),
     "Escape": () => press("Escape"),
@@ -68,10 +69,16 @@
   });
 
   // In a form that edits in place, Enter saves, Shift+Enter is a new line and Escape restores.
+  // The search box keeps its words on Escape, which would empty it, and Down leads to the hits.
   function keyInField(event, field) {
     const form = field.closest("form[data-edit]");
     if (event.key === "Escape") {
+      if (field.id === "q") event.preventDefault();
       if (form) { event.preventDefault(); $("[data-cancel]", form)?.click(); } else if (!field.closest("dialog")) field.blur();
+    } else if (event.key === "ArrowDown" && field.id === "q") {
+      event.preventDefault();
+      cursor()?.classList.remove("cursor");
+      moveCursor(1);
     } else if (event.key === "Enter" && form && field.matches("textarea") && !event.shiftKey && !event.isComposing) {
       event.preventDefault();
       form.requestSubmit();
@@ -153,6 +160,14 @@
     form.append(field);
     form.submit();
     field.remove();
+  });
+
+  // The session has ended: the form goes as a whole page, which asks for a login and keeps the text.
+  document.addEventListener("htmx:beforeSwap", (event) => {
+    const form = event.detail.requestConfig.elt;
+    if (event.detail.xhr.status !== 401 || !form.matches("form[method=post]")) return;
+    event.preventDefault();
+    form.submit();
   });
 
   // A field that adds something is empty again once it was added.

@@ -1,0 +1,1 @@
+"""What coding agents get: the cost of hooks and imports, and the replies of the native tools."""

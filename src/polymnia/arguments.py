@@ -1,0 +1,254 @@
+"""JSON from clients as typed values: decoding, explaining mistakes, and the schemas of types."""
+
+import re
+from typing import Annotated, Any, TypeGuard, get_args, get_origin
+
+from msgspec import DecodeError, Raw, Struct, ValidationError, convert
+from msgspec.json import Decoder, decode, encode, schema_components
+from msgspec.structs import fields
+
+from polymnia.errors import BadInput
+
+# How many mistakes in the arguments of one call are named.
+MAX_MISTAKES = 10
+# Floats up to here are exact, so 2.0 can stand for 2. A larger one may have been rounded.
+_MAX_EXACT_FLOAT = 2.0**53
+_REFERENCE = "#/$defs/"
+_TYPE_NAMES = {
+    "str": "a string",
+    "int": "an integer",
+    "float": "a number",
+    "bool": "true or false",
+    "array": "an array",
+    "object": "an object",
+    "null": "null",
+}
+# msgspec reports mistakes only as text. These patterns cover every message that occurs.
+_EXPECTED = re.compile(r"Expected `(?P<type>[^`]+)`(?P<bound>[^`]*?), got `(?P<got>[^`]+)`")
+_BOUND = re.compile(r"Expected `(?P<type>[^`]+)` (?P<bound>.+)")
+_MISSING = re.compile(r"Object missing required field `(?P<field>[^`]+)`")
+_UNKNOWN = re.compile(r"Object contains unknown field `(?P<field>.*)`", re.DOTALL)
+_CHOICE = re.compile(r"Invalid enum value (?P<value>.*)", re.DOTALL)
+_PATH = re.compile(r" - at (?:`key` in )?`\$\.?(?P<path>.*)`$")
+_STEP = re.compile(r"[^.\[\]]+")
+
+
+def decode_arguments(decoder: Decoder[Any], raw: bytes | Raw, *, root: str = "arguments") -> Any:
+    """Decode JSON into the decoder's struct. Null counts as an empty object or a missing field.
+
+    Raise BadInput with the path of the mistake and what was expected there.
+    """
+    try:
+        return _decode(decoder, raw, root)
+    except (DecodeError, UnicodeDecodeError) as exc:
+        raise BadInput(f"{root}: not valid JSON ({exc})") from exc
+    except RecursionError as exc:
+        raise BadInput(f"{root}: nested too deeply") from exc
+
+
+def _decode(decoder: Decoder[Any], raw: bytes | Raw, root: str) -> Any:
+    try:
+        return decoder.decode(raw)
+    except ValidationError as exc:
+        problem = str(exc)
+    try:
+        arguments = decode(raw)
+    except ValidationError as exc:  # a number that no type can hold
+        raise BadInput(explain_mistake(problem, decoder.type, root)) from exc
+    if arguments is None:
+        arguments = {}
+    if hasattr(decoder.type, "synonyms"):
+        arguments = _adapt(arguments, decoder.type)
+    try:
+        return _convert_leniently(arguments, decoder.type)
+    except ValidationError as exc:
+        raise BadInput(_explain_mistakes(problem, arguments, decoder.type, root)) from exc
+
+
+def _convert_leniently(arguments: Any, kind: Any) -> Any:
+    """Return arguments in which null means "left out" and 2.0 means 2. Raise ValidationError."""
+    if isinstance(arguments, dict):
+        arguments = {name: value for name, value in arguments.items() if value is not None}
+    return convert(_replace_whole_floats(arguments), kind)
+
+
+def _adapt(value: Any, kind: Any) -> Any:
+    """Return what was probably meant: a number as text, one item as a list, a synonym's argument.
+
+    Only for types with `synonyms`, a mapping of other names to those of arguments.
+    """
+    plain = _without_annotations(kind)
+    if plain is str and isinstance(value, int | float) and not isinstance(value, bool):
+        return str(value)
+    if get_origin(plain) is list and value is not None:
+        if not isinstance(value, list):
+            value = [value]
+        (item_kind,) = get_args(plain)
+        return [_adapt(item, item_kind) for item in value]
+    if not _is_struct(plain) or not isinstance(value, dict):
+        return value
+    kinds = {field.encode_name: field.type for field in fields(plain)}
+    adapted = {}
+    for name, argument in value.items():
+        meant = getattr(plain, "synonyms", {}).get(name, name)
+        if name in kinds or meant not in kinds or meant in value:
+            meant = name
+        adapted[meant] = _adapt(argument, kinds.get(meant, Any))
+    return adapted
+
+
+def _replace_whole_floats(value: Any) -> Any:
+    """Replace floats without a fraction by integers. Fields of type float accept either."""
+    if isinstance(value, float) and value.is_integer() and abs(value) <= _MAX_EXACT_FLOAT:
+        return int(value)
+    if isinstance(value, list):
+        return [_replace_whole_floats(item) for item in value]
+    if isinstance(value, dict):
+        return {name: _replace_whole_floats(item) for name, item in value.items()}
+    return value
+
+
+def _explain_mistakes(problem: str, arguments: Any, kind: Any, root: str) -> str:
+    """Say what is wrong with every argument. `problem` is msgspec's message about the first."""
+    if not isinstance(arguments, dict) or not _is_struct(kind):
+        return explain_mistake(problem, kind, root)
+    given = dict(arguments)
+    for field in fields(kind):
+        if not field.required and given.get(field.encode_name, 0) is None:
+            del given[field.encode_name]
+    problems = _find_in_object(_replace_whole_floats(given), kind, "$") or [problem]
+    sentences = [explain_mistake(problem, kind, root) for problem in problems[:MAX_MISTAKES]]
+    more = len(problems) - MAX_MISTAKES
+    if more > 0:
+        sentences.append(f"and {more} more mistake{'s' if more > 1 else ''}")
+    return "; ".join(sentences)
+
+
+def _find_in_object(value: dict[str, Any], kind: type[Struct], path: str) -> list[str]:
+    """Return msgspec's messages about all unknown, missing and wrong fields of an object."""
+    problems = []
+    known = {field.encode_name: field for field in fields(kind)}
+    if kind.__struct_config__.forbid_unknown_fields:
+        for name in value:
+            if name not in known:
+                problems.append(f"Object contains unknown field `{name}` - at `{path}`")
+    for name, field in known.items():
+        if name in value:
+            problems += _find_in_value(value[name], field.type, f"{path}.{name}")
+        elif field.required:
+            problems.append(f"Object missing required field `{name}` - at `{path}`")
+    return problems
+
+
+def _find_in_value(value: Any, kind: Any, path: str) -> list[str]:
+    """Return msgspec's messages about the wrong parts of a value, or else about the whole."""
+    try:
+        decode(encode(value), type=kind)
+    except ValidationError as exc:
+        problem, at, place = str(exc).partition(" - at ")
+    else:
+        return []
+    problems: list[str] = []
+    plain = _without_annotations(kind)
+    if isinstance(value, dict) and _is_struct(plain):
+        problems = _find_in_object(value, plain, path)
+    elif isinstance(value, list) and get_origin(plain) is list:
+        (item_kind,) = get_args(plain)
+        for number, item in enumerate(value):
+            problems += _find_in_value(item, item_kind, f"{path}[{number}]")
+    if not at:
+        place = "`$`"
+    return problems or [f"{problem} - at {place.replace('`$', f'`{path}', 1)}"]
+
+
+def _without_annotations(kind: Any) -> Any:
+    while get_origin(kind) is Annotated:
+        kind = get_args(kind)[0]
+    return kind
+
+
+def _is_struct(kind: Any) -> TypeGuard[type[Struct]]:
+    return isinstance(kind, type) and issubclass(kind, Struct)
+
+
+def explain_mistake(problem: str, kind: Any, root: str) -> str:
+    """Put msgspec's message about a value of that type into our words. `root` names the whole."""
+    path = ""
+    if match := _PATH.search(problem):
+        path = match["path"]
+        problem = problem[: match.start()]
+    prefix = f"{path}." if path else ""
+    if match := _MISSING.match(problem):
+        return f"{prefix}{match['field']}: required, but missing"
+    if match := _UNKNOWN.match(problem):
+        return f"{prefix}{match['field']}: there is no such argument"
+    if match := _CHOICE.match(problem):
+        choices = ", ".join(_choices(kind, path))
+        return f"{path or root}: {match['value']} is not one of {choices}"
+    return f"{path or root}: {_explain_expectation(problem)}"
+
+
+def _explain_expectation(problem: str) -> str:
+    if match := _EXPECTED.match(problem):
+        got = match["got"]
+        if got in ("int", "float"):
+            got = "a number"
+        elif got == "bool":
+            got = "a boolean"
+        else:
+            got = _type_names(got)
+        return f"expected {_type_names(match['type'])}{match['bound']}, got {got}"
+    if match := _BOUND.match(problem):
+        return f"expected {_type_names(match['type'])} {match['bound']}"
+    return problem[:1].lower() + problem[1:]
+
+
+def _type_names(union: str) -> str:
+    names = [name.strip() for name in union.split("|")]
+    return " or ".join(_TYPE_NAMES.get(name, name) for name in names)
+
+
+def _choices(kind: Any, path: str) -> list[str]:
+    """Return the values allowed at a path, as JSON spells them."""
+    node = json_schema(kind)
+    for step in _STEP.findall(path):
+        node = _child_schema(node, step)
+    choices: list[str] = []
+    for option in [node, *node.get("anyOf", ())]:
+        choices += map(str, option.get("enum", ()))
+    return choices
+
+
+def _child_schema(node: dict[str, Any], step: str) -> dict[str, Any]:
+    child: dict[str, Any] = {}
+    for option in [node, *node.get("anyOf", ())]:
+        if step in option.get("properties", {}):
+            child = option["properties"][step]
+        elif "items" in option and (step.isdigit() or step == "..."):
+            child = option["items"]
+    return child
+
+
+def json_schema(kind: type[Struct]) -> dict[str, Any]:
+    """Return the type's schema. `$ref` is inlined: some clients do not resolve references."""
+    (schema,), components = schema_components([kind], ref_template=_REFERENCE + "{name}")
+    inlined: dict[str, Any] = _inline(schema, components)
+    return inlined
+
+
+def _inline(node: Any, components: dict[str, Any]) -> Any:
+    if isinstance(node, list):
+        return [_inline(item, components) for item in node]
+    if not isinstance(node, dict):
+        return node
+    target = components.get(str(node.get("$ref", "")).removeprefix(_REFERENCE))
+    if target is not None:  # other references were written by the type itself
+        # The struct's name and docstring are internal. What stands beside the reference is public.
+        public = {
+            key: value for key, value in target.items() if key not in ("title", "description")
+        }
+        node = public | {key: value for key, value in node.items() if key != "$ref"}
+    inlined = {key: _inline(value, components) for key, value in node.items()}
+    if inlined.get("required") == []:  # some drafts of JSON Schema do not allow an empty list
+        del inlined["required"]
+    return inlined

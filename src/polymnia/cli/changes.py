@@ -1,0 +1,459 @@
+"""`polymnia history`, `undo` and `trash`: who changed what, and how to take it back."""
+
+import argparse
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from polymnia.cli.common import (
+    add_memory_arguments,
+    change_label,
+    format_time,
+    place_label,
+    positive,
+    print_json,
+    print_lines,
+    print_result,
+    print_table,
+    printable,
+    show_elapsed_time,
+    store_option,
+    undo_command,
+    workspace_option,
+)
+from polymnia.engine.history import changes as history
+from polymnia.engine.history import trash
+from polymnia.engine.history.changes import Difference
+from polymnia.engine.history.undo import UndoReceipt, undo, undo_since
+from polymnia.engine.memory import Memory
+from polymnia.errors import BadInput
+from polymnia.formats.times import iso_time, parse_moment
+from polymnia.model import Change, Rows, TrashItem
+from polymnia.places import Place, find_sole_workspace, open_place, open_places
+from polymnia.search.terms import count_noun
+from polymnia.settings import Settings
+
+if TYPE_CHECKING:
+    from polymnia.cli.common import Subparsers
+
+_MAX_DIFFERENCES = 20
+
+
+def add_history(commands: "Subparsers") -> argparse.ArgumentParser:
+    parser = commands.add_parser("history", help="list changes, newest first")
+    parser.add_argument(
+        "name",
+        metavar="NAME",
+        nargs="?",
+        help="only changes to the entity or note with that name",
+    )
+    parser.add_argument(
+        "--actor", metavar="NAME", help="only changes of clients whose name contains this"
+    )
+    parser.add_argument(
+        "--operation", action="append", metavar="NAME", help="only these operations (repeatable)"
+    )
+    parser.add_argument(
+        "--since",
+        metavar="TIME",
+        help="only changes since then: 2026-04-27, or an age such as 7d",
+    )
+    parser.add_argument(
+        "--before",
+        metavar="ID",
+        help="only changes before this one, in its workspace, for the next page",
+    )
+    parser.add_argument(
+        "--limit",
+        type=positive,
+        default=20,
+        metavar="N",
+        help="at most this many (default: %(default)s)",
+    )
+    add_memory_arguments(parser)
+    return parser
+
+
+def add_undo(commands: "Subparsers") -> argparse.ArgumentParser:
+    parser = commands.add_parser("undo", help="take back changes, as one new change")
+    parser.add_argument(
+        "changes",
+        metavar="ID",
+        nargs="*",
+        help="ids of changes as `polymnia history` shows them, e.g. personal:3",
+    )
+    parser.add_argument(
+        "--since",
+        metavar="TIME",
+        help="all changes since then: 2026-04-27, or an age such as 7d",
+    )
+    parser.add_argument(
+        "--actor",
+        metavar="NAME",
+        help="with --since: only those of clients whose name contains this",
+    )
+    parser.add_argument("--dry-run", action="store_true", help="only say what would change")
+    parser.add_argument(
+        "--skip-conflicts",
+        action="store_true",
+        help="undo everything except what was changed since",
+    )
+    add_memory_arguments(parser)
+    return parser
+
+
+def add_trash(commands: "Subparsers") -> argparse.ArgumentParser:
+    parser = commands.add_parser("trash", help="list, restore and purge deleted memories")
+    actions = parser.add_subparsers(
+        dest="action", metavar="ACTION", required=True, prog="polymnia trash"
+    )
+    listing = actions.add_parser("list", help="list what was deleted, latest first")
+    restore = actions.add_parser("restore", help="restore something that was deleted")
+    restore.add_argument(
+        "what",
+        metavar="ID",
+        help="an id from the list, the name of an entity, or the key of a note",
+    )
+    purge = actions.add_parser(
+        "purge", help="delete permanently what is in the trash, including its text"
+    )
+    purge.add_argument(
+        "--older-than",
+        type=float,
+        metavar="DAYS",
+        help="only what was deleted more than DAYS days ago (default: trash_days)",
+    )
+    for action in (listing, restore, purge):
+        add_memory_arguments(action)
+    return parser
+
+
+class _Entry(Struct, frozen=True):
+    """A change of a place, and what it altered."""
+
+    place: Place
+    change: Change
+    differences: list[Difference]
+
+
+def run_history(settings: Settings, options: argparse.Namespace) -> int:
+    """Print the changes. Return 0 if there are any, 1 if not. Raise BadInput, NotSupported."""
+    before = None
+    if options.before:
+        settings, (before,) = _parse_changes(settings, [options.before])
+    entries: list[_Entry] = []
+    older: dict[str, int] = {}
+    with open_places(settings) as places:
+        for place in places:
+            page = _read_page(place, options, before)
+            entries += page.entries
+            if page.next is not None:
+                older[place.name] = page.next
+    entries.sort(key=lambda entry: -entry.change.at)
+    del entries[options.limit :]
+    where = " and ".join(place_label(settings, place) for place in places)
+    if options.json:
+        next_id = older.get(places[0].name)
+        print_json({"changes": [_entry_shape(entry) for entry in entries], "next": next_id})
+        return 0 if entries else 1
+    for entry in entries:
+        _print_entry(entry)
+    if not entries:
+        print(f"no changes found in {where}")
+    for place in places:
+        _print_older(settings, place, entries, older)
+    return 0 if entries else 1
+
+
+class _Page(Struct, frozen=True):
+    entries: list[_Entry]
+    next: int | None
+
+
+def _read_page(place: Place, options: argparse.Namespace, before: int | None) -> _Page:
+    if not place.memory.store.capabilities.history and not place.is_sole:
+        return _Page([], None)
+    since = parse_moment(options.since, "--since") if options.since else None
+    page = history.latest(
+        place.memory,
+        limit=options.limit,
+        before=before,
+        actor=options.actor,
+        names=[options.name] if options.name else None,
+        operations=options.operation,
+        since=since,
+    )
+    names = history.names_of(place.memory, options.name) if options.name else None
+    entries = [_Entry(place, change, history.differences(change, names)) for change in page.changes]
+    return _Page(entries, page.next)
+
+
+def _entry_shape(entry: _Entry) -> dict[str, Any]:
+    change = entry.change
+    return {
+        "workspace": entry.place.name,
+        "id": change.id,
+        "at": iso_time(change.at),
+        "actor": change.actor,
+        "operation": change.operation,
+        "differences": entry.differences,
+    }
+
+
+def _print_entry(entry: _Entry) -> None:
+    change = entry.change
+    label = change_label(entry.place, change.id)
+    head = f"change {label}  {format_time(change.at)}  {change.actor}  {change.operation}"
+    print(printable(head))
+    for difference in entry.differences[:_MAX_DIFFERENCES]:
+        print(printable(f"  {_describe(difference)}"))
+    more = len(entry.differences) - _MAX_DIFFERENCES
+    if more > 0:
+        print(f"  and {more} more")
+
+
+def _describe(difference: Difference) -> str:
+    before, after = difference.before, difference.after
+    what = f"{difference.what} {difference.name}"
+    if difference.ordinal:
+        what += f" #{difference.ordinal}"
+    if before is None:
+        return f"+ {what}: {after}"
+    if after is None:
+        return f"- {what}: {before}"
+    return f"~ {what}: {before} => {after}"
+
+
+def _print_older(
+    settings: Settings, place: Place, entries: Sequence[_Entry], older: dict[str, int]
+) -> None:
+    """Print the command for the next page of a place, after the last of its changes shown."""
+    shown = [entry.change.id for entry in entries if entry.place is place]
+    if place.name in older and shown:
+        label = change_label(place, min(shown))
+        print(f"older: polymnia history --before {label}{store_option(settings)}")
+
+
+def run_undo(settings: Settings, options: argparse.Namespace) -> int:
+    """Undo. Return 0 if that worked or there was nothing to do, 1 if conflicts prevented it.
+
+    Raise BadInput.
+    """
+    if bool(options.changes) == bool(options.since):
+        raise BadInput("say what to undo: ids of changes, or --since TIME")
+    if options.actor and not options.since:
+        raise BadInput("--actor needs --since TIME")
+    changes: list[int] = []
+    if options.changes:
+        settings, changes = _parse_changes(settings, options.changes)
+    # A dry run writes nothing, but opens the store for writing, as the undo itself will.
+    with open_place(settings) as place, show_elapsed_time("undoing"):
+        receipt = _undo(place.memory, changes, options)
+    if options.json:
+        shape = _undo_shape(receipt, dry_run=options.dry_run)
+        print_json({"workspace": place.name, **shape})
+    else:
+        print_lines(_undo_lines(settings, place, receipt, dry_run=options.dry_run))
+    was_prevented = bool(receipt.conflicts) and not receipt.change and not options.dry_run
+    return 1 if was_prevented else 0
+
+
+def _parse_changes(settings: Settings, labels: Sequence[str]) -> tuple[Settings, list[int]]:
+    """Return the settings with the workspace that the labels name, and the numbers of the changes.
+
+    Raise BadInput if a label is not one, or the workspace is not clear.
+    """
+    names: dict[str, None] = {}
+    numbers: list[int] = []
+    for label in labels:
+        name, _, number = label.rpartition(":")
+        if not number.isdecimal():
+            raise BadInput(f"{label!r} is not the id of a change: use e.g. personal:3")
+        names[name] = None
+        numbers.append(int(number))
+    if settings.workspace:
+        names[settings.workspace] = None
+        names.pop("", None)
+    if len(names) > 1:
+        raise BadInput(
+            "these changes are in several workspaces: name each id with its workspace, "
+            "and undo one workspace at a time"
+        )
+    (name,) = names
+    if not name:
+        name = find_sole_workspace(settings, example=numbers[0])
+    return replace(settings, workspace=name), numbers
+
+
+def _undo(memory: Memory, changes: list[int], options: argparse.Namespace) -> UndoReceipt:
+    how = {
+        "by": "polymnia undo",
+        "skip_conflicts": options.skip_conflicts,
+        "dry_run": options.dry_run,
+    }
+    if changes:
+        return undo(memory, changes, **how)
+    since = parse_moment(options.since, "--since")
+    return undo_since(memory, since, actor=options.actor, **how)
+
+
+def _undo_shape(receipt: UndoReceipt, *, dry_run: bool) -> dict[str, Any]:
+    return {
+        "change": receipt.change or None,
+        "dry_run": dry_run,
+        "undone": list(receipt.undone),
+        "removed": _counts(receipt.before),
+        "restored": _counts(receipt.after),
+        "conflicts": receipt.conflicts,
+    }
+
+
+def _undo_lines(
+    settings: Settings, place: Place, receipt: UndoReceipt, *, dry_run: bool
+) -> list[str]:
+    lines = []
+    for conflict in receipt.conflicts:
+        label = change_label(place, conflict.change)
+        lines.append(f"conflict: {conflict.what}: {conflict.reason} (change {label})")
+    removed, restored = _describe_rows(receipt.before), _describe_rows(receipt.after)
+    where = place_label(settings, place)
+    if receipt.change:
+        label = change_label(place, receipt.change)
+        lines.append(f"undone as change {label}: removed {removed}, restored {restored}")
+        again = undo_command(settings, place, [receipt.change])
+        lines.append(f"to take it back: {again}")
+    elif dry_run:
+        lines.append(f"would remove {removed} and restore {restored} in {where}")
+    elif receipt.conflicts:
+        lines.append(f"nothing was undone in {where}; --skip-conflicts undoes the rest")
+    else:
+        lines.append(f"nothing to undo in {where}: everything is as it was before")
+    return lines
+
+
+def _counts(rows: Rows) -> dict[str, int]:
+    facts = sum(len(entity.observations) for entity in rows.entities)
+    facts += sum(len(owner.observations) for owner in rows.observations)
+    return {
+        "entities": len(rows.entities),
+        "observations": facts,
+        "relations": len(rows.relations),
+        "notes": len(rows.notes),
+    }
+
+
+def _describe_rows(rows: Rows) -> str:
+    nouns = ("entity", "observation", "relation", "note")
+    counts = zip(nouns, _counts(rows).values(), strict=True)
+    return ", ".join(count_noun(count, noun) for noun, count in counts if count) or "nothing"
+
+
+def run_trash(settings: Settings, options: argparse.Namespace) -> int:
+    """Carry out the action. Raise BadInput."""
+    if options.action == "list":
+        return _list_trash(settings, as_json=options.json)
+    with open_place(settings) as place:
+        if options.action == "restore":
+            _restore(settings, place, options.what, as_json=options.json)
+        else:
+            _purge(settings, place, options.older_than, as_json=options.json)
+    return 0
+
+
+def _list_trash(settings: Settings, *, as_json: bool) -> int:
+    with open_places(settings) as places:
+        items = [(place, item) for place in places for item in trash.items(place.memory)]
+    if as_json:
+        print_json(
+            [
+                {
+                    "workspace": place.name,
+                    "id": item.id,
+                    "kind": _kind(item),
+                    "what": _title(item),
+                    "deleted_at": iso_time(item.deleted_at),
+                }
+                for place, item in items
+            ]
+        )
+        return 0
+    for place in places:
+        own = [item for owner, item in items if owner is place]
+        where = place_label(settings, place)
+        if own:
+            times = [(iso_time(item.deleted_at) or "")[:19].replace("T", " ") for item in own]
+            print_table(
+                [
+                    (item.id, at, _kind(item), _title(item))
+                    for item, at in zip(own, times, strict=True)
+                ]
+            )
+            hint = f"polymnia trash restore ID{store_option(settings)}{workspace_option(place)}"
+            print(f"{count_noun(len(own), 'item')} in the trash of {where}; to restore one: {hint}")
+        else:
+            print(f"the trash of {where} is empty")
+    return 0
+
+
+def _kind(item: TrashItem) -> str:
+    rows = item.rows
+    if rows.entities:
+        return "entity"
+    if rows.observations:
+        return "observation"
+    return "relation" if rows.relations else "note"
+
+
+def _title(item: TrashItem) -> str:
+    rows = item.rows
+    if rows.entities:
+        (entity,) = rows.entities
+        observations = count_noun(len(entity.observations), "observation")
+        relations = count_noun(len(rows.relations), "relation")
+        return f"{entity.name} ({entity.type}): {observations}, {relations}"
+    if rows.observations:
+        (owner,) = rows.observations
+        return f"{owner.entity}: {owner.observations[0].text}"
+    if rows.notes:
+        (note,) = rows.notes
+        return f"{note.key}: {note.content}"
+    (relation,) = rows.relations
+    return f"{relation.source} -{relation.type}-> {relation.target}"
+
+
+def _restore(settings: Settings, place: Place, what: str, *, as_json: bool) -> None:
+    rows = trash.restore(place.memory, what, by="polymnia trash")
+    names = [entity.name for entity in rows.entities]
+    names += [owner.entity for owner in rows.observations]
+    names += [note.key for note in rows.notes]
+    sentence = f"restored {', '.join(names) or what}"
+    if rows.entities:
+        sentence += f", with {count_noun(len(rows.relations), 'relation')}"
+    sentence += f" in {place_label(settings, place)}"
+    result = {
+        "workspace": place.name,
+        "restored": names or [what],
+        "relations": len(rows.relations),
+    }
+    print_result(printable(sentence), result, as_json=as_json)
+
+
+def _purge(settings: Settings, place: Place, older_than: float | None, *, as_json: bool) -> None:
+    if older_than is None and not settings.trash_days:
+        raise BadInput(
+            "purge needs an age: use --older-than DAYS (0 purges everything), or set trash_days"
+        )
+    days = settings.trash_days if older_than is None else older_than
+    with show_elapsed_time("purging"):
+        counts = trash.purge(place.memory, days=days)
+    parts = [
+        count_noun(counts.entities, "entity"),
+        count_noun(counts.observations, "observation"),
+        count_noun(counts.relations, "relation"),
+    ]
+    if counts.notes:
+        parts.append(count_noun(counts.notes, "note"))
+    sentence = f"purged from {place_label(settings, place)}: {', '.join(parts)}"
+    print_result(sentence, counts, as_json=as_json)

@@ -1,0 +1,161 @@
+"""`polymnia index` and `perspective`: what a memory is embedded in, for search by meaning."""
+
+import argparse
+from typing import TYPE_CHECKING
+
+from msgspec import to_builtins
+from msgspec.structs import replace
+
+from polymnia.cli.common import (
+    Progress,
+    add_embedder_argument,
+    add_memory_arguments,
+    place_label,
+    print_json,
+    print_result,
+    print_table,
+    printable,
+)
+from polymnia.engine.memory import Memory
+from polymnia.engine.semantic import perspectives
+from polymnia.engine.semantic.perspectives import PerspectiveCoverage
+from polymnia.errors import BadInput
+from polymnia.places import open_place, open_places
+from polymnia.search.terms import count_noun
+from polymnia.settings import Settings
+from polymnia.stores import hide_passwords
+
+if TYPE_CHECKING:
+    from polymnia.cli.common import Subparsers
+
+_REST = "a running server embeds the rest in the background; `polymnia index` does it now"
+
+
+def add_index(commands: "Subparsers") -> argparse.ArgumentParser:
+    parser = commands.add_parser(
+        "index", help="embed what has no vector yet, for search by meaning"
+    )
+    add_embedder_argument(parser)
+    add_memory_arguments(parser)
+    return parser
+
+
+def add_perspective(commands: "Subparsers") -> argparse.ArgumentParser:
+    parser = commands.add_parser(
+        "perspective", help="list, set and remove the perspectives in which a memory is embedded"
+    )
+    actions = parser.add_subparsers(
+        dest="action", metavar="ACTION", required=True, prog="polymnia perspective"
+    )
+    listing = actions.add_parser(
+        "list", help="list the perspectives, and how much of the memory is embedded in each"
+    )
+    setting = actions.add_parser("set", help="add a perspective, or change its templates")
+    setting.add_argument("name", metavar="NAME")
+    setting.add_argument(
+        "--document",
+        metavar="TEMPLATE",
+        help="what is embedded of an observation: {text}, and perhaps {name}, {type} and {date} "
+        "(default: {text})",
+    )
+    setting.add_argument(
+        "--query",
+        metavar="TEMPLATE",
+        help="what is embedded of a question: {query} (default: {query})",
+    )
+    removal = actions.add_parser("remove", help="remove a perspective and its vectors")
+    removal.add_argument("name", metavar="NAME")
+    for action in (listing, setting, removal):
+        add_embedder_argument(action)
+        add_memory_arguments(action)
+    return parser
+
+
+def run_index(settings: Settings, options: argparse.Namespace) -> int:
+    """Embed everything that has no vector of the embedder's model.
+
+    A running server does the same by itself. Raise BadInput if there is nothing to embed with.
+    """
+    names, is_sole = _places_to_index(settings)
+    results = []
+    for name in names:
+        own = settings if is_sole else replace(settings, workspace=name)
+        results.append(_index_place(own, as_json=options.json))
+    if options.json:
+        embedded = sum(count for _, count in results)
+        workspaces = dict(results)
+        store = hide_passwords(settings.store)
+        print_json({"store": store, "embedded": embedded, "workspaces": workspaces})
+    return 0
+
+
+def _places_to_index(settings: Settings) -> tuple[list[str], bool]:
+    """Return the names of the workspaces to embed, and whether their store can hold no other.
+
+    The stores that were opened to read are closed once nothing refers to them. SQLite gives a
+    process that reads a file only to look no connection that writes.
+    """
+    with open_places(settings) as places:
+        return [place.name for place in places], places[0].is_sole
+
+
+def _index_place(settings: Settings, *, as_json: bool) -> tuple[str, int]:
+    """Embed one workspace. Return its label and how many passages were embedded."""
+    progress = Progress("passages")
+    with open_place(settings, by_meaning=True) as place:
+        where = place_label(settings, place)
+        if place.memory.meaning is None:
+            raise BadInput(
+                f"nothing to index {where} with: "
+                "the embedder is `none`, or this kind of store has no vectors"
+            )
+        count = place.memory.meaning.index(place.memory.store, progress)
+    progress.end()
+    if not as_json:
+        print(f"{where}: {count_noun(count, 'passage')} embedded")
+    return where, count
+
+
+def run_perspective(settings: Settings, options: argparse.Namespace) -> int:
+    """Carry out the action. Raise BadInput."""
+    is_list = options.action == "list"
+    with open_place(settings, read_only=is_list, by_meaning=True) as place:
+        where = place_label(settings, place)
+        if is_list:
+            _print_coverage(perspectives.find_all(place.memory), where, as_json=options.json)
+            return 0
+        sentence = f"{where}: {_change(place.memory, options)}"
+        result = {"workspace": place.name, "action": options.action, "name": options.name}
+    print_result(printable(sentence), result, as_json=options.json)
+    return 0
+
+
+def _change(memory: Memory, options: argparse.Namespace) -> str:
+    """Change a perspective and return what was done."""
+    name = options.name
+    if options.action == "remove":
+        perspectives.remove(memory, name)
+        return f"removed {name}"
+    perspectives.store(memory, name, document=options.document, query=options.query)
+    for coverage in perspectives.find_all(memory):
+        missing = coverage.total - coverage.embedded
+        if coverage.perspective.name == name and missing:
+            return f"set {name}: {missing} of {coverage.total} still need vectors; {_REST}"
+    return f"set {name}"
+
+
+def _print_coverage(coverages: list[PerspectiveCoverage], where: str, *, as_json: bool) -> None:
+    if as_json:
+        shapes = []
+        for coverage in coverages:
+            counts = {"embedded": coverage.embedded, "total": coverage.total}
+            shapes.append({**to_builtins(coverage.perspective), **counts})
+        print_json(shapes)
+        return
+    rows = []
+    for coverage in coverages:
+        perspective = coverage.perspective
+        embedded = f"{coverage.embedded}/{coverage.total}"
+        rows.append((perspective.name, embedded, perspective.document, perspective.query))
+    print_table(rows)
+    print(f"{count_noun(len(coverages), 'perspective')} of {where}")

@@ -1,0 +1,280 @@
+"""`polymnia remember`, `revise` and `forget`: write a memory by hand, with the verbs of agents."""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from polymnia.cli.common import (
+    add_memory_arguments,
+    place_label,
+    print_json,
+    print_lines,
+    undo_command,
+)
+from polymnia.engine.facts.forget import ForgetReceipt, Unwanted, forget
+from polymnia.engine.facts.remember import (
+    EntityFacts,
+    EntityReceipt,
+    FactDraft,
+    FactReceipt,
+    remember,
+)
+from polymnia.engine.facts.revise import Edit, Revision, RevisionReceipt, revise
+from polymnia.engine.recall.names import similar_names
+from polymnia.errors import BadInput, EntityNotFound
+from polymnia.places import Place, open_place, open_places
+from polymnia.search.terms import count_noun
+from polymnia.settings import Settings
+
+if TYPE_CHECKING:
+    from polymnia.cli.common import Subparsers
+
+_STANDARD_INPUT = "-"
+
+
+def add_remember(commands: "Subparsers") -> argparse.ArgumentParser:
+    parser = commands.add_parser(
+        "remember",
+        help="store facts about something",
+        description="Create an entity, or add facts to one that is known.",
+    )
+    parser.add_argument("name", metavar="NAME", help="what the facts are about")
+    parser.add_argument("facts", metavar="FACT", nargs="*", help="a short sentence; quote it")
+    parser.add_argument("--type", default="", help="its type if it is new, e.g. person")
+    parser.add_argument("--tag", action="append", default=[], help="a tag (repeatable)")
+    parser.add_argument(
+        "--from",
+        dest="source",
+        metavar="FILE",
+        help="read more facts from a file, one in each line; - is standard input",
+    )
+    add_memory_arguments(parser)
+    return parser
+
+
+def add_revise(commands: "Subparsers") -> argparse.ArgumentParser:
+    parser = commands.add_parser(
+        "revise",
+        help="change a fact, or the name, type, summary or tags of an entity",
+        description="Put a newer fact in place of an old one, or change the entity itself. "
+        "Relations follow a new name.",
+    )
+    parser.add_argument("name", metavar="NAME", help="the entity")
+    parser.add_argument("old", metavar="OLD", nargs="?", help="the fact: its number or its text")
+    parser.add_argument("new", metavar="NEW", nargs="?", help="the newer fact")
+    parser.add_argument(
+        "--wrong", action="store_true", help="OLD was never true: correct it instead of ending it"
+    )
+    parser.add_argument("--rename", metavar="NAME", help="the new name")
+    parser.add_argument("--type", help="the new type")
+    parser.add_argument("--summary", metavar="TEXT", help="the new summary")
+    parser.add_argument("--tag", action="append", default=[], help="add a tag (repeatable)")
+    parser.add_argument("--untag", action="append", default=[], help="remove a tag (repeatable)")
+    add_memory_arguments(parser)
+    return parser
+
+
+def add_forget(commands: "Subparsers") -> argparse.ArgumentParser:
+    parser = commands.add_parser(
+        "forget",
+        help="delete facts, or a whole entity",
+        description="Delete facts, or a whole entity with its relations. It can be undone.",
+    )
+    parser.add_argument("name", metavar="NAME", help="the entity")
+    parser.add_argument("facts", metavar="FACT", nargs="*", help="its number or its text")
+    parser.add_argument("--whole", action="store_true", help="delete the entity itself")
+    parser.add_argument("--dry-run", action="store_true", help="only say what would be deleted")
+    add_memory_arguments(parser)
+    return parser
+
+
+def run_remember(settings: Settings, options: argparse.Namespace) -> int:
+    """Store the facts and print a receipt. Raise BadInput."""
+    texts = [*options.facts, *_read_facts(options.source)]
+    drafts = tuple(FactDraft(text) for text in texts)
+    requested = EntityFacts(
+        name=options.name, type=options.type, facts=drafts, tags=tuple(options.tag)
+    )
+    with open_place(settings, creates=True) as place:
+        receipt = remember(place.memory, [requested], by="polymnia remember")
+        undo = _undo(settings, place, receipt.change)
+        where = place_label(settings, place)
+    (entity,) = receipt.entities
+    if options.json:
+        shape = {"change": receipt.change or None, "entity": entity}
+        print_json({"workspace": where, **shape, "undo": undo or None})
+        return 0
+    print_lines(_remember_lines(entity, where, undo))
+    return 0
+
+
+def run_revise(settings: Settings, options: argparse.Namespace) -> int:
+    """Change the entity and print a receipt. Raise BadInput, EntityNotFound."""
+    revision = _revision(options)
+    with open_place(settings) as place:
+        try:
+            receipt = revise(place.memory, options.name, revision, by="polymnia revise")
+        except EntityNotFound:
+            raise _unknown_entity(settings, place, options.name) from None
+        undo = _undo(settings, place, receipt.change)
+        where = place_label(settings, place)
+    if options.json:
+        shape = {"change": receipt.change or None, "name": receipt.after.name}
+        print_json({"workspace": where, **shape, "undo": undo or None})
+        return 0
+    print_lines(_revise_lines(receipt, where, undo))
+    return 0
+
+
+def run_forget(settings: Settings, options: argparse.Namespace) -> int:
+    """Delete what is named and print a receipt. Raise BadInput if it does not exist."""
+    if bool(options.facts) == options.whole:
+        raise BadInput(
+            f"say which facts of {options.name} to forget, or --whole for the entity itself; "
+            f"`polymnia show {options.name}` numbers its facts"
+        )
+    unwanted = Unwanted(
+        entities=(options.name,) if options.whole else (),
+        observations=tuple((options.name, _fact_reference(fact)) for fact in options.facts),
+    )
+    with open_place(settings, read_only=options.dry_run) as place:
+        receipt = forget(place.memory, unwanted, by="polymnia forget", dry_run=options.dry_run)
+        if receipt.unknown:
+            raise _unknown_entity(settings, place, options.name)
+        undo = _undo(settings, place, receipt.change)
+        where = place_label(settings, place)
+    if options.json:
+        shape = {"change": receipt.change or None, "dry_run": options.dry_run}
+        print_json({"workspace": where, **shape, **_counts(receipt), "undo": undo or None})
+        return 0
+    print_lines(_forget_lines(receipt, where, undo, dry_run=options.dry_run))
+    return 0
+
+
+def _read_facts(source: str | None) -> list[str]:
+    """Return the lines of a file or of standard input that are not blank."""
+    if source is None:
+        return []
+    text = sys.stdin.read() if source == _STANDARD_INPUT else Path(source).read_text("utf-8")
+    return [line.strip() for line in text.splitlines() if line.strip()]
+
+
+def _undo(settings: Settings, place: Place, change: int) -> str:
+    return undo_command(settings, place, [change] if change else [])
+
+
+def _remember_lines(entity: EntityReceipt, where: str, undo: str) -> list[str]:
+    verb = {"created": "created", "added": "added to", "unchanged": "nothing new about"}
+    lines = [f"{verb[entity.outcome]} {entity.name} [{entity.type}] in {where}"]
+    for fact in entity.facts:
+        lines += _fact_lines(entity, fact)
+    if entity.reason:
+        lines.append(f"note: {entity.reason}")
+    if entity.similar_names:
+        lines.append(f"note: {' and '.join(entity.similar_names)} may be the same")
+    if undo:
+        lines.append(f"to take it back: {undo}")
+    return lines
+
+
+def _fact_lines(entity: EntityReceipt, fact: FactReceipt) -> list[str]:
+    reason = f" ({fact.reason})" if fact.reason else ""
+    lines = [f"{fact.ordinal:4}  {fact.text}{reason}"]
+    for similar in fact.similar:
+        lines.append(f"      similar to {similar.ordinal}: {similar.text}")
+    if fact.secret:
+        lines.append(f"      looks like {fact.secret}: forget it if it is secret")
+    return lines
+
+
+def _revision(options: argparse.Namespace) -> Revision:
+    """Return what to change. Raise BadInput if that is nothing."""
+    if options.old is not None and options.new is None:
+        raise BadInput("give the newer fact too: polymnia revise NAME OLD NEW")
+    edits: tuple[Edit, ...] = ()
+    if options.old is not None:
+        edits = (Edit(_fact_reference(options.old), options.new),)
+    fields: dict[str, Any] = {}
+    if options.summary is not None:
+        fields["summary"] = options.summary or None
+    revision = Revision(
+        name=options.rename,
+        type=options.type,
+        add_tags=tuple(options.tag),
+        remove_tags=tuple(options.untag),
+        replace=edits if options.wrong else (),
+        supersede=() if options.wrong else edits,
+        **fields,
+    )
+    if revision == Revision():
+        raise BadInput("say what to change: OLD NEW, --rename, --type, --summary, --tag or --untag")
+    return revision
+
+
+def _revise_lines(receipt: RevisionReceipt, where: str, undo: str) -> list[str]:
+    before, after = receipt.before, receipt.after
+    if not undo:
+        return [f"nothing to change: {after.name} in {where} is like that already"]
+    lines = [f"revised {after.name} [{after.type}] in {where}"]
+    if before.name != after.name:
+        lines.append(f"      it was {before.name}; relations that follow: {receipt.relations}")
+    for edit in (*receipt.replaced, *receipt.superseded):
+        lines.append(f"   -  {edit.old.text}")
+        lines.append(f"{edit.new.ordinal:4}  {edit.new.text}")
+    lines.append(f"to take it back: {undo}")
+    return lines
+
+
+def _forget_lines(receipt: ForgetReceipt, where: str, undo: str, *, dry_run: bool) -> list[str]:
+    verb = "would forget" if dry_run else "forgot"
+    counts = _counts(receipt)
+    parts = [count_noun(counts["facts"], "fact")]
+    if receipt.relations:
+        parts.append(count_noun(counts["relations"], "relation"))
+    names = [entity.name for entity in receipt.entities]
+    if names:
+        lines = [f"{verb} {', '.join(names)} in {where}, with {' and '.join(parts)}"]
+    else:
+        lines = [f"{verb} {' and '.join(parts)} in {where}"]
+    for owner in receipt.observations:
+        lines += [f"{fact.ordinal:4}  {fact.text}" for fact in owner.observations]
+    if undo:
+        lines.append(f"to take it back: {undo}")
+    return lines
+
+
+def _counts(receipt: ForgetReceipt) -> dict[str, int]:
+    facts = sum(len(entity.observations) for entity in receipt.entities)
+    facts += sum(len(owner.observations) for owner in receipt.observations)
+    return {
+        "entities": len(receipt.entities),
+        "facts": facts,
+        "relations": len(receipt.relations),
+    }
+
+
+def _fact_reference(text: str) -> int | str:
+    """Return the number of a fact, or its text."""
+    number = text.strip().removeprefix("#")
+    return int(number) if number.isascii() and number.isdigit() else text
+
+
+def _unknown_entity(settings: Settings, place: Place, name: str) -> BadInput:
+    """Return an error that names where the entity is, or similar names."""
+    where = place_label(settings, place)
+    with open_places(settings) as places:
+        for other in places:
+            if other.name != place.name and _has(other, name):
+                return BadInput(
+                    f"there is no entity {name!r} in {where}: "
+                    f"{other.name} has one; add --workspace {other.name}"
+                )
+    near = " or ".join(map(repr, similar_names(place.memory, name)))
+    question = f"; did you mean {near}?" if near else ""
+    return BadInput(f"there is no entity {name!r} in {where}{question}")
+
+
+def _has(place: Place, name: str) -> bool:
+    with place.memory.reading() as read:
+        return bool(read.outlines([name]))

@@ -1,0 +1,192 @@
+"""Receipts as text: what was stored, then a line for each exception with the call that mends it."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from msgspec.json import encode
+
+from polymnia.dialects.native.replies import one_line
+from polymnia.dialects.native.scope import Place
+from polymnia.engine.facts.forget import ForgetReceipt
+from polymnia.engine.facts.remember import EntityReceipt, FactReceipt, RememberReceipt
+from polymnia.engine.facts.revise import RevisionReceipt
+from polymnia.engine.history.undo import UndoReceipt
+from polymnia.search.terms import count_noun
+
+# More facts than these are only counted.
+_MAX_NAMED_FACTS = 3
+_MAX_QUOTED_LETTERS = 80
+
+
+def change_label(place: Place, change: int) -> str:
+    """Return the id of a change with its workspace, as undo takes it: `shop:3`."""
+    return f"{place.name}:{change}"
+
+
+def remember_lines(place: Place, receipt: RememberReceipt) -> list[str]:
+    """Return what was stored, and then the exceptions."""
+    lines = [_stored_line(place, receipt)]
+    for entity in receipt.entities:
+        lines += _entity_exceptions(entity)
+    for given, name in receipt.guessed_ends.items():
+        lines.append(f'! "{given}" was taken as {name}.')
+    unknown = [name for relation in receipt.relations for name in relation.unknown]
+    for name in dict.fromkeys(unknown):
+        lines.append(f'! "{name}" has no entity yet: remember what is known of it.')
+    return [one_line(line) for line in lines]
+
+
+def _stored_line(place: Place, receipt: RememberReceipt) -> str:
+    new_facts, known_facts = [], []
+    for entity in receipt.entities:
+        for fact in entity.facts:
+            if fact.outcome == "added" or fact.replaced:
+                new_facts.append((entity, fact))
+            else:
+                known_facts.append((entity, fact))
+    new_relations = [relation for relation in receipt.relations if relation.outcome == "created"]
+    known_relations = len(receipt.relations) - len(new_relations)
+    changed_names = [entity.name for entity in receipt.entities if entity.outcome != "unchanged"]
+    if not changed_names and not new_relations:
+        return _known_line(known_facts, known_relations)
+    parts = []
+    if new_facts:
+        parts.append(_name_facts(new_facts))
+    else:
+        parts += _name_few(changed_names, "entity")
+    if new_relations:
+        parts.append(count_noun(len(new_relations), "relation"))
+    known = len(known_facts) + known_relations
+    line = f"stored {', '.join(parts)}"
+    if known:
+        line += f" ({known} known)"
+    if receipt.change:
+        line = f"{change_label(place, receipt.change)} {line}"
+    return f"{line}."
+
+
+def _known_line(facts: Sequence[tuple[EntityReceipt, FactReceipt]], relations: int) -> str:
+    parts = []
+    if facts:
+        parts.append(_name_facts(facts))
+    if relations:
+        parts.append(count_noun(relations, "relation"))
+    count = len(facts) + relations
+    verb = "is" if count == 1 else "are"
+    if not parts:
+        return "nothing new: this is stored already."
+    return f"nothing new: {', '.join(parts)} {verb} stored already."
+
+
+def _name_facts(facts: Sequence[tuple[EntityReceipt, FactReceipt]]) -> str:
+    """Return a few facts by number, or how many there are."""
+    if len(facts) <= _MAX_NAMED_FACTS:
+        return ", ".join(_name_fact(entity, fact) for entity, fact in facts)
+    entities = {entity.name: entity for entity, _ in facts}
+    text = f"{count_noun(len(facts), 'fact')} of {count_noun(len(entities), 'entity')}"
+    created = sum(entity.outcome == "created" for entity in entities.values())
+    return f"{text} ({created} new)" if created else text
+
+
+def _name_fact(entity: EntityReceipt, fact: FactReceipt) -> str:
+    text = f"{entity.name} #{fact.ordinal}"
+    if fact.replaced:
+        text += f" (replaces #{fact.replaced})"
+    return text
+
+
+def _entity_exceptions(entity: EntityReceipt) -> Iterator[str]:
+    name = entity.name
+    if entity.given:
+        yield f'! "{entity.given}" was taken as {name}.'
+    if entity.reason:
+        yield f"! {name}: {entity.reason}."
+    if entity.similar_names:
+        mend = _call("revise", {"name": entity.similar_names[0], "merge": [name]})
+        similar = ", ".join(entity.similar_names)
+        yield f"! {name} is new; similar: {similar}. If it is the same: {mend}"
+    for fact in entity.facts:
+        subject = f"{name} #{fact.ordinal}"
+        for similar_fact in fact.similar[:1]:
+            edit = {"old": f"#{similar_fact.ordinal}", "new": f"#{fact.ordinal}"}
+            mend = _call("revise", {"name": name, "facts": [edit]})
+            quoted = one_line(similar_fact.text)[:_MAX_QUOTED_LETTERS]
+            similar = f'is similar to #{similar_fact.ordinal} "{quoted}"'
+            yield f"! {subject} {similar}. If it replaces it: {mend}"
+        if fact.secret:
+            mend = _call("forget", {"name": name, "facts": [f"#{fact.ordinal}"]})
+            yield f"! {subject} looks like {fact.secret}. If it is a real secret: {mend}"
+
+
+def _call(tool: str, arguments: dict[str, Any]) -> str:
+    return f"{tool} {encode(arguments).decode()}"
+
+
+def revision_lines(place: Place, receipt: RevisionReceipt) -> list[str]:
+    """Return what a revision changed."""
+    before, after = receipt.before, receipt.after
+    parts = []
+    for edit in receipt.superseded:
+        parts.append(f"#{edit.old.ordinal} replaced by #{edit.new.ordinal}")
+    for edit in receipt.replaced:
+        parts.append(f"#{edit.new.ordinal} corrected")
+    if before.name != after.name:
+        parts.append(f"renamed from {before.name}")
+    for attribute in ("type", "summary", "tags"):
+        if getattr(before, attribute) != getattr(after, attribute):
+            parts.append(f"{attribute} changed")
+    line = f"{after.name}: {', '.join(parts) or 'nothing changed'}."
+    return [_labelled(place, receipt.change, line)]
+
+
+def forget_lines(place: Place, receipt: ForgetReceipt, facts: int, *, dry_run: bool) -> list[str]:
+    """Return what was forgotten, and what does not exist."""
+    parts = [entity.name for entity in receipt.entities]
+    singles = []
+    for changed in receipt.observations:
+        for fact in changed.observations:
+            singles.append(f"{changed.entity} #{fact.ordinal}")
+    parts += _name_few(singles, "fact")
+    if receipt.entities and facts:
+        parts.append(f"{count_noun(facts, 'fact')} in all")
+    if receipt.relations:
+        parts.append(count_noun(len(receipt.relations), "relation"))
+    text = ", ".join(parts) or "nothing"
+    verb = "would forget" if dry_run else "forgot"
+    lines = [_labelled(place, receipt.change, f"{verb} {text}.")]
+    lines += [f"! There is no {name}." for name in receipt.unknown]
+    return [one_line(line) for line in lines]
+
+
+def undo_lines(place: Place, receipt: UndoReceipt, item: dict[str, Any]) -> list[str]:
+    """Return what was undone or would be, and the conflicts."""
+    labels = _name_few([change_label(place, change) for change in receipt.undone], "change")
+    counts = []
+    for outcome in ("removed", "restored"):
+        if outcome in item:
+            counts.append(f"{item[outcome]} {outcome}")
+    changes = f"{', '.join(labels) or 'nothing'}: {', '.join(counts) or 'nothing changed'}"
+    if "note" in item:
+        line = f"{item['note']}."
+    elif item.get("dry_run"):
+        line = f"Would undo {changes}. Nothing is changed yet."
+    else:
+        line = _labelled(place, receipt.change, f"undid {changes}.")
+    lines = [line, *(f"! {conflict}" for conflict in item.get("conflicts", ()))]
+    if "more_conflicts" in item:
+        lines.append(f"! and {count_noun(item['more_conflicts'], 'more conflict')}")
+    return [one_line(line) for line in lines]
+
+
+def _labelled(place: Place, change: int, line: str) -> str:
+    """Return the line with the id of the change, if there is one."""
+    if change:
+        line = f"{change_label(place, change)} {line}"
+    return one_line(line)
+
+
+def _name_few(names: list[str], noun: str) -> list[str]:
+    """Return a few names, or how many there are."""
+    if len(names) > _MAX_NAMED_FACTS:
+        return [count_noun(len(names), noun)]
+    return names

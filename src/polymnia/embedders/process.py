@@ -1,0 +1,300 @@
+"""The shared embedder process, as its clients see it: one process per user holds the model for all.
+
+Texts go in and vectors come out, over a Unix socket in a private directory. The process keeps no
+data, opens no store and uses no network. The first client that needs it starts it; it ends after
+some idle minutes (`__main__.py`). Its socket is named after the package's version and the model, so
+an upgrade never talks to an old process.
+
+A message is a length (4 bytes, big-endian) and that many bytes of MessagePack. The process sends
+every client a `Greeting` once its model is loaded, and a `Reply` for each `Request`.
+"""
+
+import logging
+import os
+import socket
+import stat
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+from weakref import finalize
+
+import numpy as np
+from msgspec import DecodeError, Struct, msgpack
+
+from polymnia import __version__
+from polymnia.disk.lock import file_lock
+from polymnia.embedders.base import Embedder, model_fingerprint
+from polymnia.errors import EmbedderError, StoreBusy
+
+if TYPE_CHECKING:
+    from polymnia.embedders.base import Vectors
+
+logger = logging.getLogger(__name__)
+
+# Change it with the messages.
+PROTOCOL = 1
+# A process that says nothing for this long is given up. Loading the model takes some seconds on a
+# busy machine.
+REPLY_TIMEOUT_S = 30.0
+MAX_MESSAGE_BYTES = 1 << 28
+_LENGTH_BYTES = 4
+# A socket's name may have 104 bytes on macOS and 108 on Linux, with the final zero.
+_MAX_PATH_BYTES = 103
+_BACKLOG = 64
+
+Message = TypeVar("Message", bound=Struct)
+
+
+class Greeting(Struct, array_like=True):
+    """Who the process is and which model it holds."""
+
+    version: str
+    pid: int
+    identity: str
+    dimension: int
+    batch_size: int
+
+
+class Request(Struct, array_like=True):
+    """Texts to embed."""
+
+    texts: Sequence[str]
+    asking: bool
+
+
+class Reply(Struct, array_like=True):
+    """Vectors as little-endian float32, one after another, or why there are none."""
+
+    packed: bytes = b""
+    problem: str = ""
+
+
+class ProcessLost(Exception):
+    """The process cannot be reached or started, or does not speak our language."""
+
+
+def can_share(url: str) -> bool:
+    """Return True if a process can hold this embedder's model for all of a user's servers."""
+    has_model = url.partition(":")[0] in ("local", "onnx")
+    # A frozen application is not a Python that could run our module.
+    is_python = bool(sys.executable) and not getattr(sys, "frozen", False)
+    return has_model and is_python and sys.platform != "win32"
+
+
+def open_shared(url: str, directory: Path, load: Callable[[], Embedder]) -> Embedder:
+    """Return the embedder in the shared process, or load it here if there can be none.
+
+    Raise EmbedderError if that fails too.
+    """
+    try:
+        return ProcessEmbedder(url, socket_path(url, directory), load)
+    except (ProcessLost, OSError) as exc:
+        logger.info("loading the model in this process: %s", exc)
+        return load()
+
+
+def socket_path(url: str, directory: Path) -> Path:
+    """Return the socket of the process for this version and model, in a private directory.
+
+    Raise OSError if there can be no such directory.
+    """
+    identity = f"{PROTOCOL}\n{__version__}\n{url}\n{model_fingerprint(url)}"
+    name = f"embedder-{sha256(identity.encode()).hexdigest()[:16]}.socket"
+    if len(os.fsencode(directory / name)) > _MAX_PATH_BYTES:
+        directory = Path(f"/tmp/polymnia-{os.getuid()}")  # checked below
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    status = directory.lstat()
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid():
+        raise PermissionError(f"{directory} is not a directory of this user")
+    if status.st_mode & 0o077:
+        directory.chmod(0o700)
+    return directory / name
+
+
+class ProcessEmbedder:
+    """The model in the shared process. If the process fails, this process loads the model."""
+
+    def __init__(self, url: str, path: Path, load: Callable[[], Embedder]) -> None:
+        """Raise ProcessLost, OSError."""
+        self._load = load
+        self._fallback: Embedder | None = None
+        self._fallback_lock = threading.Lock()
+        # Questions have their own connection: a batch of passages must not delay them.
+        self._questions = _Channel(url, path)
+        self._passages = _Channel(url, path)
+        finalize(self, self._questions.close)
+        finalize(self, self._passages.close)
+        greeting = self._questions.connect()
+        self.pid = greeting.pid
+        self.identity = greeting.identity
+        self.dimension = greeting.dimension
+        self.batch_size = greeting.batch_size
+
+    @property
+    def is_loading(self) -> bool:
+        """True while a process is started again, or the model is loaded here."""
+        return self._questions.is_connecting or self._fallback_lock.locked()
+
+    def embed(self, texts: Sequence[str], *, asking: bool = False) -> "Vectors":
+        if self._fallback is None:
+            channel = self._questions if asking else self._passages
+            try:
+                packed = channel.request(Request(texts, asking))
+                return np.frombuffer(packed, "<f4").reshape(len(texts), self.dimension)
+            except (ProcessLost, OSError) as exc:
+                logger.info("loading the model in this process: %s", exc)
+        return self._load_here().embed(texts, asking=asking)
+
+    def _load_here(self) -> Embedder:
+        with self._fallback_lock:
+            if self._fallback is None:
+                self._fallback = self._load()
+            return self._fallback
+
+
+class _Channel:
+    """A connection to the process, for one request at a time. It is made when first needed."""
+
+    def __init__(self, url: str, path: Path) -> None:
+        self.is_connecting = False
+        self._url = url
+        self._path = path
+        self._lock = threading.Lock()
+        self._socket: socket.socket | None = None
+
+    def connect(self) -> Greeting:
+        """Reach the process, or start it, and wait until its model is loaded.
+
+        Raise ProcessLost, OSError.
+        """
+        self.is_connecting = True
+        try:
+            self._socket = _reach(self._path, self._url)
+            greeting = self._receive(self._socket, Greeting)
+        finally:
+            self.is_connecting = False
+        if greeting.version != __version__:
+            raise ProcessLost(f"the process is of version {greeting.version}")
+        return greeting
+
+    def request(self, request: Request) -> bytes:
+        """Return the packed vectors. Raise EmbedderError, ProcessLost, OSError."""
+        with self._lock:
+            was_connected = self._socket is not None
+            try:
+                reply = self._exchange(request)
+            except ProcessLost:
+                if not was_connected:
+                    raise
+                # It has ended since the last request, so start another one. Nothing was lost.
+                reply = self._exchange(request)
+        if reply.problem:
+            raise EmbedderError(reply.problem)
+        return reply.packed
+
+    def close(self) -> None:
+        """End the connection."""
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+    def _exchange(self, request: Request) -> Reply:
+        while self._socket is None:
+            self.connect()
+        connection = self._socket
+        try:
+            send_message(connection, request)
+        except ConnectionError as exc:
+            self.close()
+            raise ProcessLost(f"the process has ended ({exc})") from exc
+        return self._receive(connection, Reply)
+
+    def _receive(self, connection: socket.socket, kind: type[Message]) -> Message:
+        try:
+            return receive_message(connection, kind)
+        except (ConnectionError, EOFError, DecodeError) as exc:
+            self.close()
+            raise ProcessLost(f"the process has ended ({exc})") from exc
+        except OSError:  # it is too slow
+            self.close()
+            raise
+
+
+def _reach(path: Path, url: str) -> socket.socket:
+    """Return a connection to the process. Start the process if there is none."""
+    with suppress(FileNotFoundError, ConnectionRefusedError):
+        return _connect(path)
+    try:
+        with file_lock(path):
+            with suppress(FileNotFoundError, ConnectionRefusedError):
+                return _connect(path)  # another client was first
+            path.unlink(missing_ok=True)
+            _start(path, url)
+            return _connect(path)
+    except StoreBusy as exc:
+        raise ProcessLost("another client has been starting the process for too long") from exc
+
+
+def _connect(path: Path) -> socket.socket:
+    connection = socket.socket(socket.AF_UNIX)
+    connection.settimeout(REPLY_TIMEOUT_S)
+    try:
+        connection.connect(str(path))
+    except OSError:
+        connection.close()
+        raise
+    return connection
+
+
+def _start(path: Path, url: str) -> None:
+    """Start the process.
+
+    We listen on its socket and hand it over, so that clients can connect before it runs.
+    """
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        path.chmod(0o600)
+        listener.listen(_BACKLOG)
+        descriptor = listener.fileno()
+        process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "polymnia.embedders", str(descriptor), str(path), url],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            # It outlives this process, so it gets neither its variables, which may hold secrets,
+            # nor its terminal.
+            env={"PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path))},
+            start_new_session=True,
+            pass_fds=[descriptor],
+        )
+    # Nobody else would collect its exit status.
+    threading.Thread(target=process.wait, name="polymnia-embedder-exit", daemon=True).start()
+
+
+def send_message(connection: socket.socket, message: Struct) -> None:
+    """Send one message. Raise OSError."""
+    data = msgpack.encode(message)
+    connection.sendall(len(data).to_bytes(_LENGTH_BYTES, "big") + data)
+
+
+def receive_message(connection: socket.socket, kind: type[Message]) -> Message:
+    """Return the next message. Raise EOFError at the end, DecodeError, OSError."""
+    length = int.from_bytes(_receive_bytes(connection, _LENGTH_BYTES), "big")
+    if length > MAX_MESSAGE_BYTES:
+        raise DecodeError(f"a message of {length} bytes")
+    return msgpack.decode(_receive_bytes(connection, length), type=kind)
+
+
+def _receive_bytes(connection: socket.socket, count: int) -> bytes:
+    data = bytearray()
+    while len(data) < count:
+        part = connection.recv(min(count - len(data), 1 << 20))
+        if not part:
+            raise EOFError("the connection was closed")
+        data += part
+    return bytes(data)

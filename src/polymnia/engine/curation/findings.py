@@ -1,0 +1,144 @@
+"""What one look at every entity finds: relation gaps, orphans and pending summaries."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+
+from msgspec import Struct
+
+from polymnia.engine.memory import Memory
+from polymnia.model import Entity
+from polymnia.search.mentions import MentionFinder
+from polymnia.stores.contract import Reader
+
+# Entities read at once.
+PAGE_SIZE = 1_000
+
+# Called with how much is done, the total if it is known, and a description of the work.
+Progress = Callable[[float, float | None, str | None], None]
+# Raises an error to stop the work.
+Check = Callable[[], None]
+
+
+def ignore_progress(done: float, total: float | None, message: str | None) -> None:
+    """Drop a progress report."""
+
+
+def never_stop() -> None:
+    """Let the work continue."""
+
+
+def part_of(progress: Progress, first: float, last: float) -> Progress:
+    """Return a progress report for a part of the work, from `first` to `last` percent of it."""
+
+    def report(done: float, total: float | None, message: str | None) -> None:
+        progress(first + (last - first) * done / total if total else last, 100, message)
+
+    return report
+
+
+def scan(read: Reader, message: str, *, progress: Progress, check: Check) -> Iterator[Entity]:
+    """Yield every entity with its observations, in order of creation, page by page."""
+    total = read.counts().entities
+    for offset in range(0, total, PAGE_SIZE):
+        check()
+        yield from read.entities(offset=offset, limit=PAGE_SIZE)
+        progress(min(offset + PAGE_SIZE, total), total, message)
+
+
+class Gap(Struct, frozen=True):
+    """An entity whose observations mention another one `count` times without a relation to it."""
+
+    entity: str
+    referenced: str
+    count: int
+
+
+def relation_gaps(
+    memory: Memory,
+    *,
+    limit: int | None = None,
+    progress: Progress = ignore_progress,
+    check: Check = never_stop,
+) -> list[Gap]:
+    """Return the relation gaps, those with most mentions first, then by name.
+
+    Names are found as `search.mentions` says. A mention is a hint, not a proof: the reader must
+    judge it.
+    """
+    counts: Counter[tuple[str, str]] = Counter()
+    with memory.reading() as read:
+        finder = MentionFinder([entity.name for entity in read.outlines()])
+        for entity in scan(read, "looking for names", progress=progress, check=check):
+            for text in entity.texts:
+                counts.update(
+                    [(entity.name, name) for name in finder.find(text) if name != entity.name]
+                )
+        for relation in read.relations() if counts else ():
+            counts.pop((relation.source, relation.target), None)
+            counts.pop((relation.target, relation.source), None)
+    ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return [Gap(entity, referenced, count) for (entity, referenced), count in ranked[:limit]]
+
+
+def orphans(memory: Memory, *, limit: int | None = None) -> list[Entity]:
+    """Return outlines of the entities without relations, the last updated first."""
+    with memory.reading() as read:
+        return orphans_in(read)[:limit]
+
+
+def orphans_in(read: Reader) -> list[Entity]:
+    """Return the orphans of a snapshot."""
+    joined = {name for relation in read.relations() for name in (relation.source, relation.target)}
+    alone = [entity for entity in read.outlines() if entity.name not in joined]
+    return sorted(alone, key=lambda entity: (-entity.updated_at, entity.name))
+
+
+class PendingSummary(Struct, frozen=True):
+    """An entity to summarize.
+
+    `summary_at` is 0 if it has no summary, `last_observation_at` if no time is known.
+    """
+
+    name: str
+    type: str
+    observations: int
+    last_observation_at: int
+    summary_at: int
+    updated_at: int
+
+
+def pending(
+    memory: Memory,
+    *,
+    limit: int | None = None,
+    with_empty: bool = False,
+    progress: Progress = ignore_progress,
+    check: Check = never_stop,
+) -> list[PendingSummary]:
+    """Return the entities to summarize, the latest observation first.
+
+    An entity without observations has nothing to summarize, and comes only `with_empty`.
+    """
+    waiting = []
+    with memory.reading() as read:
+        for entity in scan(read, "looking at summaries", progress=progress, check=check):
+            summary = pending_of(entity)
+            if summary is not None and (summary.observations or with_empty):
+                waiting.append(summary)
+    return rank_pending(waiting)[:limit]
+
+
+def pending_of(entity: Entity) -> PendingSummary | None:
+    """Return the entity if it has no summary, or observations that are newer than it."""
+    last = max((observation.created_at for observation in entity.observations), default=0)
+    if entity.summary and last <= entity.summary_at:
+        return None
+    summary_at = entity.summary_at if entity.summary else 0
+    return PendingSummary(
+        entity.name, entity.type, len(entity.observations), last, summary_at, entity.updated_at
+    )
+
+
+def rank_pending(found: list[PendingSummary]) -> list[PendingSummary]:
+    """Return them with the latest observation first, then by name."""
+    return sorted(found, key=lambda item: (-item.last_observation_at, item.name))

@@ -1,0 +1,111 @@
+"""Forget entities, observations, relations and notes, in one change that can be undone."""
+
+from collections.abc import Iterable
+
+from msgspec import Struct
+
+from polymnia.engine.facts.revise import ObservationIndex
+from polymnia.engine.graph.relations import ends_of
+from polymnia.engine.memory import Memory, find_by_name
+from polymnia.errors import USE_A_DATABASE, BadInput
+from polymnia.model import VAULT, Entity, Note, Observation, ObservationSet, Relation, Rows
+from polymnia.stores.contract import Reader, find_note
+
+
+class Unwanted(Struct, frozen=True, kw_only=True):
+    """What to forget. Observations are named by entity and by ordinal or text, notes by key."""
+
+    entities: tuple[str, ...] = ()
+    observations: tuple[tuple[str, int | str], ...] = ()
+    relations: tuple[Relation, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+class ForgetReceipt(Struct, frozen=True):
+    """What was forgotten, or would be, and the names of what does not exist.
+
+    The change is 0 if nothing was changed.
+    """
+
+    change: int
+    at: int
+    entities: tuple[Entity, ...] = ()
+    observations: tuple[ObservationSet, ...] = ()
+    relations: tuple[Relation, ...] = ()
+    notes: tuple[Note, ...] = ()
+    unknown: tuple[str, ...] = ()
+
+
+def forget(memory: Memory, unwanted: Unwanted, *, by: str, dry_run: bool = False) -> ForgetReceipt:
+    """Delete what is named, as one change; with `dry_run` only return what would be deleted.
+
+    A whole entity takes its observations and relations along. Raise BadInput if an entity has no
+    such observation.
+    """
+    if dry_run:
+        with memory.reading() as read:
+            rows, unknown = _find_rows(memory, read, unwanted)
+        change, at = 0, 0
+    else:
+        with memory.writing("forget", by) as transaction:
+            rows, unknown = _find_rows(memory, transaction.read, unwanted)
+            transaction.apply(before=rows, touched=ends_of(rows.relations))
+        change, at = transaction.change_id, transaction.at
+    return ForgetReceipt(
+        change, at, rows.entities, rows.observations, rows.relations, rows.notes, tuple(unknown)
+    )
+
+
+def _find_rows(memory: Memory, read: Reader, unwanted: Unwanted) -> tuple[Rows, list[str]]:
+    """Return the rows to delete, and what is named and does not exist."""
+    names = dict.fromkeys((*unwanted.entities, *(name for name, _ in unwanted.observations)))
+    known = find_by_name(read, names.keys())
+    unknown = [name for name in names if name not in known]
+    whole = {name: known[name] for name in unwanted.entities if name in known}
+    parts = [(name, key) for name, key in unwanted.observations if name not in whole]
+    relations = read.find_relations({relation.key for relation in unwanted.relations})
+    for relation in unwanted.relations:
+        if relation.key not in relations:
+            unknown.append(" ".join((relation.source, relation.type, relation.target)))
+    if whole:
+        relations |= {relation.key: relation for relation in read.relations(list(whole))}
+    notes = []
+    for key in dict.fromkeys(unwanted.notes):
+        note = _find_note(memory, read, key)
+        if note is None:
+            unknown.append(key)
+        else:
+            notes.append(note)
+    rows = Rows(
+        tuple(whole.values()),
+        _find_observations(parts, known),
+        tuple(relations.values()),
+        tuple(notes),
+    )
+    return rows, unknown
+
+
+def _find_observations(
+    requested: Iterable[tuple[str, int | str]], known: dict[str, Entity]
+) -> tuple[ObservationSet, ...]:
+    """Return the requested observations of entities that exist, by entity, each once."""
+    indexes: dict[str, ObservationIndex] = {}
+    chosen: dict[str, dict[int, Observation]] = {}
+    for name, key in requested:
+        if name not in known:
+            continue
+        if name not in indexes:
+            indexes[name] = ObservationIndex(known[name])
+        observation = indexes[name].find(key)
+        chosen.setdefault(name, {})[observation.ordinal] = observation
+    sets = []
+    for name, observations in chosen.items():
+        in_order = sorted(observations.values(), key=lambda observation: observation.ordinal)
+        sets.append(ObservationSet(name, tuple(in_order)))
+    return tuple(sets)
+
+
+def _find_note(memory: Memory, read: Reader, key: str) -> Note | None:
+    if not memory.store.capabilities.notes:
+        raise BadInput(f"this store has no notes; {USE_A_DATABASE}")
+    return find_note(read.notes, VAULT, key)

@@ -1,0 +1,175 @@
+"""Move what entities have to another entity: everything, or some observations."""
+
+from collections.abc import Iterable, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from polymnia.engine.graph.entities import new_entity
+from polymnia.engine.graph.relations import redirect, require_known
+from polymnia.engine.memory import Memory, Transaction, find_by_name
+from polymnia.errors import BadInput, EntityNotFound
+from polymnia.model import Entity, EntityDraft, Observation, ObservationSet, Relation, Rows
+
+
+class MergeReceipt(Struct, frozen=True):
+    """What a merge did: the entity that remains, what it gained, and what it had already.
+
+    The change is 0 in a dry run and in a store without history.
+    """
+
+    change: int
+    at: int
+    target: str
+    observations: int
+    relations: int
+    known: int = 0  # observations that the target had already
+
+
+class MoveReceipt(Struct, frozen=True):
+    """What a move did, or would do: how many observations moved, how many the target had already.
+
+    The change is 0 in a dry run and in a store without history.
+    """
+
+    change: int
+    target: str
+    moved: int
+    known: int
+    is_new: bool
+
+
+def merge(
+    memory: Memory, sources: Sequence[str], target: str, *, by: str, dry_run: bool = False
+) -> MergeReceipt:
+    """Move everything the sources have to the target, then delete them, as one change.
+
+    Observations keep their times, and tags are joined. A relation that would lead from the target
+    to itself is deleted. A dry run only counts. Raise EntityNotFound, or BadInput if a source is
+    the target.
+    """
+    names = list(dict.fromkeys(sources))
+    if target in names:
+        raise BadInput(f"source and target are the same entity, {target}; name two to merge")
+    with memory.writing("merge_entities", by) as transaction:
+        entities = find_by_name(transaction.read, [*names, target])
+        require_known((*names, target), entities)
+        remaining = entities[target]
+        merged = [entities[name] for name in names]
+        observations = [fact for entity in merged for fact in entity.observations]
+        gained = _number_gained(remaining, observations)
+        old, redirected = _redirect_relations(transaction, names, target)
+        if not dry_run:
+            card = _join_tags(remaining, merged, transaction.at)
+            before = Rows((*merged, remaining) if card else tuple(merged), relations=tuple(old))
+            after = Rows((card,) if card else (), _sets(target, gained), tuple(redirected))
+            transaction.apply(before=before, after=after)
+    return MergeReceipt(
+        transaction.change_id,
+        transaction.at,
+        target,
+        len(gained),
+        len(redirected),
+        len(observations) - len(gained),
+    )
+
+
+def move_observations(
+    memory: Memory,
+    chosen: Sequence[tuple[str, int]],
+    target: str,
+    *,
+    by: str,
+    new_type: str | None = None,
+    dry_run: bool = False,
+) -> MoveReceipt:
+    """Move observations, given by entity and ordinal, to the target, with their times and sources.
+
+    A text that the target has already is only removed from its entity. A target that does not
+    exist is created with `new_type`. Raise EntityNotFound, or BadInput if an entity has no such
+    observation or is the target.
+    """
+    with memory.writing("move_observations", by) as transaction:
+        entities = find_by_name(transaction.read, {target, *(name for name, _ in chosen)})
+        receiver = entities.get(target)
+        is_new = receiver is None
+        if receiver is None:
+            if new_type is None:
+                raise EntityNotFound(target)
+            receiver = new_entity(EntityDraft(target, new_type), transaction.at)
+        ended = _choose_observations(entities, chosen, target)
+        observations = [fact for part in ended for fact in part.observations]
+        gained = _number_gained(receiver, observations)
+        if is_new:
+            next_ordinal = receiver.next_ordinal + len(gained)
+            after = Rows((replace(receiver, observations=gained, next_ordinal=next_ordinal),))
+        else:
+            after = Rows(observations=_sets(target, gained))
+        if not dry_run:
+            transaction.apply(before=Rows(observations=ended), after=after)
+    known = len(observations) - len(gained)
+    return MoveReceipt(transaction.change_id, target, len(gained), known, is_new)
+
+
+def _number_gained(target: Entity, observations: Iterable[Observation]) -> tuple[Observation, ...]:
+    """Return the observations that the target lacks, each text once, with its next ordinals."""
+    texts = set(target.texts)
+    gained: list[Observation] = []
+    for observation in observations:
+        if observation.text not in texts:
+            texts.add(observation.text)
+            gained.append(replace(observation, ordinal=target.next_ordinal + len(gained)))
+    return tuple(gained)
+
+
+def _redirect_relations(
+    transaction: Transaction, sources: Sequence[str], target: str
+) -> tuple[list[Relation], list[Relation]]:
+    """Return the relations that touch the sources, and the new ones that replace them."""
+    old = transaction.read.relations(sources)
+    names = frozenset(sources)  # a list would be searched once for each relation
+    redirected: dict[tuple[str, str, str], Relation] = {}
+    for relation in old:
+        moved = redirect(relation, names, target)
+        if moved.source != moved.target:
+            redirected[moved.key] = moved
+    present = transaction.read.find_relations(redirected)
+    return old, [relation for key, relation in redirected.items() if key not in present]
+
+
+def _join_tags(target: Entity, sources: Sequence[Entity], at: int) -> Entity | None:
+    """Return the target with the tags of all; None if it has them already."""
+    tags = dict.fromkeys(target.tags)
+    for entity in sources:
+        tags.update(dict.fromkeys(entity.tags))
+    if tuple(tags) == target.tags:
+        return None
+    return replace(target, tags=tuple(tags), updated_at=at)
+
+
+def _sets(name: str, observations: tuple[Observation, ...]) -> tuple[ObservationSet, ...]:
+    return (ObservationSet(name, observations),) if observations else ()
+
+
+def _choose_observations(
+    entities: dict[str, Entity], chosen: Sequence[tuple[str, int]], target: str
+) -> tuple[ObservationSet, ...]:
+    """Return the chosen observations by entity. Raise EntityNotFound, BadInput."""
+    observations = {
+        name: {observation.ordinal: observation for observation in entity.observations}
+        for name, entity in entities.items()
+    }
+    by_entity: dict[str, dict[int, Observation]] = {}
+    for name, ordinal in chosen:
+        if name == target:
+            raise BadInput(
+                f"observation {ordinal} belongs to {target} already; choose another entity"
+            )
+        if name not in entities:
+            raise EntityNotFound(name)
+        if ordinal not in observations[name]:
+            raise BadInput(
+                f"{name} has no observation {ordinal} any more; reload to see what it has"
+            )
+        by_entity.setdefault(name, {})[ordinal] = observations[name][ordinal]
+    return tuple(ObservationSet(name, tuple(facts.values())) for name, facts in by_entity.items())

@@ -1,0 +1,58 @@
+"""Names that mean an entity without being spelled exactly like its name."""
+
+from collections.abc import Iterable
+
+from polymnia.model import Entity
+from polymnia.search.similarity import are_names_alike
+from polymnia.search.terms import plain, terms_of, words_of
+from polymnia.stores.contract import Reader
+
+MAX_SIMILAR_NAMES = 3
+# Names that an unknown name is compared with.
+MAX_COMPARED_NAMES = 50
+# A first name stands for a person. "Worker" is not short for "Worker pool".
+_PERSON = "person"
+
+
+def find_candidates(read: Reader, name: str) -> list[Entity]:
+    """Return outlines of entities that share a word with the name."""
+    names = read.names_with(terms_of(name), MAX_COMPARED_NAMES)
+    return read.outlines(names) if names else []
+
+
+def guess_entity(name: str, candidates: list[Entity], *, new_type: str = "") -> Entity | None:
+    """Return the only entity that the name can mean; None if it is not clear.
+
+    The names differ in case, accents and spaces only, or the name is part of one other name. A
+    new type says that the caller may want a new entity: then only people are known by part of
+    their name.
+    """
+    key = _key(name)
+    same = [entity for entity in candidates if _key(entity.name) == key]
+    if same:
+        return same[0] if len(same) == 1 else None
+    # With so many candidates there may be more that were not read.
+    if len(candidates) >= MAX_COMPARED_NAMES:
+        return None
+    words = _words(name)
+    longer = [entity for entity in candidates if words and words < _words(entity.name)]
+    if len(longer) != 1:
+        return None
+    (entity,) = longer
+    if new_type and not _PERSON == plain(new_type) == plain(entity.type):
+        return None
+    return entity
+
+
+def similar_names(entity: Entity, candidates: Iterable[Entity]) -> tuple[str, ...]:
+    """Return names of other entities that may mean the same thing."""
+    others = [other.name for other in candidates if are_names_alike(entity, other)]
+    return tuple(others[:MAX_SIMILAR_NAMES])
+
+
+def _key(name: str) -> str:
+    return " ".join(plain(name).split())
+
+
+def _words(name: str) -> set[str]:
+    return set(words_of(plain(name)))

@@ -1,0 +1,392 @@
+"""Remember entities, facts and relations in one change: create what is new, extend the rest."""
+
+from collections.abc import Iterator, Sequence
+from itertools import count
+from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from polymnia.engine.facts.names import find_candidates, guess_entity, similar_names
+from polymnia.engine.facts.revise import ObservationIndex
+from polymnia.engine.facts.secrets import find_secret
+from polymnia.engine.graph.entities import new_entity
+from polymnia.engine.graph.relations import ends_of
+from polymnia.engine.memory import Memory, find_by_name
+from polymnia.errors import BadInput
+from polymnia.model import Entity, EntityDraft, Observation, ObservationSet, Relation, Rows
+from polymnia.search.dates import stamped_time
+from polymnia.search.similarity import normalize_text, similar_observations
+from polymnia.stores.contract import Reader
+
+Outcome = Literal["created", "added", "unchanged"]
+
+DEFAULT_TYPE = "thing"
+
+
+class FactDraft(Struct, frozen=True):
+    """A text to remember. `valid_at` and `source` as in Observation.
+
+    `replaces` is the ordinal, the text or the beginning of the text of a fact that it ends.
+    """
+
+    text: str
+    valid_at: int = 0
+    source: str = ""
+    replaces: int | str | None = None
+
+
+class EntityFacts(Struct, frozen=True, kw_only=True):
+    """What to remember of an entity.
+
+    The type counts only if the entity is new. A summary replaces the former one.
+    """
+
+    name: str
+    type: str = ""
+    facts: tuple[FactDraft, ...] = ()
+    summary: str | None = None
+    tags: tuple[str, ...] = ()
+
+
+class FactReceipt(Struct, frozen=True):
+    """What became of a text: its ordinal, why it was not added, and similar facts of the entity.
+
+    `secret` is the kind of key or token that the text seems to contain, `replaced` the ordinal of
+    the fact that it ended.
+    """
+
+    text: str
+    outcome: Outcome
+    ordinal: int
+    reason: str = ""
+    similar: tuple[Observation, ...] = ()
+    secret: str = ""
+    replaced: int = 0
+
+
+class EntityReceipt(Struct, frozen=True):
+    """What became of an entity, and names that may mean the same one.
+
+    `given` is the name under which it was given, if that is spelled differently.
+    """
+
+    name: str
+    type: str
+    outcome: Outcome
+    reason: str = ""
+    facts: tuple[FactReceipt, ...] = ()
+    similar_names: tuple[str, ...] = ()
+    given: str = ""
+
+
+class RelationReceipt(Struct, frozen=True):
+    """What became of a relation.
+
+    `unknown` are its ends without an entity.
+    """
+
+    relation: Relation
+    outcome: Outcome
+    reason: str = ""
+    unknown: tuple[str, ...] = ()
+
+
+class RememberReceipt(Struct, frozen=True):
+    """What was remembered, item by item.
+
+    The change is 0 if nothing changed or the store has no history.
+    """
+
+    change: int
+    at: int
+    entities: tuple[EntityReceipt, ...]
+    relations: tuple[RelationReceipt, ...]
+    # Names of relations' ends as they were given, and the entities that they were taken for.
+    guessed_ends: dict[str, str] = {}
+
+
+def remember(
+    memory: Memory,
+    entities: Sequence[EntityFacts],
+    relations: Sequence[Relation] = (),
+    *,
+    by: str,
+    guess_names: bool = False,
+) -> RememberReceipt:
+    """Create or extend entities and relate them, as one change. Return a receipt for each item.
+
+    A text that an entity already has, whatever its case and spaces, is not added again. With
+    `guess_names` an unknown name stands for the only entity that it can mean. Raise
+    BadInput for a blank name or text and for a fact to replace that does not exist, and what
+    `Transaction.apply` raises.
+    """
+    requested = _join_repeats(entities)
+    _require_content(requested, relations)
+    secret_kinds = _find_secrets(requested) if memory.secrets == "warn" else {}
+    with memory.writing("remember", by) as transaction:
+        read = transaction.read
+        known = find_by_name(read, {facts.name for facts in requested})
+        unknown = [facts.name for facts in requested if facts.name not in known]
+        candidates = {name: find_candidates(read, name) for name in unknown}
+        guesses: dict[str, str] = {}
+        if guess_names:
+            guesses = _guess_names(requested, candidates)
+            known |= find_by_name(read, set(guesses.values()) - known.keys())
+            requested = _rename(requested, guesses)
+        at = transaction.at
+        extended, created = _split(requested, known, at)
+        names = {facts.name for facts in requested}
+        ends = _Ends(read, relations, created, guesses, names)
+        if guess_names:
+            ends.guess()
+        new_relations, relation_receipts = _relate(read, ends, at)
+        before, after = _rows(created, extended, new_relations)
+        transaction.apply(before=before, after=after, touched=ends_of(new_relations))
+    receipts = {part.entity.name: part.receipt(secret_kinds) for part in extended}
+    for entity in created:
+        similar = similar_names(entity, candidates[entity.name])
+        receipts[entity.name] = _created_receipt(entity, similar, secret_kinds)
+    for given, name in guesses.items():
+        receipts[name] = replace(receipts[name], given=given)
+    in_order = tuple(receipts[facts.name] for facts in requested)
+    return RememberReceipt(transaction.change_id, at, in_order, relation_receipts, ends.guesses)
+
+
+def _split(
+    requested: Sequence[EntityFacts], known: dict[str, Entity], at: int
+) -> tuple[list["_Extension"], list[Entity]]:
+    """Return what known entities gain, and the new entities."""
+    # One microsecond apart, so that their times show the order in which they were given.
+    times = count(at)
+    extended, created = [], []
+    for facts in requested:
+        if facts.name in known:
+            extended.append(_Extension(known[facts.name], facts, times))
+    for facts in requested:
+        if facts.name not in known:
+            created.append(_create(facts, at, times))
+    return extended, created
+
+
+def _rows(
+    created: Sequence[Entity], extended: Sequence["_Extension"], relations: Sequence[Relation]
+) -> tuple[Rows, Rows]:
+    """Return the rows that end, and those that are written."""
+    old_cards = [part.entity for part in extended if part.card]
+    new_cards = [part.card for part in extended if part.card]
+    added = [part.added for part in extended if part.added.observations]
+    ended = [part.ended for part in extended if part.ended.observations]
+    before = Rows(tuple(old_cards), tuple(ended))
+    return before, Rows((*created, *new_cards), tuple(added), tuple(relations))
+
+
+def _guess_names(
+    requested: Sequence[EntityFacts], candidates: dict[str, list[Entity]]
+) -> dict[str, str]:
+    """Return the unknown names that can only mean one entity, and the names of those."""
+    guesses = {}
+    for facts in requested:
+        entity = guess_entity(facts.name, candidates.get(facts.name, []), new_type=facts.type)
+        if entity is not None:
+            guesses[facts.name] = entity.name
+    return guesses
+
+
+def _rename(requested: Sequence[EntityFacts], names: dict[str, str]) -> list[EntityFacts]:
+    renamed = [replace(facts, name=names.get(facts.name, facts.name)) for facts in requested]
+    return _join_repeats(renamed)
+
+
+def _join_repeats(entities: Sequence[EntityFacts]) -> list[EntityFacts]:
+    """Return each name once, with everything that was given for it."""
+    joined: dict[str, EntityFacts] = {}
+    for entity in entities:
+        first = joined.setdefault(entity.name, entity)
+        if first is not entity:
+            joined[entity.name] = replace(
+                first,
+                type=first.type or entity.type,
+                facts=first.facts + entity.facts,
+                summary=first.summary if entity.summary is None else entity.summary,
+                tags=first.tags + entity.tags,
+            )
+    return list(joined.values())
+
+
+def _require_content(entities: Sequence[EntityFacts], relations: Sequence[Relation]) -> None:
+    """Raise BadInput for anything that is blank."""
+    for entity in entities:
+        if not entity.name.strip():
+            raise BadInput("an entity needs a name; say what the facts are about")
+        if any(not fact.text.strip() for fact in entity.facts):
+            raise BadInput(f"a fact of {entity.name} is blank; leave it out")
+    for relation in relations:
+        if not all(part.strip() for part in relation.key):
+            raise BadInput("a relation needs two names and a type")
+
+
+def _find_secrets(entities: Sequence[EntityFacts]) -> dict[str, str]:
+    """Return the kind of secret in each text; empty where there is none."""
+    return {fact.text: find_secret(fact.text) for entity in entities for fact in entity.facts}
+
+
+def _create(facts: EntityFacts, at: int, times: Iterator[int]) -> Entity:
+    kind = facts.type or DEFAULT_TYPE
+    tags = tuple(dict.fromkeys(facts.tags))
+    entity = new_entity(EntityDraft(facts.name, kind, (), facts.summary, tags), at)
+    distinct: dict[str, FactDraft] = {}
+    for fact in facts.facts:
+        if fact.replaces is not None:
+            raise BadInput(f"{facts.name} is new: it has no fact {fact.replaces!r} to replace")
+        distinct.setdefault(normalize_text(fact.text), fact)
+    observations = [
+        _observation(ordinal, fact, next(times))
+        for ordinal, fact in enumerate(distinct.values(), 1)
+    ]
+    return replace(entity, observations=tuple(observations), next_ordinal=len(observations) + 1)
+
+
+def _observation(ordinal: int, fact: FactDraft, at: int) -> Observation:
+    valid_at = fact.valid_at or stamped_time(fact.text)
+    return Observation(ordinal, fact.text, at, valid_at, fact.source)
+
+
+class _StoredFact(Struct, frozen=True):
+    """A given fact, the observation that holds it, and the one that it ended, if any."""
+
+    given: FactDraft
+    stored: Observation
+    is_new: bool
+    ended: Observation | None
+
+
+class _Extension:
+    """What a known entity gains and loses, and a new card if its tags or summary change."""
+
+    def __init__(self, entity: Entity, facts: EntityFacts, times: Iterator[int]) -> None:
+        self.entity = entity
+        self._given = facts
+        self._facts: list[_StoredFact] = []
+        self._present = {normalize_text(fact.text): fact for fact in entity.observations}
+        self._index = ObservationIndex(entity)
+        for fact in facts.facts:
+            self._facts.append(self._store(fact, times))
+        added = [fact.stored for fact in self._facts if fact.is_new]
+        self.added = ObservationSet(entity.name, tuple(added))
+        ended = {fact.ended.ordinal: fact.ended for fact in self._facts if fact.ended}
+        self.ended = ObservationSet(entity.name, tuple(ended.values()))
+        self.card = self._new_card(next(times))
+
+    def _store(self, fact: FactDraft, times: Iterator[int]) -> _StoredFact:
+        ended = None
+        if fact.replaces is not None:
+            ended = self._index.find(fact.replaces)
+        text = normalize_text(fact.text)
+        is_new = text not in self._present
+        if is_new:
+            count_added = sum(stored.is_new for stored in self._facts)
+            ordinal = self.entity.next_ordinal + count_added
+            self._present[text] = _observation(ordinal, fact, next(times))
+        stored = self._present[text]
+        if stored is ended:  # it says the same as what it would replace
+            ended = None
+        return _StoredFact(fact, stored, is_new, ended)
+
+    def receipt(self, secrets: dict[str, str]) -> EntityReceipt:
+        entity = self.entity
+        facts = [self._fact_receipt(fact, secrets) for fact in self._facts]
+        reason = ""
+        if self._given.type not in ("", entity.type):
+            reason = f"it stays a {entity.type}; revise changes a type"
+        is_changed = self.card or self.added.observations or self.ended.observations
+        outcome: Outcome = "added" if is_changed else "unchanged"
+        return EntityReceipt(entity.name, entity.type, outcome, reason, tuple(facts))
+
+    def _fact_receipt(self, fact: _StoredFact, secrets: dict[str, str]) -> FactReceipt:
+        text, ordinal = fact.given.text, fact.stored.ordinal
+        replaced = 0
+        if fact.ended is not None:
+            replaced = fact.ended.ordinal
+        if not fact.is_new:
+            return FactReceipt(text, "unchanged", ordinal, "already known", replaced=replaced)
+        # What this call ends needs no advice to revise it.
+        similar = [
+            observation
+            for observation in similar_observations(text, self.entity)
+            if observation not in self.ended.observations
+        ]
+        secret = secrets.get(text, "")
+        return FactReceipt(text, "added", ordinal, "", tuple(similar), secret, replaced)
+
+    def _new_card(self, at: int) -> Entity | None:
+        tags = tuple(dict.fromkeys((*self.entity.tags, *self._given.tags)))
+        summary = self._given.summary
+        if tags == self.entity.tags and summary in (None, self.entity.summary):
+            return None
+        card = replace(self.entity, tags=tags, updated_at=at)
+        return card if summary is None else replace(card, summary=summary, summary_at=at)
+
+
+def _created_receipt(
+    entity: Entity, similar: tuple[str, ...], secrets: dict[str, str]
+) -> EntityReceipt:
+    facts = [
+        FactReceipt(fact.text, "added", fact.ordinal, secret=secrets.get(fact.text, ""))
+        for fact in entity.observations
+    ]
+    return EntityReceipt(entity.name, entity.type, "created", "", tuple(facts), similar)
+
+
+class _Ends:
+    """The entities at the ends of relations: which are unknown, and what was guessed."""
+
+    def __init__(
+        self,
+        read: Reader,
+        relations: Sequence[Relation],
+        created: Sequence[Entity],
+        renamed: dict[str, str],
+        names: set[str],
+    ) -> None:
+        self._read = read
+        self._created = created
+        self.guesses: dict[str, str] = {}
+        self.relations = [_redirect(relation, renamed) for relation in relations]
+        ends = set(ends_of(self.relations)) - names
+        self.missing = ends - read.existing_names(ends)
+
+    def guess(self) -> None:
+        """Replace unknown names that can only mean one entity."""
+        for name in sorted(self.missing):
+            candidates = find_candidates(self._read, name)
+            entity = guess_entity(name, [*candidates, *self._created])
+            if entity is not None:
+                self.guesses[name] = entity.name
+        self.missing -= self.guesses.keys()
+        self.relations = [_redirect(relation, self.guesses) for relation in self.relations]
+
+
+def _redirect(relation: Relation, names: dict[str, str]) -> Relation:
+    source = names.get(relation.source, relation.source)
+    target = names.get(relation.target, relation.target)
+    return replace(relation, source=source, target=target)
+
+
+def _relate(
+    read: Reader, ends: _Ends, at: int
+) -> tuple[list[Relation], tuple[RelationReceipt, ...]]:
+    """Return the relations to create, and the receipts of all."""
+    requested = {relation.key: relation for relation in ends.relations}
+    present = read.find_relations(requested)
+    new: list[Relation] = []
+    receipts: list[RelationReceipt] = []
+    for key, relation in requested.items():
+        if key in present:
+            receipts.append(RelationReceipt(relation, "unchanged", "already known"))
+            continue
+        new.append(replace(relation, created_at=at))
+        unknown = [end for end in dict.fromkeys(relation.ends) if end in ends.missing]
+        reason = f"there is no entity {' or '.join(unknown)} yet" if unknown else ""
+        receipts.append(RelationReceipt(relation, "created", reason, tuple(unknown)))
+    return new, tuple(receipts)

@@ -1,0 +1,348 @@
+"""Revise entities: name, type, summary, tags and observations.
+
+Their identity and relations stay.
+"""
+
+from collections.abc import Collection
+from functools import cached_property
+
+from msgspec import UNSET, Struct, UnsetType
+from msgspec.structs import replace
+
+from polymnia.engine.graph.relations import redirect, require_known
+from polymnia.engine.memory import Memory, Transaction, find_by_name
+from polymnia.errors import BadInput, EntityNotFound, TextChanged
+from polymnia.model import Entity, Observation, ObservationSet, Relation, Rows
+from polymnia.search.similarity import normalize_text, similar_observations
+
+# How many of an entity's observations an error lists.
+_MAX_LISTED = 5
+
+
+class Edit(Struct, frozen=True):
+    """A new text for an observation, which is named by its ordinal or its text.
+
+    An integer as `text` is the ordinal of an observation that replaces it. `valid_at` as in
+    Observation. `expected` is the text that the observation must have, if that
+    matters. With `renew`, the observation counts as created now: it is news, not a correction.
+    """
+
+    old: int | str
+    text: int | str
+    valid_at: int = 0
+    expected: str | None = None
+    renew: bool = False
+
+
+class Revision(Struct, frozen=True, kw_only=True):
+    """What to change about an entity.
+
+    `replace` corrects an observation; `supersede` ends it and adds a newer fact. If the entity has
+    the new text already, the old observation ends and that one remains. A summary counts as
+    written now, even if its text stays; None removes it. `tags` replaces all tags.
+    """
+
+    name: str | None = None
+    type: str | None = None
+    summary: str | UnsetType | None = UNSET
+    tags: tuple[str, ...] | None = None
+    add_tags: tuple[str, ...] = ()
+    remove_tags: tuple[str, ...] = ()
+    replace: tuple[Edit, ...] = ()
+    supersede: tuple[Edit, ...] = ()
+
+
+class Replacement(Struct, frozen=True):
+    """An observation before and after it was revised."""
+
+    old: Observation
+    new: Observation
+
+
+class RevisionReceipt(Struct, frozen=True):
+    """The entity before and after a revision, and what changed. The change is 0 if nothing did."""
+
+    change: int
+    at: int
+    before: Entity
+    after: Entity
+    replaced: tuple[Replacement, ...] = ()
+    superseded: tuple[Replacement, ...] = ()
+    relations: int = 0  # how many follow the new name
+
+
+class TagReceipt(Struct, frozen=True):
+    """Which entities got other tags.
+
+    The change is 0 if none did, and in a store without history.
+    """
+
+    change: int
+    names: tuple[str, ...]
+
+
+def revise(memory: Memory, name: str, revision: Revision, *, by: str) -> RevisionReceipt:
+    """Apply a revision to the named entity as one change.
+
+    Raise EntityNotFound, TextChanged, or BadInput if the new name is taken or an observation
+    cannot be found.
+    """
+    with memory.writing("revise", by) as transaction:
+        entities = transaction.read.entities([name])
+        if not entities:
+            raise EntityNotFound(name)
+        (entity,) = entities
+        edits = _Edits(entity, revision, transaction.at)
+        after = _revise_card(edits.entity, revision, transaction.at)
+        old_card: tuple[Entity, ...] = ()
+        new_card: tuple[Entity, ...] = ()
+        if after != edits.entity:
+            old_card, new_card = (entity,), (after,)
+        moved, redirected = _follow_name(transaction, entity.name, after.name)
+        transaction.apply(
+            before=Rows(old_card, edits.old_sets(), tuple(moved)),
+            after=Rows(new_card, edits.new_sets(), tuple(redirected)),
+        )
+    return RevisionReceipt(
+        transaction.change_id,
+        transaction.at,
+        entity,
+        after,
+        tuple(edits.replaced),
+        tuple(edits.superseded),
+        len(redirected),
+    )
+
+
+def tag_entities(
+    memory: Memory,
+    names: Collection[str],
+    *,
+    add: Collection[str] = (),
+    remove: Collection[str] = (),
+    by: str,
+) -> TagReceipt:
+    """Add and remove tags of several entities as one change.
+
+    Raise EntityNotFound, or BadInput for a blank tag.
+    """
+    if not all(label.strip() for label in (*add, *remove)):
+        raise BadInput("a tag is blank; give each tag at least one visible character")
+    revision = Revision(add_tags=tuple(add), remove_tags=tuple(remove))
+    before, after = [], []
+    with memory.writing("tag_entities", by) as transaction:
+        entities = find_by_name(transaction.read, names)
+        require_known(names, entities)
+        for entity in entities.values():
+            tagged = _revise_card(entity, revision, transaction.at)
+            if tagged != entity:
+                before.append(entity)
+                after.append(tagged)
+        transaction.apply(before=Rows(tuple(before)), after=Rows(tuple(after)))
+    return TagReceipt(transaction.change_id, tuple(entity.name for entity in after))
+
+
+class ObservationIndex:
+    """The observations of an entity by ordinal and by text, whatever its case and spaces.
+
+    The beginning of a text is enough if no other text begins so.
+    """
+
+    def __init__(self, entity: Entity) -> None:
+        self._entity = entity
+        self._by_ordinal = {fact.ordinal: fact for fact in entity.observations}
+
+    def find(self, key: int | str) -> Observation:
+        """Return the observation with that ordinal, text or beginning of a text.
+
+        Raise BadInput that lists those that may be meant.
+        """
+        if isinstance(key, int):
+            observation = self._by_ordinal.get(key)
+        else:
+            observation = self.with_text(key) or self._beginning_with(key)
+        if observation is None:
+            raise BadInput(f"{self._entity.name} has no fact {key!r}; {self._list_near(key)}")
+        return observation
+
+    def with_text(self, text: str) -> Observation | None:
+        """Return the observation with that text, whatever its case and spaces."""
+        return self._by_text.get(normalize_text(text))
+
+    def _beginning_with(self, text: str) -> Observation | None:
+        """Return the only observation that begins so. Raise BadInput if there are several."""
+        beginning = normalize_text(text)
+        if not beginning:
+            return None
+        matches = []
+        for normalized, observation in self._by_text.items():
+            if normalized.startswith(beginning):
+                matches.append(observation)
+        if len(matches) > 1:
+            numbers = " and ".join(f"#{match.ordinal}" for match in matches[:_MAX_LISTED])
+            raise BadInput(f'"{text}" fits {numbers} of {self._entity.name}: pass the number')
+        return matches[0] if matches else None
+
+    @cached_property
+    def _by_text(self) -> dict[str, Observation]:
+        by_text: dict[str, Observation] = {}
+        for observation in self._entity.observations:
+            by_text.setdefault(normalize_text(observation.text), observation)
+        return by_text
+
+    def _list_near(self, key: int | str) -> str:
+        near: tuple[Observation, ...] = ()
+        if isinstance(key, str):
+            near = similar_observations(key, self._entity)
+        listed = []
+        for observation in near or self._entity.observations[-_MAX_LISTED:]:
+            excerpt = " ".join(observation.text.split())[:80]
+            listed.append(f"{observation.ordinal}: {excerpt}")
+        return f"it has {' | '.join(listed) or 'none'}"
+
+
+class _Edits:
+    """The observations that a revision ends and creates, and the entity with the outcome."""
+
+    def __init__(self, entity: Entity, revision: Revision, at: int) -> None:
+        self._entity = entity
+        self._index = ObservationIndex(entity)
+        self._at = at
+        self._next_ordinal = entity.next_ordinal
+        # Observations that end in favour of one that the entity has already.
+        self._linked: list[Replacement] = []
+        self.replaced: list[Replacement] = []
+        self.superseded: list[Replacement] = []
+        for edit in revision.replace:
+            self._correct(edit)
+        for edit in revision.supersede:
+            self._supersede(edit)
+        self._written = [*self.replaced, *self.superseded]
+        self.superseded += self._linked
+        self.entity = replace(entity, observations=self._outcome(), next_ordinal=self._next_ordinal)
+
+    def _correct(self, edit: Edit) -> None:
+        old = _find_expected(self._entity, self._index, edit)
+        # Whoever expects a text is editing this one observation.
+        if edit.expected is None and self._link(old, edit):
+            return
+        text = _require_text(edit)
+        if text == old.text and not edit.valid_at:
+            return
+        new = replace(
+            old,
+            text=text,
+            created_at=self._at if edit.renew else old.created_at,
+            valid_at=edit.valid_at or old.valid_at,
+        )
+        self.replaced.append(Replacement(old, new))
+
+    def _supersede(self, edit: Edit) -> None:
+        old = _find_expected(self._entity, self._index, edit)
+        if self._link(old, edit):
+            return
+        new = Observation(self._next_ordinal, _require_text(edit), self._at, edit.valid_at)
+        self.superseded.append(Replacement(old, new))
+        self._next_ordinal += 1
+
+    def _link(self, old: Observation, edit: Edit) -> bool:
+        """End the observation if the entity has what replaces it. Return False if not."""
+        if isinstance(edit.text, int):
+            successor: Observation | None = self._index.find(edit.text)
+        else:
+            successor = self._index.with_text(edit.text)
+        if successor is None or (successor is old and isinstance(edit.text, str)):
+            return False
+        if successor is old:
+            raise BadInput(f"#{old.ordinal} of {self._entity.name} cannot replace itself")
+        self._linked.append(Replacement(old, successor))
+        return True
+
+    def old_sets(self) -> tuple[ObservationSet, ...]:
+        return self._set([edit.old for edit in (*self._written, *self._linked)])
+
+    def new_sets(self) -> tuple[ObservationSet, ...]:
+        return self._set([edit.new for edit in self._written])
+
+    def _set(self, observations: Collection[Observation]) -> tuple[ObservationSet, ...]:
+        return (ObservationSet(self._entity.name, tuple(observations)),) if observations else ()
+
+    def _outcome(self) -> tuple[Observation, ...]:
+        """Return the observations after all edits. Raise BadInput if one is edited twice."""
+        observations = {fact.ordinal: fact for fact in self._entity.observations}
+        for edit in (*self._written, *self._linked):
+            if observations.pop(edit.old.ordinal, None) is None:
+                raise BadInput(
+                    f"a fact of {self._entity.name} is revised twice in one call; "
+                    "give it one new text"
+                )
+        for edit in self._linked:
+            if edit.new.ordinal not in observations:
+                raise BadInput(
+                    f"#{edit.new.ordinal} of {self._entity.name} cannot replace "
+                    f"#{edit.old.ordinal}: it is revised in the same call"
+                )
+        observations |= {edit.new.ordinal: edit.new for edit in self._written}
+        return tuple(observations[ordinal] for ordinal in sorted(observations))
+
+
+def _find_expected(entity: Entity, index: ObservationIndex, edit: Edit) -> Observation:
+    """Return the observation to edit.
+
+    Raise TextChanged if it is not the one that the edit expects, else BadInput.
+    """
+    if edit.expected is None:
+        return index.find(edit.old)
+    for observation in entity.observations:
+        if edit.old in (observation.ordinal, observation.text):
+            if observation.text == edit.expected:
+                return observation
+            raise TextChanged(f"observation {edit.old} of {entity.name}", observation.text)
+    raise TextChanged(f"observation {edit.old} of {entity.name}", None)
+
+
+def _require_text(edit: Edit) -> str:
+    text = str(edit.text)
+    if not text.strip():
+        raise BadInput(f"the new text of fact {edit.old!r} is blank; forget removes a fact")
+    return text
+
+
+def _revise_card(entity: Entity, revision: Revision, at: int) -> Entity:
+    """Return the entity with its new attributes; the same one if nothing changes."""
+    tags = entity.tags if revision.tags is None else revision.tags
+    kept = [tag for tag in tags if tag not in revision.remove_tags]
+    changed = replace(
+        entity,
+        name=entity.name if revision.name is None else revision.name,
+        type=entity.type if revision.type is None else revision.type,
+        tags=tuple(dict.fromkeys((*kept, *revision.add_tags))),
+    )
+    if not changed.name.strip():
+        raise BadInput(f"the new name of {entity.name} is blank")
+    if revision.summary is None:
+        changed = replace(changed, summary=None, summary_at=0)
+    elif revision.summary is not UNSET:
+        # A summary that is given again is up to date: it is no longer older than the facts.
+        changed = replace(changed, summary=revision.summary, summary_at=at)
+    return changed if changed == entity else replace(changed, updated_at=at)
+
+
+def _follow_name(
+    transaction: Transaction, old: str, new: str
+) -> tuple[list[Relation], list[Relation]]:
+    """Return the relations that touch the old name, and what they become.
+
+    Raise BadInput if the new name is taken.
+    """
+    if old == new:
+        return [], []
+    if transaction.read.existing_names([new]):
+        raise BadInput(f"there is an entity {new} already; merge the two instead of renaming")
+    moved = transaction.read.relations([old])
+    redirected = {}
+    for relation in moved:
+        following = redirect(relation, [old], new)
+        redirected[following.key] = following
+    present = transaction.read.find_relations(redirected)
+    return moved, [relation for key, relation in redirected.items() if key not in present]

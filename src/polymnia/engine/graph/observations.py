@@ -1,0 +1,127 @@
+"""Verbs on observations: add them to entities, remove them by text or ordinal."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import count
+
+from msgspec import Struct
+
+from polymnia.engine.memory import Memory, find_by_name
+from polymnia.errors import EntityNotFound
+from polymnia.model import Entity, Observation, ObservationDraft, ObservationSet, Rows
+from polymnia.search.dates import stamped_time
+
+
+class AddedObservations(Struct, frozen=True):
+    """What one draft added, and the entity as it was before; None if there is no such entity."""
+
+    entity: str
+    observations: tuple[Observation, ...] = ()
+    before: Entity | None = None
+
+
+class RemovedObservations(Struct, frozen=True):
+    """What was removed from an entity, and what it does not have."""
+
+    entity: str
+    observations: tuple[Observation, ...]
+    missing: tuple[int | str, ...]
+
+
+def add(
+    memory: Memory,
+    drafts: Sequence[ObservationDraft],
+    *,
+    by: str,
+    skip_repeats: bool = False,
+    skip_unknown: bool = False,
+) -> list[AddedObservations]:
+    """Add observations and return them, draft by draft.
+
+    With `skip_repeats`, skip texts that the entity already has. Raise EntityNotFound, and add
+    nothing, if there is no entity of that name, unless unknown names are to be skipped.
+    """
+    added = []
+    with memory.writing("add_observations", by) as transaction:
+        entities = find_by_name(transaction.read, {draft.entity for draft in drafts})
+        # One microsecond apart, so that their times show the order in which they were given.
+        times = count(transaction.at)
+        additions = {name: _Additions(entity, times) for name, entity in entities.items()}
+        for draft in drafts:
+            entity = entities.get(draft.entity)
+            if entity is None and not skip_unknown:
+                raise EntityNotFound(draft.entity)
+            new: tuple[Observation, ...] = ()
+            if entity is not None:
+                new = additions[draft.entity].add(draft, skip_repeats=skip_repeats)
+            added.append(AddedObservations(draft.entity, new, entity))
+        sets = [ObservationSet(name, tuple(own.new)) for name, own in additions.items() if own.new]
+        transaction.apply(after=Rows(observations=tuple(sets)))
+    return added
+
+
+def remove(
+    memory: Memory, removals: Iterable[tuple[str, Sequence[int | str]]], *, by: str
+) -> list[RemovedObservations]:
+    """Remove observations, given by entity and by ordinal or exact text.
+
+    Others keep their ordinals.
+    """
+    removals = list(removals)
+    removed = []
+    with memory.writing("delete_observations", by) as transaction:
+        entities = find_by_name(transaction.read, {name for name, _ in removals})
+        remaining = {name: _Index(entity) for name, entity in entities.items()}
+        ended: dict[str, list[Observation]] = {}
+        for name, keys in removals:
+            observations: list[Observation] = []
+            missing: list[int | str] = []
+            for key in dict.fromkeys(keys):
+                matches = remaining[name].pop(key) if name in remaining else []
+                observations += matches
+                if not matches:
+                    missing.append(key)
+            ended.setdefault(name, []).extend(observations)
+            removed.append(RemovedObservations(name, tuple(observations), tuple(missing)))
+        # A change names each entity once, though several removals may.
+        sets = [ObservationSet(name, tuple(gone)) for name, gone in ended.items() if gone]
+        transaction.apply(before=Rows(observations=tuple(sets)))
+    return removed
+
+
+class _Additions:
+    """What one call adds to an entity."""
+
+    def __init__(self, entity: Entity, times: Iterator[int]) -> None:
+        self.new: list[Observation] = []
+        self._next_ordinal = entity.next_ordinal
+        self._texts = set(entity.texts)
+        self._times = times
+
+    def add(self, draft: ObservationDraft, *, skip_repeats: bool) -> tuple[Observation, ...]:
+        added: list[Observation] = []
+        for text in draft.texts:
+            if skip_repeats and text in self._texts:
+                continue
+            ordinal = self._next_ordinal + len(self.new) + len(added)
+            valid_at = draft.valid_at or stamped_time(text)
+            added.append(Observation(ordinal, text, next(self._times), valid_at, draft.source))
+            self._texts.add(text)
+        self.new += added
+        return tuple(added)
+
+
+class _Index:
+    """The observations of an entity by ordinal and by text, without those that were taken out."""
+
+    def __init__(self, entity: Entity) -> None:
+        self._by_ordinal = {observation.ordinal: observation for observation in entity.observations}
+        self._by_text: dict[str, list[int]] = {}
+        for observation in entity.observations:
+            self._by_text.setdefault(observation.text, []).append(observation.ordinal)
+
+    def pop(self, key: int | str) -> list[Observation]:
+        """Take out and return the observation with this ordinal, or all with this text."""
+        ordinals = self._by_text.get(key, []) if isinstance(key, str) else [key]
+        return [
+            self._by_ordinal.pop(ordinal) for ordinal in ordinals if ordinal in self._by_ordinal
+        ]

@@ -1,0 +1,1 @@
+"""Who changed what, taking it back, and the trash."""

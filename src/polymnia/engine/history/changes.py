@@ -1,0 +1,409 @@
+"""Read history: the latest changes, what they altered, who wrote a fact, what became of a name."""
+
+from collections.abc import Collection, Sequence
+from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from polymnia.engine.memory import Memory
+from polymnia.errors import USE_A_DATABASE, BadInput, NotSupported
+from polymnia.model import (
+    Author,
+    Change,
+    ChangeQuery,
+    Entity,
+    EventCounts,
+    Graph,
+    Observation,
+    PassageKey,
+    Relation,
+    Rows,
+)
+from polymnia.search.terms import fold
+from polymnia.stores.contract import HistoryReader, Reader
+
+What = Literal["entity", "name", "type", "summary", "tags", "observation", "relation", "note"]
+DEFAULT_LIMIT, MAX_LIMIT = 20, 200
+# Changes that are read at a time for a page with `max_rows`: a change of a large import has
+# thousands of rows.
+_CHANGES_PER_READ = 4
+# How many changes of an entity are searched for superseded facts.
+_MAX_SEARCHED = 1_000
+
+
+class Difference(Struct, frozen=True):
+    """One thing that a change altered: its value before and after, None where there was none."""
+
+    what: What
+    name: str  # of the entity or note; for a relation, its source
+    before: str | None
+    after: str | None
+    ordinal: int = 0  # of an observation
+
+
+class ChangePage(Struct, frozen=True):
+    """Some changes, newest first, and the id to pass as `before` for older ones, if any."""
+
+    changes: tuple[Change, ...]
+    next: int | None
+
+
+class SupersededFact(Struct, frozen=True):
+    """A fact that newer ones replaced, and when, by whom and in which change it ended."""
+
+    old: Observation
+    new: tuple[Observation, ...]
+    ended_at: int
+    actor: str
+    change: int
+
+
+def latest(
+    memory: Memory,
+    *,
+    limit: int = DEFAULT_LIMIT,
+    before: int | None = None,
+    actor: str | None = None,
+    actors: Collection[str] | None = None,
+    names: Collection[str] | None = None,
+    operations: Collection[str] | None = None,
+    since: int | None = None,
+    until: int | None = None,
+    max_rows: int | None = None,
+) -> ChangePage:
+    """Return the latest changes: all, or those of an actor, of some entities or of a period.
+
+    `actor` is any part of a name; `actors` are whole names. `names` finds an entity under its
+    former names too. `max_rows` ends the page early, after the change that reaches this many rows.
+    Raise NotSupported.
+    """
+    with memory.reading() as read:
+        history = history_of(memory, read)
+        query = ChangeQuery(
+            limit=min(limit, MAX_LIMIT),
+            before=before,
+            since=since,
+            until=until,
+            actors=find_actors(history, actor)
+            if actor is not None
+            else None
+            if actors is None
+            else tuple(actors),
+            operations=None if operations is None else tuple(operations),
+            names=None if names is None else tuple(names),
+        )
+        found, has_more = _read_page(history, query, max_rows)
+    return ChangePage(tuple(found), found[-1].id if found and has_more else None)
+
+
+def _read_page(
+    history: HistoryReader, query: ChangeQuery, max_rows: int | None
+) -> tuple[list[Change], bool]:
+    """Return the changes of a page, and whether there are more.
+
+    With `max_rows` read a few at a time.
+    """
+    assert query.limit is not None  # pages are limited
+    found: list[Change] = []
+    while True:
+        wanted = query.limit - len(found)
+        if max_rows is not None:
+            wanted = min(_CHANGES_PER_READ, wanted)
+        before = found[-1].id if found else query.before
+        part = history.changes(replace(query, limit=wanted + 1, before=before))
+        found += part[:wanted]
+        has_more = len(part) > wanted
+        is_full = len(found) == query.limit or (
+            max_rows is not None and sum(map(_count_rows, found)) >= max_rows
+        )
+        if is_full or not has_more:
+            return found, has_more
+
+
+def _count_rows(change: Change) -> int:
+    sides = (change.before, change.after)
+    return sum(
+        len(side.entities) + len(side.observations) + len(side.relations) + len(side.notes)
+        for side in sides
+    )
+
+
+def all_actors(memory: Memory) -> list[str]:
+    """Return everyone who made a change, in alphabetical order. Raise NotSupported."""
+    with memory.reading() as read:
+        return history_of(memory, read).actors()
+
+
+def differences(change: Change, names: Collection[str] | None = None) -> list[Difference]:
+    """Return what a change altered, or only what concerns some names."""
+    found = [*_entity_differences(change), *_observation_differences(change)]
+    found += _relation_differences(change, names) + _note_differences(change)
+    return (
+        found
+        if names is None
+        else [item for item in found if item.what == "relation" or item.name in names]
+    )
+
+
+def names_of(memory: Memory, name: str) -> set[str]:
+    """Return all present and former names of the entities that have or had this name."""
+    with memory.reading() as read:
+        changes = history_of(memory, read).changes(ChangeQuery(limit=_MAX_SEARCHED, names=(name,)))
+    cards = [
+        entity for change in changes for entity in (*change.before.entities, *change.after.entities)
+    ]
+    ids = {passage.id for passage in cards if passage.name == name}
+    return {name, *(passage.name for passage in cards if passage.id in ids)}
+
+
+def authors(memory: Memory, passages: Collection[PassageKey]) -> dict[PassageKey, Author]:
+    """Return who first wrote these passages; nothing in a store without history."""
+    if not memory.store.capabilities.history or not passages:
+        return {}
+    with memory.reading() as read:
+        return read.history.authors(passages)
+
+
+def superseded_facts(memory: Memory, name: str) -> list[SupersededFact]:
+    """Return the facts of an entity that newer ones replaced; none without history."""
+    if not memory.store.capabilities.history:
+        return []
+    names = names_of(memory, name)
+    with memory.reading() as read:
+        changes = read.history.changes(ChangeQuery(limit=_MAX_SEARCHED, names=(name,)))
+    return [fact for change in changes for fact in _superseded_by(change, names)]
+
+
+def as_of(memory: Memory, time: int, names: Collection[str] | None = None) -> Graph:
+    """Return what was remembered at that time: all, or some entities and their relations.
+
+    Raise NotSupported, or BadInput for a time that was purged.
+    """
+    with memory.reading() as read:
+        rows = history_of(memory, read).state_at(time, names)
+    return Graph(list(rows.entities), list(rows.relations))
+
+
+def history_of(memory: Memory, read: Reader) -> HistoryReader:
+    """Return the history behind a reader. Raise NotSupported if the store has none."""
+    if not memory.store.capabilities.history:
+        raise NotSupported(f"{memory.store.url} has no history; {USE_A_DATABASE}")
+    return read.history
+
+
+def find_actors(history: HistoryReader, wanted: str) -> tuple[str, ...]:
+    """Return the actors whose name contains the text, in any case.
+
+    Raise BadInput if there are none.
+    """
+    everyone = history.actors()
+    found = tuple(item for item in everyone if fold(wanted) in fold(item))
+    if not found:
+        known = ", ".join(everyone[:10]) or "nobody"
+        raise BadInput(f"nobody called {wanted!r} has made a change; those who have: {known}")
+    return found
+
+
+def _entity_differences(change: Change) -> list[Difference]:
+    before = {entity.id or entity.name: entity for entity in change.before.entities}
+    after = {entity.id or entity.name: entity for entity in change.after.entities}
+    found = []
+    for key in dict.fromkeys((*before, *after)):
+        old, new = before.get(key), after.get(key)
+        if old is not None and new is not None:
+            found += _card_differences(old, new)
+        else:
+            found += _whole_differences(old, new)
+    return found
+
+
+def _card_differences(old: Entity, new: Entity) -> list[Difference]:
+    pairs: Sequence[tuple[What, str | None, str | None]] = (
+        ("name", old.name, new.name),
+        ("type", old.type, new.type),
+        ("summary", old.summary, new.summary),
+        ("tags", ", ".join(old.tags), ", ".join(new.tags)),
+    )
+    return [Difference(what, new.name, one, other) for what, one, other in pairs if one != other]
+
+
+def _whole_differences(old: Entity | None, new: Entity | None) -> list[Difference]:
+    """Return an entity that appears or disappears, with its observations."""
+    entity = new or old
+    assert entity is not None  # one side of a change has it
+    found = [_one_sided("entity", entity.name, entity.type, is_new=new is not None)]
+    return found + [
+        _one_sided(
+            "observation",
+            entity.name,
+            observation.text,
+            is_new=new is not None,
+            ordinal=observation.ordinal,
+        )
+        for observation in entity.observations
+    ]
+
+
+def _one_sided(what: What, name: str, text: str, *, is_new: bool, ordinal: int = 0) -> Difference:
+    return Difference(what, name, None if is_new else text, text if is_new else None, ordinal)
+
+
+def _observation_differences(change: Change) -> list[Difference]:
+    before, after = _by_ordinal(change.before), _by_ordinal(change.after)
+    return [
+        Difference("observation", key[0], _text(before.get(key)), _text(after.get(key)), key[1])
+        for key in dict.fromkeys((*before, *after))
+    ]
+
+
+def _by_ordinal(rows: Rows) -> dict[tuple[str, int], Observation]:
+    return {
+        (observation.entity, one.ordinal): one
+        for observation in rows.observations
+        for one in observation.observations
+    }
+
+
+def _text(observation: Observation | None) -> str | None:
+    return None if observation is None else observation.text
+
+
+def _relation_differences(change: Change, names: Collection[str] | None) -> list[Difference]:
+    kept = {relation.key for relation in change.before.relations} & {
+        relation.key for relation in change.after.relations
+    }
+    sides = ((change.before.relations, False), (change.after.relations, True))
+    return [
+        _one_sided("relation", relation.source, f"{relation.type} {relation.target}", is_new=is_new)
+        for relations, is_new in sides
+        for relation in relations
+        if relation.key not in kept and (names is None or _touches(relation, names))
+    ]
+
+
+def _touches(relation: Relation, names: Collection[str]) -> bool:
+    return relation.source in names or relation.target in names
+
+
+def _note_differences(change: Change) -> list[Difference]:
+    before = {note.key: note.content for note in change.before.notes}
+    after = {note.key: note.content for note in change.after.notes}
+    return [
+        Difference("note", key, before.get(key), after.get(key))
+        for key in dict.fromkeys((*before, *after))
+    ]
+
+
+# These end a fact only if another one replaces it.
+_LINKING_OPERATIONS = ("remember", "revise")
+
+
+def _superseded_by(change: Change, names: Collection[str]) -> list[SupersededFact]:
+    """Return the facts that a change ended while it added others to the same entity.
+
+    A fact that ended in favour of one that the entity had already has no successor here.
+    """
+    before, after = _by_ordinal(change.before), _by_ordinal(change.after)
+    new = [one for key, one in after.items() if key not in before and key[0] in names]
+    ended = [one for key, one in before.items() if key not in after and key[0] in names]
+    if not new and change.operation not in _LINKING_OPERATIONS:
+        return []
+    by = [(item,) for item in new] if len(new) == len(ended) else [tuple(new)] * len(ended)
+    return [
+        SupersededFact(old, successors, change.at, change.actor, change.id)
+        for old, successors in zip(ended, by, strict=True)
+    ]
+
+
+# Changes that are searched for a name, and renames that are followed.
+_MAX_NAME_CHANGES = 200
+_MAX_STEPS = 10
+
+
+class Whereabouts(Struct, frozen=True):
+    """What became of a name: how, in which change, by whom and when.
+
+    `now` is the present name; empty if there is none.
+    """
+
+    name: str
+    how: Literal["renamed", "merged", "deleted"]
+    now: str
+    change: int
+    at: int
+    actor: str
+
+
+def find_former(memory: Memory, name: str) -> Whereabouts | None:
+    """Return what became of a name; None if no entity had it, or in a store without history."""
+    if not memory.store.capabilities.history:
+        return None
+    with memory.reading() as read:
+        first = _last_end(read, name)
+        if first is None:
+            return None
+        step = first
+        for _ in range(_MAX_STEPS):
+            if not step.now or read.existing_names([step.now]):
+                break
+            following = _last_end(read, step.now)
+            if following is None:
+                break
+            step = following
+        now = step.now if step.now and read.existing_names([step.now]) else ""
+    return Whereabouts(first.name, first.how, now, first.change, first.at, first.actor)
+
+
+def merge_target(change: Change) -> str:
+    """Return the entity into which a change merged others; empty if its rows do not tell."""
+    gone = {entity.name for entity in change.before.entities} - {
+        entity.name for entity in change.after.entities
+    }
+    names = [observation.entity for observation in change.after.observations] + [
+        entity.name for entity in change.after.entities
+    ]
+    if not names:  # only relations were redirected, and one end of each is the target
+        old = {
+            end
+            for relation in change.before.relations
+            for end in (relation.source, relation.target)
+        }
+        names = [
+            end
+            for relation in change.after.relations
+            for end in (relation.source, relation.target)
+            if end not in old
+        ]
+    return next((name for name in names if name and name not in gone), "")
+
+
+def _last_end(read: Reader, name: str) -> Whereabouts | None:
+    """Return how the last entity of that name lost it."""
+    for change in read.history.changes(ChangeQuery(limit=_MAX_NAME_CHANGES, names=(name,))):
+        ended = next((entity for entity in change.before.entities if entity.name == name), None)
+        if ended is None:
+            continue
+        kept = next((entity for entity in change.after.entities if entity.id == ended.id), None)
+        if kept is not None and kept.name != name:
+            return Whereabouts(name, "renamed", kept.name, change.id, change.at, change.actor)
+        if kept is None:
+            target = merge_target(change) if change.operation == "merge_entities" else ""
+            how: Literal["merged", "deleted"] = "merged" if target else "deleted"
+            return Whereabouts(name, how, target, change.id, change.at, change.actor)
+    return None
+
+
+def count_events(history: HistoryReader, since: int = 0) -> EventCounts:
+    """Return how much happened after the change with that id. Purged rows are not counted."""
+    creates = updates = deletes = 0
+    changes = history.changes(ChangeQuery(after=since, limit=None))
+    for change in changes:
+        before = {entity.id or entity.name for entity in change.before.entities}
+        after = {entity.id or entity.name for entity in change.after.entities}
+        whole = {entity.name for entity in (*change.before.entities, *change.after.entities)}
+        parts = {part.entity for part in (*change.before.observations, *change.after.observations)}
+        creates += len(after - before) + len(change.after.relations)
+        updates += len(after & before) + len(parts - whole)
+        deletes += len(before - after) + len(change.before.relations)
+    return EventCounts(creates, updates, deletes, changes[0].id if changes else since)

@@ -1,0 +1,569 @@
+"""The reversal of changes: the rows that take them back, and conflicts with later changes."""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import cast
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from polymnia.engine.graph.relations import redirect
+from polymnia.errors import BadInput
+from polymnia.model import (
+    VAULT,
+    Change,
+    ChangeQuery,
+    Entity,
+    Note,
+    Observation,
+    ObservationSet,
+    Relation,
+    Rows,
+)
+from polymnia.search.terms import count_noun
+from polymnia.stores.contract import Reader, check_cancelled, find_note
+
+# ("entity" | "name" | "type" | "summary" | "tags", id), ("observation", id, ordinal), ("relation",
+# *key), ("note", key)
+Item = tuple[str | int, ...]
+Value = object  # None: the item does not exist
+ATTRIBUTES = ("name", "type", "summary", "tags")
+
+
+class Span(Struct):
+    """The value of an item before the first and after the last of the changes that altered it."""
+
+    before: Value
+    after: Value
+    first: Change
+    last: Change
+    is_interrupted: bool = False  # another change altered it in between
+
+
+class Altered(Struct, frozen=True):
+    """What some changes altered, and the last name and value of the entities concerned."""
+
+    spans: dict[Item, Span]
+    names: dict[str, str]
+    wholes: dict[str, Entity]
+
+
+def find_altered(read: Reader, changes: Sequence[Change]) -> Altered:
+    """Return what the changes altered; they are in order.
+
+    Raise BadInput if a purge removed rows of one of them.
+    """
+    altered = Altered({}, {}, {})
+    for change in changes:
+        _add_change(read, change, altered)
+    return altered
+
+
+def items_of(entity: Entity) -> Iterator[tuple[Item, Value]]:
+    """Return the items of an entity: that it exists, its attributes and its observations."""
+    yield from _card_items(entity)
+    yield from _observation_items(entity.id, entity.observations)
+
+
+def is_same(item: Item, one: Value, other: Value) -> bool:
+    """Return True if two values of an item are equal.
+
+    Of relations and entities only their existence counts.
+    """
+    if item[0] in ("relation", "entity"):
+        return (one is None) == (other is None)
+    return one == other
+
+
+def describe_item(item: Item, names: dict[str, str]) -> tuple[str, str]:
+    """Return what an item is, and the name it belongs to."""
+    kind, *key = item
+    if kind == "relation":
+        source, target, name = key
+        return f"the relation {source} {name} {target}", str(source)
+    if kind == "note":
+        return f"the note {key[0]}", str(key[0])
+    owner = names.get(str(key[0]), "")
+    if kind == "observation":
+        return f"observation {key[1]} of {owner}", owner
+    return (f"the entity {owner}" if kind == "entity" else f"the {kind} of {owner}"), owner
+
+
+def _add_change(read: Reader, change: Change, altered: Altered) -> None:
+    check_cancelled()
+    owners = {
+        observation.entity
+        for rows in (change.before, change.after)
+        for observation in rows.observations
+    }
+    if "" in owners:
+        raise BadInput(f"change {change.id} cannot be undone: some of its rows have been purged")
+    # Also refuses a change that is not newer than the last purge.
+    then = {
+        entity.name: entity.id for entity in read.history.state_at(change.at - 1, owners).entities
+    }
+    altered.names.update({uid: name for name, uid in then.items()})
+    for entity in (*change.before.entities, *change.after.entities):
+        altered.names[entity.id] = entity.name
+        altered.wholes[entity.id] = entity
+    before, after = [
+        dict(_row_items(rows, then.__getitem__)) for rows in (change.before, change.after)
+    ]
+    for item in before | after:
+        _extend(altered.spans, item, change, before.get(item), after.get(item))
+
+
+def _extend(
+    spans: dict[Item, Span], item: Item, change: Change, before: Value, after: Value
+) -> None:
+    if is_same(item, before, after):
+        return
+    span = spans.get(item)
+    if span is None:
+        spans[item] = Span(before, after, change, change)
+        return
+    span.is_interrupted |= not is_same(item, span.after, before)
+    span.after, span.last = after, change
+
+
+def _row_items(rows: Rows, identity: Callable[[str], str]) -> Iterator[tuple[Item, Value]]:
+    for entity in rows.entities:
+        yield from items_of(entity)
+    for observation in rows.observations:
+        yield from _observation_items(identity(observation.entity), observation.observations)
+    yield from [(_relation_item(relation), relation) for relation in rows.relations]
+    yield from [(_note_item(note), note) for note in rows.notes]
+
+
+def _card_items(entity: Entity) -> Iterator[tuple[Item, Value]]:
+    yield ("entity", entity.id), True
+    yield ("name", entity.id), entity.name
+    yield ("type", entity.id), entity.type
+    yield ("summary", entity.id), (entity.summary, entity.summary_at)
+    yield ("tags", entity.id), entity.tags
+
+
+def _observation_items(
+    identity: str, observations: Sequence[Observation]
+) -> Iterator[tuple[Item, Value]]:
+    for observation in observations:
+        yield ("observation", identity, observation.ordinal), observation
+
+
+def _relation_item(relation: Relation) -> Item:
+    return ("relation", *relation.key)
+
+
+def _note_item(note: Note) -> Item:
+    return ("note", note.key)
+
+
+# How many later changes are searched for the present name of an entity.
+_MAX_SEARCHED = 1_000
+
+
+class UndoConflict(Struct, frozen=True):
+    """Something that cannot be undone: what it is, whose, why, and the change it was part of.
+
+    Pass `key` as `overwrite` to undo it anyway; it is empty if that is not possible. `now` is the
+    text that stays and `then` the one that an undo would restore, if there are any.
+    """
+
+    what: str
+    name: str
+    reason: str
+    change: int
+    key: str = ""
+    now: str = ""
+    then: str = ""
+
+
+class UndoPlan(Struct, frozen=True):
+    """The rows that an undo ends and creates, and what it has to leave as it is."""
+
+    before: Rows
+    after: Rows
+    conflicts: tuple[UndoConflict, ...]
+
+
+def plan_undo(
+    read: Reader, changes: Sequence[Change], at: int, overwrite: Collection[str] = ()
+) -> UndoPlan:
+    """Return how to undo these changes, which are in order, on the present state.
+
+    `overwrite` has the keys of conflicts that are undone anyway, with what others changed later.
+    """
+    planner = _Planner(read, find_altered(read, changes), at, frozenset(overwrite))
+    planner.compare()
+    planner.require_structure()
+    return UndoPlan(planner.before(), planner.after(), tuple(planner.conflicts))
+
+
+class _Planner:
+    """Finds the items to reset: compares what the changes left with the present state."""
+
+    def __init__(self, read: Reader, altered: Altered, at: int, overwrite: frozenset[str]) -> None:
+        self._read = read
+        self._overwrite = overwrite
+        self._spans = altered.spans
+        self._names = altered.names
+        self._wholes = altered.wholes
+        self._at = at
+        identities = {str(item[1]) for item in self._spans if item[0] not in ("relation", "note")}
+        self._living = _living_entities(
+            read, {identity: altered.names[identity] for identity in identities}
+        )
+        self._names |= {identity: entity.name for identity, entity in self._living.items()}
+        self._now = self._present_values()
+        self._targets: dict[Item, Value] = {}
+        self.conflicts: list[UndoConflict] = []
+
+    def compare(self) -> None:
+        """Decide for each item: leave it, reset it, or refuse because others changed it since."""
+        for item, span in self._spans.items():
+            now = self._now.get(item)
+            if is_same(item, now, span.before):
+                continue
+            is_changed = span.is_interrupted or not is_same(item, now, span.after)
+            if is_changed and not (_may_overwrite(item) and _key(item) in self._overwrite):
+                reason = "it was changed since" if now is not None else "it was deleted since"
+                self._refuse(item, reason, key=_key(item) if _may_overwrite(item) else "")
+            else:
+                self._targets[item] = span.before
+
+    def require_structure(self) -> None:
+        """Refuse what would lose facts of others, orphan facts, or use a name twice."""
+        self._require_unused_entities()
+        while self._refuse_taken_names():
+            self._require_unused_entities()  # a merge that stays may have added to one of them
+        for item in [item for item in self._targets if item[0] in ("observation", *ATTRIBUTES)]:
+            if self._targets[item] is not None and not self._will_live(str(item[1])):
+                self._refuse(item, "its entity was deleted since")
+        then, ending = self._names_then(), self._ending_names()
+        for item in [item for item in self._targets if item[0] == "relation"]:
+            self._require_ends(item, then, ending)
+
+    def before(self) -> Rows:
+        """Return the rows that the undo ends."""
+        relations = [cast("Relation", self._now[item]) for item in self._items_to_end("relation")]
+        notes = [cast("Note", self._now[item]) for item in self._items_to_end("note")]
+        entities = [
+            entity for identity, entity in self._living.items() if self._has_card_target(identity)
+        ]
+        observations = [
+            (str(item[1]), cast("Observation", self._now[item]))
+            for item in self._items_to_end("observation")
+        ]
+        moved = [each for each, _ in self._moved_relations()]
+        return Rows(tuple(entities), self._sets(observations), (*relations, *moved), tuple(notes))
+
+    def after(self) -> Rows:
+        """Return the rows that the undo creates."""
+        relations = [
+            cast("Relation", self._targets[item]) for item in self._items_to_create("relation")
+        ]
+        notes = [cast("Note", self._targets[item]) for item in self._items_to_create("note")]
+        observations = [
+            (str(item[1]), cast("Observation", self._targets[item]))
+            for item in self._items_to_create("observation")
+        ]
+        kept = [
+            self._set_back(entity)
+            for identity, entity in self._living.items()
+            if self._changes_card(identity)
+        ]
+        had: dict[str, list[Observation]] = {}
+        for identity, observation in observations:
+            had.setdefault(identity, []).append(observation)
+        returning = [str(item[1]) for item in self._items_to_create("entity")]
+        whole = [self._bring_back(identity, had.get(identity, [])) for identity in returning]
+        moved = self._distinct_moves(relations)
+        return Rows((*kept, *whole), self._sets(observations), (*relations, *moved), tuple(notes))
+
+    def _present_values(self) -> dict[Item, Value]:
+        now = {item: value for entity in self._living.values() for item, value in items_of(entity)}
+        keys = [
+            cast("tuple[str, str, str]", item[1:]) for item in self._spans if item[0] == "relation"
+        ]
+        now |= {
+            ("relation", *key): relation
+            for key, relation in self._read.find_relations(keys).items()
+        }
+        notes = [str(item[1]) for item in self._spans if item[0] == "note"]
+        now |= {
+            ("note", key): note
+            for key in notes
+            if (note := find_note(self._read.notes, VAULT, key)) is not None
+        }
+        return now
+
+    def _refuse(self, item: Item, reason: str, key: str = "") -> None:
+        self._targets.pop(item, None)
+        what, name = describe_item(item, self._names)
+        span = self._spans[item]
+        now, then = _text(self._now.get(item)), _text(span.before)
+        self.conflicts.append(UndoConflict(what, name, reason, span.last.id, key, now, then))
+
+    def _require_unused_entities(self) -> None:
+        for item, target in list(self._targets.items()):
+            if item[0] == "entity" and target is None:
+                self._require_unused(str(item[1]))
+
+    def _require_unused(self, identity: str) -> None:
+        """Refuse to delete an entity that others have added to or changed since."""
+        check_cancelled()
+        entity, item = self._living[identity], ("entity", identity)
+        added = [
+            observation
+            for observation in entity.observations
+            if ("observation", identity, observation.ordinal) not in self._targets
+        ]
+        changed = [
+            attribute for attribute in ATTRIBUTES if (attribute, identity) not in self._targets
+        ]
+        since = self._spans[item].first.at
+        related = [
+            relation
+            for relation in self._others_relations(entity.name)
+            if relation.created_at > since
+        ]
+        if added or changed or related:
+            reasons = [_were_added(len(added), "observation"), "it was changed" if changed else ""]
+            reasons.append(_were_added(len(related), "relation"))
+            self._refuse(item, " and ".join(reason for reason in reasons if reason) + " since")
+            for attribute in ATTRIBUTES:
+                self._targets.pop((attribute, identity), None)
+
+    def _refuse_taken_names(self) -> bool:
+        """Refuse entities whose former name another one has now.
+
+        Return True if that may affect others.
+        """
+        check_cancelled()
+        wanted = [str(item[1]) for item in self._items_to_create("name")]
+        freed = {
+            entity.name
+            for identity, entity in self._living.items()
+            if not self._keeps_name(identity)
+        }
+        taken = self._read.existing_names([self._name_target(item) for item in wanted]) - freed
+        for identity in wanted:
+            name = self._name_target(identity)
+            if name in taken:
+                self._refuse_entity(identity, f"there is another entity {name} now")
+                return True
+            taken.add(name)
+        return False
+
+    def _refuse_entity(self, identity: str, reason: str) -> None:
+        """Refuse to rename an entity or, with all it had, to bring it back."""
+        if identity in self._living:
+            self._refuse(("name", identity), reason)
+            return
+        for item in [
+            item
+            for item in self._targets
+            if item[0] not in ("relation", "note") and item[1] == identity
+        ]:
+            del self._targets[item]
+        self._targets[("entity", identity)] = True
+        self._refuse(("entity", identity), reason)
+        ended = self._spans["entity", identity].last
+        if ended.operation == "merge_entities":
+            self._keep_merge(ended)
+
+    def _keep_merge(self, merge: Change) -> None:
+        """Refuse to undo the rest of a merge.
+
+        Otherwise the facts would leave the entity they were merged into and have nowhere to go.
+        """
+        for item in list(self._targets):
+            if self._spans[item].last.id == merge.id:
+                self._refuse(item, "it was merged, and its former entity cannot come back")
+
+    def _require_ends(self, item: Item, then: set[str], ending: dict[str, int]) -> None:
+        """Refuse to restore a relation if an entity at its end was deleted since.
+
+        `then` are names that entities have only after the undo, `ending` those that they lose with
+        it.
+        """
+        check_cancelled()
+        if self._targets[item] is None:
+            return
+        _, source, target, _ = cast("tuple[str, str, str, str]", item)
+        ends = {source, target} - then
+        missing = ends - self._read.existing_names(ends)
+        restored = cast("Relation", self._targets[item])
+        missing |= {end for end in ends if end in ending and ending[end] < restored.created_at}
+        if missing:
+            earlier = self._read.history.state_at(self._spans[item].first.at - 1, missing)
+            if gone := {entity.name for entity in earlier.entities}:
+                self._refuse(item, f"the entity {' and '.join(sorted(gone))} was deleted since")
+
+    def _names_then(self) -> set[str]:
+        """Return the names that entities have only after the undo."""
+        return {self._name_target(str(item[1])) for item in self._items_to_create("name")}
+
+    def _ending_names(self) -> dict[str, int]:
+        """Return the names of entities that the undo deletes, and when these were created."""
+        ending = [
+            entity for identity, entity in self._living.items() if not self._will_live(identity)
+        ]
+        return {item.name: self._spans["entity", item.id].first.at for item in ending}
+
+    def _others_relations(self, name: str) -> list[Relation]:
+        return [
+            relation
+            for relation in self._read.relations([name])
+            if ("relation", *relation.key) not in self._targets
+        ]
+
+    def _moved_relations(self) -> list[tuple[Relation, Relation]]:
+        """Return the relations made since a rename, and what they become with the old name."""
+        moved: dict[Item, tuple[Relation, Relation]] = {}
+        for identity, entity in self._living.items():
+            span = self._spans.get(("name", identity))
+            if (
+                ("name", identity) not in self._targets
+                or span is None
+                or not self._will_live(identity)
+            ):
+                continue
+            for relation in self._others_relations(entity.name):
+                if relation.created_at > span.last.at:
+                    start = moved.get(("relation", *relation.key), (relation, relation))[1]
+                    moved["relation", *relation.key] = (
+                        relation,
+                        redirect(start, [entity.name], self._name_target(identity)),
+                    )
+        return list(moved.values())
+
+    def _distinct_moves(self, relations: Iterable[Relation]) -> list[Relation]:
+        """Return what moved relations become, without those that exist anyway."""
+        wanted = {each.key: each for _, each in self._moved_relations()}
+        present = {*self._read.find_relations(wanted), *(relation.key for relation in relations)}
+        return [each for key, each in wanted.items() if key not in present]
+
+    def _set_back(self, entity: Entity) -> Entity:
+        """Return a living entity with the attributes it had."""
+        values = {
+            kind: self._targets[kind, entity.id]
+            for kind in ATTRIBUTES
+            if (kind, entity.id) in self._targets
+        }
+        return _with_attributes(replace(entity, updated_at=self._at), values)
+
+    def _bring_back(self, identity: str, had: Iterable[Observation]) -> Entity:
+        """Return a deleted entity with all it had."""
+        observations = sorted(had, key=lambda item: item.ordinal)
+        values = {kind: self._targets[kind, identity] for kind in ATTRIBUTES}
+        whole = self._wholes[identity]
+        return _with_attributes(
+            replace(whole, observations=tuple(observations), updated_at=self._at), values
+        )
+
+    def _sets(self, observations: Iterable[tuple[str, Observation]]) -> tuple[ObservationSet, ...]:
+        """Return observations of entities that live before and after, by the present name."""
+        sets: dict[str, list[Observation]] = {}
+        for identity, observation in observations:
+            if identity in self._living and self._will_live(identity):
+                sets.setdefault(self._living[identity].name, []).append(observation)
+        return tuple(ObservationSet(name, tuple(several)) for name, several in sets.items())
+
+    def _items_to_end(self, kind: str) -> list[Item]:
+        return [
+            item for item in self._targets if item[0] == kind and self._now.get(item) is not None
+        ]
+
+    def _items_to_create(self, kind: str) -> list[Item]:
+        return [
+            item for item, value in self._targets.items() if item[0] == kind and value is not None
+        ]
+
+    def _has_card_target(self, identity: str) -> bool:
+        return any((kind, identity) in self._targets for kind in ("entity", *ATTRIBUTES))
+
+    def _changes_card(self, identity: str) -> bool:
+        return self._will_live(identity) and self._has_card_target(identity)
+
+    def _will_live(self, identity: str) -> bool:
+        item = ("entity", identity)
+        return (
+            self._targets[item] is not None if item in self._targets else identity in self._living
+        )
+
+    def _keeps_name(self, identity: str) -> bool:
+        return self._will_live(identity) and ("name", identity) not in self._targets
+
+    def _name_target(self, identity: str) -> str:
+        return cast("str", self._targets["name", identity])
+
+
+def _may_overwrite(item: Item) -> bool:
+    """Return True if the item can be reset, whatever its present value.
+
+    An entity cannot: it may hold the work of others. Nor can a name: relations follow its later
+    one.
+    """
+    return item[0] not in ("entity", "name")
+
+
+def _key(item: Item) -> str:
+    return "\t".join(map(str, item))
+
+
+def _text(value: Value) -> str:
+    """Return what people read of a value; empty if there is nothing to read."""
+    if isinstance(value, Observation):
+        return value.text
+    if isinstance(value, Note):
+        return value.content
+    if isinstance(value, tuple):  # a summary and its time, or tags
+        return ", ".join(item for item in value if isinstance(item, str))
+    return value if isinstance(value, str) else ""
+
+
+def _with_attributes(entity: Entity, values: dict[str, Value]) -> Entity:
+    summary, summary_at = cast(
+        "tuple[str | None, int]", values.get("summary", (entity.summary, entity.summary_at))
+    )
+    return replace(
+        entity,
+        name=cast("str", values.get("name", entity.name)),
+        type=cast("str", values.get("type", entity.type)),
+        summary=summary,
+        summary_at=summary_at,
+        tags=cast("tuple[str, ...]", values.get("tags", entity.tags)),
+    )
+
+
+def _living_entities(read: Reader, names: dict[str, str]) -> dict[str, Entity]:
+    """Return those of the entities that live, by id.
+
+    `names` has the last name that is known of each.
+    """
+    living = {
+        entity.id: entity for entity in read.entities(set(names.values())) if entity.id in names
+    }
+    missing = {identity: name for identity, name in names.items() if identity not in living}
+    renamed = _present_names(read, missing) if missing else set()
+    found = read.entities(renamed) if renamed else []
+    return living | {item.id: item for item in found if item.id in names}
+
+
+def _present_names(read: Reader, names: dict[str, str]) -> set[str]:
+    """Return the latest names of entities, which are given by id with an earlier name."""
+    unresolved, found = set(names), set()
+    for change in read.history.changes(
+        ChangeQuery(limit=_MAX_SEARCHED, names=tuple(set(names.values())))
+    ):
+        check_cancelled()
+        after = {
+            entity.id: entity.name for entity in change.after.entities if entity.id in unresolved
+        }
+        found |= set(after.values())
+        unresolved -= {*after, *(entity.id for entity in change.before.entities)}
+    return found
+
+
+def _were_added(count: int, noun: str) -> str:
+    return f"{count_noun(count, noun)} {'was' if count == 1 else 'were'} added" if count else ""

@@ -1,0 +1,189 @@
+"""Verbs on deleted things: list them, restore them, purge them on request or after some days."""
+
+from collections.abc import Iterable
+from itertools import chain
+from time import time
+from weakref import WeakKeyDictionary
+
+from polymnia.engine.memory import Memory
+from polymnia.errors import USE_A_DATABASE, BadInput
+from polymnia.model import VAULT, Change, ChangeQuery, PurgeCounts, Relation, Rows, TrashItem
+from polymnia.stores.contract import Reader, find_note
+
+_DAY_S = 86_400
+_MICROSECONDS = 1_000_000
+# Operations that end a fact or relation at one entity and create it at another, under another name
+# or number.
+_MOVES = ("merge_entities", "move_observations", "revise", "sync", "undo")
+
+
+def items(memory: Memory) -> list[TrashItem]:
+    """Return everything that was deleted and can be restored.
+
+    What was only moved is left out. Raise BadInput if the store has no trash.
+    """
+    with memory.reading() as read:
+        return _items(memory, read)
+
+
+def restore(memory: Memory, wanted: str, *, by: str) -> Rows:
+    """Do the same as `restore_item`, and return only what was restored."""
+    return restore_item(memory, wanted, by=by)[0]
+
+
+def restore_item(memory: Memory, wanted: str, *, by: str) -> tuple[Rows, int]:
+    """Restore the item with that id, or the latest deleted entity or note with that name.
+
+    Return what was restored, and the change. An entity comes back with the observations and
+    relations that were deleted with it, except for relations to entities that do not exist. Raise
+    BadInput if there is no such item, or if its name is in use again.
+    """
+    with memory.writing("restore", by) as transaction:
+        found = _find(_items(memory, transaction.read), wanted)
+        restored = _restorable_rows(transaction.read, found)
+        transaction.apply(after=restored)
+    return restored, transaction.change.id if transaction.change else 0
+
+
+def purge(memory: Memory, *, days: float) -> PurgeCounts:
+    """Remove everything that was deleted more than `days` days ago, and its text everywhere."""
+    _require_trash(memory)
+    return memory.store.purge(int((time() - days * _DAY_S) * _MICROSECONDS))
+
+
+class Retention:
+    """Keeps deleted things for some days; 0 means for ever. Each memory is checked once a day."""
+
+    def __init__(self, days: int) -> None:
+        self._days = days
+        self._checked_at: WeakKeyDictionary[Memory, float] = WeakKeyDictionary()
+
+    def apply(self, memory: Memory) -> None:
+        """Purge what is too old, unless the memory was checked today."""
+        if not self._days or not memory.store.capabilities.trash:
+            return
+        if time() - self._checked_at.get(memory, 0.0) >= _DAY_S:
+            self._checked_at[memory] = time()
+            purge(memory, days=self._days)
+
+
+def deleted_ends(read: Reader, relations: Iterable[Relation], deleted_at: int) -> set[str]:
+    """Return the ends that were entities when the relations were deleted and no longer are."""
+    ends = {end for relation in relations for end in (relation.source, relation.target)}
+    missing = ends - read.existing_names(ends)
+    return (
+        {entity.name for entity in read.history.state_at(deleted_at - 1, missing).entities}
+        if missing
+        else set()
+    )
+
+
+def _items(memory: Memory, read: Reader) -> list[TrashItem]:
+    _require_trash(memory)
+    deleted = read.trash()
+    parts = [item for item in deleted if item.rows.observations or _is_relation(item)]
+    if not parts:
+        return deleted
+    since = min(item.deleted_at for item in parts)
+    moves = read.history.changes(ChangeQuery(limit=None, since=since, operations=_MOVES))
+    moved = {item.id for item in _find_moved(parts, moves)}
+    return [item for item in deleted if item.id not in moved]
+
+
+def _is_relation(item: TrashItem) -> bool:
+    """Return True for a relation that was deleted by itself."""
+    return bool(item.rows.relations) and not item.rows.entities
+
+
+def _find_moved(items: Iterable[TrashItem], moves: Iterable[Change]) -> list[TrashItem]:
+    """Return the items whose fact or relation the same change created elsewhere.
+
+    An undone merge does that: its facts go back to the entity they came from, so restoring one
+    would only repeat it at the wrong entity.
+    """
+    facts: set[tuple[int, str, int]] = set()
+    relations: dict[tuple[int, str, int], list[Relation]] = {}
+    for change in moves:
+        created = [entity.observations for entity in change.after.entities]
+        created += [part.observations for part in change.after.observations]
+        for fact in chain.from_iterable(created):
+            facts.add((change.at, fact.text, fact.created_at))
+        for relation in change.after.relations:
+            key = (change.at, relation.type, relation.created_at)
+            relations.setdefault(key, []).append(relation)
+    moved: list[TrashItem] = []
+    for item in items:
+        for part in item.rows.observations:
+            fact = part.observations[0]
+            if (item.deleted_at, fact.text, fact.created_at) in facts:
+                moved.append(item)
+        for relation in item.rows.relations:
+            successors = relations.get((item.deleted_at, relation.type, relation.created_at), ())
+            if any(_is_redirected(relation, successor) for successor in successors):
+                moved.append(item)
+    return moved
+
+
+def _is_redirected(old: Relation, new: Relation) -> bool:
+    """Return True if one relation is the other with a new name at one end, or at both of a loop."""
+    if old.source == old.target:
+        return new.source == new.target
+    return old.source == new.source or old.target == new.target
+
+
+def _require_trash(memory: Memory) -> None:
+    if not memory.store.capabilities.trash:
+        raise BadInput(f"{memory.store.url} keeps nothing that is deleted; {USE_A_DATABASE}")
+
+
+def _find(items: list[TrashItem], wanted: str) -> TrashItem:
+    for item in items:
+        if wanted == item.id:
+            return item
+    for item in items:
+        names = [entity.name for entity in item.rows.entities] + [
+            note.key for note in item.rows.notes
+        ]
+        if wanted in names:
+            return item
+    raise BadInput(
+        f"nothing that was deleted is called {wanted}; `polymnia trash list` shows what there is"
+    )
+
+
+def _restorable_rows(read: Reader, item: TrashItem) -> Rows:
+    """Return the rows of an item that can be restored now.
+
+    Raise BadInput if the item itself cannot.
+    """
+    rows = item.rows
+    names = {entity.name for entity in rows.entities}
+    if in_use := read.existing_names(names):
+        raise BadInput(
+            f"there is an entity {in_use.pop()} again; delete that one first to restore the older"
+        )
+    if rows.notes and any(find_note(read.notes, VAULT, note.key) for note in rows.notes):
+        raise BadInput(
+            f"there is a note {rows.notes[0].key} again; delete that one first to restore the older"
+        )
+    if item.owner_gone:
+        raise BadInput(f"its entity is deleted too; restore that first: {item.owner}")
+    if not names and (gone := deleted_ends(read, rows.relations, item.deleted_at)):
+        raise BadInput(f"the entity {gone.pop()} at its end is deleted too; restore that first")
+    relations = [
+        relation
+        for relation in rows.relations
+        if not names or _has_other_end(read, relation, names)
+    ]
+    linked = read.find_relations({relation.key for relation in relations})
+    return Rows(
+        rows.entities,
+        rows.observations,
+        tuple(relation for relation in relations if relation.key not in linked),
+        rows.notes,
+    )
+
+
+def _has_other_end(read: Reader, relation: Relation, restored: set[str]) -> bool:
+    ends = {relation.source, relation.target} - restored
+    return read.existing_names(ends) == ends

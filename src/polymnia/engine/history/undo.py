@@ -1,0 +1,140 @@
+"""Undo changes as one new change. What others changed since is a conflict, never overwritten."""
+
+from collections.abc import Callable, Collection, Sequence
+from time import time_ns
+
+from msgspec import Struct
+
+from polymnia.engine.graph.relations import ends_of
+from polymnia.engine.history.changes import find_actors, history_of
+from polymnia.engine.history.reversal import UndoConflict, plan_undo
+from polymnia.engine.memory import Memory
+from polymnia.errors import BadInput
+from polymnia.model import Change, ChangeQuery, Rows
+from polymnia.stores.contract import HistoryReader
+
+MAX_CHANGES = 5_000
+
+
+class UndoReceipt(Struct, frozen=True):
+    """What an undo did or would do: changes taken back, rows before and after, and conflicts.
+
+    The change is 0 if nothing was written: in a dry run, with conflicts that may not be skipped, or
+    if nothing differs.
+    """
+
+    change: int
+    at: int
+    undone: tuple[int, ...]
+    before: Rows
+    after: Rows
+    conflicts: tuple[UndoConflict, ...]
+
+
+def undo(
+    memory: Memory,
+    changes: Collection[int],
+    *,
+    by: str,
+    skip_conflicts: bool = False,
+    overwrite: Collection[str] = (),
+    dry_run: bool = False,
+) -> UndoReceipt:
+    """Undo the changes with these ids as one new change, which can itself be undone.
+
+    With conflicts nothing is changed, unless they may be skipped; then everything else is undone.
+    `overwrite` has the keys of conflicts that are undone anyway, with what others changed later.
+    Raise BadInput for an unknown change or one that a purge has made incomplete, NotSupported in a
+    store without history.
+    """
+    wanted = sorted(set(changes))
+    return _undo(
+        memory, lambda history: _find_all(history, wanted), by, skip_conflicts, overwrite, dry_run
+    )
+
+
+def undo_since(
+    memory: Memory,
+    since: int,
+    *,
+    by: str,
+    actor: str | None = None,
+    actors: Collection[str] | None = None,
+    skip_conflicts: bool = False,
+    overwrite: Collection[str] = (),
+    dry_run: bool = False,
+) -> UndoReceipt:
+    """Undo all changes since a time, or all of an actor, as `undo` does.
+
+    `actor` is any part of a name; `actors` are whole names.
+    """
+    chosen = None if actors is None else tuple(actors)
+    return _undo(
+        memory,
+        lambda history: _find_since(history, since, actor, chosen),
+        by,
+        skip_conflicts,
+        overwrite,
+        dry_run,
+    )
+
+
+def _undo(
+    memory: Memory,
+    find: Callable[[HistoryReader], list[Change]],
+    by: str,
+    skip_conflicts: bool,
+    overwrite: Collection[str],
+    dry_run: bool,
+) -> UndoReceipt:
+    if dry_run:  # others may write meanwhile
+        with memory.reading() as read:
+            found = find(history_of(memory, read))
+            at = time_ns() // 1000
+            plan = plan_undo(read, found, at, overwrite)
+        return UndoReceipt(
+            0, at, tuple(item.id for item in found), plan.before, plan.after, plan.conflicts
+        )
+    with memory.writing("undo", by) as transaction:
+        found = find(history_of(memory, transaction.read))
+        plan = plan_undo(transaction.read, found, transaction.at, overwrite)
+        if skip_conflicts or not plan.conflicts:
+            touched = ends_of((*plan.before.relations, *plan.after.relations))
+            transaction.apply(before=plan.before, after=plan.after, touched=touched)
+    change = transaction.change
+    undone = tuple(item.id for item in found)
+    return UndoReceipt(
+        change.id if change else 0, transaction.at, undone, plan.before, plan.after, plan.conflicts
+    )
+
+
+def _find_all(history: HistoryReader, wanted: Sequence[int]) -> list[Change]:
+    """Return the changes with these ids, which are in order.
+
+    Raise BadInput if one does not exist.
+    """
+    if len(wanted) > MAX_CHANGES:
+        raise BadInput(
+            f"at most {MAX_CHANGES:,} changes can be undone at once; undo the later ones first"
+        )
+    found = [
+        change
+        for number in wanted
+        for change in history.changes(ChangeQuery(after=number - 1, before=number + 1))
+    ]
+    for number, change in zip(wanted, found, strict=False):
+        if change.id != number:
+            raise BadInput(f"there is no change {number}; history lists the changes")
+    if len(found) < len(wanted):
+        raise BadInput(f"there is no change {wanted[len(found)]}; history lists the changes")
+    return found
+
+
+def _find_since(
+    history: HistoryReader, since: int, actor: str | None, actors: tuple[str, ...] | None
+) -> list[Change]:
+    actors = actors if actor is None else find_actors(history, actor)
+    found = history.changes(ChangeQuery(limit=MAX_CHANGES + 1, since=since, actors=actors))
+    if len(found) > MAX_CHANGES:
+        raise BadInput(f"more than {MAX_CHANGES:,} changes were made since then; name a later time")
+    return found[::-1]

@@ -1,0 +1,1 @@
+"""Bring memories in from elsewhere, and copy them between stores."""

@@ -1,0 +1,1 @@
+"""Find what answers a question or matches a query."""

@@ -1,0 +1,440 @@
+"""Find the passages that answer a question: by words, meaning, names and dates, in one ranking."""
+
+from collections import Counter, deque
+from collections.abc import Collection, Sequence
+from itertools import accumulate
+from time import time_ns
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from polymnia.engine.memory import Memory
+from polymnia.engine.recall.spelling import repair_spelling, terms_starting
+from polymnia.model import Hit, Neighbours, Passage, PassageKey, Within, WordCounts
+from polymnia.search import hits
+from polymnia.search.hits import MatchQuality
+from polymnia.search.question import (
+    Question,
+    content_without,
+    content_words,
+    match_names,
+    parse_question,
+    text_without,
+)
+from polymnia.search.scoring import (
+    MIN_COVERAGE,
+    Matcher,
+    Query,
+    ScoredPassage,
+    brevity,
+    entity_bonus,
+    fuse,
+    score_passages,
+)
+from polymnia.search.spelling import variants
+from polymnia.search.terms import fold, terms_of
+from polymnia.stores.contract import Reader
+
+if TYPE_CHECKING:
+    from polymnia.engine.semantic.meaning import PendingQuestion, QuestionVector
+
+# The most candidates that are found by words, and by meaning. Named entities and a date in the
+# question add as many.
+MAX_WORD_CANDIDATES = 100
+MAX_NEAREST = 60
+# A question may be a whole page. What follows is not read; of the rest, the rarest terms are enough
+# to find candidates.
+MAX_QUESTION_CHARACTERS = 10_000
+MAX_SEARCH_TERMS = 40
+# Terms are looked up, rarest first, until they occur in this many passages: common ones only weigh
+# what is found.
+MAX_TERM_PASSAGES = 2_000
+MAX_NAMES = 8
+# How many other phrasings of a question count, and how many neighbours a hit may have on each side.
+MAX_ALSO = 5
+MAX_CONTEXT = 10
+# A term in more passages than this is no help in finding a name.
+MAX_NAME_TERM_PASSAGES = 5_000
+MAX_PREFIXED_TERMS = 20
+# The weight of a longer word that starts with an unknown word of the question.
+PREFIX_WEIGHT = 0.5
+
+
+class RecallResult(Struct, frozen=True):
+    """What was found, best first.
+
+    `note` says why meaning was left out, wholly or in part, if it was. `coverage` is the share of
+    passages that have a vector. `corrections` has the words of the question that were taken for
+    typing mistakes. `match` says whether anything about the question seems to be stored,
+    `unknown` which of its words no passage has.
+    """
+
+    hits: list[Hit]
+    note: str = ""
+    coverage: float = 0.0
+    corrections: dict[str, str] = {}
+    match: MatchQuality = "clear"
+    unknown: tuple[str, ...] = ()
+
+
+def recall(
+    memory: Memory,
+    question: str,
+    *,
+    also: Sequence[str] = (),
+    limit: int = 10,
+    within: Within | None = None,
+    context: int = 0,
+    timeout: float | None = None,
+) -> RecallResult:
+    """Return the passages that answer the question, best first, each with the evidence for it.
+
+    `also` are other ways to ask it, or guesses at the answer. The first MAX_ALSO count, if they
+    have a word that the question has not. `context` is how many observations before and after each
+    hit are returned with it, at most MAX_CONTEXT. Without a `timeout` in seconds, the embedder gets
+    half a second to embed the question.
+    """
+    with memory.reading() as read:
+        searches = start_searches(memory, read, [question, *also[:MAX_ALSO]], within, timeout)
+        scored = score_candidates(read, searches, within)
+        found = hits.best_hits(searches[0].query.folded, scored, limit)
+        found = _with_context(read, found, min(context, MAX_CONTEXT)) if context > 0 else found
+    corrections = {
+        wrong: right for search in searches for wrong, right in search.corrections.items()
+    }
+    asked = searches[0].query
+    return RecallResult(
+        found,
+        searches[0].note,
+        searches[0].coverage,
+        corrections,
+        hits.match_quality(found, asked),
+        hits.unknown_words(asked),
+    )
+
+
+def start_searches(
+    memory: Memory, read: Reader, texts: Sequence[str], within: Within | None, timeout: float | None
+) -> list["Search"]:
+    """Start to search for the first text, and for other texts that have words it lacks."""
+    first, *rest = [_prepare(read, text[:MAX_QUESTION_CHARACTERS]) for text in texts]
+    asked = first[0]
+    others = [
+        (query.about_the_same(asked), corrections)
+        for query, corrections in rest
+        if not asked.known_terms.issuperset(query.question.content)
+    ]
+    searches = [Search(*other, _ask(memory, read, other[0], timeout)) for other in (first, *others)]
+    for search in searches:
+        search.propose(read, within)  # while the embedder works
+    return searches
+
+
+class Search:
+    """The search for one text: its query, the passages proposed for it, and its vector."""
+
+    def __init__(
+        self, query: Query, corrections: dict[str, str], asking: "PendingQuestion | str"
+    ) -> None:
+        self.query = query
+        self.corrections = corrections
+        self.scale: list[Passage] = []
+        self.proposed: list[Passage] = []
+        self.vectors: _Vectors | None = None
+        self.coverage = 0.0
+        self.note = ""
+        self._asking = asking
+
+    def propose(self, read: Reader, within: Within | None) -> None:
+        """Find passages by words; those without the filter are the scale of the scores."""
+        self.scale = _by_words(read, self.query, None)
+        self.proposed = (
+            self.scale if within is None else self.scale + _by_words(read, self.query, within)
+        )
+
+    def embed(self, read: Reader) -> None:
+        """Wait for the vector of the text."""
+        asked = self._asking if isinstance(self._asking, str) else self._asking.answer()
+        self.vectors = None if isinstance(asked, str) else _Vectors.of(read, asked)
+        self.coverage = self.vectors.coverage if self.vectors else 0.0
+        self.note = asked if isinstance(asked, str) else _coverage_note(self.coverage)
+
+    def score(
+        self, read: Reader, passages: Collection[Passage], neighbours: dict[PassageKey, Neighbours]
+    ) -> list[ScoredPassage]:
+        """Score passages, proposed or not."""
+        cosines = _cosines(
+            read,
+            self.vectors,
+            {passage.key: passage for passage in [*passages, *self.scale]}.values(),
+            neighbours,
+        )
+        return score_passages(
+            self.query, passages, neighbours, cosines, scale=self.scale, coverage=self.coverage
+        )
+
+
+def _coverage_note(coverage: float) -> str:
+    """Return a note on a memory that is partly embedded; empty if everything is."""
+    if coverage >= 1:
+        return ""
+    rest = "the rest" if coverage > MIN_COVERAGE else "until a tenth is, everything"
+    percent = int(coverage * 100)  # rounded down: 100 % would say that nothing is missing
+    return f"{percent}% of the memory is embedded so far; {rest} is found by words alone"
+
+
+class _Vectors(Struct, frozen=True):
+    """The question's vector and the stored vectors it can be compared with."""
+
+    question: bytes
+    model: int
+    coverage: float
+
+    @classmethod
+    def of(cls, read: Reader, asked: "QuestionVector") -> "_Vectors | None":
+        """Return None if the store has no vectors of the question's model."""
+        model = next(
+            (model.number for model in read.vectors.models() if model.identity == asked.identity),
+            None,
+        )
+        if model is None:
+            return None
+        embedded, total = read.vectors.coverage(model)
+        return cls(asked.vector, model, embedded / total) if embedded else None
+
+
+def _prepare(read: Reader, asked: str) -> tuple[Query, dict[str, str]]:
+    """Return the question as the store understands it, and the words of it that were corrected."""
+    text, corrections = repair_spelling(read, asked)
+    question = parse_question(text, now=time_ns() // 1000)
+    counts = read.word_counts(question.name_terms)
+    rare = [
+        term
+        for term in question.name_terms
+        if 0 < counts.having.get(term, 0) <= MAX_NAME_TERM_PASSAGES
+    ]
+    names = match_names(
+        question, {*read.existing_names([text.strip()]), *read.names_with(rare, 5 * MAX_NAMES)}
+    )
+    whole = [name for name, share in names.items() if share == 1]
+    terms = content_without(question, whole)
+    other_forms = _other_forms(text, terms)
+    widened = dict.fromkeys(_prefixed(read, terms, counts), hits.PREFIX) | dict.fromkeys(
+        other_forms, hits.VARIANT
+    )
+    repeats = Counter(terms_of(" ".join(content_words(text))))
+    weights = {term: float(max(1, repeats[term])) for term in terms} | {
+        term: PREFIX_WEIGHT if kind == hits.PREFIX else 1.0 for term, kind in widened.items()
+    }
+    if widened:
+        counts = read.word_counts(weights)
+    own = read.observation_counts(names)
+    query = Query(
+        question,
+        names,
+        {name: entity_bonus(counts.passages, own.get(name, 1)) for name in names},
+        _linked_entities(read, whole),
+        terms,
+        widened,
+        frozenset(terms_of(" ".join(corrections.values()))),
+        _search_terms(weights, counts),
+        Matcher(weights, counts, terms, other_forms),
+        fold(asked.strip()),  # as it was typed: a part of a word is no mistake
+        brevity(counts),
+    )
+    return query, corrections
+
+
+def _other_forms(text: str, terms: Collection[str]) -> dict[str, str]:
+    """Return terms of other spellings and short forms, with the term they stand for."""
+    forms = [
+        (other, word)
+        for word in content_words(text)
+        for other in terms_of(" ".join(variants(word)))
+    ]
+    return {
+        other: term
+        for other, word in forms
+        for term in terms_of(word)
+        if term in terms and other not in terms
+    }
+
+
+def _prefixed(read: Reader, terms: Collection[str], counts: WordCounts) -> list[str]:
+    """Return terms that start with an unknown term of the question."""
+    unknown = [term for term in terms if term not in counts.having and len(term) > 1]
+    found = [term for item in unknown for term in terms_starting(read, item, MAX_PREFIXED_TERMS)]
+    return [term for term in found if term not in terms]
+
+
+def _search_terms(weights: Collection[str], counts: WordCounts) -> tuple[str, ...]:
+    """Return the terms to find candidates by, rarest first: at least one, if any is known."""
+    rarest = sorted(
+        [term for term in weights if counts.having.get(term)], key=lambda term: counts.having[term]
+    )
+    totals = accumulate([counts.having[term] for term in rarest])
+    few = [term for term, total in zip(rarest, totals, strict=True) if total <= MAX_TERM_PASSAGES]
+    return tuple(few[:MAX_SEARCH_TERMS] or rarest[:1])
+
+
+def _linked_entities(read: Reader, names: Collection[str]) -> frozenset[str]:
+    """Return the entities one relation away from the named ones."""
+    if not names:
+        return frozenset()
+    ends = {
+        name for relation in read.relations(names) for name in (relation.source, relation.target)
+    }
+    return frozenset(ends.difference(names))
+
+
+def _ask(
+    memory: Memory, read: Reader, query: Query, timeout: float | None
+) -> "PendingQuestion | str":
+    """Start to embed the question without its names, which are scored separately."""
+    if memory.meaning is None:
+        return "no embedder is configured, or this kind of store has no vectors"
+    if not read.vectors.models():
+        return (
+            memory.meaning.missing_package or "nothing is embedded yet, so only words were searched"
+        )
+    text = text_without(query.question.text, query.whole_names)
+    return (
+        memory.meaning.ask(text) if timeout is None else memory.meaning.ask(text, timeout=timeout)
+    )
+
+
+def _by_words(read: Reader, query: Query, within: Within | None) -> list[Passage]:
+    """Return the candidates by words, names and dates."""
+    found = read.candidates(query.search_terms, MAX_WORD_CANDIDATES, within)
+    if not found and query.folded:
+        found = read.passages_containing(query.folded, MAX_WORD_CANDIDATES)
+    found = _named_card(read, query) + found
+    if len(query.search_terms) < len(query.terms) and len(found) >= MAX_WORD_CANDIDATES:
+        found += read.candidates(
+            query.terms[:MAX_SEARCH_TERMS], MAX_WORD_CANDIDATES, within, every=True
+        )
+    if query.names:
+        found += read.candidates(query.search_terms, MAX_WORD_CANDIDATES, _about(query))
+    return found + _by_date(read, query.question, within)
+
+
+def _by_date(read: Reader, question: Question, within: Within | None) -> list[Passage]:
+    """Return the candidates by date: what was said then, and what names the date."""
+    if question.period is None or question.period.bounds is None:
+        return []
+    found = read.observations_between(*question.period.bounds, MAX_WORD_CANDIDATES)
+    if question.date_terms:
+        found += read.candidates(question.date_terms, MAX_WORD_CANDIDATES, within, every=True)
+    return found
+
+
+def _about(query: Query) -> Within:
+    """Return a filter for the entities whose names the question contains most of."""
+    return Within(names=tuple(sorted(query.names, key=lambda name: -query.names[name])[:MAX_NAMES]))
+
+
+def _named_card(read: Reader, query: Query) -> list[Passage]:
+    """Return the card of the entity that the question names, however common its words are."""
+    names = [name for name in query.whole_names if fold(name.strip()) == query.folded]
+    return read.passages(cards_of=names) if names else []
+
+
+def score_candidates(
+    read: Reader, searches: Sequence[Search], within: Within | None
+) -> list[ScoredPassage]:
+    """Score the candidates of all searches, and what follows them, as far as the filter allows."""
+    found = {passage.key: passage for search in searches for passage in search.proposed}
+    for search in searches:
+        search.embed(read)
+        found |= {passage.key: passage for passage in _by_meaning(read, search, within)}
+    neighbours = read.neighbours(found.values())
+    after = {
+        near.after.key: near.after
+        for key, near in neighbours.items()
+        if near.after and near.after.key not in found and _leads_on(found[key])
+    }
+    neighbours |= read.neighbours(after.values())
+    passages = [item for item in (found | after).values() if within is None or within.has(item)]
+    if not passages:
+        passages = _named_facts(read, searches[0].query, within)
+    return fuse([search.score(read, passages, neighbours) for search in searches])
+
+
+def _named_facts(read: Reader, query: Query, within: Within | None) -> list[Passage]:
+    """Return the newest facts of the entities that the question names.
+
+    They are the answer when nothing matches the other words of the question: somebody who is known
+    must not seem unknown.
+    """
+    passages = []
+    for entity in read.entities(query.whole_names[:MAX_NAMES]):
+        for observation in entity.observations[-MAX_WORD_CANDIDATES:]:
+            passage = Passage(
+                entity.name,
+                entity.type,
+                observation.ordinal,
+                observation.text,
+                observation.created_at,
+                observation.valid_at,
+                tags=entity.tags,
+                source=observation.source,
+            )
+            if within is None or within.has(passage):
+                passages.append(passage)
+    return passages
+
+
+def _by_meaning(read: Reader, search: Search, within: Within | None) -> list[Passage]:
+    """Return the candidates by meaning: the nearest of all, and those of the named entities."""
+    if search.vectors is None or search.coverage <= MIN_COVERAGE:
+        return []
+    model, question = search.vectors.model, search.vectors.question
+    nearest = set(read.vectors.nearest(model, question, MAX_NEAREST, within))
+    if search.query.names:
+        nearest.update(read.vectors.nearest(model, question, MAX_NEAREST, _about(search.query)))
+    return read.passages(nearest)
+
+
+def _leads_on(passage: Passage) -> bool:
+    """Return True if the next passage may answer: in a conversation, or after a question."""
+    return bool(passage.valid_at or passage.source) or "?" in passage.text
+
+
+def _cosines(
+    read: Reader,
+    vectors: _Vectors | None,
+    passages: Collection[Passage],
+    neighbours: dict[PassageKey, Neighbours],
+) -> dict[int, float]:
+    if vectors is None:
+        return {}
+    from polymnia.search.context import context_cosines  # numpy is loaded with the first model
+
+    around = [
+        item
+        for near in neighbours.values()
+        for item in (near.before, near.earlier, near.after)
+        if item
+    ]
+    found = read.vectors.vectors(vectors.model, {passage.id for passage in [*passages, *around]})
+    return context_cosines(vectors.question, found, passages, neighbours)
+
+
+def _with_context(read: Reader, found: list[Hit], count: int) -> list[Hit]:
+    """Return the hits with up to `count` observations before and after each."""
+    around = [deque([hit.passage]) for hit in found]
+    for _ in range(count):
+        near = read.neighbours([end for item in around for end in (item[0], item[-1])])
+        for item in around:
+            first, last = near.get(item[0].key), near.get(item[-1].key)
+            if first and first.before:
+                item.appendleft(first.before)
+            if last and last.after:
+                item.append(last.after)
+    return [_with_neighbours(hit, list(each)) for hit, each in zip(found, around, strict=True)]
+
+
+def _with_neighbours(hit: Hit, around: list[Passage]) -> Hit:
+    at = around.index(hit.passage)
+    return replace(hit, before=tuple(around[:at]), after=tuple(around[at + 1 :]))

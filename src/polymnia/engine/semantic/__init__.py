@@ -1,0 +1,1 @@
+"""Search by meaning: embed passages in the background and compare them."""

@@ -1,0 +1,1 @@
+"""The workspaces of a store, and which one a client means."""

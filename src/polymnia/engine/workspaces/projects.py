@@ -1,0 +1,75 @@
+"""Which workspace a directory belongs to: one for each project, and one for everything personal."""
+
+import re
+from pathlib import Path
+
+from polymnia.engine.workspaces.workspaces import Workspaces
+from polymnia.errors import BadInput, WorkspaceNotFound
+from polymnia.model import Workspace
+
+PERSONAL = "personal"
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]+")
+MAX_NAME_LENGTH = 48
+
+
+def find_project(directory: Path) -> Path | None:
+    """Return the root of the git work tree that contains the directory; None if there is none.
+
+    A work tree at the user's home directory is not a project: it holds the user's settings.
+    """
+    try:
+        resolved, home = directory.resolve(), Path.home().resolve()
+    except (OSError, RuntimeError):
+        return None
+    for parent in (resolved, *resolved.parents):
+        if (parent / ".git").exists():
+            return None if parent == home else parent
+    return None
+
+
+def project_workspace(workspaces: Workspaces, root: Path) -> str:
+    """Return the name of the project's workspace, which may not exist yet.
+
+    It is the directory's name or, if the workspace of another directory has that name, the name
+    with a part of a hash of the path.
+    """
+    name = _NOT_IN_NAMES.sub("-", root.name).strip("-")[:MAX_NAME_LENGTH] or "work"
+    taken = _find(workspaces, name)
+    if name != PERSONAL and (taken is None or taken.description == str(root)):
+        return name
+    from hashlib import sha256  # loads OpenSSL, and few names are taken
+
+    return f"{name}-{sha256(str(root).encode(errors='replace')).hexdigest()[:6]}"
+
+
+def default_workspace(workspaces: Workspaces, directory: Path) -> str:
+    """Return the workspace for work in the directory: that of its project, or the personal one."""
+    root = find_project(directory)
+    return PERSONAL if root is None else project_workspace(workspaces, root)
+
+
+def existing_default(workspaces: Workspaces, directory: Path) -> str | None:
+    """Return the project's workspace, else the personal one; None if neither exists."""
+    names = (default_workspace(workspaces, directory), PERSONAL)
+    return next((name for name in names if _find(workspaces, name) is not None), None)
+
+
+def create_missing(workspaces: Workspaces, name: str, description: str = "") -> None:
+    """Create the workspace if it does not exist.
+
+    Another process may do the same at the same time.
+    """
+    if _find(workspaces, name) is not None:
+        return
+    try:
+        workspaces.create(name, description)
+    except BadInput:
+        if _find(workspaces, name) is None:
+            raise
+
+
+def _find(workspaces: Workspaces, name: str) -> Workspace | None:
+    try:
+        return workspaces.find(name)
+    except WorkspaceNotFound:
+        return None

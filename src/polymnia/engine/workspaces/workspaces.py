@@ -1,0 +1,412 @@
+"""The memories a server has, by workspace: one store, or the workspaces of a catalogue."""
+
+import logging
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from threading import Lock, RLock
+from typing import TYPE_CHECKING, Protocol
+
+from polymnia.engine.facts.secrets import SecretRule, refuse_secrets
+from polymnia.engine.history.trash import Retention
+from polymnia.engine.memory import Memory
+from polymnia.engine.workspaces.follower import Follower
+from polymnia.errors import BadInput, StoreError, WorkspaceArchived, WorkspaceNotFound
+from polymnia.model import Change, Status, Workspace
+from polymnia.stores import open_catalogue, open_store
+from polymnia.stores.contract import Catalogue, Store
+
+if TYPE_CHECKING:
+    from polymnia.engine.semantic.meaning import Meaning
+
+logger = logging.getLogger(__name__)
+
+# The name of a store's only workspace, unless another one is given.
+DEFAULT = "default"
+_ONLY_ID = "00000000-0000-4000-8000-000000000000"
+
+WorkspaceListener = Callable[[str, Change], None]
+OpenListener = Callable[[Memory], None]
+
+
+class Workspaces(Protocol):
+    """The workspaces of a server, and the memory of each. Safe for several threads."""
+
+    @property
+    def sole(self) -> str | None:
+        """The name of the only workspace there can be; None if there can be many."""
+
+    def memory(self, name: str) -> Memory:
+        """Return the memory of the workspace.
+
+        Raise WorkspaceNotFound, WorkspaceArchived, StoreError. Another workspace may get the name
+        later. Compare `find(name).id` to notice that.
+        """
+
+    def on_open(self, listener: OpenListener) -> None:
+        """Call the listener with every memory in use, and with others before their first use."""
+
+    def on_change(self, listener: WorkspaceListener) -> None:
+        """Call the listener after every durable change made through these memories."""
+
+    def follow(
+        self,
+        listener: WorkspaceListener,
+        is_wanted: Callable[[], bool],
+        workspace: str | None = None,
+    ) -> None:
+        """Call the listener, from a thread, after changes of other servers, while they are wanted.
+
+        Follow the workspaces in use, and the named one even if it is not in use here.
+        """
+
+    def warm_up(self) -> None:
+        """Start to load the embedding model, if there is one."""
+
+    def apply_retention(self) -> None:
+        """Purge what was deleted too long ago. Each memory is checked once a day."""
+
+    def find(self, name: str) -> Workspace:
+        """Return the workspace with that name, whatever its status. Raise WorkspaceNotFound."""
+
+    def find_all(self, status: Status | None = None) -> list[Workspace]:
+        """Return the workspaces of a status, or all, by name."""
+
+    def create(self, name: str, description: str = "") -> Workspace:
+        """Create a workspace. Raise BadInput if the name is invalid or taken."""
+
+    def archive(self, name: str) -> Workspace:
+        """Archive a workspace: it keeps everything and cannot be used.
+
+        Raise WorkspaceNotFound, WorkspaceArchived.
+        """
+
+    def restore(self, name: str) -> Workspace:
+        """Make an archived workspace usable again.
+
+        Raise WorkspaceNotFound, BadInput if it is not archived.
+        """
+
+    def delete(self, name: str) -> Workspace:
+        """Delete a workspace and everything in it; return what it was. Raise WorkspaceNotFound."""
+
+    def rename(self, name: str, new: str) -> Workspace:
+        """Rename a workspace. Raise WorkspaceNotFound, BadInput if the name is invalid or taken."""
+
+    def describe(self, name: str, description: str) -> Workspace:
+        """Change the description of a workspace. Raise WorkspaceNotFound."""
+
+    def close(self) -> None:
+        """Release files and locks."""
+
+
+def open_workspaces(
+    url: str,
+    only: str = "",
+    *,
+    trash_days: int = 0,
+    read_only: bool = False,
+    meaning: "Meaning | None" = None,
+    secrets: SecretRule = "warn",
+) -> Workspaces:
+    """Open the workspaces behind a store's URL: those of a catalogue, or the one of a single store.
+
+    `only` names the workspace of a store that has one. Raise SettingsError, StoreError.
+    """
+    catalogue = open_catalogue(url, read_only=read_only)
+    if catalogue is not None:
+        return ManyWorkspaces(catalogue, trash_days=trash_days, meaning=meaning, secrets=secrets)
+    memory = Memory(open_store(url, read_only=read_only), meaning, secrets=secrets)
+    return OneWorkspace(memory, only or DEFAULT, trash_days=trash_days)
+
+
+def first_workspace(
+    workspaces: Workspaces, named: str, *, may_choose: bool, read_only: bool = False
+) -> str | None:
+    """Return the workspace of clients that name none: the given one, the only one, or `default`.
+
+    Return None if there are many and the client may choose. Only `default` is created when it is
+    missing, because a typed name may be a mistake, and not by a read-only server. Raise
+    WorkspaceNotFound.
+    """
+    if named:
+        return workspaces.find(named).name
+    if workspaces.sole is not None or not may_choose:
+        return workspaces.sole or _default(workspaces, may_create=not read_only)
+    return None
+
+
+class OneWorkspace:
+    """A store that holds one workspace, under the name it was given."""
+
+    def __init__(self, memory: Memory, name: str = DEFAULT, *, trash_days: int = 0) -> None:
+        self.name = name
+        self.sole: str | None = name
+        self._memory = memory
+        self._lock = Lock()
+        self._followers: dict[WorkspaceListener, Follower] = {}
+        self._retention = Retention(trash_days)
+
+    def memory(self, name: str) -> Memory:
+        if name != self.name:
+            raise WorkspaceNotFound(name, f"the only one here is {self.name}")
+        return self._memory
+
+    def on_open(self, listener: OpenListener) -> None:
+        listener(self._memory)
+
+    def on_change(self, listener: WorkspaceListener) -> None:
+        self._memory.on_change(lambda change: listener(self.name, change))
+
+    def follow(
+        self,
+        listener: WorkspaceListener,
+        is_wanted: Callable[[], bool],
+        workspace: str | None = None,
+    ) -> None:
+        if not self._memory.store.capabilities.change_feed:
+            return
+        with self._lock:
+            if listener not in self._followers:
+                self._followers[listener] = Follower(
+                    lambda: {self.name: self._memory.store}, listener, is_wanted
+                )
+        self._followers[listener].start()
+
+    def warm_up(self) -> None:
+        if self._memory.meaning is not None:
+            self._memory.meaning.warm_up()
+
+    def apply_retention(self) -> None:
+        self._retention.apply(self._memory)
+
+    def find(self, name: str) -> Workspace:
+        self.memory(name)
+        # A store does not know when its one workspace was created; the id is the same everywhere.
+        return Workspace(id=_ONLY_ID, name=self.name)
+
+    def find_all(self, status: Status | None = None) -> list[Workspace]:
+        return [] if status == "archived" else [self.find(self.name)]
+
+    def create(self, name: str, description: str = "") -> Workspace:
+        raise self._refusal()
+
+    def archive(self, name: str) -> Workspace:
+        raise self._refusal()
+
+    def restore(self, name: str) -> Workspace:
+        raise self._refusal()
+
+    def delete(self, name: str) -> Workspace:
+        raise self._refusal()
+
+    def rename(self, name: str, new: str) -> Workspace:
+        raise self._refusal()
+
+    def describe(self, name: str, description: str) -> Workspace:
+        raise self._refusal()
+
+    def close(self) -> None:
+        for follower in list(self._followers.values()):
+            follower.stop()
+        if self._memory.meaning is not None:
+            self._memory.meaning.close()
+        self._memory.store.close()
+
+    def _refusal(self) -> BadInput:
+        return BadInput(
+            f"this store holds a single workspace, {self.name}",
+            hint=f"{self._memory.store.url} is one file; "
+            "for several use a data directory (--store DIRECTORY/)",
+        )
+
+
+class ManyWorkspaces:
+    """The workspaces of a catalogue.
+
+    The least recently used stores are closed when their last call ends.
+    """
+
+    sole: str | None = None
+
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        *,
+        max_open: int | None = None,
+        trash_days: int = 0,
+        meaning: "Meaning | None" = None,
+        secrets: SecretRule = "warn",
+    ) -> None:
+        self._catalogue = catalogue
+        self._secrets: SecretRule = secrets
+        self._max_open = max_open or catalogue.max_open
+        self._retention = Retention(trash_days)
+        self._meaning = meaning
+        self._open: OrderedDict[str, Memory] = OrderedDict()  # by name
+        self._open_listeners: list[OpenListener] = []
+        self._listeners: list[WorkspaceListener] = []
+        self._followers: dict[WorkspaceListener, Follower] = {}
+        self._followed: dict[str, None] = {}  # names of workspaces whose changes are wanted
+        self._lock = RLock()
+        self.find = catalogue.find
+        self.find_all = catalogue.find_all
+
+    def memory(self, name: str) -> Memory:
+        known = self._current(name)
+        if known is not None:
+            return known
+        unused: list[Memory] = []  # released after the lock: closing may wait for the disk
+        with self._lock:
+            return self._current(name) or self._open_memory(name, unused)
+
+    def on_open(self, listener: OpenListener) -> None:
+        with self._lock:
+            self._open_listeners.append(listener)
+            memories = list(self._open.values())
+        for memory in memories:
+            listener(memory)
+
+    def on_change(self, listener: WorkspaceListener) -> None:
+        with self._lock:
+            self._listeners.append(listener)
+
+    def follow(
+        self,
+        listener: WorkspaceListener,
+        is_wanted: Callable[[], bool],
+        workspace: str | None = None,
+    ) -> None:
+        with self._lock:
+            if workspace is not None:
+                self._followed[workspace] = None
+            if len(self._followed) > self._max_open:
+                self._followed.pop(next(iter(self._followed)))
+            if listener not in self._followers:
+                self._followers[listener] = Follower(self._open_stores, listener, is_wanted)
+            follower = self._followers[listener]
+        follower.start()
+
+    def warm_up(self) -> None:
+        if self._meaning is not None:
+            self._meaning.warm_up()
+
+    def apply_retention(self) -> None:
+        with self._lock:
+            memories = list(self._open.items())
+        for name, memory in memories:
+            if self._is_current(name, memory):
+                self._retention.apply(memory)
+
+    def create(self, name: str, description: str = "") -> Workspace:
+        self._require_no_secret(name, description)
+        return self._catalogue.create(name, description)
+
+    def archive(self, name: str) -> Workspace:
+        return self._retire(lambda old: self._catalogue.update(old, status="archived"), name)
+
+    def restore(self, name: str) -> Workspace:
+        return self._catalogue.update(name, status="active")
+
+    def describe(self, name: str, description: str) -> Workspace:
+        self._require_no_secret(description)
+        return self._catalogue.update(name, description=description)
+
+    def delete(self, name: str) -> Workspace:
+        return self._retire(self._catalogue.delete, name)
+
+    def rename(self, name: str, new: str) -> Workspace:
+        self._require_no_secret(new)
+        return self._retire(lambda old: self._catalogue.update(old, new_name=new), name)
+
+    def close(self) -> None:
+        for follower in list(self._followers.values()):
+            follower.stop()
+        if self._meaning is not None:
+            self._meaning.close()
+        with self._lock:
+            self._open.clear()
+        self._catalogue.close()
+
+    def _require_no_secret(self, *texts: str) -> None:
+        if self._secrets == "refuse":
+            refuse_secrets(texts)
+
+    def _current(self, name: str) -> Memory | None:
+        """Return the memory of a workspace if it is open and still the right one."""
+        known = self._open.get(name)
+        if known is None or not self._is_current(name, known):
+            return None
+        with self._lock:
+            if name in self._open:
+                self._open.move_to_end(name)
+        return known
+
+    def _is_current(self, name: str, memory: Memory) -> bool:
+        return bool(self._catalogue.find_open({name: memory.store}))
+
+    def _open_memory(self, name: str, unused: list[Memory]) -> Memory:
+        store = self._catalogue.open(name)
+        memory = Memory(store, self._meaning, secrets=self._secrets)
+        memory.on_change(partial(self._announce, name))
+        # Calls hold a reference to the memory while they run: its store is closed with the last
+        # reference.
+        weakref.finalize(memory, store.close)
+        for listener in self._open_listeners:
+            listener(memory)
+        self._open[name] = memory
+        self._open.move_to_end(name)
+        while len(self._open) > self._max_open:
+            unused.append(self._open.popitem(last=False)[1])
+        return memory
+
+    def _open_stores(self) -> dict[str, Store]:
+        """Return the stores in use, and those of the workspaces that are followed."""
+        with self._lock:
+            followed = list(self._followed)
+            for name in self._open.keys() & followed:
+                self._open.move_to_end(name)
+            known: dict[str, Store] = {name: memory.store for name, memory in self._open.items()}
+        current = self._catalogue.find_open(known)
+        current |= {name for name in followed if name not in current and self._can_open(name)}
+        with self._lock:
+            return {name: memory.store for name, memory in self._open.items() if name in current}
+
+    def _can_open(self, followed: str) -> bool:
+        """Open a workspace that is followed.
+
+        Return False if that is impossible, perhaps for ever.
+        """
+        try:
+            self.memory(followed)
+        except (WorkspaceNotFound, WorkspaceArchived):
+            self._followed.pop(followed, None)
+            return False
+        except StoreError as exc:
+            logger.info("the changes of %s cannot be followed at the moment: %s", followed, exc)
+            return False
+        return True
+
+    def _retire(self, change: Callable[[str], Workspace], name: str) -> Workspace:
+        """Change a workspace in a way that makes its open store unusable."""
+        changed = change(name)
+        with self._lock:
+            self._open.pop(name, None)
+        return changed
+
+    def _announce(self, workspace: str, change: Change) -> None:
+        for listener in self._listeners:
+            listener(workspace, change)
+
+
+def _default(workspaces: Workspaces, *, may_create: bool) -> str:
+    try:
+        return workspaces.find(DEFAULT).name
+    except WorkspaceNotFound:
+        if not may_create:
+            raise
+        with suppress(BadInput):  # another process that starts at the same time was first
+            workspaces.create(DEFAULT)
+        return workspaces.find(DEFAULT).name

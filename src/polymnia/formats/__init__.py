@@ -1,0 +1,1 @@
+"""Formats besides stores: the JSON document and times."""

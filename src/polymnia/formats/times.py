@@ -1,0 +1,86 @@
+"""Times as ISO 8601 text, written and read."""
+
+import re
+from datetime import UTC, datetime, timedelta
+
+from polymnia.errors import BadInput
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+_DAY_OF_YEAR = re.compile(r"(\d{4})-?(\d{3})(?=T)")
+_AGE = re.compile(r"(?P<count>\d{1,6})(?P<unit>[wdhm])")
+# Words for ages: "yesterday", "last week", "2 months ago".
+_SPOKEN_AGE = re.compile(
+    r"(?P<count>\d{1,4}|last|a|an|one) ?(?P<unit>day|week|month|year)s?(?: ago)?", re.IGNORECASE
+)
+_SPOKEN_DAYS = {"today": 0, "yesterday": 1}
+_DAYS_OF_UNIT = {"day": 1, "week": 7, "month": 30, "year": 365}
+_UNITS = {"w": "weeks", "d": "days", "h": "hours", "m": "minutes"}
+_EXAMPLE = "such as 2026-04-27T14:00:00Z or 2026-04-27T16:00:00+02:00"
+
+
+def iso_time(at: int) -> str | None:
+    """Return a model time as ISO 8601 in UTC; None if the store does not know the time."""
+    if not at:
+        return None
+    return (_EPOCH + timedelta(microseconds=at)).isoformat().replace("+00:00", "Z")
+
+
+def parse_time(text: str, name: str) -> int:
+    """Return microseconds since 1970 for a time with a zone. Raise BadInput."""
+    try:
+        moment = datetime.fromisoformat(_with_month(text.strip().upper()))
+        in_utc = moment.astimezone(UTC)  # may lie before the year 1 or after 9999
+    except (ValueError, OverflowError) as exc:
+        raise BadInput(f"{name}: {text!r} is not an ISO 8601 date and time, {_EXAMPLE}") from exc
+    if moment.tzinfo is None:
+        raise BadInput(f"{name}: {text!r} has no time zone; add one, {_EXAMPLE}")
+    return (in_utc - _EPOCH) // _MICROSECOND
+
+
+def parse_moment(text: str, name: str) -> int:
+    """Return microseconds since 1970 for a date, a time (UTC) or an age. Raise BadInput."""
+    age = _AGE.fullmatch(text.strip())
+    days = _spoken_days(text.strip())
+    try:
+        if days is not None:
+            moment = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+            moment -= timedelta(days=days)
+        elif age:
+            moment = datetime.now(UTC) - timedelta(**{_UNITS[age["unit"]]: int(age["count"])})
+        else:
+            moment = datetime.fromisoformat(text.strip())
+        in_utc = moment.replace(tzinfo=moment.tzinfo or UTC).astimezone(UTC)
+    except (ValueError, OverflowError) as exc:
+        examples = "2026-04-27, 2026-04-27T14:00Z, 7d, yesterday or 2 weeks ago"
+        raise BadInput(f"{name}: {text!r} is not a time; use {examples}") from exc
+    return (in_utc - _EPOCH) // _MICROSECOND
+
+
+def _spoken_days(text: str) -> int | None:
+    """Return how many days ago "yesterday" or "2 weeks ago" is; None for other texts."""
+    days = _SPOKEN_DAYS.get(text.lower())
+    if days is not None:
+        return days
+    spoken = _SPOKEN_AGE.fullmatch(text)
+    if spoken is None:
+        return None
+    count = spoken["count"]
+    number = int(count) if count.isdigit() else 1
+    return number * _DAYS_OF_UNIT[spoken["unit"].lower()]
+
+
+def parse_optional_moment(text: str, name: str) -> int | None:
+    """Return the time as `parse_moment` does; None if the text is empty. Raise BadInput."""
+    if not text:
+        return None
+    return parse_moment(text, name)
+
+
+def _with_month(text: str) -> str:
+    """Replace a day of the year (2026-117) by month and day, which `fromisoformat` can read."""
+    match = _DAY_OF_YEAR.match(text)
+    if match is None:
+        return text
+    day = datetime.strptime(match[1] + match[2], "%Y%j").replace(tzinfo=UTC)
+    return day.strftime("%Y-%m-%d") + text[match.end() :]

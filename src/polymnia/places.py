@@ -1,0 +1,219 @@
+"""Which workspaces a command or a program reads and writes: the rule by which agents use them too.
+
+Inside a project, its workspace and the personal one are read together, and the project's is
+written. Everywhere else it is the personal one.
+"""
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from polymnia.engine.memory import Memory
+from polymnia.engine.workspaces.projects import (
+    PERSONAL,
+    create_missing,
+    default_workspace,
+    find_project,
+)
+from polymnia.engine.workspaces.workspaces import Workspaces, open_workspaces
+from polymnia.errors import BadInput, WorkspaceNotFound
+from polymnia.settings import Settings, default_store, runtime_directory
+from polymnia.stores.open import open_store, store_exists, store_kind
+
+if TYPE_CHECKING:
+    from polymnia.engine.semantic.meaning import Meaning
+
+# Kinds of stores that hold entities, observations and relations, but no notes.
+_GRAPH_KINDS = ("memory", "jsonl", "binlog")
+
+
+class Place(Struct, frozen=True):
+    """A workspace in use, and its memory. `is_sole` is True if its store can hold no other."""
+
+    name: str
+    memory: Memory
+    is_sole: bool = False
+
+
+@contextmanager
+def open_places(settings: Settings, *, by_meaning: bool = False) -> Iterator[list[Place]]:
+    """Open to read: the chosen workspace, or the current project's and the personal one.
+
+    With `by_meaning`, the memories can be searched by meaning. Raise BadInput if there is no such
+    store, WorkspaceNotFound.
+    """
+    with (
+        _open(settings, read_only=True, by_meaning=by_meaning) as workspaces,
+        ExitStack() as resources,
+    ):
+        places = []
+        for name in _names_to_read(workspaces, settings):
+            place = _open_memory(settings, workspaces, name)
+            places.append(resources.enter_context(place))
+        yield places
+
+
+@contextmanager
+def open_place(
+    settings: Settings,
+    *,
+    read_only: bool = False,
+    creates: bool = False,
+    by_meaning: bool = False,
+) -> Iterator[Place]:
+    """Open one workspace: the chosen one, the current project's, or the personal one.
+
+    With `creates`, a missing store is created, and so is the project's workspace; if it is opened
+    to read only, an empty memory stands for it. Without, the personal one is used in a project that
+    has none. Raise BadInput if there is no such store, WorkspaceNotFound.
+    """
+    with _open(settings, read_only=read_only, creates=creates, by_meaning=by_meaning) as workspaces:
+        name = settings.workspace or workspaces.sole
+        if name is None:
+            name = default_workspace(workspaces, Path.cwd())
+            if not creates and not _exists(workspaces, name):
+                name = _personal(workspaces, settings)
+        is_own = not settings.workspace or settings.workspace == PERSONAL
+        if is_own and not read_only and workspaces.sole is None:
+            root = None if name == PERSONAL else find_project(Path.cwd())
+            create_missing(workspaces, name, str(root or ""))
+        with _open_memory(settings, workspaces, name) as place:
+            yield place
+
+
+def find_sole_workspace(settings: Settings, *, example: int) -> str:
+    """Return the only workspace that a change without a workspace can be in.
+
+    It is empty for a store that can hold only one. Raise BadInput if there are several; `example`
+    is the number of such a change.
+    """
+    with _open(settings, read_only=True) as workspaces:
+        if workspaces.sole is not None:
+            return ""
+        names = [workspace.name for workspace in workspaces.find_all("active")]
+        if len(names) == 1:
+            return names[0]
+        likely = _names_to_read(workspaces, settings)
+    labels = " or ".join(f"{name}:{example}" for name in likely)
+    raise BadInput(f"change {example} of which workspace? write e.g. {labels}")
+
+
+def other_workspaces(settings: Settings, places: Sequence[Place]) -> list[str]:
+    """Return the names of the workspaces that were not opened."""
+    opened = [place.name for place in places]
+    with _open(settings, read_only=True) as workspaces:
+        names = [workspace.name for workspace in workspaces.find_all("active")]
+    return [name for name in names if name not in opened]
+
+
+def require_store(url: str) -> None:
+    """Raise BadInput if nothing exists at the URL: it is probably a typo."""
+    if store_exists(url):
+        return
+    kind, path = store_kind(url)
+    if kind == "directory":
+        raise BadInput(f"there are no workspaces in {path}")
+    raise BadInput(f"there is no file {path}")
+
+
+def open_meaning(settings: Settings) -> "Meaning | None":
+    """Return what searches by meaning; None if the embedder is `none`. Raise SettingsError."""
+    if settings.embedder == "none":
+        return None
+    # Most commands that read never load a model.
+    from polymnia.embedders import open_embedder
+    from polymnia.embedders.base import check_embedder
+    from polymnia.engine.semantic.meaning import Meaning, SharedEmbedder
+
+    check_embedder(settings.embedder)
+    # A server for many clients runs for long, so it holds the model itself.
+    is_shared = settings.share_embedder and settings.transport == "stdio"
+    directory = runtime_directory() if is_shared and sys.platform != "win32" else None
+    open_model = partial(open_embedder, key=settings.embedder_key, share_in=directory)
+    return Meaning(SharedEmbedder(settings.embedder, open_model))
+
+
+@contextmanager
+def _open(
+    settings: Settings, *, read_only: bool, creates: bool = False, by_meaning: bool = False
+) -> Iterator[Workspaces]:
+    """Open the workspaces of the store. Raise BadInput if it is missing and should not be."""
+    is_missing = not store_exists(settings.store)
+    is_own = settings.store == default_store() and settings.workspace in ("", PERSONAL)
+    if is_missing and not creates and not is_own:
+        require_store(settings.store)
+    meaning = open_meaning(settings) if by_meaning else None
+    url = settings.store
+    with ExitStack() as resources:
+        if is_missing and read_only:
+            # A command that writes nothing creates nothing: something empty stands for the store.
+            url, read_only = _empty_store(url, resources), False
+        workspaces = open_workspaces(
+            url,
+            settings.workspace,
+            read_only=read_only,
+            meaning=meaning,
+            secrets=settings.secrets,
+        )
+        resources.enter_context(closing(workspaces))
+        yield workspaces
+
+
+def _empty_store(url: str, resources: ExitStack) -> str:
+    """Return the URL of an empty store of the same kind, which is gone after the block."""
+    kind, _ = store_kind(url)
+    if kind == "directory":
+        from tempfile import TemporaryDirectory  # a server's start does not need it
+
+        return f"{resources.enter_context(TemporaryDirectory())}/"
+    return "memory:" if kind in _GRAPH_KINDS else ":memory:"
+
+
+@contextmanager
+def _open_memory(settings: Settings, workspaces: Workspaces, name: str) -> Iterator[Place]:
+    """Open a workspace. One of the user's own is empty until something is written to it."""
+    is_own = not settings.workspace or name == PERSONAL
+    if is_own and workspaces.sole is None and not _exists(workspaces, name):
+        with closing(open_store(":memory:")) as store:
+            yield Place(name, Memory(store))
+    else:
+        yield Place(name, workspaces.memory(name), workspaces.sole is not None)
+
+
+def _names_to_read(workspaces: Workspaces, settings: Settings) -> list[str]:
+    only = settings.workspace or workspaces.sole
+    if only:
+        return [only]
+    project = default_workspace(workspaces, Path.cwd())
+    if project == PERSONAL or not _exists(workspaces, project):
+        return [_personal(workspaces, settings)]
+    return [project, PERSONAL]
+
+
+def _personal(workspaces: Workspaces, settings: Settings) -> str:
+    """Return the personal workspace, which the user's own store always has.
+
+    Raise BadInput if another store has only other workspaces: one of them is meant.
+    """
+    if settings.store == default_store() or _exists(workspaces, PERSONAL):
+        return PERSONAL
+    names = [workspace.name for workspace in workspaces.find_all("active")]
+    if not names:
+        return PERSONAL
+    raise BadInput(
+        f"{settings.store} has no workspace for this directory: "
+        f"name one with --workspace ({', '.join(names)})"
+    )
+
+
+def _exists(workspaces: Workspaces, name: str) -> bool:
+    try:
+        workspaces.find(name)
+    except WorkspaceNotFound:
+        return False
+    return True

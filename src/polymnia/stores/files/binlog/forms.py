@@ -1,0 +1,341 @@
+"""Read a binary log of any form: ours, ours without marks, and two forms of older programs.
+
+`docs/formats/binlog.md` describes all four. Only ours is written: the first write to a log of
+another form rewrites it.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from struct import Struct, error
+from typing import NamedTuple
+from zlib import crc32
+
+from polymnia.disk.errors import map_os_errors
+from polymnia.disk.lock import file_lock
+from polymnia.disk.replace import replace_file
+from polymnia.errors import BadInput
+from polymnia.model import Counts
+from polymnia.stores.files.binlog.records import (
+    ADD_OBSERVATIONS,
+    CREATE_ENTITY,
+    CREATE_RELATION,
+    HEADER,
+    MAX_DATA_BYTES,
+    SHAPES,
+    Operation,
+    Replay,
+    change_at,
+    encode_graph,
+    next_record,
+    parse_payload,
+    raw_record_at,
+    record_at,
+    records_at,
+)
+from polymnia.stores.memory.graph import MemoryGraph
+
+_MAX_OLD_RECORD_BYTES = 1024 * 1024
+_BEGIN, _COMMIT = 6, 7
+_CREATING = {CREATE_ENTITY, CREATE_RELATION, ADD_OBSERVATIONS}
+# No string is longer: a number above this at the start of the data is not the length of one.
+_MAX_STRING_BYTES = 1 << 40
+_number_at = Struct("<Q").unpack_from
+_total_at = Struct("<I").unpack_from
+_length_at = Struct("<H").unpack_from
+
+# Operations, and the offset after them.
+OperationsAt = tuple[list[Operation], int]
+
+
+class Fault(NamedTuple):
+    """Why the rest of a log cannot be read: an unfinished last change, or damage."""
+
+    at: int
+    reason: str
+    is_unfinished: bool
+
+
+class Form(NamedTuple):
+    """How to read a log."""
+
+    name: str
+    start: int
+    # Apply the changes of a log; return the offset after the last whole one.
+    replay: Callable[[bytes, Replay], int]
+    # Explain why there is no whole change at an offset.
+    fault_at: Callable[[bytes, int], Fault]
+    # Return operations that can be salvaged at an offset, even from a change that is not whole.
+    usable_at: Callable[[bytes, int], OperationsAt | None]
+    # Return the offset of the next whole record.
+    next_record: Callable[[bytes, int], int | None]
+
+
+class LoadedLog(NamedTuple):
+    """The graph of a log, its useless bytes, the end of its last whole change, and what follows."""
+
+    graph: MemoryGraph
+    waste: int
+    end: int
+    fault: Fault | None
+
+
+class SalvageResult(NamedTuple):
+    """What the new log holds, and which ranges of the old one could not be read."""
+
+    counts: Counts
+    gaps: list[tuple[int, int]]
+
+
+def form_of(data: bytes) -> Form:
+    """Return the form of a log, judging by how it begins."""
+    for magic, form in _BY_MAGIC.items():
+        if data.startswith(magic):
+            return form
+    return PLAIN if _plain_at(data, 0) is not None else OURS
+
+
+def load(data: bytes, form: Form) -> LoadedLog:
+    """Return the graph of the whole changes at the beginning of a log."""
+    graph = MemoryGraph()
+    replay = Replay(graph)
+    end = form.replay(data, replay)
+    replay.finish()
+    fault = form.fault_at(data, end) if end < len(data) else None
+    return LoadedLog(graph, replay.waste, end, fault)
+
+
+def salvage(path: Path, target: Path) -> SalvageResult:
+    """Write everything that can be read in a log to a new log. Do not touch the old one.
+
+    Raise BadInput if the new log exists, or the old one does not.
+    """
+    if not path.is_file():
+        raise BadInput(f"there is no file {path}")
+    if target.exists():
+        raise BadInput(f"{target} exists already; name another file to write to")
+    with map_os_errors(str(path)), file_lock(path, create=False):
+        data = path.read_bytes()
+    graph, gaps = _read_usable(data)
+    with map_os_errors(str(target)):
+        replace_file(target, encode_graph(graph.entities(), graph.relations()))
+    return SalvageResult(graph.counts(), gaps)
+
+
+def _read_usable(data: bytes) -> tuple[MemoryGraph, list[tuple[int, int]]]:
+    form = form_of(data)
+    if form is OURS and next_record(data, 0) is None:
+        form = PLAIN
+    graph = MemoryGraph()
+    replay = Replay(graph)
+    gaps: list[tuple[int, int]] = []
+    at = form.start
+    while at < len(data):
+        usable = form.usable_at(data, at)
+        if usable is not None:
+            operations, at = usable
+            replay.apply(operations)
+            continue
+        following = form.next_record(data, at + 1)
+        start = gaps.pop()[0] if gaps and gaps[-1][1] == at else at
+        at = len(data) if following is None else following
+        gaps.append((start, at))
+    replay.finish()
+    return graph, gaps
+
+
+def replay_changes(data: bytes, replay: Replay) -> int:
+    """Apply every whole change; return the offset after the last one."""
+    at = 0
+    while (change := change_at(data, at)) is not None:
+        operations, at = change
+        replay.apply(operations)
+    return at
+
+
+def _fault_at(data: bytes, at: int) -> Fault:
+    """Tell a last change that was not finished from damage.
+
+    An unfinished change is the last of its log: no whole record of a later change follows.
+    """
+    bad = at
+    for record in records_at(data, at):
+        if record.is_last:
+            return Fault(
+                at, f"the data does not have the form of kind {record.kind}", is_unfinished=False
+            )
+        bad = record.end
+    if _has_unknown_kind(data, bad):
+        return Fault(bad, f"the record kind {data[bad + 4]} is unknown", is_unfinished=False)
+    starts = _change_starts(data, bad, at)
+    if starts - {at}:
+        return Fault(
+            bad, "the record is not whole, and records of later changes follow", is_unfinished=False
+        )
+    if at == 0 and not starts and not _may_be_a_log(data):
+        return Fault(bad, "no record of a binary log begins there", is_unfinished=False)
+    return Fault(
+        bad, f"{len(data) - at} bytes of a change that was not finished", is_unfinished=True
+    )
+
+
+def _has_unknown_kind(data: bytes, at: int) -> bool:
+    """Return True for a whole record of an unknown kind: the checksum is right."""
+    if len(data) - at < HEADER.size:
+        return False
+    checksum, kind, length = HEADER.unpack_from(data, at)
+    body = data[at + HEADER.size : at + HEADER.size + length]
+    return bool(
+        kind >= len(SHAPES)
+        and 0 < length == len(body) <= MAX_DATA_BYTES
+        and crc32(body) == checksum
+    )
+
+
+def _change_starts(data: bytes, at: int, start: int) -> set[int]:
+    """Return where the changes of records after an offset start; -1 for a record without a mark.
+
+    Stop at the first record that does not belong to the change at `start`.
+    """
+    starts: set[int] = set()
+    while not starts - {start}:
+        offset = next_record(data, at, raw_record_at)
+        if offset is None:
+            break
+        record = record_at(data, offset)
+        starts.add(-1 if record is None else offset - record.distance)
+        at = offset + 1 if record is None else record.end
+    return starts
+
+
+def _may_be_a_log(data: bytes) -> bool:
+    """Return True if a file without a whole record may be a log with an unfinished first change."""
+    if len(data) < HEADER.size or not data.strip(b"\x00"):
+        return True
+    _, kind, length = HEADER.unpack_from(data)
+    if kind >= len(SHAPES) or not 0 < length <= MAX_DATA_BYTES:
+        return False
+    start = HEADER.size
+    return len(data) < start + 8 or bool(_number_at(data, start)[0] < _MAX_STRING_BYTES)
+
+
+def _usable_at(data: bytes, at: int) -> OperationsAt | None:
+    """Return a whole change, or what one record of a damaged change creates.
+
+    Deletions in a damaged change are not used: a lost record may have moved what they delete.
+    """
+    change = change_at(data, at)
+    if change is not None:
+        return change
+    record = record_at(data, at)
+    if record is None or record.is_split:
+        return None
+    strings = parse_payload(record.kind, record.payload, len(record.payload))
+    if strings is None:
+        return None
+    return ([(record.kind, strings)] if record.kind in _CREATING else []), record.end
+
+
+def _plain_at(data: bytes, at: int) -> OperationsAt | None:
+    """Return the record at an offset of a log whose records have no mark."""
+    checked = raw_record_at(data, at)
+    if checked is None:
+        return None
+    kind, body = checked
+    strings = parse_payload(kind, body, len(body))
+    return None if strings is None else ([(kind, strings)], at + HEADER.size + len(body))
+
+
+def _old_at(data: bytes, at: int, checksum_size: int) -> OperationsAt | None:
+    """Return the record at an offset of a log of version 1 or 2."""
+    if len(data) - at < 5:
+        return None
+    (total,) = _total_at(data, at)
+    if not 5 + checksum_size <= total <= min(_MAX_OLD_RECORD_BYTES, len(data) - at):
+        return None
+    kind = data[at + 4]
+    end = at + total
+    body = data[at + 5 : end - checksum_size]
+    if checksum_size and crc32(body) != _total_at(data, end - checksum_size)[0]:
+        return None
+    strings = _old_strings(kind, body) if kind < len(SHAPES) else []
+    return None if strings is None else ([(kind, strings)], end)
+
+
+def _old_strings(kind: int, body: bytes) -> list[str] | None:
+    count, has_list = SHAPES[kind]
+    strings: list[str] = []
+    try:
+        offset = _take_old_strings(body, 0, count, strings)
+        if has_list:
+            (count,) = _total_at(body, offset)
+            offset = _take_old_strings(body, offset + 4, count, strings)
+    except (error, UnicodeDecodeError):
+        return None
+    return strings if offset == len(body) else None
+
+
+def _take_old_strings(body: bytes, offset: int, count: int, strings: list[str]) -> int:
+    for _ in range(count):
+        (length,) = _length_at(body, offset)
+        end = offset + 2 + length
+        strings.append(body[offset + 2 : end].decode())
+        offset = end
+    return offset
+
+
+def _make_other_form(
+    name: str, start: int, find: Callable[[bytes, int], OperationsAt | None]
+) -> Form:
+    """Make a form in which every record is a change of its own, except in transactions."""
+
+    def replay(data: bytes, replay: Replay) -> int:
+        return _replay_committed(data, start, find, replay)
+
+    def next_at(data: bytes, at: int) -> int | None:
+        for offset in range(at, len(data)):
+            record = find(data, offset)
+            if record is None:
+                continue
+            ((kind, _),), _ = record
+            if kind < len(SHAPES):
+                return offset
+        return None
+
+    def fault_at(data: bytes, at: int) -> Fault:
+        if next_at(data, at + 1) is not None:
+            return Fault(
+                at, "the record is not whole, and other records follow", is_unfinished=False
+            )
+        return Fault(
+            at, f"{len(data) - at} bytes of a record that was not finished", is_unfinished=True
+        )
+
+    return Form(name, start, replay, fault_at, find, next_at)
+
+
+def _replay_committed(
+    data: bytes, at: int, find: Callable[[bytes, int], OperationsAt | None], replay: Replay
+) -> int:
+    """Apply records; apply those of a transaction only if it was committed."""
+    pending: list[Operation] | None = None
+    while (record := find(data, at)) is not None:
+        operations, at = record
+        kind = operations[0][0]
+        if kind == _BEGIN:
+            pending = []
+        elif kind == _COMMIT:
+            replay.apply(pending or ())
+            pending = None
+        elif pending is not None:
+            pending += operations
+        else:
+            replay.apply(operations)
+    return at
+
+
+OURS = Form("a log", 0, replay_changes, _fault_at, _usable_at, next_record)
+PLAIN = _make_other_form("a log without marks", 0, _plain_at)
+_BY_MAGIC = {
+    b"MCPMEMV1": _make_other_form("a log of version 1", 8, lambda data, at: _old_at(data, at, 0)),
+    b"MCPMEMV2": _make_other_form("a log of version 2", 8, lambda data, at: _old_at(data, at, 4)),
+}

@@ -1,0 +1,412 @@
+"""A graph in dictionaries, with its indexes, for the `memory:` store and the file stores."""
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Sequence
+from operator import itemgetter
+from time import time_ns
+from typing import TYPE_CHECKING, Literal, TypeVar
+
+from msgspec.structs import replace
+
+from polymnia.errors import USE_A_DATABASE, NotSupported
+from polymnia.model import (
+    Change,
+    Counts,
+    Entity,
+    Match,
+    Neighbours,
+    Observation,
+    ObservationSet,
+    Passage,
+    PassageKey,
+    PassageKind,
+    Relation,
+    RelationKey,
+    TrashItem,
+    TypeCount,
+    Within,
+    WordCounts,
+)
+from polymnia.search.expression import Expression
+from polymnia.search.terms import fold
+from polymnia.stores.contract import (
+    HistoryReader,
+    NoteReader,
+    TableRow,
+    VectorReader,
+)
+from polymnia.stores.memory.trigrams import TrigramIndex
+
+if TYPE_CHECKING:
+    from polymnia.stores.memory.word_index import WordIndex
+
+T = TypeVar("T")
+
+# The relations of each name, by number.
+Touching = defaultdict[str, dict[int, Relation]]
+# Separates the folded texts of one entity. A query that contains it is compared with each text.
+_SEPARATOR = "\x00"
+
+
+class MemoryGraph:
+    """Entities by name and relations by key, each numbered in the order of creation."""
+
+    def __init__(self) -> None:
+        self.applied: list[Change] = []
+        self._entities: dict[str, tuple[int, Entity]] = {}
+        self._relations: dict[RelationKey, tuple[int, Relation]] = {}
+        # The relations of each name; None until they are first needed.
+        self._touching: Touching | None = defaultdict(dict)
+        self._substrings: TrigramIndex | None = None
+        self._words: WordIndex | None = None
+        self._created = 0
+
+    def existing_names(self, names: Collection[str]) -> set[str]:
+        return {name for name in names if name in self._entities}
+
+    def get(self, name: str) -> Entity | None:
+        """Return the entity with that name."""
+        known = self._entities.get(name)
+        return known[1] if known else None
+
+    def entities(
+        self,
+        names: Collection[str] | None = None,
+        *,
+        kind: str | None = None,
+        offset: int = 0,
+        limit: int | None = None,
+    ) -> list[Entity]:
+        if names is not None:
+            return _in_order([self._entities[name] for name in self.existing_names(names)])
+        entities = [entity for _, entity in self._entities.values()]
+        if kind is not None:
+            entities = [entity for entity in entities if entity.type == kind]
+        return entities[offset:] if limit is None else entities[offset : offset + limit]
+
+    def containing(self, folded: str, *, outlines: bool = False) -> list[Entity]:
+        entities = [self._entities[name][1] for name in self._substring_index().containing(folded)]
+        if _SEPARATOR in folded:
+            entities = [entity for entity in entities if _contains(entity, folded)]
+        return [replace(entity, observations=()) for entity in entities] if outlines else entities
+
+    def find_relations(self, keys: Collection[RelationKey]) -> dict[RelationKey, Relation]:
+        return {key: self._relations[key][1] for key in keys if key in self._relations}
+
+    def relations(
+        self,
+        touching: Collection[str] | None = None,
+        *,
+        source: str | None = None,
+        target: str | None = None,
+        kind: str | None = None,
+    ) -> list[Relation]:
+        if touching is not None:
+            return self._relations_of(touching)
+        if source is None and target is None and kind is None:
+            return [relation for _, relation in self._relations.values()]
+        end = target if source is None else source
+        near = self.relations() if end is None else self._relations_of([end])
+        return [relation for relation in near if _matches(relation, source, target, kind)]
+
+    def _relations_of(self, names: Collection[str]) -> list[Relation]:
+        numbered: dict[int, Relation] = {}
+        for name in names:
+            numbered.update(self._by_name().get(name, {}))
+        return _in_order(list(numbered.items()))
+
+    def outlines(
+        self,
+        names: Collection[str] | None = None,
+        *,
+        ids: Collection[str] | None = None,
+        kind: str | None = None,
+        latest: int | None = None,
+        updated_since: int = 0,
+    ) -> list[Entity]:
+        entities = self.entities(names)
+        if ids is not None:
+            entities = [entity for entity in entities if entity.id in ids]
+        if kind is not None:
+            entities = [entity for entity in entities if entity.type == kind]
+        if latest is not None:
+            entities = [entity for entity in entities if entity.updated_at >= updated_since]
+            entities.reverse()  # of those updated at the same time, the newest first
+            entities.sort(key=lambda entity: -entity.updated_at)
+            entities = entities[:latest]
+        return [replace(entity, observations=()) for entity in entities]
+
+    def type_counts(self, of: Literal["entities", "relations"]) -> list[TypeCount]:
+        rows = self.entities() if of == "entities" else self.relations()
+        counter = Counter(row.type for row in rows)
+        ranked = sorted(counter.items(), key=lambda item: (-item[1], item[0]))
+        return [TypeCount(kind, count) for kind, count in ranked]
+
+    def counts(self) -> Counts:
+        observations = sum(len(entity.observations) for _, entity in self._entities.values())
+        return Counts(len(self._entities), observations, len(self._relations))
+
+    def word_counts(self, terms: Collection[str]) -> WordCounts:
+        return self._word_index().word_counts(terms)
+
+    def vocabulary(self, first: str, last: str, limit: int) -> list[str]:
+        return self._word_index().vocabulary(first, last, limit)
+
+    def candidates(
+        self,
+        terms: Collection[str],
+        limit: int,
+        within: Within | None = None,
+        *,
+        every: bool = False,
+    ) -> list[Passage]:
+        return self._word_index().candidates(terms, limit, within, every=every)
+
+    def names_with(self, terms: Collection[str], limit: int) -> list[str]:
+        return self._word_index().names_with(terms, limit)
+
+    def neighbours(self, passages: Collection[Passage]) -> dict[PassageKey, Neighbours]:
+        return self._word_index().neighbours(passages)
+
+    def passages(
+        self, ids: Collection[int] = (), *, cards_of: Collection[str] = ()
+    ) -> list[Passage]:
+        return [card_of(entity) for entity in self.entities(cards_of)]
+
+    def passages_containing(self, folded: str, limit: int) -> list[Passage]:
+        passages: list[Passage] = []
+        for entity in self.containing(folded):
+            for passage in passages_of(entity):
+                text = passage.text if passage.ordinal else passage.words
+                if folded in fold(text):
+                    passages.append(passage)
+        return passages[:limit]
+
+    def observation_counts(self, names: Collection[str]) -> dict[str, int]:
+        return {entity.name: len(entity.observations) for entity in self.entities(names)}
+
+    def match(
+        self, expression: Expression, kinds: Collection[PassageKind], limit: int | None = None
+    ) -> list[Match]:
+        raise not_supported("query expressions")
+
+    @property
+    def notes(self) -> NoteReader:
+        raise not_supported("notes")
+
+    @property
+    def vectors(self) -> VectorReader:
+        raise not_supported("vectors")
+
+    def trash(self) -> list[TrashItem]:
+        raise not_supported("a trash")
+
+    @property
+    def history(self) -> HistoryReader:
+        raise not_supported("history")
+
+    def read_rows(self, table: str) -> Iterator[TableRow]:
+        raise not_supported("copies of its rows")
+
+    def clock(self) -> int:
+        """Return the time for a change made now, which is later than that of the last change."""
+        now = time_ns() // 1000
+        return max(now, self.applied[-1].at + 1) if self.applied else now
+
+    def observations_between(self, start: int, end: int, limit: int) -> list[Passage]:
+        return self._word_index().observations_between(start, end, limit)
+
+    def apply(self, change: Change) -> int:
+        """Remove the rows of `before` and add those of `after`.
+
+        An entity in both keeps its place and observations.
+        """
+        before, after = change.before, change.after
+        for relation in before.relations:
+            self.unlink(relation.key)
+        # Before the entities: observations name an entity as it was called before the change.
+        for group in before.observations:
+            self.put(_without_observations(self._entities[group.entity][1], group, change.at))
+        for group in after.observations:
+            self.put(_with_observations(self._entities[group.entity][1], group, change.at))
+        self._replace_entities(before.entities, after.entities)
+        for relation in after.relations:
+            self.link(relation)
+        for entity in self.entities(change.touched):
+            self.put(replace(entity, updated_at=change.at))
+        self.applied.append(change)
+        return change.id
+
+    def fill(self, entities: list[Entity], relations: list[Relation]) -> bool:
+        """Fill an empty graph quickly. Return False and do nothing if two entities share a name."""
+        self._entities = {entity.name: (number, entity) for number, entity in enumerate(entities)}
+        if len(self._entities) != len(entities):
+            self._entities = {}
+            return False
+        self._created = len(entities)
+        numbered = list(enumerate(relations, self._created))
+        keys = [(relation.source, relation.target, relation.type) for relation in relations]
+        self._relations = dict(zip(keys, numbered, strict=True))
+        if len(self._relations) != len(relations):
+            # Of relations with the same key the first one stays.
+            self._relations = {}
+            for key, pair in zip(keys, numbered, strict=True):
+                self._relations.setdefault(key, pair)
+        self._created += len(relations)
+        self._touching = None
+        return True
+
+    def put(self, entity: Entity) -> None:
+        """Add the entity, or replace the one with the same name."""
+        known = self._entities.get(entity.name)
+        self._entities[entity.name] = (known[0] if known else self._next(), entity)
+        if self._substrings is not None:
+            self._substrings.put(self._entities[entity.name][0], entity.name, _fold_entity(entity))
+        if self._words is not None:
+            self._words.put(self._entities[entity.name][0], entity)
+
+    def link(self, relation: Relation) -> None:
+        """Add the relation, or replace the one with the same key."""
+        key, touching = relation.key, self._by_name()
+        known = self._relations.get(key)
+        number = known[0] if known else self._next()
+        self._relations[key] = (number, relation)
+        touching[relation.source][number] = relation
+        touching[relation.target][number] = relation
+
+    def remove(self, name: str) -> None:
+        """Remove the entity with that name, and nothing else."""
+        number, _ = self._entities.pop(name)
+        if self._substrings is not None:
+            self._substrings.remove(number)
+        if self._words is not None:
+            self._words.remove(name)
+
+    def unlink(self, key: RelationKey) -> None:
+        """Remove the relation with that key."""
+        touching = self._by_name()
+        number, relation = self._relations.pop(key)
+        for name in {relation.source, relation.target}:
+            del touching[name][number]
+
+    def _replace_entities(self, before: Sequence[Entity], after: Sequence[Entity]) -> None:
+        """Remove and add entities. One with the same id keeps its place.
+
+        So does one with the same name in files without ids.
+        """
+        known: dict[tuple[str, str], tuple[int, Entity]] = {}
+        for entity in before:
+            known[entity.id, ""] = known["", entity.name] = self._entities[entity.name]
+        if len(before) == len(after) == 1 and not after[0].id:  # a renamed entity without an id
+            known["", after[0].name] = self._entities[before[0].name]
+        removed = {entity.name for entity in before} - {entity.name for entity in after}
+        for name in removed:
+            self.remove(name)
+        for entity in after:
+            same = known.get((entity.id, "") if entity.id else ("", entity.name))
+            if same is not None:
+                number, old = same
+                entity = replace(
+                    entity, observations=old.observations, next_ordinal=old.next_ordinal
+                )
+                self._entities[entity.name] = (number, entity)
+            elif entity.name in self._entities:
+                self.remove(entity.name)
+            self.put(entity)
+        if removed and after:
+            self._entities = dict(sorted(self._entities.items(), key=lambda item: item[1][0]))
+
+    def _next(self) -> int:
+        self._created += 1
+        return self._created
+
+    def _by_name(self) -> Touching:
+        if self._touching is None:
+            self._touching = defaultdict(dict)
+            for number, relation in self._relations.values():
+                self._touching[relation.source][number] = relation
+                self._touching[relation.target][number] = relation
+        return self._touching
+
+    def _substring_index(self) -> TrigramIndex:
+        """Return the substring index, which is built at the first search and kept current."""
+        if self._substrings is None:
+            self._substrings = TrigramIndex()
+            for name, (number, entity) in self._entities.items():
+                self._substrings.put(number, name, _fold_entity(entity))
+        return self._substrings
+
+    def _word_index(self) -> "WordIndex":
+        """Return the words index, which is built at the first search and kept current."""
+        if self._words is None:
+            from polymnia.stores.memory.word_index import WordIndex  # few servers need it
+
+            self._words = WordIndex(self._entities.values())
+        return self._words
+
+
+def passages_of(entity: Entity) -> list[Passage]:
+    """Return the card of an entity, then its observations."""
+    observations = [observation_of(entity, observation) for observation in entity.observations]
+    return [card_of(entity), *observations]
+
+
+def card_of(entity: Entity) -> Passage:
+    """Return the card of an entity."""
+    return Passage(
+        entity.name, entity.type, 0, entity.summary or "", entity.created_at, tags=entity.tags
+    )
+
+
+def observation_of(entity: Entity, observation: Observation) -> Passage:
+    """Return an observation of the entity as a passage."""
+    return Passage(
+        entity.name,
+        entity.type,
+        observation.ordinal,
+        observation.text,
+        observation.created_at,
+        observation.valid_at,
+        tags=entity.tags,
+        source=observation.source,
+    )
+
+
+def not_supported(what: str) -> NotSupported:
+    """Return the error of a store that lacks a capability."""
+    return NotSupported(f"this kind of store has no {what}; {USE_A_DATABASE}")
+
+
+def _in_order(numbered: list[tuple[int, T]]) -> list[T]:
+    return [value for _, value in sorted(numbered, key=itemgetter(0))]
+
+
+def _matches(relation: Relation, source: str | None, target: str | None, kind: str | None) -> bool:
+    return (
+        source in (None, relation.source)
+        and target in (None, relation.target)
+        and kind in (None, relation.type)
+    )
+
+
+def _contains(entity: Entity, folded: str) -> bool:
+    return any(folded in fold(text) for text in (entity.name, entity.type, *entity.texts))
+
+
+def _fold_entity(entity: Entity) -> str:
+    return fold(_SEPARATOR.join((entity.name, entity.type, *entity.texts)))
+
+
+def _without_observations(entity: Entity, removed: ObservationSet, at: int) -> Entity:
+    ordinals = {observation.ordinal for observation in removed.observations}
+    kept = [fact for fact in entity.observations if fact.ordinal not in ordinals]
+    return replace(entity, observations=tuple(kept), updated_at=at)
+
+
+def _with_observations(entity: Entity, added: ObservationSet, at: int) -> Entity:
+    observations = [*entity.observations, *added.observations]
+    observations.sort(key=lambda observation: observation.ordinal)
+    next_ordinal = max(entity.next_ordinal, observations[-1].ordinal + 1)
+    return replace(
+        entity, observations=tuple(observations), next_ordinal=next_ordinal, updated_at=at
+    )

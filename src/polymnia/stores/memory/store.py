@@ -1,0 +1,178 @@
+"""The `memory:` store, with which tests compare other stores, and what graph-only stores refuse."""
+
+import threading
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+
+from msgspec.structs import replace
+
+from polymnia.model import (
+    Author,
+    Change,
+    ChangeQuery,
+    Entity,
+    Mark,
+    Passage,
+    PassageKey,
+    PurgeCounts,
+    Rows,
+)
+from polymnia.stores.contract import Capabilities, ChangeFeed, TableRow, VectorStore
+from polymnia.stores.memory.graph import MemoryGraph, not_supported, passages_of
+
+
+class MemoryHistory:
+    """The history of a graph, read from the list of its changes."""
+
+    def __init__(self, changes: list[Change], marks: dict[str, Mark]) -> None:
+        self._changes = changes
+        self._marks = marks
+
+    def changes(self, query: ChangeQuery) -> list[Change]:
+        names = None if query.names is None else self._names_of(query.names)
+        selected = []
+        for change in reversed(self._changes):
+            if _is_selected(change, query) and _touches(change, names):
+                selected.append(change)
+        return selected[: query.limit]
+
+    def actors(self) -> list[str]:
+        return sorted({change.actor for change in self._changes})
+
+    def authors(self, passages: Collection[PassageKey]) -> dict[PassageKey, Author]:
+        graph = MemoryGraph()
+        first: dict[tuple[str, int, str], Author] = {}
+        for change in self._changes:
+            graph.apply(change)
+            author = Author(change.actor, change.at, change.id)
+            written = {entity.name for entity in change.after.entities} | _owners(change.after)
+            for entity in graph.entities(written):
+                for passage in passages_of(entity):
+                    first.setdefault(_text_key(entity, passage), author)
+        keys = set(passages)
+        authors: dict[PassageKey, Author] = {}
+        for entity in graph.entities({name for name, _ in keys}):
+            for passage in passages_of(entity):
+                if passage.key in keys:
+                    authors[passage.key] = first[_text_key(entity, passage)]
+        return authors
+
+    def _names_of(self, names: Collection[str]) -> set[str]:
+        """Return these names and every other name of the entities that have or had one of them."""
+        versions: list[Entity] = []
+        for change in self._changes:
+            versions += [*change.before.entities, *change.after.entities]
+        ids = {entity.id for entity in versions if entity.name in names}
+        return {*names, *(entity.name for entity in versions if entity.id in ids)}
+
+    def state_at(self, time: int, names: Collection[str] | None = None) -> Rows:
+        graph = MemoryGraph()
+        for change in self._changes:
+            if change.at <= time:
+                graph.apply(change)
+        if names is None:
+            return Rows(tuple(graph.entities()), (), tuple(graph.relations()))
+        entities = graph.entities(names)
+        relations = graph.relations({entity.name for entity in entities})
+        return Rows(tuple(entities), (), tuple(relations))
+
+    def mark(self, name: str) -> Mark | None:
+        return self._marks.get(name)
+
+    def set_mark(self, name: str, mark: Mark) -> None:
+        self._marks[name] = mark
+
+
+def _owners(rows: Rows) -> set[str]:
+    return {group.entity for group in rows.observations}
+
+
+def _text_key(entity: Entity, passage: Passage) -> tuple[str, int, str]:
+    """Return what identifies a text for its author; a card is written with its entity."""
+    return entity.id, passage.ordinal, passage.text if passage.ordinal else ""
+
+
+def _is_selected(change: Change, query: ChangeQuery) -> bool:
+    return (
+        (query.before is None or change.id < query.before)
+        and change.id > query.after
+        and (query.since is None or change.at >= query.since)
+        and (query.until is None or change.at < query.until)
+        and (query.actors is None or change.actor in query.actors)
+        and (query.operations is None or change.operation in query.operations)
+    )
+
+
+def _touches(change: Change, names: set[str] | None) -> bool:
+    """Return True if the change touched something with one of the names; None stands for any."""
+    if names is None:
+        return True
+    touched: set[str] = set()
+    for rows in (change.before, change.after):
+        touched |= {entity.name for entity in rows.entities} | _owners(rows)
+        for relation in rows.relations:
+            touched |= {relation.source, relation.target}
+    return not names.isdisjoint(touched)
+
+
+class _RecordedGraph(MemoryGraph):
+    """A graph that numbers its changes and can be asked for its history."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._marks: dict[str, Mark] = {}
+
+    def apply(self, change: Change) -> int:
+        return super().apply(replace(change, id=len(self.applied) + 1))
+
+    @property
+    def history(self) -> MemoryHistory:
+        return MemoryHistory(self.applied, self._marks)
+
+
+class GraphOnlyStore:
+    """What every store that holds only a graph refuses."""
+
+    @property
+    def vectors(self) -> VectorStore:
+        raise not_supported("vectors")
+
+    def write_rows(self, table: str, rows: Sequence[TableRow]) -> None:
+        raise not_supported("copies of its rows")
+
+    def follow(self, wake: Callable[[], None] | None = None) -> ChangeFeed:
+        raise not_supported("a change feed")
+
+    def purge(self, before: int) -> PurgeCounts:
+        raise not_supported("a trash")
+
+
+class MemoryStore(GraphOnlyStore):
+    """A store that lasts as long as the process."""
+
+    best_batch = 1_000_000
+    capabilities = Capabilities(history=True)
+
+    def __init__(self, url: str = "memory:") -> None:
+        self.url = url
+        self._graph = _RecordedGraph()
+        self._lock = threading.RLock()
+
+    @contextmanager
+    def reading(self) -> Iterator[MemoryGraph]:
+        with self._lock:
+            yield self._graph
+
+    @contextmanager
+    def writing(self) -> Iterator[MemoryGraph]:
+        with self._lock:
+            yield self._graph
+
+    def check(self) -> list[str]:
+        return []
+
+    def compact(self) -> None:
+        """Do nothing: there is never space to give back."""
+
+    def close(self) -> None:
+        """Do nothing: there are no files."""

@@ -1,0 +1,197 @@
+"""One transaction of a PostgreSQL workspace, for the versioned store."""
+
+from array import array
+from collections.abc import Collection, Iterable, Sequence
+from itertools import chain
+from struct import unpack
+from typing import TYPE_CHECKING, Any
+from uuid import UUID, uuid4
+
+from polymnia.model import Change
+from polymnia.search.embedding import shorten, unpack_vector
+from polymnia.stores.postgres.connection import array_literal
+from polymnia.stores.postgres.database import WorkspaceConnection
+from polymnia.stores.postgres.words import word_vector
+from polymnia.stores.versioned.port import Identity, IndexedText, LastChange, Row
+
+if TYPE_CHECKING:
+    from polymnia.stores.postgres.presence import ServerPresence
+    from polymnia.stores.postgres.search import PostgresWords
+    from polymnia.stores.postgres.vectors import PostgresVectors
+
+# What precedes the numbers of a vector in pgvector's binary format.
+_HEADER_BYTES = 4
+
+
+class PostgresPort:
+    """The rows of a workspace as the connection's transaction sees them."""
+
+    def __init__(
+        self, connection: WorkspaceConnection, presence: "ServerPresence", store: str = ""
+    ) -> None:
+        """`store` tells the changes of this store from those that others make."""
+        self.connection = connection
+        # Of the change that this transaction makes: it tells whether a lost commit took place.
+        self.key: UUID | None = None
+        self._presence = presence
+        self._store = store
+
+    @property
+    def words(self) -> "PostgresWords":
+        from polymnia.stores.postgres.search import PostgresWords
+
+        return PostgresWords(self)
+
+    @property
+    def vectors(self) -> "PostgresVectors":
+        from polymnia.stores.postgres.vectors import PostgresVectors
+
+        return PostgresVectors(self)
+
+    @property
+    def server(self) -> "PostgresServers":
+        return PostgresServers(self.connection, self._presence)
+
+    def run(self, query: str, *values: object) -> list[Row]:
+        return run(self.connection, query, *values)
+
+    def run_together(self, *calls: tuple[Any, ...]) -> list[list[Row]]:
+        for call in calls:
+            self.connection.send(*call)
+        return self.connection.fetch()[-len(calls) :]
+
+    def run_keyed(self, query: str, keys: Collection[Row]) -> list[Row]:
+        return self.run(query, *columns(keys)) if keys else []
+
+    def write(self, query: str, *values: object) -> None:
+        self.connection.write(query, *values)
+
+    def write_rows(self, query: str, rows: Collection[Row], *values: object) -> None:
+        if rows:
+            self.connection.write(query, *columns(rows), *values)
+
+    def write_table(self, table: str, query: str, rows: Sequence[Row]) -> None:
+        if table == "vectors":
+            rows = self._pack_vectors(rows)
+        self.write_rows(query, rows)
+        if table == "changes":
+            self.write("add_copied_changes")
+
+    def read_vector_row(self, row: Row) -> Row:
+        *key, raw, vector = row
+        return (*key, _half_precision(vector) if raw is None else raw)
+
+    def find_identities(self, ids: Collection[str]) -> list[Identity]:
+        rows = self.run("entities_by_uid", ids) if ids else []
+        return [(uid, entity, name) for uid, entity, name in rows]
+
+    def last_change(self) -> LastChange:
+        return self.connection.last_change
+
+    def index(self, texts: Sequence[IndexedText]) -> None:
+        if not texts:
+            return
+        vectors = [word_vector(text.name, text.labels, text.content) for text in texts]
+        rows = [
+            (text.id, words.length, words.vector)
+            for text, words in zip(texts, vectors, strict=True)
+        ]
+        self.write_rows("insert_words", rows)
+        # In order, so that writers never deadlock.
+        terms = sorted(set(chain.from_iterable(words.lexemes for words in vectors)))
+        if terms:
+            self.write("insert_terms", terms)
+        self.write("add_passages", len(texts), sum(words.length for words in vectors))
+
+    def unindex_ended(self, change: int) -> None:
+        self.write("unindex_ended", change)
+
+    def record(self, change: Change, number: int, last_row: int) -> None:
+        self.key = uuid4()
+        made_by = (change.actor, self._store, change.operation)
+        self.write("record_change", number, change.at, *made_by, last_row, self.key)
+
+    def sort(self, rows: Iterable[Row]) -> list[Row]:
+        return sorted(rows, key=_first_two)
+
+    def pack_uid(self, uid: str) -> str:
+        return uid
+
+    def unpack_uid(self, uid: str) -> str:
+        return uid
+
+    def pack_tags(self, tags: tuple[str, ...]) -> str | None:
+        return array_literal(tags) if tags else None  # a literal, so that many fit one array
+
+    def unpack_tags(self, tags: list[str] | None) -> tuple[str, ...]:
+        return tuple(tags or ())
+
+    def _pack_vectors(self, rows: Sequence[Row]) -> list[Row]:
+        dimensions = {number: dimension for number, _, _, dimension in self.run("read_models")}
+        packed: list[Row] = []
+        for passage, template, model, vector in rows:
+            dimension = dimensions[model]
+            if len(vector) == 2 * dimension:  # an embedder's, in half precision
+                text = _as_text(unpack(f"<{dimension}e", vector))
+                packed.append((passage, template, model, None, text))
+            else:
+                packed.append((passage, template, model, vector, pack_half(vector)))
+        return packed
+
+
+class PostgresServers:
+    """The servers that run, as the connection's transaction sees them."""
+
+    def __init__(self, connection: WorkspaceConnection, presence: "ServerPresence") -> None:
+        self.name = presence.name
+        self.acquire = presence.acquire
+        self._connection = connection
+        self._presence = presence
+
+    def is_running(self, name: str) -> bool:
+        return self._presence.is_running(self._connection, name)
+
+
+def run(connection: WorkspaceConnection, query: str, *values: object) -> list[Row]:
+    """Return the rows of a named query. The workspace's id precedes the values."""
+    connection.send(query, *values)
+    return connection.fetch()[-1]
+
+
+def columns(rows: Collection[Row]) -> list[list[object]]:
+    """Return rows as columns, each of which is one array for `unnest`."""
+    return [list(column) for column in zip(*rows, strict=True)]
+
+
+def pack_text(vector: bytes) -> str:
+    """Return a float32 vector in pgvector's text format."""
+    return _as_text(unpack_vector(vector))
+
+
+def pack_half(vector: bytes) -> str:
+    """Return a float32 vector, shortened to float16 and length one, in pgvector's text format."""
+    half = shorten(vector)
+    return _as_text(unpack(f"<{len(half) // 2}e", half))
+
+
+def unpack_binary(vector: bytes) -> bytes:
+    """Return a vector in pgvector's binary format as little-endian float32."""
+    numbers = array("f", vector[_HEADER_BYTES:])
+    numbers.byteswap()
+    return numbers.tobytes()
+
+
+def _half_precision(vector: bytes) -> bytes:
+    """Return a halfvec in pgvector's binary format as little-endian float16."""
+    numbers = array("H", vector[_HEADER_BYTES:])
+    numbers.byteswap()
+    return numbers.tobytes()
+
+
+def _as_text(numbers: Sequence[float]) -> str:
+    return f"[{','.join(map(repr, numbers))}]"
+
+
+def _first_two(row: Row) -> Row:
+    """Return what rows are ordered by: an id, or an entity and an ordinal. Others may be None."""
+    return row[:2]

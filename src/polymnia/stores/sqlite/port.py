@@ -1,0 +1,153 @@
+"""One transaction of a SQLite file, for the versioned store."""
+
+from collections.abc import Collection, Iterable, KeysView, Sequence
+from typing import TYPE_CHECKING, Any
+
+import apsw
+
+from polymnia.disk.lock import ServerLock
+from polymnia.errors import StoreError
+from polymnia.model import Change
+from polymnia.search.terms import fold, parts_of
+from polymnia.stores.sqlite.rows import (
+    as_json,
+    find_identities,
+    pack_tags,
+    pack_uid,
+    run,
+    run_many,
+    sort_rows,
+    unpack_tags,
+    unpack_uid,
+)
+from polymnia.stores.versioned.port import Identity, IndexedText, LastChange, Row
+
+if TYPE_CHECKING:
+    from polymnia.stores.sqlite.search import SqliteWords
+    from polymnia.stores.sqlite.vectors import SqliteVectors, VectorCache
+
+_COLLECTIONS = (list, tuple, set, frozenset, dict, KeysView)
+# Padding, so that the last characters of a text start a trigram too.
+_TRIGRAM_PADDING = "\n\n"
+
+
+class SqlitePort:
+    """The rows as the connection's transaction sees them."""
+
+    def __init__(self, connection: apsw.Connection, lock: ServerLock, cache: "VectorCache") -> None:
+        self.connection = connection
+        self._lock = lock
+        self._cache = cache
+
+    @property
+    def words(self) -> "SqliteWords":
+        from polymnia.stores.sqlite.search import SqliteWords
+
+        return SqliteWords(self)
+
+    @property
+    def vectors(self) -> "SqliteVectors":
+        from polymnia.stores.sqlite.vectors import SqliteVectors
+
+        return SqliteVectors(self, self._cache)
+
+    @property
+    def server(self) -> "SqliteServer":
+        return SqliteServer(self._lock)
+
+    def run(self, query: str, *values: object) -> list[Row]:
+        return run(self.connection, query, *map(_bind, values))
+
+    def run_together(self, *calls: tuple[Any, ...]) -> list[list[Row]]:
+        return [self.run(*call) for call in calls]
+
+    def run_keyed(self, query: str, keys: Collection[Row]) -> list[Row]:
+        return run(self.connection, query, as_json(keys))
+
+    def write(self, query: str, *values: object) -> None:
+        self.run(query, *values)
+
+    def write_rows(self, query: str, rows: Collection[Row], *values: object) -> None:
+        run_many(self.connection, query, [(*row, *values) for row in rows] if values else rows)
+
+    def write_table(self, table: str, query: str, rows: Sequence[Row]) -> None:
+        if table == "changes":
+            actors = {(actor, server) for _, _, actor, server, *_ in rows}
+            run_many(self.connection, "insert_actor", list(actors))
+        run_many(self.connection, query, rows)
+
+    def read_vector_row(self, row: Row) -> Row:
+        return row
+
+    def find_identities(self, ids: Collection[str]) -> list[Identity]:
+        return find_identities(self.connection, ids)
+
+    def last_change(self) -> LastChange:
+        rows = run(self.connection, "last_change")
+        return LastChange(*rows[0]) if rows else LastChange()
+
+    def index(self, texts: Sequence[IndexedText]) -> None:
+        # By ascending id: the indexes write a segment for every step back.
+        characters = [(text.id, fold(text.characters) + _TRIGRAM_PADDING) for text in texts]
+        run_many(self.connection, "insert_trigrams", characters)
+        run_many(self.connection, "insert_words", [word_row(text) for text in texts])
+
+    def unindex_ended(self, change: int) -> None:
+        ended = run(self.connection, "ended_by", change)
+        run_many(self.connection, "delete_trigrams", ended)
+        run_many(self.connection, "delete_words", ended)
+
+    def record(self, change: Change, number: int, last_row: int) -> None:
+        actor = (change.actor, self._lock.name)
+        rows = run(self.connection, "actor_id", *actor)
+        if not rows:
+            run(self.connection, "insert_actor", *actor)
+            rows = run(self.connection, "actor_id", *actor)
+        about = (number, change.at, rows[0][0], change.operation, last_row)
+        run(self.connection, "insert_change", *about)
+
+    def sort(self, rows: Iterable[Row]) -> list[Row]:
+        return sort_rows(rows)
+
+    def pack_uid(self, uid: str) -> bytes | str:
+        return pack_uid(uid)
+
+    def unpack_uid(self, uid: bytes | str) -> str:
+        return unpack_uid(uid)
+
+    def pack_tags(self, tags: tuple[str, ...]) -> str | None:
+        return pack_tags(tags)
+
+    def unpack_tags(self, tags: str | None) -> tuple[str, ...]:
+        return unpack_tags(tags)
+
+
+class SqliteServer:
+    """The server lock, with its errors as ours."""
+
+    def __init__(self, lock: ServerLock) -> None:
+        self.name = lock.name
+        self.is_running = lock.is_running
+        self._lock = lock
+
+    def acquire(self) -> str:
+        try:
+            return self._lock.acquire()
+        except OSError as exc:
+            raise StoreError(
+                f"cannot lock a file: {exc}; check the permissions of the store's directory"
+            ) from exc
+
+
+def word_row(text: IndexedText) -> Row:
+    """Return a passage as a row of the words index."""
+    labels = " ".join(text.labels)
+    whole = " ".join(filter(None, (text.name, labels, text.content)))
+    return (text.id, text.name, labels or None, text.content, parts_of(whole) or None)
+
+
+def _bind(value: object) -> object:
+    """Return a collection as one binding, which the query takes apart with `json_each`."""
+    if value is None or isinstance(value, str | int | bytes):  # most values
+        return value
+    return as_json(value) if isinstance(value, _COLLECTIONS) else value

@@ -1,0 +1,1 @@
+"""What the stores share whose rows are versions: SQLite and PostgreSQL."""

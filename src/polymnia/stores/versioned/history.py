@@ -1,0 +1,312 @@
+"""History of a store whose rows are versions: what a change created and ended, and what lived at a time.
+
+Every such store has the named queries that are run here, with the same parameters and columns.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable
+from itertools import groupby
+from typing import Generic, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from polymnia.errors import BadInput
+from polymnia.model import (
+    Author,
+    Change,
+    ChangeQuery,
+    Entity,
+    Mark,
+    Note,
+    Observation,
+    ObservationSet,
+    PassageKey,
+    Relation,
+    Rows,
+)
+from polymnia.stores.contract.limits import check_cancelled
+from polymnia.stores.versioned.port import DatabasePort, Row
+from polymnia.stores.versioned.rows import (
+    assemble,
+    unpack_entity,
+    unpack_note,
+    unpack_observation,
+    unpack_relations,
+)
+
+# Above the id of every change.
+_NO_CHANGE = 1 << 62
+
+
+class VersionHistory:
+    """The history in versioned rows."""
+
+    def __init__(self, port: DatabasePort) -> None:
+        self._port = port
+
+    def changes(self, query: ChangeQuery) -> list[Change]:
+        above = query.after
+        if query.since is not None:
+            above = max(above, self._last_before(query.since))
+        below = self._last_before(query.until) + 1 if query.until is not None else _NO_CHANGE
+        below = below if query.before is None else min(below, query.before)
+        touching = self._touching(query.names) if query.names is not None else None
+        rows = self._port.run(
+            "latest_changes", above, below, query.actors, query.operations, touching, query.limit
+        )
+        # Changes with consecutive ids are read together.
+        runs = [
+            [row for _, row in group]
+            for _, group in groupby(enumerate(rows), lambda pair: pair[0] + pair[1][0])
+        ]
+        return [
+            change
+            for group in runs
+            for change in reversed(assemble_changes(self._port, group[::-1]))
+        ]
+
+    def actors(self) -> list[str]:
+        return [name for (name,) in self._port.run("actor_names")]
+
+    def authors(self, passages: Collection[PassageKey]) -> dict[PassageKey, Author]:
+        rows = self._port.run_keyed("authors_of", passages)
+        return {(name, ordinal): Author(*author) for name, ordinal, *author in rows}
+
+    def state_at(self, time: int, names: Collection[str] | None = None) -> Rows:
+        found = self._port.run("change_at", time)
+        if not found:
+            return Rows()
+        change: int = found[0][0]
+        ((purged,),) = self._port.run("last_purge")
+        if change < purged:
+            raise BadInput("what was remembered at that time has been purged; ask for a later time")
+        if names is None:
+            return self._all_at(change)
+        return self._named_at(change, names)
+
+    def _last_before(self, time: int) -> int:
+        """Return the last change before that time."""
+        return int(self._port.run("last_change_before", time)[0][0])
+
+    def _touching(self, names: Collection[str]) -> set[int]:
+        """Return the changes that touched a note with one of the names, or an entity that has or had one."""
+        known = self._port.run("identities_named", names)
+        identities = {entity for entity, _ in known}
+        rows = self._port.run("changes_of", identities, {*names, *(name for _, name in known)})
+        return {change for row in rows for change in row if change is not None}
+
+    def mark(self, name: str) -> Mark | None:
+        rows = self._port.run("mark_named", name)
+        return Mark(*rows[0]) if rows else None
+
+    def set_mark(self, name: str, mark: Mark) -> None:
+        self._port.write("set_mark", name, mark.change, mark.at)
+
+    def _all_at(self, change: int) -> Rows:
+        cards = self._port.run("all_cards_until", change)
+        observations = self._port.run("all_observations_until", change)
+        relations = unpack_relations(self._port.run("relations_at", change))
+        notes = [unpack_note(self._port, row) for row in self._port.run("notes_at", change)]
+        return Rows(
+            tuple(self._entities_at(change, cards, observations)),
+            (),
+            tuple(relations),
+            tuple(notes),
+        )
+
+    def _named_at(self, change: int, names: Collection[str]) -> Rows:
+        entities = [row[0] for row in self._port.run("entities_called", names, change)]
+        cards = self._port.run("cards_until", change, entities)
+        observations = self._port.run("observations_until", change, entities)
+        found = self._entities_at(change, cards, observations)
+        touching = self._port.run("relations_of_at", change, [item.name for item in found])
+        return Rows(tuple(found), (), tuple(unpack_relations(self._port.sort(set(touching)))))
+
+    def _entities_at(self, change: int, cards: list[Row], observations: list[Row]) -> list[Entity]:
+        """Return the entities that lived after the change, from all their versions until then."""
+        lived = [row[2:12] for row in cards if _lives(row, change)]
+        then = self._port.sort([row[2:] for row in observations if _lives(row, change)])
+        entities = assemble(self._port, self._port.sort(lived), then)
+        touched = self._touched_before(change, cards, observations)
+        order = sorted([row[0] for row in lived])
+        return [
+            replace(each, updated_at=touched[number]) if number in touched else each
+            for number, each in zip(order, entities, strict=True)
+        ]
+
+    def _touched_before(
+        self, change: int, cards: list[Row], observations: list[Row]
+    ) -> dict[int, int]:
+        """Return when entities were last updated until a change, for those that were touched again after it."""
+        later = {row[2] for row in cards if row[12] > change}
+        return last_updates(
+            self._port, change, [row for row in cards if row[2] in later], observations
+        )
+
+
+def last_updates(
+    port: DatabasePort, change: int, cards: list[Row], observations: list[Row]
+) -> dict[int, int]:
+    """Return when the entities of these cards were last updated until a change, by the versions until then."""
+    last: defaultdict[int, int] = defaultdict(int)
+    for since, _, entity, *_ in cards:
+        last[entity] = max(last[entity], since)
+    for since, until, entity, *_ in observations:
+        if entity in last:
+            last[entity] = max(
+                last[entity], until if until is not None and until <= change else since
+            )
+    times: dict[int, int] = dict(port.run("change_times", set(last.values())))
+    found = {entity: (number, times[number]) for entity, number in last.items()}
+    for number, at, entity in port.run("updates_until", change, last):
+        if number >= found[entity][0]:
+            found[entity] = (number, at)
+    return {entity: at for entity, (_, at) in found.items()}
+
+
+def changes_by_server(port: DatabasePort, since: int, limit: int) -> list[tuple[str, Change]]:
+    """Return the changes after an id, each with the server that made it."""
+    found = port.run("changes_since", since, limit)
+    return list(zip([row[5] for row in found], assemble_changes(port, found), strict=True))
+
+
+def assemble_changes(port: DatabasePort, changes: list[Row]) -> list[Change]:
+    """Return the changes of consecutive rows of the change table, with the rows each created and ended."""
+    if not changes:
+        return []
+    first, last = changes[0][0], changes[-1][0]
+    before = port.run("last_row_of", first - 1)
+    span = ((before[0][0] if before else 0) + 1, changes[-1][4], first, last)
+    versions = _Versions(port, span)
+    return [
+        Change(operation, actor, at, versions.ended_by(number), versions.created_by(number), number)
+        for number, at, actor, operation, *_ in changes
+    ]
+
+
+T = TypeVar("T")
+
+
+class _Version(Struct, Generic[T], frozen=True):
+    """A row: the changes that created and ended it, the entity it belongs to, and its value."""
+
+    since: int
+    until: int | None
+    entity: int
+    value: T
+
+
+class _ByChange(Generic[T]):
+    """Rows by the change that created them, and by the one that ended them."""
+
+    def __init__(self, versions: Iterable[_Version[T]]) -> None:
+        self.created: defaultdict[int, list[_Version[T]]] = defaultdict(list)
+        self.ended: defaultdict[int, list[_Version[T]]] = defaultdict(list)
+        for version in versions:
+            self.created[version.since].append(version)
+            if version.until is not None:
+                self.ended[version.until].append(version)
+
+
+class _Side(Struct, frozen=True):
+    """What a change created, or what it ended: the rows on this side, and the cards on the other."""
+
+    cards: list[_Version[Entity]]
+    observations: list[_Version[Observation]]
+    relations: list[_Version[Relation]]
+    notes: list[_Version[Note]]
+    other_cards: list[_Version[Entity]]
+
+
+class _Versions:
+    """The rows that a span of changes created or ended."""
+
+    def __init__(self, port: DatabasePort, span: tuple[int, int, int, int]) -> None:
+        cards = port.run("cards_changed", *span)
+        self._cards = _ByChange(
+            [_Version(row[1], row[2], row[3], unpack_entity(port, row[3:])) for row in cards]
+        )
+        check_cancelled()
+        observations = port.run("observations_changed", *span)
+        check_cancelled()
+        self._observations = _ByChange(
+            [_Version(row[1], row[2], row[3], unpack_observation(*row[4:])) for row in observations]
+        )
+        check_cancelled()
+        relations = port.run("relations_changed", *span)
+        self._relations = _ByChange(
+            [_Version(row[1], row[2], 0, Relation(*row[3:])) for row in relations]
+        )
+        notes = port.run("notes_changed", *span)
+        self._notes = _ByChange(
+            [_Version(row[1], row[2], 0, unpack_note(port, (row[0], *row[3:]))) for row in notes]
+        )
+        check_cancelled()
+        self._names: defaultdict[int, list[Row]] = defaultdict(list)
+        for entity, *version in port.run("card_versions", {row[3] for row in observations}):
+            self._names[entity].append(tuple(version))
+
+    def created_by(self, change: int) -> Rows:
+        """Return the rows after the change: those that it created."""
+        side = _Side(
+            self._cards.created[change],
+            self._observations.created[change],
+            self._relations.created[change],
+            self._notes.created[change],
+            self._cards.ended[change],
+        )
+        return self._values(change, side)
+
+    def ended_by(self, change: int) -> Rows:
+        """Return the rows before the change: those that it ended."""
+        side = _Side(
+            self._cards.ended[change],
+            self._observations.ended[change],
+            self._relations.ended[change],
+            self._notes.ended[change],
+            self._cards.created[change],
+        )
+        return self._values(change, side)
+
+    def _values(self, change: int, side: _Side) -> Rows:
+        """Return one side of a change as values. An entity on this side only carries its observations."""
+        check_cancelled()
+        whole = {card.entity for card in side.cards} - {card.entity for card in side.other_cards}
+        of: defaultdict[int, list[Observation]] = defaultdict(list)
+        for item in side.observations:
+            of[item.entity].append(item.value)
+        for group in of.values():
+            group.sort(key=lambda observation: observation.ordinal)
+        return Rows(
+            tuple(
+                [
+                    _with(card.value, of[card.entity] if card.entity in whole else [])
+                    for card in side.cards
+                ]
+            ),
+            tuple(
+                [
+                    ObservationSet(self._name(entity, change), tuple(group))
+                    for entity, group in of.items()
+                    if entity not in whole and group
+                ]
+            ),
+            tuple([relation.value for relation in side.relations]),
+            tuple([note.value for note in side.notes]),
+        )
+
+    def _name(self, entity: int, change: int) -> str:
+        """Return the name that the entity had when the change was made; empty if that was purged."""
+        for name, since, until in self._names[entity]:
+            if since <= change and (until is None or until >= change):
+                return str(name)
+        return ""
+
+
+def _with(entity: Entity, observations: list[Observation]) -> Entity:
+    return replace(entity, observations=tuple(observations))
+
+
+def _lives(row: Row, change: int) -> bool:
+    return row[1] is None or row[1] > change

@@ -1,0 +1,246 @@
+"""What is in a versioned store, as one transaction sees it."""
+
+from collections.abc import Collection, Iterator, Mapping
+from time import time_ns
+from typing import TYPE_CHECKING, Literal
+
+from polymnia.model import (
+    Change,
+    Counts,
+    Entity,
+    Match,
+    Neighbours,
+    Passage,
+    PassageKey,
+    PassageKind,
+    Relation,
+    RelationKey,
+    TrashItem,
+    TypeCount,
+    Within,
+    WordCounts,
+)
+from polymnia.search.expression import Expression
+from polymnia.search.terms import terms_of
+from polymnia.stores.contract import MAX_CONVERSATION_GAP, MAX_CONVERSATION_STEPS, TableRow
+from polymnia.stores.versioned.port import DatabasePort, Row
+from polymnia.stores.versioned.rows import assemble, outlines, unpack_passages, unpack_relations
+from polymnia.stores.versioned.write import Identities, apply_change
+
+if TYPE_CHECKING:
+    from polymnia.stores.versioned.history import VersionHistory
+    from polymnia.stores.versioned.notes import VersionNotes
+    from polymnia.stores.versioned.vectors import VersionVectors
+
+
+class VersionReader:
+    """One snapshot of a store."""
+
+    def __init__(self, port: DatabasePort) -> None:
+        self._port = port
+
+    def existing_names(self, names: Collection[str]) -> set[str]:
+        return {name for (name,) in self._port.run("existing_names", names)} if names else set()
+
+    def entities(
+        self,
+        names: Collection[str] | None = None,
+        *,
+        kind: str | None = None,
+        offset: int = 0,
+        limit: int | None = None,
+    ) -> list[Entity]:
+        if names is not None:
+            return assemble(self._port, *self._named_rows(names)) if names else []
+        if kind is None and limit is None and not offset:
+            rows, observations = self._port.run_together(("entities_all",), ("observations_all",))
+            return assemble(self._port, rows, self._port.sort(observations))
+        rows = self._port.run("entities_page", kind, limit, offset)
+        ids = [row[0] for row in rows]
+        observations = self._port.run("observations_of_many", ids) if ids else []
+        return assemble(self._port, rows, observations)
+
+    def outlines(
+        self,
+        names: Collection[str] | None = None,
+        *,
+        ids: Collection[str] | None = None,
+        kind: str | None = None,
+        latest: int | None = None,
+        updated_since: int = 0,
+    ) -> list[Entity]:
+        if ids is not None:
+            identities = self._port.find_identities(ids)
+            names = [name for _, _, name in identities if name is not None]
+        if latest is not None:
+            rows = self._port.run("recent_entities", updated_since, latest)
+        elif names is None:
+            rows = self._port.run("outlines_all", kind)
+        else:
+            rows = self._port.run("outlines", names, kind) if names else []
+        return outlines(self._port, rows)
+
+    def find_relations(self, keys: Collection[RelationKey]) -> dict[RelationKey, Relation]:
+        rows = self._port.run_keyed("relations_keyed", keys)
+        return {relation.key: relation for relation in unpack_relations(rows)}
+
+    def relations(
+        self,
+        touching: Collection[str] | None = None,
+        *,
+        source: str | None = None,
+        target: str | None = None,
+        kind: str | None = None,
+    ) -> list[Relation]:
+        if touching is not None and len(touching) == 1:
+            rows = self._port.sort(self._port.run("relations_of", *touching))
+        elif touching is not None:
+            found = self._port.run("relations_of_many", touching) if touching else []
+            rows = self._port.sort(set(found))  # one that touches two of the names is found twice
+        elif source is not None:
+            rows = self._port.run("relations_from", source, target, kind)
+        elif target is not None:
+            rows = self._port.run("relations_to", target, kind)
+        else:
+            rows = self._port.run("relations_typed", kind)
+        return unpack_relations(rows)
+
+    def type_counts(self, of: Literal["entities", "relations"]) -> list[TypeCount]:
+        query = "entity_types" if of == "entities" else "relation_types"
+        return [TypeCount(*row) for row in self._port.run(query)]
+
+    def counts(self) -> Counts:
+        return Counts(*self._port.run("counts")[0])
+
+    def containing(self, folded: str, *, outlines: bool = False) -> list[Entity]:
+        if not folded:
+            return self.outlines() if outlines else self.entities()
+        ids = self._port.words.entities_containing(folded)
+        calls = [("entities_by_id", ids)]
+        if not outlines:
+            calls.append(("observations_of_many", ids))
+        rows, *observations = self._port.run_together(*calls)
+        return assemble(self._port, rows, observations[0] if observations else [])
+
+    def match(
+        self, expression: Expression, kinds: Collection[PassageKind], limit: int | None = None
+    ) -> list[Match]:
+        return self._port.words.match(expression, kinds, limit)
+
+    def word_counts(self, terms: Collection[str]) -> WordCounts:
+        return self._port.words.word_counts(terms)
+
+    def vocabulary(self, first: str, last: str, limit: int) -> list[str]:
+        return [term for (term,) in self._port.run("terms_between", first, last, limit)]
+
+    def candidates(
+        self,
+        terms: Collection[str],
+        limit: int,
+        within: Within | None = None,
+        *,
+        every: bool = False,
+    ) -> list[Passage]:
+        if not terms:
+            return []
+        return self.passages(self._port.words.best_passages(terms, limit, within, every=every))
+
+    def names_with(self, terms: Collection[str], limit: int) -> list[str]:
+        if not terms:
+            return []
+        names = self._port.words.best_names(terms, limit)
+        # The index has the parts of a name and of its labels in one column.
+        return [name for name in names if not set(terms).isdisjoint(terms_of(name))]
+
+    def neighbours(self, passages: Collection[Passage]) -> dict[PassageKey, Neighbours]:
+        keys = {passage.id: passage.key for passage in passages if passage.ordinal > 0}
+        if not keys:
+            return {}
+        rows = self._port.run(
+            "neighbour_ids", list(keys), MAX_CONVERSATION_STEPS, MAX_CONVERSATION_GAP
+        )
+        ids = {number for row in rows for number in row[1:] if number is not None}
+        by_id = {passage.id: passage for passage in self.passages(ids)}
+        return {keys[row[0]]: Neighbours(*map(by_id.get, row[1:])) for row in rows}
+
+    def passages(
+        self, ids: Collection[int] = (), *, cards_of: Collection[str] = ()
+    ) -> list[Passage]:
+        if cards_of:
+            ids = [*ids, *(card for _, _, card in self._port.run("entity_ids", cards_of))]
+        return unpack_passages(self._port, self._port.run("passages_by_id", ids)) if ids else []
+
+    def passages_containing(self, folded: str, limit: int) -> list[Passage]:
+        return self.passages(self._port.words.passages_containing(folded, limit))
+
+    def observation_counts(self, names: Collection[str]) -> dict[str, int]:
+        return dict(self._port.run("observation_counts", names)) if names else {}
+
+    def observations_between(self, start: int, end: int, limit: int) -> list[Passage]:
+        ids = [number for (number,) in self._port.run("observations_between", start, end, limit)]
+        by_id = {passage.id: passage for passage in self.passages(ids)}
+        return [by_id[number] for number in ids]
+
+    # Few servers use the following, so their modules are imported when first needed.
+
+    @property
+    def notes(self) -> "VersionNotes":
+        from polymnia.stores.versioned.notes import VersionNotes
+
+        return VersionNotes(self._port)
+
+    @property
+    def vectors(self) -> "VersionVectors":
+        from polymnia.stores.versioned.vectors import VersionVectors
+
+        return VersionVectors(self._port)
+
+    @property
+    def history(self) -> "VersionHistory":
+        from polymnia.stores.versioned.history import VersionHistory
+
+        return VersionHistory(self._port)
+
+    def trash(self) -> list[TrashItem]:
+        from polymnia.stores.versioned.trash import deleted_items
+
+        return deleted_items(self._port)
+
+    def read_rows(self, table: str) -> Iterator[TableRow]:
+        from polymnia.stores.versioned.tables import read_rows
+
+        return read_rows(self._port, table)
+
+    def _named_rows(self, names: Collection[str]) -> list[list[Row]]:
+        """Return the rows of entities, which end with their living cards, and of their observations."""
+        if len(names) == 1:  # the most frequent read
+            (name,) = names
+            return self._port.run_together(("entity_named", name), ("observations_of", name))
+        return self._port.run_together(("entities_named", names), ("observations_of_names", names))
+
+
+class VersionWriter(VersionReader):
+    """A transaction that may also apply a change."""
+
+    def __init__(self, port: DatabasePort) -> None:
+        super().__init__(port)
+        # Of the entities that were read: a change need not look for them again.
+        self._identities: Identities = {}
+
+    def clock(self) -> int:
+        return max(time_ns() // 1000, self._port.last_change().at + 1)
+
+    def apply(self, change: Change) -> int:
+        return apply_change(self._port, change, self._identities)
+
+    def set_updated(self, times: Mapping[str, int]) -> None:
+        """Set when entities were last updated, by their ids: rows from elsewhere bring their times."""
+        rows = [(self._port.pack_uid(uid), at) for uid, at in times.items()]
+        self._port.write_rows("set_updated", rows)
+        self._port.write_rows("insert_own_updates", rows)
+
+    def _named_rows(self, names: Collection[str]) -> list[list[Row]]:
+        entities, observations = super()._named_rows(names)
+        for entity, name, *_, card in entities:
+            self._identities[name] = (entity, card)
+        return [entities, observations]

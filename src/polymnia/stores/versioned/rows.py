@@ -1,0 +1,91 @@
+"""Convert rows of a database to values of the model."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+from polymnia.model import Entity, Note, Observation, Passage, Relation
+from polymnia.stores.versioned.port import DatabasePort, Row
+
+
+def assemble(port: DatabasePort, entities: list[Row], observations: Iterable[Row]) -> list[Entity]:
+    """Return entities with their observations, whose rows start with the entity and are in order."""
+    observations_by_entity: defaultdict[int, list[Observation]] = defaultdict(list)
+    for entity, *columns in observations:
+        observations_by_entity[entity].append(unpack_observation(*columns))
+    return [unpack_entity(port, row, tuple(observations_by_entity[row[0]])) for row in entities]
+
+
+def outlines(port: DatabasePort, rows: list[Row]) -> list[Entity]:
+    """Return the entities of these rows without their observations."""
+    return [unpack_entity(port, row) for row in rows]
+
+
+def unpack_entity(
+    port: DatabasePort, row: Row, observations: tuple[Observation, ...] = ()
+) -> Entity:
+    """Return the entity of a row that starts with the columns of an entity."""
+    _, name, kind, uid, next_ordinal, summary, summary_at, tags, created_at, updated_at, *_ = row
+    return Entity(
+        name,
+        kind,
+        observations,
+        port.unpack_uid(uid),
+        next_ordinal,
+        summary,
+        summary_at or 0,
+        port.unpack_tags(tags),
+        created_at,
+        updated_at,
+    )
+
+
+def unpack_observation(
+    ordinal: int, text: str, created_at: int, valid_at: int | None, source: str | None
+) -> Observation:
+    """Return the observation of a row."""
+    return Observation(ordinal, text, created_at, valid_at or 0, source or "")
+
+
+def unpack_relations(rows: Iterable[Row]) -> list[Relation]:
+    """Return the relations of rows that start with a row id."""
+    return [Relation(source, target, kind, at) for _, source, target, kind, at in rows]
+
+
+def unpack_note(port: DatabasePort, row: Row) -> Note:
+    """Return the vault note of a row."""
+    _, key, text, tags, created_at, updated_at, embedding, *_ = row
+    return Note(
+        key,
+        text,
+        port.unpack_tags(tags),
+        embedding=embedding or b"",
+        created_at=created_at,
+        updated_at=updated_at,
+    )
+
+
+def unpack_passages(port: DatabasePort, rows: Iterable[Row]) -> list[Passage]:
+    """Return the passages of rows."""
+    passages = []
+    for number, name, kind, ordinal, text, created_at, valid_at, tags, source in rows:
+        passage = Passage(
+            name,
+            kind,
+            ordinal,
+            text,
+            created_at,
+            valid_at,
+            id=number,
+            tags=port.unpack_tags(tags),
+            source=source or "",
+        )
+        passages.append(passage)
+    return passages
+
+
+def columns_of(passage: Passage) -> dict[str, str]:
+    """Return the texts of a passage by the columns of the words index."""
+    if passage.kind == "observation":
+        return {"content": passage.text}
+    labels = passage.tags if passage.kind == "note" else (passage.type, *passage.tags)
+    return {"name": passage.entity, "labels": " ".join(labels), "content": passage.text}

@@ -1,0 +1,87 @@
+"""Trash of a store whose rows are versions: what was deleted and can be restored, and what a purge removes.
+
+Every such store has the named queries that are run here, with the same parameters and columns.
+"""
+
+from collections import defaultdict
+
+from polymnia.model import ObservationSet, PurgeCounts, Relation, Rows, TrashItem
+from polymnia.stores.versioned.history import last_updates
+from polymnia.stores.versioned.port import DatabasePort, Row
+from polymnia.stores.versioned.rows import unpack_entity, unpack_note, unpack_observation
+
+# Deleted relations by a name they touched and the change that ended them.
+Ended = defaultdict[tuple[str, int], list[Relation]]
+
+
+def deleted_items(port: DatabasePort) -> list[TrashItem]:
+    """Return the deleted rows that were not restored."""
+    deleted = port.run("trashed_relations")
+    ended: Ended = defaultdict(list)
+    for _, source, target, kind, created_at, change, _ in deleted:
+        for name in {source, target}:
+            ended[name, change].append(Relation(source, target, kind, created_at))
+    entities = [_entity(port, row, ended) for row in port.run("trashed_cards")]
+    with_entity = {relation.key for item in entities for relation in item.rows.relations}
+    relations = [_relation(row) for row in deleted if row[1:4] not in with_entity]
+    observations = [_observation(port, row) for row in port.run("trashed_observations")]
+    notes = [_note(port, row) for row in port.run("trashed_notes")]
+    return [*entities, *observations, *relations, *notes]
+
+
+def _entity(port: DatabasePort, row: Row, ended: Ended) -> TrashItem:
+    """Return a deleted entity with the observations and relations that were deleted with it."""
+    change, deleted_at = row[10:]
+    observations = port.run("ended_with", row[0], change)
+    entity = unpack_entity(port, row, tuple(unpack_observation(*one[1:]) for one in observations))
+    relations = tuple(ended.get((entity.name, change), ()))
+    return TrashItem(entity.id, deleted_at, Rows(entities=(entity,), relations=relations))
+
+
+def _observation(port: DatabasePort, row: Row) -> TrashItem:
+    ordinal, text, created_at, valid_at, source, deleted_at, uid, name, owner_ended = row
+    observation = unpack_observation(ordinal, text, created_at, valid_at, source)
+    changed = Rows(observations=(ObservationSet(name, (observation,)),))
+    owner = port.unpack_uid(uid)
+    return TrashItem(
+        f"{owner}/{ordinal}", deleted_at, changed, owner=owner, owner_gone=owner_ended is not None
+    )
+
+
+def _note(port: DatabasePort, row: Row) -> TrashItem:
+    return TrashItem(f"note/{row[0]}", row[7], Rows(notes=(unpack_note(port, row),)))
+
+
+def purge(port: DatabasePort, before: int) -> PurgeCounts:
+    """Delete the rows that ended before that time, inside the open transaction."""
+    ((change,),) = port.run("last_change_before", before)
+    _settle_updates(port, change)
+    cards = port.run("purge_cards", change)
+    observations = port.run("purge_observations", change)
+    relations = port.run("purge_relations", change)
+    notes = port.run("purge_notes", change)
+    entities = port.run("purge_entities") if cards or observations else []
+    if entities:
+        port.write("purge_updates")
+    if cards or observations or relations or notes:
+        port.write("delete_vectors_of", [passage for (passage,) in (*cards, *observations, *notes)])
+        port.write("record_purge", change)
+    return PurgeCounts(len(entities), len(observations), len(relations), len(notes))
+
+
+def _settle_updates(port: DatabasePort, change: int) -> None:
+    """Record when entities were last updated as of a change, before the rows that show it are purged."""
+    entities = [entity for (entity,) in port.run("entities_to_purge", change)]
+    cards = port.run("cards_until", change, entities)
+    updates = last_updates(port, change, cards, port.run("observations_until", change, entities))
+    port.write("forget_updates", list(updates), change)
+    port.write("settle_updates", list(updates), list(updates.values()), change)
+
+
+def _relation(row: Row) -> TrashItem:
+    number, source, target, kind, created_at, _, deleted_at = row
+    return TrashItem(
+        f"relation/{number}",
+        deleted_at,
+        Rows(relations=(Relation(source, target, kind, created_at),)),
+    )
