@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from polymnia.engine import notes
 from polymnia.engine.graph import entities, observations, relations
 from polymnia.engine.history import trash
-from polymnia.engine.history.changes import count_events
+from polymnia.engine.history.changes import count_events, last_change
 from polymnia.engine.memory import Memory
 from polymnia.errors import BadInput
 from polymnia.model import (
@@ -58,6 +58,24 @@ def changes(memory: Memory) -> list[Change]:
 def at(memory: Memory, time: int, *names: str) -> Rows:
     with memory.reading() as read:
         return read.history.state_at(time, names or None)
+
+
+def test_heads_are_the_changes_without_rows(memory: Memory) -> None:
+    for number, actor in enumerate(("codex", "cursor", "codex")):
+        entities.create(memory, [EntityDraft(f"thing {number}", "thing", ("a fact",))], by=actor)
+    queries = (
+        ChangeQuery(),
+        ChangeQuery(limit=1),
+        ChangeQuery(actors=("codex",)),
+        ChangeQuery(names=("thing 1",)),
+    )
+    with memory.reading() as read:
+        for query in queries:
+            bare = [
+                replace(item, before=Rows(), after=Rows()) for item in read.history.changes(query)
+            ]
+            assert read.history.change_heads(query) == bare
+        assert last_change(memory, read) == 3
 
 
 def test_a_change_has_the_rows_it_created_and_ended(memory: Memory) -> None:

@@ -1,5 +1,6 @@
 """The curation page without a browser: findings of every kind, what can be done about each, and what was dismissed."""
 
+import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -8,11 +9,11 @@ from unittest.mock import patch
 
 import pytest
 
-from polymnia.engine.graph import entities, relations
+from polymnia.engine.graph import entities, observations, relations
 from polymnia.engine.memory import Memory
-from polymnia.model import EntityDraft, Relation
+from polymnia.model import EntityDraft, ObservationDraft, Relation
 from polymnia.stores import open_store
-from polymnia.web.pages.curation import KINDS, Finding, FindingsCache, Kind
+from polymnia.web.findings import KINDS, Finding, FindingsCache, Kind
 from tests.behaviour.graphs import texts
 from tests.processes import TIMEOUT_S
 from tests.ui.client import Shown, Visitor, make_token
@@ -40,65 +41,92 @@ def memory_of_two(tmp_path: Path) -> Iterator[Memory]:
 
 
 def findings(visitor: Visitor, path: str) -> Shown:
-    """Return a page of findings once they are computed: it reloads itself until then."""
+    """Return a page of findings once they are computed."""
     shown = visitor.get(path)
-    while 'http-equiv="refresh"' in shown.text or "Show the new findings" in shown.words:
+    while "Look again" in shown.words:
         shown = visitor.get(path)
     return shown
 
 
-def test_duplicates_are_merged_and_the_merge_is_undone(place: tuple[Visitor, Memory]) -> None:
+def undo_button(shown: Shown) -> dict[str, str]:
+    """Return the fields of the button Undo in a toast."""
+    numbers = re.findall(r'name="change" value="(\d+)"', shown.text)
+    return {"change": numbers[0]}
+
+
+def test_duplicates_are_merged_into_the_richer_and_the_merge_is_undone(
+    place: tuple[Visitor, Memory],
+) -> None:
     visitor, memory = place
-    shown = findings(visitor, "/ui/curation")
-    assert "Merge into billing-worker" in shown.words
-    shown = visitor.post(
-        "/ui/curation/merge", kind="duplicates", source="Billing Worker", target="billing-worker"
-    )
+    shown = findings(visitor, "/ui/curation?kind=duplicates")
+    assert re.search(r'value="billing-worker" data-key="1" checked', shown.text)
+    assert "What moves to billing-worker" in shown.words
+    assert "moves asked by Harbour API" in shown.words
+    shown = _merge(visitor, "billing-worker")
     assert "Merged Billing Worker into billing-worker" in shown.words
     assert "asked by Harbour API" in texts(memory, "billing-worker")
-    change = shown.text.split('name="change" value="')[1].split('"')[0]
-    visitor.post("/ui/undo", change=change)
+    visitor.post("/ui/undo", **undo_button(shown))
     assert texts(memory, "Billing Worker") == ("asked by Harbour API",)
+    assert visitor.post("/ui/curation/merge", name="billing-worker", keep="other").status == 400
+
+
+def _merge(visitor: Visitor, keep: str) -> Shown:
+    fields = [("name", "Billing Worker"), ("name", "billing-worker"), ("keep", keep)]
+    return post_all(visitor, "/ui/curation/merge", fields)
+
+
+def post_all(visitor: Visitor, path: str, fields: list[tuple[str, str]]) -> Shown:
+    """Send a form with repeated fields, and follow its redirect."""
+    token = visitor.get("/ui/more").form_token
+    shown = visitor.post_raw(path, [("form_token", token), *fields], Origin=visitor.origin)
+    return visitor.get(shown.headers["location"]) if shown.status == 303 else shown
+
+
+def test_a_contradiction_is_resolved(place: tuple[Visitor, Memory]) -> None:
+    visitor, memory = place
+    draft = ObservationDraft("billing-worker", ("runs five replicas",))
+    observations.add(memory, [draft], by="cursor", skip_repeats=False)
+    shown = findings(visitor, "/ui/curation?kind=contradictions")
+    assert "runs three replicas" in shown.words and "runs five replicas" in shown.words
+    pair = [("name", "billing-worker"), ("n", "2"), ("n", "3")]
+    assert post_all(visitor, "/ui/curation/resolve", [*pair, ("other", "until")]).status == 400
+    shown = post_all(visitor, "/ui/curation/resolve", [*pair, ("keep", "3"), ("other", "until")])
+    assert "Kept one fact of billing-worker" in shown.words
+    assert texts(memory, "billing-worker")[1:] == ("runs five replicas",)
+    visitor.post("/ui/undo", **undo_button(shown))
+    assert "runs three replicas" in texts(memory, "billing-worker")
+    post_all(visitor, "/ui/curation/resolve", [*pair, ("keep", "2"), ("other", "never")])
+    assert "runs five replicas" not in texts(memory, "billing-worker")
 
 
 def test_a_gap_is_closed_with_a_relation(place: tuple[Visitor, Memory]) -> None:
     visitor, memory = place
-    assert "Billing Worker" in findings(visitor, "/ui/curation?kind=gaps").words
-    visitor.post(
-        "/ui/curation/relate",
-        kind="gaps",
-        source="Billing Worker",
-        target="Harbour API",
-        type="serves",
-    )
+    assert "Are they related?" in findings(visitor, "/ui/curation?kind=gaps").words
+    ends = {"source": "Billing Worker", "target": "Harbour API"}
+    visitor.post("/ui/curation/relate", kind="gaps", type="serves", **ends)
     assert [item.key for item in relations.between(memory, "Billing Worker", "Harbour API")] == [
         ("Billing Worker", "Harbour API", "serves")
     ]
-    assert (
-        "Type of the relation from Billing Worker"
-        not in findings(visitor, "/ui/curation?kind=gaps").words
-    )
+    assert "Are they related?" not in findings(visitor, "/ui/curation?kind=gaps").words
     assert visitor.post("/ui/curation/relate", source="a", target="b", type=" ").status == 400
 
 
-def test_a_summary_is_written(place: tuple[Visitor, Memory]) -> None:
+def test_a_missing_summary_is_no_finding_but_an_old_one_is(place: tuple[Visitor, Memory]) -> None:
     visitor, memory = place
-    assert "Summary of Harbour API" in findings(visitor, "/ui/curation?kind=summaries").words
-    visitor.post(
-        "/ui/curation/summarize", kind="summaries", name="Harbour API", summary="Answers requests."
-    )
-    (entity,) = entities.open_named(memory, ["Harbour API"]).entities
-    assert entity.summary == "Answers requests."
-    assert "Summary of Harbour API" not in findings(visitor, "/ui/curation?kind=summaries").words
+    assert "Old summaries" not in findings(visitor, "/ui/curation").words
+    visitor.post("/ui/curation/summarize", name="Harbour API", summary="Answers requests.")
+    draft = ObservationDraft("Harbour API", ("answers in 20 ms",))
+    observations.add(memory, [draft], by="cursor", skip_repeats=False)
+    shown = findings(visitor, "/ui/curation?kind=summaries")
+    assert "Is the summary of Harbour API still true?" in shown.words
+    assert visitor.post("/ui/curation/summarize", name="Harbour API", summary=" ").status == 400
 
 
 def test_an_orphan_is_deleted(place: tuple[Visitor, Memory]) -> None:
     visitor, memory = place
     assert "Harbour API" in findings(visitor, "/ui/curation?kind=orphans").words
-    assert (
-        "Deleted Harbour API"
-        in visitor.post("/ui/curation/delete", kind="orphans", name="Harbour API").words
-    )
+    shown = visitor.post("/ui/curation/delete", kind="orphans", name="Harbour API")
+    assert "Deleted Harbour API" in shown.words
     assert entities.open_named(memory, ["Harbour API"]).entities == []
 
 
@@ -108,8 +136,10 @@ def test_a_cluster_is_tagged(place: tuple[Visitor, Memory]) -> None:
     relations.create(
         memory, [Relation(a, b, "knows") for a in others for b in others if a < b], by="codex"
     )
-    assert "Tag all" in findings(visitor, "/ui/curation?kind=clusters").words
-    shown = visitor.post("/ui/curation/tag", kind="clusters", name="Harbour API", tag="core")
+    shown = findings(visitor, "/ui/curation?kind=clusters")
+    item = re.search(r'name="item" value="(\w+)"', shown.text)
+    assert item
+    shown = visitor.post("/ui/curation/tag", kind="clusters", item=item[1], tag="core")
     assert "Tagged 3 entities" in shown.words
     assert {entity.tags for entity in entities.open_named(memory, others).entities} == {("core",)}
 
@@ -118,17 +148,43 @@ def test_a_dismissed_finding_stays_away_until_it_is_brought_back(
     place: tuple[Visitor, Memory],
 ) -> None:
     visitor, _ = place
-    token = visitor.get("/ui/more").form_token
     key = [("key", "duplicates"), ("key", "Billing Worker"), ("key", "billing-worker")]
+    row = "Billing Worker , billing-worker the same letters"
     for path, is_shown in (("dismiss", False), ("restore", True)):
-        fields = [("form_token", token), ("kind", "duplicates"), *key]
-        visitor.post_raw(f"/ui/curation/{path}", fields, Origin=visitor.origin)
-        assert ("Merge into billing-worker" in findings(visitor, "/ui/curation").words) == is_shown
-        assert ("1 dismissed" in findings(visitor, "/ui/curation").words) != is_shown
-        assert ("Bring back" in findings(visitor, "/ui/curation?dismissed=1").words) != is_shown
+        post_all(visitor, f"/ui/curation/{path}", key)
+        assert (row in findings(visitor, "/ui/curation").words) == is_shown
+        assert (row in findings(visitor, "/ui/curation?dismissed=1").words) != is_shown
+    assert post_all(visitor, "/ui/curation/dismiss", [("key", "nonsense")]).status == 400
 
 
-def test_similar_entities_need_an_embedder(place: tuple[Visitor, Memory]) -> None:
+def test_all_of_a_kind_are_accepted_with_one_undo(place: tuple[Visitor, Memory]) -> None:
+    visitor, memory = place
+    entities.create(memory, [EntityDraft("HARBOUR api", "service", ("a twin",))], by="codex")
+    findings(visitor, "/ui/curation")
+    shown = visitor.get("/ui/curation/all?kind=duplicates")
+    assert "Billing Worker is merged into billing-worker" in shown.words
+    items = re.findall(r'name="item" value="(\w+)"', shown.text)
+    fields = [("kind", "duplicates"), *(("item", item) for item in items)]
+    shown = post_all(visitor, "/ui/curation/all", fields)
+    assert f"Accepted {len(items)} findings" in shown.words
+    assert "asked by Harbour API" in texts(memory, "billing-worker")
+    numbers = re.findall(r'name="change" value="(\d+)"', shown.text)
+    assert len(numbers) == len(items) >= 2
+    post_all(visitor, "/ui/undo", [("change", number) for number in numbers])
+    assert texts(memory, "Billing Worker") == ("asked by Harbour API",)
+    assert texts(memory, "HARBOUR api") == ("a twin",)
+    assert visitor.get("/ui/curation/all?kind=similar").status == 400
+
+
+def test_the_badge_counts_what_waits(place: tuple[Visitor, Memory]) -> None:
+    visitor, _ = place
+    shown = findings(visitor, "/ui/curation")
+    badge = re.search(r'n todo num">(\d+)<', visitor.get("/ui/history").text)
+    assert badge
+    assert f"{badge[1]} wait" in shown.words
+
+
+def test_an_unknown_kind_is_refused(place: tuple[Visitor, Memory]) -> None:
     assert place[0].get("/ui/curation?kind=similar").status == 200
     assert place[0].get("/ui/curation?kind=nonsense").status == 400
 
@@ -137,11 +193,10 @@ def test_a_reader_sees_findings_without_actions(tmp_path: Path) -> None:
     with harbour(tmp_path) as (running, _):
         reader = Visitor(running.port)
         reader.log_in(make_token(str(tmp_path / "memory.db"), "reader", "read"))
-        for kind in ("duplicates", "gaps", "summaries", "orphans", "clusters"):
-            assert (
-                'method="post"'
-                not in reader.get(f"/ui/curation?kind={kind}").text.split("<main")[1]
-            )
+        for kind in KINDS:
+            shown = findings(reader, f"/ui/curation?kind={kind}")
+            assert 'method="post"' not in shown.text.split("<main")[1]
+        assert reader.get("/ui/curation/all?kind=gaps").status == 403
 
 
 def test_findings_are_computed_once_for_each_state_of_a_memory(memory_of_two: Memory) -> None:
@@ -151,20 +206,23 @@ def test_findings_are_computed_once_for_each_state_of_a_memory(memory_of_two: Me
     def find(memory: Memory) -> list[Finding]:
         gate.wait(TIMEOUT_S)
         runs.append("run")
-        return [Finding("orphans", ("one",))]
+        return [Finding("orphans", ("one",)), Finding("orphans", ("two",))]
 
-    with ThreadPoolExecutor(1) as pool, patch.dict(KINDS, {"orphans": Kind("", "", find)}):
+    kind = Kind("", "", "", "", find)
+    with ThreadPoolExecutor(1) as pool, patch.dict(KINDS, {"orphans": kind}, clear=True):
         cache = FindingsCache(pool)
-        assert cache.find(memory_of_two, "orphans") == (None, False)
-        assert cache.find(memory_of_two, "orphans") == (None, False)
+        first, _ = cache.look(memory_of_two)
+        assert first.of_kind("orphans") is None
+        assert cache.look(memory_of_two)[0] is first
         gate.set()
-        assert len(cache.wait(memory_of_two, "orphans")) == 1
-        pool.submit(int).result()
-        assert cache.find(memory_of_two, "orphans")[1]
-        assert len(runs) <= 2
-        count = len(runs)
+        assert first.task is not None
+        first.task.result(TIMEOUT_S)
+        assert cache.look(memory_of_two) == (first, 0)
+        assert runs == ["run"]
         gate.clear()
+        cache.decide(memory_of_two, [Finding("orphans", ("one",)).id])
         entities.create(memory_of_two, [EntityDraft("three", "thing", ())], by="codex")
-        former, is_current = cache.find(memory_of_two, "orphans")
-        assert (former, is_current, len(runs)) == ([Finding("orphans", ("one",))], False, count)
+        second, behind = cache.look(memory_of_two)
+        assert second is not first and behind == 0 and not second.is_done
+        assert second.of_kind("orphans") == [Finding("orphans", ("two",))]
         gate.set()

@@ -1,4 +1,4 @@
-"""Curation in a browser: each action in place, with Undo."""
+"""Curation in a browser: decided by keys, undone, on a phone and in the dark."""
 
 from contextlib import closing
 
@@ -6,83 +6,83 @@ import pytest
 from playwright.sync_api import expect
 
 from polymnia.cli.demo import MAIN
-from polymnia.engine.graph import entities
+from polymnia.engine.graph import entities, observations
 from polymnia.engine.workspaces.workspaces import open_workspaces
-from polymnia.model import EntityDraft
+from polymnia.model import EntityDraft, ObservationDraft
+from polymnia.web.findings import KINDS
 from tests.web.browser import PHONE, Visit
 from tests.web.conftest import NewVisit
 from tests.web.serving import Ui
 
 
-def test_a_summary_is_saved_and_undone(admin: Visit) -> None:
-    page = admin.open("/ui/curation?kind=summaries")
-    admin.audit()
-    page.get_by_label("Summary of Tomas Berg").fill("Owns the tide forecast.")
-    page.get_by_role("button", name="Save the summary of Tomas Berg").click()
-    expect(page.locator(".finding.gone")).to_contain_text("Summary of Tomas Berg saved")
-    page.get_by_role("button", name="Undo").click()
-    expect(page.locator(".toast")).to_contain_text("Undone")
-    expect(page.get_by_label("Summary of Tomas Berg")).to_be_visible()
-
-
-def test_a_gap_is_closed_and_undone(admin: Visit) -> None:
-    page = admin.open("/ui/curation?kind=gaps")
-    admin.audit()
-    page.get_by_role("button", name="Relate lost invoices to Redis").click()
-    expect(page.locator(".finding.gone")).to_contain_text("Related lost invoices to Redis")
-    page.get_by_role("button", name="Undo").click()
-    expect(page.get_by_role("button", name="Relate lost invoices to Redis")).to_be_visible()
-
-
-def test_an_orphan_is_deleted_and_undone(admin: Visit) -> None:
-    page = admin.open("/ui/curation?kind=orphans")
-    admin.audit()
-    page.get_by_role("button", name="Delete (map tiles)").click()
-    expect(page.locator(".finding.gone")).to_contain_text("Deleted map tiles")
-    page.get_by_role("button", name="Undo").click()
-    expect(page.get_by_role("button", name="Delete (map tiles)")).to_be_visible()
-
-
-def test_duplicates_are_merged_and_undone(ui: Ui, admin: Visit) -> None:
+@pytest.fixture(scope="module")
+def twins(ui: Ui) -> None:
+    """Add an entity with a twin, and facts that contradict each other."""
     with closing(open_workspaces(ui.store)) as workspaces:
+        memory = workspaces.memory(MAIN)
         twin = EntityDraft("Tide Forecast", "service", ("has a twin",))
-        entities.create(workspaces.memory(MAIN), [twin], by="codex-cli")
+        entities.create(memory, [twin], by="codex-cli")
+        facts = ObservationDraft("Harbour", ("has 42 ports", "has 45 ports"))
+        observations.add(memory, [facts], by="cursor", skip_repeats=False)
+
+
+@pytest.mark.usefixtures("twins")
+def test_findings_are_decided_by_keys_alone(admin: Visit) -> None:
+    page = admin.open("/ui/curation?kind=contradictions")
+    expect(page.locator(".qi[aria-current]")).to_contain_text("has 42 ports / has 45 ports")
+    admin.audit()
+    page.keyboard.press("1")
+    expect(page.get_by_role("radio", name="has 42 ports")).to_be_checked()
+    page.keyboard.press("a")
+    expect(page.locator(".toast")).to_contain_text("Kept one fact of Harbour")
+    page.keyboard.press("u")
+    expect(page.locator(".toast")).to_contain_text("Undone")
+    page.goto(f"{admin.origin}/ui/curation?kind=duplicates")
+    heading = page.locator(".focus .versus")
+    before = heading.inner_text()
+    page.keyboard.press("j")
+    expect(heading).not_to_have_text(before, use_inner_text=True)
+    page.keyboard.press("k")
+    expect(heading).to_have_text(before, use_inner_text=True)
+    page.keyboard.press("d")
+    expect(page.locator(".toast")).to_contain_text("Dismissed")
+
+
+@pytest.mark.usefixtures("twins")
+def test_a_merge_shows_what_moves_for_the_chosen_side(admin: Visit) -> None:
     page = admin.open("/ui/curation?kind=duplicates")
-    admin.audit()
-    page.get_by_role("button", name="Merge into tide-forecast").click()
-    expect(page.locator(".finding.gone")).to_contain_text("Merged Tide Forecast into tide-forecast")
-    page.get_by_role("button", name="Undo").click()
-    expect(page.get_by_role("button", name="Merge into tide-forecast")).to_be_visible()
+    page.locator(".qi", has_text="Tide Forecast, tide-forecast").click()
+    expect(page.get_by_role("radio", name="tide-forecast")).to_be_checked()
+    expect(page.get_by_text("has a twin")).to_be_visible()
+    page.keyboard.press("2")
+    expect(page.get_by_role("heading", name="What moves to Tide Forecast")).to_be_visible()
+    expect(page.get_by_text("has a twin")).to_be_hidden()
+    page.keyboard.press("1")
+    page.keyboard.press("a")
+    expect(page.locator(".toast")).to_contain_text("Merged Tide Forecast into tide-forecast")
+    page.keyboard.press("u")
+    expect(page.locator(".toast")).to_contain_text("Undone")
 
 
-def test_a_cluster_is_tagged_and_untagged(admin: Visit) -> None:
-    page = admin.open("/ui/curation?kind=clusters")
-    admin.audit()
-    tag = page.locator(".finding input[name=tag]").first
-    tag.fill("first-cluster")
-    page.locator(".finding .btn", has_text="Tag all").first.click()
-    expect(page.locator(".toast")).to_contain_text("Tagged")
+def test_all_of_a_kind_are_accepted_and_undone_at_once(admin: Visit) -> None:
+    page = admin.open("/ui/curation?kind=gaps")
+    page.keyboard.press("A")
+    expect(page.get_by_role("heading", name="Accept")).to_be_visible()
+    admin.audit_all()
+    page.get_by_role("button", name="Relate those ticked").click()
+    expect(page.locator(".toast")).to_contain_text("Accepted")
     page.get_by_role("button", name="Undo").click()
     expect(page.locator(".toast")).to_contain_text("Undone")
 
 
-def test_a_finding_is_dismissed_and_brought_back(admin: Visit) -> None:
-    page = admin.open("/ui/curation?kind=orphans")
-    page.get_by_role("button", name="Dismiss (map tiles)").click()
-    page.locator(".finding.gone").get_by_role("button", name="Bring back").click()
-    expect(page.locator(".finding.gone")).to_contain_text("Brought back")
-    admin.open("/ui/curation?kind=orphans")
-    expect(page.get_by_role("button", name="Dismiss (map tiles)")).to_be_visible()
-
-
-@pytest.mark.parametrize(
-    "kind", ["duplicates", "gaps", "similar", "summaries", "orphans", "clusters"]
-)
-def test_a_reader_sees_every_kind_without_actions(ui: Ui, visit: NewVisit, kind: str) -> None:
+def test_a_reader_sees_every_kind_without_actions(ui: Ui, visit: NewVisit) -> None:
     reader = visit(ui.origin, viewport=PHONE, theme="dark")
-    reader.log_in(ui.token(f"reader of {kind}", "read"))
-    page = reader.open(f"/ui/curation?kind={kind}")
-    expect(page.get_by_role("heading", name="Curation")).to_be_visible()
+    reader.log_in(ui.token("reader of findings", "read"))
+    for kind in KINDS:
+        page = reader.open(f"/ui/curation?kind={kind}")
+        assert page.locator("main form").count() == 0
+        reader.fits()
     reader.audit()
-    assert page.locator("main form").count() == 0
-    reader.fits()
+    page = reader.open("/ui/curation?list=1")
+    expect(page.locator(".qi").first).to_be_visible()
+    reader.audit()

@@ -78,13 +78,8 @@ def overview(memory: Memory) -> Overview:
 def _last_change(memory: Memory, read: Reader) -> tuple[int, int, str]:
     """Return the id, the time and the actor of the last change, as far as the store knows them."""
     if memory.store.capabilities.history:
-        return next(
-            (
-                (change.id, change.at, change.actor)
-                for change in read.history.changes(ChangeQuery(limit=1))
-            ),
-            (0, 0, ""),
-        )
+        heads = read.history.change_heads(ChangeQuery(limit=1))
+        return (heads[0].id, heads[0].at, heads[0].actor) if heads else (0, 0, "")
     return 0, max([entity.updated_at for entity in read.outlines(latest=1)], default=0), ""
 
 

@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from polymnia.engine.memory import Memory
-from polymnia.errors import BadInput, NoWorkspace
+from polymnia.errors import BadInput, NoWorkspace, PolymniaError
 from polymnia.model import NOBODY, Capability, Principal, join_actor
 from polymnia.transports.http.operations import UI_PATH
 
@@ -153,13 +153,13 @@ def parse_fields(data: bytes) -> Fields:
 
 
 class Toast(Struct, frozen=True):
-    """What happened, and the change that a button takes back; 0 if nothing can be undone.
+    """What happened, and the changes that a button takes back together.
 
     The button says Redo if the change was itself an undo.
     """
 
     text: str
-    change: int = 0
+    changes: tuple[int, ...] = ()
     workspace: str = ""
     is_undo: bool = False
 
@@ -363,9 +363,21 @@ class Page:
             return Response(headers={"hx-redirect": url})
         return RedirectResponse(url, 303)
 
-    def toast(self, text: str, change: int = 0) -> Toast:
-        """Return a message about a change in the chosen workspace."""
-        return Toast(text, change, self.workspace)
+    def toast(self, text: str, *changes: int) -> Toast:
+        """Return a message about changes in the chosen workspace. A change of 0 is none."""
+        return Toast(text, tuple(change for change in changes if change), self.workspace)
+
+    @cached_property
+    def findings_count(self) -> int:
+        """How many findings of Curation wait for this user, as far as they are computed."""
+        if not self.may("write") or not self.chosen:
+            return 0
+        try:
+            look = self.site.findings.glance(self.memory_of(self.chosen))
+            dismissed = self.site.state.read(self.chosen).dismissed
+        except PolymniaError:  # the page itself says what is wrong with the workspace
+            return 0
+        return look.count({tuple(key) for key in dismissed}) if look else 0
 
 
 PageFunction = Callable[[Page], Response]

@@ -34,6 +34,7 @@ from polymnia.transports.http.operations import PAGE, UI_PATH
 from polymnia.transports.http.request import REQUEST_ID, Message
 from polymnia.transports.http.request import Request as HttpRequest
 from polymnia.web import SiteParts
+from polymnia.web.findings import FindingsCache
 from polymnia.web.imports import Imports, receive_upload
 from polymnia.web.page import (
     FORM_TOKEN_FIELD,
@@ -50,7 +51,6 @@ from polymnia.web.page import (
     parse_fields,
 )
 from polymnia.web.pages import MODULES, PAGES
-from polymnia.web.pages.curation import FindingsCache
 from polymnia.web.pages.live import ChangeNews
 from polymnia.web.pages.login import ask_again
 from polymnia.web.rendering import Templates

@@ -12,8 +12,9 @@ from msgspec import Struct
 
 from polymnia.engine.curation.clusters import label_members
 from polymnia.engine.curation.findings import Check, never_stop
+from polymnia.engine.history.changes import last_change
 from polymnia.engine.memory import Memory
-from polymnia.model import ChangeQuery, Entity, Graph, Relation, TypeCount
+from polymnia.model import Entity, Graph, Relation, TypeCount
 from polymnia.search.communities import find_communities
 from polymnia.stores.contract import Reader, Store, check_cancelled
 
@@ -229,14 +230,6 @@ def graph_overview(memory: Memory, *, check: Check = never_stop) -> GraphOvervie
         time_ns() // 1000,
         monotonic() - started,
     )
-
-
-def last_change(memory: Memory, read: Reader) -> int:
-    """Return the id of the last change; 0 if there is none or the store has no history."""
-    if not memory.store.capabilities.history:
-        return 0
-    latest = read.history.changes(ChangeQuery(limit=1))
-    return latest[0].id if latest else 0
 
 
 class GraphOverviews:

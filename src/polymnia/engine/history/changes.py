@@ -129,6 +129,14 @@ def _count_rows(change: Change) -> int:
     )
 
 
+def last_change(memory: Memory, read: Reader) -> int:
+    """Return the id of the last change; 0 if there is none or the store has no history."""
+    if not memory.store.capabilities.history:
+        return 0
+    latest_heads = read.history.change_heads(ChangeQuery(limit=1))
+    return latest_heads[0].id if latest_heads else 0
+
+
 def all_actors(memory: Memory) -> list[str]:
     """Return everyone who made a change, in alphabetical order. Raise NotSupported."""
     with memory.reading() as read:

@@ -264,6 +264,9 @@ class HistoryReader(Protocol):
     def changes(self, query: ChangeQuery) -> list[Change]:
         """Return the changes that the query selects, newest first. Purged rows are missing from them."""
 
+    def change_heads(self, query: ChangeQuery) -> list[Change]:
+        """Return the changes that the query selects, newest first, without their rows: an import may have thousands."""
+
     def actors(self) -> list[str]:
         """Return everyone who made a change, in alphabetical order."""
 

@@ -36,6 +36,12 @@ class MemoryHistory:
                 selected.append(change)
         return selected[: query.limit]
 
+    def change_heads(self, query: ChangeQuery) -> list[Change]:
+        heads = []
+        for change in self.changes(query):
+            heads.append(Change(change.operation, change.actor, change.at, id=change.id))
+        return heads
+
     def actors(self) -> list[str]:
         return sorted({change.actor for change in self._changes})
 

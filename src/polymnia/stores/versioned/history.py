@@ -46,15 +46,7 @@ class VersionHistory:
         self._port = port
 
     def changes(self, query: ChangeQuery) -> list[Change]:
-        above = query.after
-        if query.since is not None:
-            above = max(above, self._last_before(query.since))
-        below = self._last_before(query.until) + 1 if query.until is not None else _NO_CHANGE
-        below = below if query.before is None else min(below, query.before)
-        touching = self._touching(query.names) if query.names is not None else None
-        rows = self._port.run(
-            "latest_changes", above, below, query.actors, query.operations, touching, query.limit
-        )
+        rows = self._select(query)
         # Changes with consecutive ids are read together.
         runs = [
             [row for _, row in group]
@@ -65,6 +57,24 @@ class VersionHistory:
             for group in runs
             for change in reversed(assemble_changes(self._port, group[::-1]))
         ]
+
+    def change_heads(self, query: ChangeQuery) -> list[Change]:
+        heads = []
+        for number, at, actor, operation, *_ in self._select(query):
+            heads.append(Change(operation, actor, at, id=number))
+        return heads
+
+    def _select(self, query: ChangeQuery) -> list[Row]:
+        """Return rows of the change table, newest first."""
+        above = query.after
+        if query.since is not None:
+            above = max(above, self._last_before(query.since))
+        below = self._last_before(query.until) + 1 if query.until is not None else _NO_CHANGE
+        below = below if query.before is None else min(below, query.before)
+        touching = self._touching(query.names) if query.names is not None else None
+        return self._port.run(
+            "latest_changes", above, below, query.actors, query.operations, touching, query.limit
+        )
 
     def actors(self) -> list[str]:
         return [name for (name,) in self._port.run("actor_names")]

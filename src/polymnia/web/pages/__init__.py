@@ -23,12 +23,19 @@ PAGES = (
     PageSpec(
         key="history", title="History", path="/history", icon="clock", group="Memory", in_tabs=True
     ),
-    PageSpec(key="live", title="Live", path="/live", icon="live", group="Memory", in_tabs=True),
+    PageSpec(key="live", title="Live", path="/live", icon="live", group="Memory"),
     PageSpec(key="graph", title="Graph", path="/graph", icon="graph", group="Memory", in_tabs=True),
+    PageSpec(
+        key="curation",
+        title="Curation",
+        path="/curation",
+        icon="tidy",
+        group="Improve",
+        in_tabs=True,
+    ),
     PageSpec(
         key="playground", title="Playground", path="/playground", icon="play", group="Improve"
     ),
-    PageSpec(key="curation", title="Curation", path="/curation", icon="tidy", group="Improve"),
     PageSpec(key="imports", title="Import and export", path="/import", icon="swap", group="Run"),
     PageSpec(key="access", title="Access", path="/access", icon="key", group="Run", needs="admin"),
     PageSpec(key="health", title="Health", path="/health", icon="health", group="Run"),

@@ -1,238 +1,234 @@
-"""Curation: what in a memory needs attention, each finding with what can be done in one click."""
+"""Curation: an inbox of findings. One is in focus, the others wait beside it."""
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import Executor, Future
-from threading import Lock
+from collections.abc import Iterable, Sequence
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from msgspec import Struct
 from starlette.responses import Response
 
-from polymnia.engine.curation.clusters import clusters
-from polymnia.engine.curation.findings import orphans, pending, relation_gaps
-from polymnia.engine.curation.similar import duplicate_names, similar_pairs
 from polymnia.engine.facts.forget import Unwanted, forget
-from polymnia.engine.facts.merge import merge
+from polymnia.engine.facts.merge import MergeReceipt, merge
 from polymnia.engine.facts.remember import remember
-from polymnia.engine.facts.revise import Revision, revise, tag_entities
-from polymnia.engine.graph.drawing import last_change
+from polymnia.engine.facts.revise import Edit, Revision, revise, tag_entities
 from polymnia.engine.graph.entities import open_named, outlines
 from polymnia.engine.memory import Memory
-from polymnia.errors import BadInput
-from polymnia.model import Relation
+from polymnia.errors import BadInput, PolymniaError
+from polymnia.model import Entity, Graph, Relation
 from polymnia.search.terms import count_noun
-from polymnia.stores.contract import Store
+from polymnia.web.findings import KINDS, Finding, Look, key_id
 from polymnia.web.page import ROWS, Page, get, post
+from polymnia.web.pages.facts import FactRow, observation_rows
 
-# Findings that are listed. The rest is found again after the first ones are dealt with.
-MAX_FINDINGS = 1_000
-# What is shown of each entity: its latest observations.
-_MAX_FACTS = 3
-_MAX_CLUSTER_NAMES = 12
-# How long a page waits for findings. They take seconds in a large memory.
-_WAIT_S = 0.25
+# Findings that the queue shows of each kind, and of the one in focus.
+_MAX_QUEUED, _MAX_QUEUED_IN_FOCUS = 5, 25
+# What is shown of an entity: its latest observations.
+_MAX_FACTS = 5
+# Things that the preview of a merge lists.
+_MAX_MOVES = 40
+# Findings that are accepted together.
+MAX_ACCEPTED = 100
+# Kinds whose findings can be accepted together, because nothing has to be chosen or written.
+ACCEPTED_TOGETHER = ("duplicates", "gaps")
 
 
-class Finding(Struct, frozen=True):
-    """Something that needs attention: the names it is about, and what is known of it."""
+class Queue(Struct, frozen=True):
+    """The findings of a kind, and those that the page lists."""
 
     kind: str
-    names: tuple[str, ...]
-    about: str = ""
+    findings: list[Finding]
+    shown: list[Finding]
+
+
+class Move(Struct, frozen=True):
+    """Something that a merge moves, or that the remaining entity knows already."""
+
+    is_known: bool
+    text: str
+    relation: Relation | None = None
+
+
+class Side(Struct, frozen=True):
+    """One of two entities: how much it has, and what moves if the other one is kept."""
+
+    entity: Entity
+    relations: int
+    moves: list[Move]
+    preview: MergeReceipt | None = None
 
     @property
-    def key(self) -> list[str]:
-        """What identifies the finding after it was dismissed."""
-        return [self.kind, *self.shown_names]
-
-    @property
-    def shown_names(self) -> tuple[str, ...]:
-        """The names that a row shows; a cluster may have thousands."""
-        return self.names[:_MAX_CLUSTER_NAMES]
-
-
-def _duplicates(memory: Memory) -> list[Finding]:
-    findings = []
-    for pair in duplicate_names(memory, limit=MAX_FINDINGS):
-        about = "the same letters" if pair.similarity == 1 else "spelled alike"
-        findings.append(Finding("duplicates", (pair.a, pair.b), about))
-    return findings
-
-
-def _gaps(memory: Memory) -> list[Finding]:
-    findings = []
-    for gap in relation_gaps(memory, limit=MAX_FINDINGS):
-        about = f"mentioned {gap.count} times" if gap.count > 1 else "mentioned"
-        findings.append(Finding("gaps", (gap.entity, gap.referenced), about))
-    return findings
-
-
-def _similar(memory: Memory) -> list[Finding]:
-    pairs = similar_pairs(memory, limit=MAX_FINDINGS)
-    return [
-        Finding("similar", (pair.a, pair.b), f"similarity {pair.similarity:.2f}") for pair in pairs
-    ]
-
-
-def _summaries(memory: Memory) -> list[Finding]:
-    findings = []
-    for entity in pending(memory, limit=MAX_FINDINGS):
-        about = "its summary is older than its facts" if entity.summary_at else "no summary"
-        findings.append(Finding("summaries", (entity.name,), about))
-    return findings
-
-
-def _orphans(memory: Memory) -> list[Finding]:
-    lonely = orphans(memory, limit=MAX_FINDINGS)
-    return [Finding("orphans", (entity.name,), "no relations") for entity in lonely]
-
-
-def _clusters(memory: Memory) -> list[Finding]:
-    groups = clusters(memory, limit=MAX_FINDINGS)
-    return [Finding("clusters", group.names, group.label or "") for group in groups]
-
-
-class Kind(Struct, frozen=True):
-    """A kind of finding: its title, what it means, and the function that finds them."""
-
-    title: str
-    meaning: str
-    find: Callable[[Memory], list[Finding]]
-
-
-KINDS = {
-    "duplicates": Kind(
-        "Duplicates",
-        "Names so alike that they may be one thing. Merging keeps all facts.",
-        _duplicates,
-    ),
-    "gaps": Kind(
-        "Relation gaps", "A fact of one mentions the other, but no relation joins them.", _gaps
-    ),
-    "similar": Kind(
-        "Similar", "Their facts mean much the same, and no relation joins them.", _similar
-    ),
-    "summaries": Kind(
-        "Summaries",
-        "Entities with facts that are newer than their summary, or without one.",
-        _summaries,
-    ),
-    "orphans": Kind("Orphans", "Entities that no relation starts or ends at.", _orphans),
-    "clusters": Kind(
-        "Clusters",
-        "Groups that relations and meaning hold together. A tag makes one findable.",
-        _clusters,
-    ),
-}
-
-
-class _Run(Struct):
-    """One look through a memory as it was after a change, and the findings before that."""
-
-    change: int
-    findings: Future[list[Finding]]
-    former: list[Finding] | None
-
-
-class FindingsCache:
-    """Findings by memory and kind, computed once for each state of a memory. Thread-safe.
-
-    They take seconds in a large memory, so a worker thread computes them and pages do not wait.
-    """
-
-    def __init__(self, pool: Executor) -> None:
-        self._pool = pool
-        self._lock = Lock()
-        self._runs: WeakKeyDictionary[Store, dict[str, _Run]] = WeakKeyDictionary()
-
-    def find(self, memory: Memory, kind: str) -> tuple[list[Finding] | None, bool]:
-        """Return the latest findings, None if there are none yet, and whether they are current."""
-        run = self._start(memory, kind)
-        try:
-            return run.findings.result(_WAIT_S), True
-        except TimeoutError:
-            return run.former, False
-
-    def wait(self, memory: Memory, kind: str) -> list[Finding]:
-        """Return the findings of a memory, however long they take."""
-        findings, _ = self.find(memory, kind)
-        # Waiting for another worker thread could use up all of them.
-        return KINDS[kind].find(memory) if findings is None else findings
-
-    def _start(self, memory: Memory, kind: str) -> _Run:
-        with memory.reading() as read:
-            change = last_change(memory, read)
-        with self._lock:
-            runs = self._runs.setdefault(memory.store, {})
-            run = runs.get(kind)
-            if run is not None and not run.findings.done():
-                return run  # one at a time: a busy memory would fill the pool
-            is_known = run is not None and run.findings.exception() is None
-            if run is not None and is_known and change and run.change == change:
-                return run
-            former = run.findings.result() if run is not None and is_known else None
-            task = self._pool.submit(KINDS[kind].find, memory)
-            runs[kind] = _Run(change, task, former)
-            return runs[kind]
+    def weight(self) -> int:
+        """How much it has: the richer entity is kept."""
+        return len(self.entity.observations) + self.relations + len(self.entity.tags)
 
 
 @get("/curation")
 def show(page: Page) -> Response:
-    """Show the findings of one kind."""
-    kind = page.query.get("kind") or "duplicates"
-    if kind not in KINDS:
-        raise BadInput(f"kind: expected one of {', '.join(KINDS)}, got {kind[:40]!r}")
-    findings, is_current = page.site.findings.find(page.memory, kind)
-    dismissed = page.site.state.read(page.workspace).dismissed
+    """Show the queue, and one finding in focus."""
+    look, behind = page.site.findings.look(page.memory)
     wants_dismissed = "dismissed" in page.query
-    matching = [item for item in findings or () if (item.key in dismissed) == wants_dismissed]
-    start = page.query.number("after") or 0
-    rows, shown = _load_rows(page.memory, matching[start : start + ROWS])
+    waiting = _waiting(page, look, wants_dismissed=wants_dismissed)
+    focus = _focus(page, waiting)
+    ordered = [finding for findings in waiting.values() for finding in findings]
+    place = ordered.index(focus) if focus else 0
     return page.render(
         "curation/page.html",
         kinds=KINDS,
-        kind=kind,
-        rows=rows,
-        total=len(matching),
-        is_ready=findings is not None,
-        is_current=is_current,
-        is_cut=len(findings or ()) >= MAX_FINDINGS,
-        following=start + ROWS if start + ROWS < len(matching) else None,
-        dismissed=sum(item.key in dismissed for item in findings or ()),
+        queues=_queues(waiting, focus),
+        focus=focus,
+        place=place,
+        total=len(ordered),
+        before=ordered[place - 1] if focus and place else None,
+        following=ordered[place + 1] if focus and place + 1 < len(ordered) else None,
+        look=look,
+        behind=behind,
         wants_dismissed=wants_dismissed,
-        **shown,
+        together=ACCEPTED_TOGETHER,
+        **(_details(page, focus) if focus else {}),
     )
 
 
-def _load_rows(memory: Memory, findings: Sequence[Finding]) -> tuple[list[Finding], dict[str, Any]]:
-    """Return the findings about existing entities, with the types and latest facts of these."""
-    names = {name for finding in findings for name in finding.shown_names}
-    types = {name: entity.type for name, entity in outlines(memory, names).items()}
-    # A finding of a moment ago may be about an entity that was merged since.
-    rows = [finding for finding in findings if all(name in types for name in finding.shown_names)]
-    compared = {name for row in rows if row.kind != "clusters" for name in row.names}
-    facts = {}
-    if compared:
-        for entity in open_named(memory, compared).entities:
-            facts[entity.name] = entity.texts[::-1][:_MAX_FACTS]
-    return rows, {"types": types, "facts": facts}
+def _waiting(page: Page, look: Look, *, wants_dismissed: bool) -> dict[str, list[Finding]]:
+    """Return the findings to decide by kind; with `wants_dismissed` those that were dismissed."""
+    dismissed = {tuple(key) for key in page.site.state.read(page.workspace).dismissed}
+    waiting = {}
+    for kind in KINDS:
+        findings = look.of_kind(kind) or []
+        chosen = [item for item in findings if (tuple(item.key) in dismissed) == wants_dismissed]
+        if chosen:
+            waiting[kind] = chosen
+    return waiting
+
+
+def _focus(page: Page, waiting: dict[str, list[Finding]]) -> Finding | None:
+    """Return the finding in the address, or the first one that is still about living entities."""
+    kind, item = page.query.get("kind"), page.query.get("item")
+    if kind and kind not in KINDS:
+        raise BadInput(f"kind: expected one of {', '.join(KINDS)}, got {kind[:40]!r}")
+    candidates = [finding for findings in waiting.values() for finding in findings]
+    preferred = [finding for finding in candidates if finding.id == item]
+    preferred += waiting.get(kind, [])[:ROWS]
+    for finding in [*preferred, *candidates[:ROWS]]:
+        # A finding of a moment ago may be about an entity that was merged since.
+        if _still_holds(page.memory, finding):
+            return finding
+    return None
+
+
+def _still_holds(memory: Memory, finding: Finding) -> bool:
+    known = outlines(memory, finding.shown_names)
+    if not all(name in known for name in finding.shown_names):
+        return False
+    if not finding.ordinals:
+        return True
+    (entity,) = open_named(memory, finding.names).entities
+    present = {fact.ordinal for fact in entity.observations}
+    return present.issuperset(finding.ordinals)
+
+
+def _queues(waiting: dict[str, list[Finding]], focus: Finding | None) -> list[Queue]:
+    queues = []
+    for kind, findings in waiting.items():
+        start, count = 0, _MAX_QUEUED
+        if focus is not None and focus.kind == kind:
+            count = _MAX_QUEUED_IN_FOCUS
+            start = max(0, findings.index(focus) - count // 2)
+        queues.append(Queue(kind, findings, findings[start : start + count]))
+    return queues
+
+
+def _details(page: Page, finding: Finding) -> dict[str, Any]:
+    """Return what the page shows of a finding."""
+    memory = page.memory
+    types = {name: card.type for name, card in outlines(memory, finding.shown_names).items()}
+    details: dict[str, Any] = {"types": types}
+    if finding.kind == "clusters":
+        return details
+    graph = open_named(memory, finding.names)
+    entities = {entity.name: entity for entity in graph.entities}
+    if finding.kind == "contradictions":
+        details["sides"] = _facts(memory, entities[finding.names[0]], finding.ordinals)
+    elif finding.kind in ("duplicates", "similar"):
+        details["sides"] = _sides(page, [entities[name] for name in finding.names], graph)
+    else:
+        details["facts"] = {
+            entity.name: observation_rows(memory, entity)[::-1][:_MAX_FACTS]
+            for entity in entities.values()
+        }
+    details["entities"] = entities
+    return details
+
+
+def _facts(memory: Memory, entity: Entity, ordinals: Sequence[int]) -> list[FactRow]:
+    rows = {row.key.ordinal: row for row in observation_rows(memory, entity)}
+    return [rows[ordinal] for ordinal in ordinals]
+
+
+def _sides(page: Page, entities: Sequence[Entity], graph: Graph) -> list[Side]:
+    """Return the two entities of a merge, the richer one first."""
+    sides = []
+    for entity in entities:
+        other = entities[0] if entity is entities[1] else entities[1]
+        touching = [item for item in graph.relations if entity.name in (item.source, item.target)]
+        preview = None
+        if page.may("write"):
+            preview = merge(page.memory, [other.name], entity.name, by=page.by, dry_run=True)
+        sides.append(Side(entity, len(touching), _moves(other, entity, graph), preview))
+    sides.sort(key=lambda side: -side.weight)
+    return sides
+
+
+def _moves(gone: Entity, kept: Entity, graph: Graph) -> list[Move]:
+    """Return what would move from one entity to the other."""
+    known = set(kept.texts)
+    moves = [Move(text in known, text) for text in gone.texts]
+    for relation in graph.relations:
+        ends = (relation.source, relation.target)
+        if gone.name in ends and kept.name not in ends:
+            moves.append(Move(False, "", relation))
+    return moves[:_MAX_MOVES]
 
 
 @post("/curation/merge")
 def merge_two(page: Page) -> Response:
-    """Merge an entity into another."""
-    source, target = page.form["source"], page.form["target"]
-    receipt = merge(page.memory, [source], target, by=page.by)
-    return _done(page, f"Merged {source[:60]} into {target[:60]}", receipt.change)
+    """Merge two entities under the name that is kept."""
+    names = page.form.getlist("name")
+    keep = page.form["keep"]
+    if keep not in names or len(set(names)) != 2:
+        raise BadInput("choose which of the two names to keep")
+    gone = next(name for name in names if name != keep)
+    receipt = merge(page.memory, [gone], keep, by=page.by)
+    return _done(page, f"Merged {gone[:60]} into {keep[:60]}", receipt.change)
+
+
+@post("/curation/resolve")
+def resolve(page: Page) -> Response:
+    """Keep one of two facts that contradict each other."""
+    name, other = page.form["name"], page.form["other"]
+    ordinals = [int(part) for part in page.form.getlist("n") if part.isdigit()]
+    keep = page.form.number("keep")
+    if keep not in ordinals or len(ordinals) != 2:
+        raise BadInput("choose which of the two facts is true")
+    gone = ordinals[0] if keep == ordinals[1] else ordinals[1]
+    if other == "never":
+        unwanted = Unwanted(observations=((name, gone),))
+        change = forget(page.memory, unwanted, by=page.by).change
+    elif other == "until":
+        edit = Edit(gone, keep)
+        change = revise(page.memory, name, Revision(supersede=(edit,)), by=page.by).change
+    else:
+        raise BadInput("say what becomes of the other fact: until or never")
+    return _done(page, f"Kept one fact of {name[:60]}", change)
 
 
 @post("/curation/relate")
 def relate(page: Page) -> Response:
     """Add a relation between two entities."""
-    source, target, kind = page.form["source"], page.form["target"], page.form.get("type").strip()
+    source, target = page.form["source"], page.form["target"].strip()
+    kind = page.form.get("type").strip()
     if not kind:
         raise BadInput("the relation needs a type, such as uses or owns")
+    if target not in outlines(page.memory, [target]):
+        raise BadInput(f"there is no entity {target}; choose one that exists")
     receipt = remember(page.memory, [], [Relation(source, target, kind)], by=page.by)
     return _done(page, f"Related {source[:60]} to {target[:60]}", receipt.change)
 
@@ -258,11 +254,14 @@ def delete(page: Page) -> Response:
 @post("/curation/tag")
 def tag(page: Page) -> Response:
     """Give all entities of a cluster a tag."""
-    label, first = page.form["tag"].strip(), page.form["name"]
+    label = page.form["tag"].strip()
     if not label:
         raise BadInput("the tag is blank: choose a word for the cluster")
-    groups = page.site.findings.wait(page.memory, "clusters")
-    names = next((group.names for group in groups if first in group.names), ())
+    look, _ = page.site.findings.look(page.memory)
+    names: Iterable[str] = ()
+    for group in look.of_kind("clusters") or ():
+        if group.id == page.form["item"]:
+            names = group.names
     receipt = tag_entities(page.memory, list(names), add=[label], by=page.by)
     return _done(page, f"Tagged {count_noun(len(receipt.names), 'entity')}", receipt.change)
 
@@ -271,10 +270,12 @@ def tag(page: Page) -> Response:
 def dismiss(page: Page) -> Response:
     """Put a finding aside."""
     key = page.form.getlist("key")
+    if not key or key[0] not in KINDS:
+        raise BadInput("name the finding to dismiss by its kind and names")
     with page.site.state.edit(page.workspace) as state:
         if key not in state.dismissed:
             state.dismissed.append(key)
-    return _done(page, "Dismissed", key=key)
+    return _done(page, "Dismissed; the list of dismissed findings keeps it")
 
 
 @post("/curation/restore")
@@ -283,11 +284,97 @@ def restore(page: Page) -> Response:
     key = page.form.getlist("key")
     with page.site.state.edit(page.workspace) as state:
         state.dismissed[:] = [item for item in state.dismissed if item != key]
-    return _done(page, "Brought back")
+    return page.done("Brought back", page.url("/curation", item=key_id(key)))
 
 
-def _done(page: Page, text: str, change: int = 0, key: Sequence[str] = ()) -> Response:
-    """Show in place of a finding what was done. `key` lets the user bring a finding back."""
-    to = page.url("/curation", kind=page.form.get("kind"))
-    toast = page.toast(text, change)
-    return page.done(toast, to, fragment="curation/done.html", text=text, key=key)
+def _done(page: Page, text: str, change: int = 0) -> Response:
+    """Go on to the next finding."""
+    if change:
+        page.site.findings.decide(page.memory, [page.form.get("item")])
+    to = page.url("/curation", kind=page.form.get("kind"), item=page.form.get("next"))
+    return page.done(page.toast(text, change), to)
+
+
+@get("/curation/all", needs="write")
+def preview_all(page: Page) -> Response:
+    """List what accepting all findings of a kind would do."""
+    kind, findings = _acceptable(page)
+    return page.render(
+        "curation/all.html",
+        kind=kind,
+        kinds=KINDS,
+        findings=findings,
+        steps=[_describe_step(page, finding) for finding in findings],
+    )
+
+
+@post("/curation/all")
+def accept_all(page: Page) -> Response:
+    """Accept the findings that the preview listed. One Undo takes all of it back."""
+    kind, findings = _acceptable(page)
+    chosen = set(page.form.getlist("item"))
+    changes: list[int] = []
+    decided: list[str] = []
+    for finding in findings:
+        if finding.id not in chosen:
+            continue
+        try:
+            change = _accept(page, finding)
+        except PolymniaError:  # an entity that an earlier merge of this list has ended
+            continue
+        decided.append(finding.id)
+        if change:
+            changes.append(change)
+    page.site.findings.decide(page.memory, decided)
+    text = f"Accepted {count_noun(len(decided), 'finding')}"
+    return page.done(page.toast(text, *changes), page.url("/curation", kind=kind))
+
+
+def _acceptable(page: Page) -> tuple[str, list[Finding]]:
+    """Return a kind and its findings that can be accepted together. Raise BadInput."""
+    kind = page.query.get("kind") or page.form.get("kind")
+    if kind not in ACCEPTED_TOGETHER:
+        raise BadInput(f"kind: expected one of {', '.join(ACCEPTED_TOGETHER)}, got {kind[:40]!r}")
+    look, _ = page.site.findings.look(page.memory)
+    waiting = _waiting(page, look, wants_dismissed=False).get(kind, [])
+    names = {name for finding in waiting[:MAX_ACCEPTED] for name in finding.names}
+    known = outlines(page.memory, names)
+    findings = []
+    for finding in waiting[:MAX_ACCEPTED]:
+        if all(name in known for name in finding.names):
+            findings.append(finding)
+    return kind, findings
+
+
+def _describe_step(page: Page, finding: Finding) -> tuple[str, str, str]:
+    """Return what accepting a finding does: from which entity, how, to which entity."""
+    if finding.kind == "gaps":
+        return finding.names[0], "mentions", finding.names[1]
+    richer, poorer = _by_weight(page, finding)
+    return poorer, "is merged into", richer
+
+
+def _by_weight(page: Page, finding: Finding) -> tuple[str, str]:
+    graph = open_named(page.memory, finding.names)
+    entities = {entity.name: entity for entity in graph.entities}
+    counts = dict.fromkeys(finding.names, 0)
+    for name in finding.names:
+        counts[name] = len(entities[name].observations) + len(entities[name].tags)
+    for relation in graph.relations:
+        for end in {relation.source, relation.target} & counts.keys():
+            counts[end] += 1
+    richer = max(finding.names, key=lambda name: counts[name])
+    poorer = next(name for name in finding.names if name != richer)
+    return richer, poorer
+
+
+def _accept(page: Page, finding: Finding) -> int:
+    """Do what a finding proposes, and return the change."""
+    if finding.kind == "gaps":
+        relation = Relation(finding.names[0], finding.names[1], "mentions")
+        return remember(page.memory, [], [relation], by=page.by).change
+    known = outlines(page.memory, finding.names)
+    if len(known) < len(finding.names):
+        raise BadInput("one of the two entities is gone")
+    richer, poorer = _by_weight(page, finding)
+    return merge(page.memory, [poorer], richer, by=page.by).change

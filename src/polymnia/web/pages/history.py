@@ -164,16 +164,17 @@ def run_undo(page: Page) -> Response:
 @post("/undo")
 def undo_change(page: Page) -> Response:
     """Undo a change, or the user's last one. If others built upon it, ask what to do."""
-    number = page.form.number("change")
+    numbers = [int(text) for text in page.form.getlist("change") if text.isdecimal()]
     is_redo = "redo" in page.form
-    for change in _own_changes(page) if number is None else [number]:
-        receipt = undo(page.memory, [change], by=page.by)
+    steps = [numbers] if numbers else [[change] for change in _own_changes(page)]
+    for changes in steps:
+        receipt = undo(page.memory, changes, by=page.by)
         if receipt.conflicts:
-            return page.redirect(page.url("/history/undo", change=change))
+            return page.redirect(page.url("/history/undo", change=changes[-1]))
         if receipt.change:
             toast = page.toast("Done again" if is_redo else "Undone", receipt.change)
             return page.done(replace(toast, is_undo=not is_redo), page.back)
-    if number is not None:
+    if numbers:
         return page.done("Nothing of it is left to undo", page.back)
     nothing = "You have changed nothing lately; the history has the changes of others"
     return page.done(nothing, page.back)

@@ -36,11 +36,15 @@
     if (box && !box.checked) box.click();
   }
 
-  const press = (key, at) => $(`[data-key="${key}"]`, at || document)?.click();
+  const press = (key, at) => {
+    const target = $(`[data-key="${CSS.escape(key)}"]`, at || document);
+    target?.click();
+    return Boolean(target);
+  };
   const ACTIONS = {
     "/": () => { $("#q")?.focus(); $("#q")?.select(); },
-    "j": () => moveCursor(1),
-    "k": () => moveCursor(-1),
+    "j": () => press("j") || moveCursor(1),
+    "k": () => press("k") || moveCursor(-1),
     "J": () => extendSelection(1),
     "K": () => extendSelection(-1),
     "e": () => press("e", cursor()),
@@ -54,6 +58,9 @@
     "Escape": () => press("Escape"),
   };
 
+  // Keys that mean something on some pages: the buttons there say so.
+  const PAGE_KEYS = ["a", "d", "s", "A", "1", "2", "n", "f", "p", "t", "[", "]"];
+
   // A browser may refuse storage; then the keys stay on.
   const KEYS_SETTING = "polymnia.single-keys";
   let keysOn = true;
@@ -66,6 +73,7 @@
     if ($("dialog[open]") || (!keysOn && event.key.length === 1)) return;
     const action = ACTIONS[event.key];
     if (action) { event.preventDefault(); action(); }
+    else if (PAGE_KEYS.includes(event.key) && press(event.key)) event.preventDefault();
   });
 
   // In a form that edits in place, Enter saves, Shift+Enter is a new line and Escape restores.
@@ -221,4 +229,5 @@
     });
   }
   prepare(document);
+  $(".qi[aria-current]")?.scrollIntoView({ block: "nearest" });
 })();
