@@ -23,6 +23,7 @@ from polymnia.stores.open import adopt_legacy, hide_passwords, store_kind
 
 if TYPE_CHECKING:
     from polymnia.auth.authenticator import Authenticator
+    from polymnia.auth.tokens import Tokens
     from polymnia.transports.http.guard import RequestGuard
     from polymnia.web import SiteParts
     from polymnia.web.login import WebSessions
@@ -134,12 +135,17 @@ def _serve_lines(settings: Settings, server: Server) -> None:
     if settings.transport == "tcp":
         from polymnia.transports.tcp import serve_tcp
 
-        authenticator = _authenticator(settings)
-        _warn_if_insecure(settings, authenticator)
-        server.workspaces.warm_up()
-        serve_tcp(
-            server, settings.address, limit=limit, guard=authenticator, insecure=settings.insecure
-        )
+        with _open_tokens(settings) as tokens:
+            authenticator = _authenticator(settings, tokens)
+            _warn_if_insecure(settings, authenticator)
+            server.workspaces.warm_up()
+            serve_tcp(
+                server,
+                settings.address,
+                limit=limit,
+                guard=authenticator,
+                insecure=settings.insecure,
+            )
         return
     from polymnia.transports.stdio import serve_stdio
 
@@ -158,6 +164,13 @@ def _serve_lines(settings: Settings, server: Server) -> None:
 
 
 def _serve_http(settings: Settings, on_ready: "OnReady", requires_login: bool) -> None:
+    with _open_tokens(settings) as tokens:
+        _serve_http_with(settings, tokens, on_ready, requires_login)
+
+
+def _serve_http_with(
+    settings: Settings, tokens: "Tokens | None", on_ready: "OnReady", requires_login: bool
+) -> None:
     """Serve over HTTP. Listen first, so that a busy port is reported before the store is opened."""
     from polymnia.transports.address import parse_bind, parse_public_path, require_protection
     from polymnia.transports.http.serve import Options, listen, serve_http
@@ -165,7 +178,7 @@ def _serve_http(settings: Settings, on_ready: "OnReady", requires_login: bool) -
     from polymnia.web.login import WebSessions
 
     host, port = parse_bind(settings.address)
-    authenticator = _authenticator(settings, is_strict=requires_login)
+    authenticator = _authenticator(settings, tokens, is_strict=requires_login)
     require_protection(
         settings.address, host, protected=authenticator.requires_token, insecure=settings.insecure
     )
@@ -188,7 +201,7 @@ def _serve_http(settings: Settings, on_ready: "OnReady", requires_login: bool) -
     sessions = WebSessions(authenticator.holds)
     with open_servers(settings) as servers:
         server = servers[settings.dialect]
-        parts = _site_parts(settings, server, sessions, base, requires_login)
+        parts = _site_parts(settings, tokens, server, sessions, base, requires_login)
         make_ui = partial(WebInterface, parts)
         on_ready(base, sessions)
         server.workspaces.warm_up()
@@ -225,11 +238,15 @@ def _request_guard(
 
 
 def _site_parts(
-    settings: Settings, server: Server, sessions: "WebSessions", base: str, requires_login: bool
+    settings: Settings,
+    tokens: "Tokens | None",
+    server: Server,
+    sessions: "WebSessions",
+    base: str,
+    requires_login: bool,
 ) -> "SiteParts":
     from urllib.parse import urlsplit
 
-    from polymnia.auth.authenticator import tokens_of
     from polymnia.web import SiteParts
 
     public = urlsplit(settings.public_url)
@@ -237,7 +254,7 @@ def _site_parts(
         workspaces=server.workspaces,
         workspace=server.workspace,
         sessions=sessions,
-        tokens=tokens_of(settings.store, settings.tokens),
+        tokens=tokens,
         public_origin=f"{public.scheme}://{public.netloc}" if settings.public_url else "",
         store=settings.store,
         backups=settings.backups,
@@ -288,12 +305,28 @@ def _metadata(settings: Settings, base: str) -> dict[str, Any] | None:
     }
 
 
-def _authenticator(settings: Settings, *, is_strict: bool = False) -> "Authenticator":
-    from polymnia.auth.authenticator import Authenticator, provider_of, tokens_of
+@contextmanager
+def _open_tokens(settings: Settings) -> Iterator["Tokens | None"]:
+    """Yield the tokens of the store, as other servers change them; None if it has none."""
+    from polymnia.auth.authenticator import tokens_of
+
+    tokens = tokens_of(settings.store, settings.tokens, read_only=settings.read_only)
+    if tokens is None:
+        yield None
+        return
+    with closing(tokens):
+        tokens.follow()
+        yield tokens
+
+
+def _authenticator(
+    settings: Settings, tokens: "Tokens | None", *, is_strict: bool = False
+) -> "Authenticator":
+    from polymnia.auth.authenticator import Authenticator, provider_of
 
     provider = provider_of(settings.jwt_issuer, settings.jwt_audience, settings.jwt_key)
     return Authenticator(
-        tokens_of(settings.store, settings.tokens),
+        tokens,
         provider=provider,
         max_capability=_max_capability(settings),
         is_strict=is_strict,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from polymnia.auth.tokens import Tokens
+from polymnia.auth.tokens import Tokens, file_tokens
 from tests.auth.signing import AUDIENCE, ISSUER, RSA, pem, signed
 from tests.transports.running import (
     Events,
@@ -34,14 +34,14 @@ LISTEN = request(
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A server that requires a token."""
     path = tmp_path_factory.mktemp("admission") / "memory.db"
-    Tokens(Path(f"{path}.tokens")).create("first", can="read")
+    file_tokens(Path(f"{path}.tokens")).create("first", can="read")
     return path
 
 
 @pytest.fixture
 def tokens(store: Path) -> Iterator[Tokens]:
     """The server's tokens; those that a test creates are revoked at its end."""
-    kept = Tokens(Path(f"{store}.tokens"))
+    kept = file_tokens(Path(f"{store}.tokens"))
     yield kept
     for item in kept.all():
         if item.name != "first" and item.revoked_at is None:
@@ -221,7 +221,7 @@ def test_revoking_one_token_does_not_affect_the_others(server: Running, tokens: 
 
 
 def test_streams_without_a_token_end_when_one_becomes_required(tmp_path: Path) -> None:
-    tokens = Tokens(tmp_path / "memory.db.tokens")
+    tokens = file_tokens(tmp_path / "memory.db.tokens")
     with Running(tmp_path / "memory.db") as server:
         talk = Talk(server.port)
         with listening(talk) as events:
@@ -232,11 +232,11 @@ def test_streams_without_a_token_end_when_one_becomes_required(tmp_path: Path) -
 
 
 def test_without_its_token_file_the_server_rejects_all_logins(tmp_path: Path) -> None:
-    tokens = Tokens(tmp_path / "memory.db.tokens")
-    text = tokens.create("alice", can="admin")
+    path = tmp_path / "memory.db.tokens"
+    text = file_tokens(path).create("alice", can="admin")
     with Running(tmp_path / "memory.db") as server:
         talk = Talk(server.port, text)
-        tokens.path.unlink()
+        path.unlink()
         assert talk.post(call("read_graph")).status == 401
         with Web(server.port) as web:
             assert web.post(initialize()).status == 401
@@ -246,20 +246,20 @@ def test_without_its_token_file_the_server_rejects_all_logins(tmp_path: Path) ->
 def test_with_a_damaged_token_file_all_logins_are_rejected_and_the_log_says_why(
     tmp_path: Path,
 ) -> None:
-    tokens = Tokens(tmp_path / "memory.db.tokens")
-    text = tokens.create("alice", can="admin")
+    path = tmp_path / "memory.db.tokens"
+    text = file_tokens(path).create("alice", can="admin")
     with Running(tmp_path / "memory.db") as server:
-        tokens.path.write_bytes(b"{")
+        path.write_bytes(b"{")
         with Web(server.port, text) as web:
             answer = web.post(initialize())
         assert answer.status == 401
-        assert str(tokens.path) not in answer.body.decode()
+        assert str(path) not in answer.body.decode()
         server.wait_for("is not a token file")
 
 
 @pytest.mark.parametrize("transport", ["http", "tcp"])
 def test_a_server_with_tokens_may_listen_on_other_addresses(tmp_path: Path, transport: str) -> None:
-    text = Tokens(tmp_path / "memory.db.tokens").create("alice", can="read")
+    text = file_tokens(tmp_path / "memory.db.tokens").create("alice", can="read")
     with Running(tmp_path / "memory.db", "--bind", "0.0.0.0:0", transport=transport) as server:
         if transport == "tcp":
             with Line(server.port, text) as line:

@@ -9,7 +9,7 @@ import pytest
 from msgspec import Struct
 
 from polymnia.arguments import json_schema
-from polymnia.auth.tokens import Tokens
+from polymnia.auth.tokens import file_tokens
 from polymnia.dialects import DIALECTS, open_dialect
 from polymnia.dialects.base import Tool
 from polymnia.dialects.project import projects
@@ -56,7 +56,7 @@ def place(
 ) -> Iterator[Place]:
     directory = tmp_path_factory.mktemp("matrix")
     store = directory / "memory.db"
-    tokens = Tokens(directory / "memory.db.tokens")
+    tokens = file_tokens(directory / "memory.db.tokens")
     made: dict[str, str | None] = {
         name: tokens.create(name, **about) for name, about in TOKENS.items()
     }

@@ -14,7 +14,7 @@ from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
 
 from polymnia.auth.authenticator import Authenticator, provider_of
 from polymnia.auth.provider import open_provider
-from polymnia.auth.tokens import Tokens
+from polymnia.auth.tokens import file_tokens
 from polymnia.errors import NotAdmitted, SettingsError
 from polymnia.model import Principal
 from tests.auth.signing import AUDIENCE, EC, ED, ISSUER, KEYS, OTHER_RSA, RSA, claims, pem, signed
@@ -207,7 +207,7 @@ def test_a_renewed_token_is_the_same_principal_and_one_with_other_rights_is_not(
 def test_our_token_and_a_subject_of_the_same_name_are_two_principals(tmp_path: Path) -> None:
     file = tmp_path / "key.pem"
     file.write_text(pem(RSA))
-    tokens = Tokens(tmp_path / "tokens")
+    tokens = file_tokens(tmp_path / "tokens")
     authenticator = Authenticator(tokens, provider=open_provider(ISSUER, AUDIENCE, str(file)))
     ours = authenticator.admit(tokens.create("alice", can="write"))
     theirs = authenticator.admit(signed())

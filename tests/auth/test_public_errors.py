@@ -6,7 +6,7 @@ import pytest
 
 from polymnia import errors
 from polymnia.auth.authenticator import Authenticator
-from polymnia.auth.tokens import Tokens
+from polymnia.auth.tokens import file_tokens
 from polymnia.engine.memory import Memory
 from polymnia.engine.workspaces.workspaces import OneWorkspace
 from polymnia.errors import (
@@ -47,7 +47,7 @@ def test_a_hint_is_for_whoever_runs_the_server(error: PolymniaError) -> None:
 
 
 def test_a_client_without_a_token_is_not_told_how_to_create_one(tmp_path: Path) -> None:
-    tokens = Tokens(tmp_path / "memory.db.tokens")
+    tokens = file_tokens(tmp_path / "memory.db.tokens")
     tokens.create("alice", can="read")
     with pytest.raises(NotAdmitted) as caught:
         Authenticator(tokens).admit(None)

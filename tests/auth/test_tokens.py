@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from polymnia.auth.authenticator import Authenticator
-from polymnia.auth.tokens import Tokens
+from polymnia.auth.tokens import Tokens, file_tokens
 from polymnia.errors import BadInput, NotAdmitted, StoreDamaged, StoreTooNew
 from polymnia.model import OWNER
 from tests.processes import TIMEOUT_S
@@ -21,7 +21,12 @@ from tests.processes import TIMEOUT_S
 
 @pytest.fixture
 def tokens(tmp_path: Path) -> Tokens:
-    return Tokens(tmp_path / "memory.db.tokens")
+    return file_tokens(tmp_path / "memory.db.tokens")
+
+
+def path_of(tokens: Tokens) -> Path:
+    assert tokens.path is not None
+    return tokens.path
 
 
 def test_a_token_identifies_the_principal_it_was_created_for(tokens: Tokens) -> None:
@@ -36,7 +41,7 @@ def test_a_token_identifies_the_principal_it_was_created_for(tokens: Tokens) -> 
 
 def test_the_file_holds_a_hash_and_not_the_secret(tokens: Tokens) -> None:
     text = tokens.create("alice", can="read")
-    kept = tokens.path.read_text()
+    kept = path_of(tokens).read_text()
     assert "alice" in kept
     assert text not in kept
     assert text.split("_", 2)[2] not in kept
@@ -45,7 +50,7 @@ def test_the_file_holds_a_hash_and_not_the_secret(tokens: Tokens) -> None:
 def test_only_its_owner_may_read_the_file(tokens: Tokens) -> None:
     tokens.create("alice", can="read")
     tokens.create("bob", can="read")
-    assert stat.S_IMODE(tokens.path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(path_of(tokens).stat().st_mode) == 0o600
 
 
 def test_tokens_are_unique(tokens: Tokens) -> None:
@@ -105,7 +110,7 @@ def test_an_expired_token_is_rejected(tokens: Tokens, monkeypatch: pytest.Monkey
 
 def test_a_revoked_token_is_rejected_in_every_process(tokens: Tokens) -> None:
     text = tokens.create("alice", can="read")
-    other = Tokens(tokens.path)
+    other = file_tokens(path_of(tokens))
     other.recognise(text)
     tokens.revoke("alice")
     for item in (tokens, other):
@@ -142,7 +147,7 @@ def test_a_name_must_be_printable(tokens: Tokens, name: str) -> None:
 def test_a_blank_workspace_is_rejected(tokens: Tokens) -> None:
     with pytest.raises(BadInput, match="workspace"):
         tokens.create("alice", can="read", workspaces=[" "])
-    assert not tokens.path.exists()
+    assert not path_of(tokens).exists()
 
 
 def test_revoking_an_unknown_name_is_an_error(tokens: Tokens) -> None:
@@ -167,38 +172,38 @@ def test_a_damaged_file_rejects_all_tokens_and_is_not_overwritten(
 ) -> None:
     text = tokens.create("alice", can="admin")
     authenticator = Authenticator(tokens)
-    tokens.path.write_bytes(DAMAGE[kind])
+    path_of(tokens).write_bytes(DAMAGE[kind])
     for given in (text, None, "nonsense"):
         with pytest.raises(NotAdmitted):
             authenticator.admit(given)
     with pytest.raises(StoreDamaged):
         tokens.create("bob", can="read")
-    assert tokens.path.read_bytes() == DAMAGE[kind]
+    assert path_of(tokens).read_bytes() == DAMAGE[kind]
 
 
 def test_clients_are_not_told_where_the_damaged_file_is(tokens: Tokens) -> None:
-    tokens.path.write_bytes(b"{")
+    path_of(tokens).write_bytes(b"{")
     with pytest.raises(NotAdmitted) as refusal:
         Authenticator(tokens).admit("something")
-    assert str(tokens.path.parent) not in str(refusal.value)
+    assert str(path_of(tokens).parent) not in str(refusal.value)
 
 
 def test_a_file_of_a_later_version_rejects_all_tokens(tokens: Tokens) -> None:
     text = tokens.create("alice", can="admin")
-    contents = json.loads(tokens.path.read_text())
-    tokens.path.write_text(json.dumps({**contents, "version": 2}))
+    contents = json.loads(path_of(tokens).read_text())
+    path_of(tokens).write_text(json.dumps({**contents, "version": 2}))
     with pytest.raises(StoreTooNew, match="version 2"):
         tokens.recognise(text)
 
 
 def test_a_repaired_file_works_again(tokens: Tokens) -> None:
     text = tokens.create("alice", can="admin")
-    whole = tokens.path.read_bytes()
+    whole = path_of(tokens).read_bytes()
     authenticator = Authenticator(tokens)
-    tokens.path.write_bytes(b"{")
+    path_of(tokens).write_bytes(b"{")
     with pytest.raises(NotAdmitted):
         authenticator.admit(text)
-    tokens.path.write_bytes(whole)
+    path_of(tokens).write_bytes(whole)
     assert authenticator.admit(text).name == "alice"
 
 
@@ -221,14 +226,14 @@ def test_a_running_server_still_requires_a_token_when_the_file_disappears(tokens
     text = tokens.create("alice", can="admin")
     authenticator = Authenticator(tokens)
     assert authenticator.admit(text).name == "alice"
-    tokens.path.unlink()
+    path_of(tokens).unlink()
     for given in (None, text):
         with pytest.raises(NotAdmitted):
             authenticator.admit(given)
 
 
 def test_a_dangling_symbolic_link_counts_as_a_token_file(tokens: Tokens) -> None:
-    tokens.path.symlink_to(tokens.path.parent / "gone")
+    path_of(tokens).symlink_to(path_of(tokens).parent / "gone")
     with pytest.raises(NotAdmitted):
         Authenticator(tokens).admit(None)
 
@@ -272,7 +277,7 @@ def test_tokens_created_at_once_by_several_processes_are_all_kept(tmp_path: Path
 
     with ThreadPoolExecutor(6) as pool:
         made = list(pool.map(create, range(12)))
-    known = Tokens(tmp_path / "memory.db.tokens")
+    known = file_tokens(tmp_path / "memory.db.tokens")
     assert sorted(known.recognise(text).name for text in made) == sorted(
         f"agent {number}" for number in range(12)
     )
@@ -383,7 +388,7 @@ def test_the_last_use_of_a_token_is_known_to_other_processes(tokens: Tokens) -> 
     (token,) = tokens.all()
     assert tokens.last_used(token.id) is None
     tokens.recognise(text)
-    used = Tokens(tokens.path).last_used(token.id)
+    used = file_tokens(path_of(tokens)).last_used(token.id)
     assert used is not None
     assert used >= before
 
@@ -399,7 +404,7 @@ def test_a_failed_login_is_not_a_use(tokens: Tokens) -> None:
 def test_the_command_rotates_and_shows_the_last_use(tmp_path: Path) -> None:
     store = str(tmp_path / "memory.db")
     old = polymnia("create", "ci", "--can", "write", "--store", store).stdout.strip()
-    Tokens(Path(f"{store}.tokens")).recognise(old)
+    file_tokens(Path(f"{store}.tokens")).recognise(old)
     new = polymnia("rotate", "ci", "--store", store).stdout.strip()
     assert (new.startswith("ply_"), new != old) == (True, True)
     listed = json.loads(polymnia("list", "--json", "--store", store).stdout)

@@ -19,7 +19,7 @@ from tempfile import TemporaryDirectory
 from threading import Lock, Thread
 from typing import Any
 
-from polymnia.auth.tokens import Tokens
+from polymnia.auth.tokens import file_tokens
 from polymnia.engine.workspaces.workspaces import open_workspaces
 from tests.embedders.ollama import serve_ollama
 from tests.processes import TIMEOUT_S
@@ -137,7 +137,7 @@ def _serving(directory: Path, store: str) -> Iterator[tuple[str, dict[str, froze
     for name in WORKSPACES:
         workspaces.create(name)
     workspaces.close()
-    file = Tokens(directory / "tokens.json")
+    file = file_tokens(directory / "tokens.json")
     rights = [frozenset([name]) for name in WORKSPACES]
     rights += [frozenset(WORKSPACES[start : start + 5]) for start in range(0, 20, 5)]
     tokens = {

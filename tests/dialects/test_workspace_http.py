@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from polymnia.auth.tokens import Tokens
+from polymnia.auth.tokens import Tokens, file_tokens
 from polymnia.engine.graph import entities
 from polymnia.engine.workspaces.workspaces import open_workspaces
 from polymnia.model import EntityDraft
@@ -39,7 +39,7 @@ def data(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def tokens(data: Path) -> Tokens:
-    return Tokens(data / "tokens.json")
+    return file_tokens(data / "tokens.json")
 
 
 @pytest.fixture

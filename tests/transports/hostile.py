@@ -16,7 +16,7 @@ from pathlib import Path
 from statistics import median
 from threading import Event, Thread
 
-from polymnia.auth.tokens import Tokens
+from polymnia.auth.tokens import file_tokens
 from tests.processes import TIMEOUT_S
 from tests.transports.raw_http import MEGABYTE, head, resident, status_of
 from tests.transports.running import Running, Talk, Web, call, creation, initialize
@@ -53,7 +53,7 @@ class Target:
     """A server, the session of a bystander, and the token of the hostile client."""
 
     def __init__(self, server: Running, directory: Path) -> None:
-        tokens = Tokens(directory / "memory.db.tokens")
+        tokens = file_tokens(directory / "memory.db.tokens")
         self.server = server
         self.token = tokens.create("greedy", can="write")
         self.talk = Talk(server.port, tokens.create("bystander", can="write"))

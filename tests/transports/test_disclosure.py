@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from polymnia.auth.tokens import Tokens
+from polymnia.auth.tokens import file_tokens
 from tests.transports.process import creation as stdio_creation
 from tests.transports.running import (
     Line,
@@ -99,7 +99,7 @@ def test_health_checks_push_nothing_to_clients_and_fill_no_log(tmp_path: Path) -
 
 
 def test_a_missing_token_is_asked_for_without_a_command(tmp_path: Path) -> None:
-    Tokens(tmp_path / "memory.db.tokens").create("alice", can="read")
+    file_tokens(tmp_path / "memory.db.tokens").create("alice", can="read")
     with Running(tmp_path / "memory.db") as server, Web(server.port) as web:
         answer = web.post(initialize())
         assert answer.status == 401

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from polymnia.auth.tokens import Tokens
+from polymnia.auth.tokens import file_tokens
 from tests.processes import TIMEOUT_S
 from tests.transports.raw_http import head, resident, status_of, wait_until
 from tests.transports.running import (
@@ -46,7 +46,7 @@ def server(tmp_path: Path) -> Iterator[Running]:
 def test_a_client_that_opens_very_many_sessions_pushes_out_only_its_own(
     server: Running, tmp_path: Path
 ) -> None:
-    tokens = Tokens(tmp_path / "memory.db.tokens")
+    tokens = file_tokens(tmp_path / "memory.db.tokens")
     quiet = Talk(server.port, tokens.create("quiet", can="write"))
     with Web(server.port, tokens.create("greedy", can="write")) as greedy:
         statuses = [greedy.post(initialize()).status for _ in range(3 * SESSIONS)]

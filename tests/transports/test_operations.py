@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from polymnia.auth.tokens import Tokens
+from polymnia.auth.tokens import file_tokens
 from polymnia.transports.http.serve import measure_lag
 from tests.transports.running import Legacy, Running, Talk, Web, call, creation, initialize
 
@@ -35,7 +35,7 @@ def test_a_server_whose_store_is_gone_is_alive_and_not_ready(tmp_path: Path, los
 
 
 def test_health_needs_no_token_and_no_name(tmp_path: Path) -> None:
-    Tokens(tmp_path / "memory.db.tokens").create("alice", can="read")
+    file_tokens(tmp_path / "memory.db.tokens").create("alice", can="read")
     with Running(tmp_path / "memory.db") as server, Web(server.port) as web:
         assert web.send("GET", "/healthz", Host="some-balancer").status == 200
         assert web.send("GET", "/readyz", Host="some-balancer").status == 200
@@ -94,7 +94,7 @@ def test_metrics_count_the_calls_of_each_tool_by_outcome(tmp_path: Path) -> None
 
 
 def test_metrics_count_rejected_logins_but_not_requests_without_a_token(tmp_path: Path) -> None:
-    token = Tokens(tmp_path / "memory.db.tokens").create("alice", can="read")
+    token = file_tokens(tmp_path / "memory.db.tokens").create("alice", can="read")
     with Running(tmp_path / "memory.db", "--metrics") as server:
         for given in ("wrong", "wrong too", token, None):
             with Web(server.port, given) as web:
@@ -133,7 +133,7 @@ SECRET = "the-secret-of-the-house"
 def test_the_log_has_no_content_no_queries_no_tokens_and_no_lines_of_a_client(
     tmp_path: Path,
 ) -> None:
-    tokens = Tokens(tmp_path / "memory.db.tokens")
+    tokens = file_tokens(tmp_path / "memory.db.tokens")
     token = tokens.create("alice", can="write")
     with Running(tmp_path / "memory.db", "--log-level", "info") as server:
         talk = Talk(server.port, token)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from polymnia.auth.tokens import Tokens
+from polymnia.auth.tokens import file_tokens
 from polymnia.mcp.exchange import MessageRecord
 from polymnia.model import Principal
 from polymnia.transports.request_log import RequestRecord
@@ -45,7 +45,7 @@ def line_about(log: str, **fields: object) -> dict[str, Any]:
 
 
 def test_a_request_over_http_is_logged_with_its_fields(tmp_path: Path) -> None:
-    token = Tokens(tmp_path / "memory.db.tokens").create("alice", can="write")
+    token = file_tokens(tmp_path / "memory.db.tokens").create("alice", can="write")
     with Running(tmp_path / "memory.db", *ALL) as server:
         talk = Talk(server.port, token)
         talk.call("create_entities", **creation(SECRET))
@@ -61,7 +61,7 @@ def test_a_request_over_http_is_logged_with_its_fields(tmp_path: Path) -> None:
 
 
 def test_a_request_over_tcp_is_logged_with_its_fields(tmp_path: Path) -> None:
-    token = Tokens(tmp_path / "memory.db.tokens").create("alice", can="write")
+    token = file_tokens(tmp_path / "memory.db.tokens").create("alice", can="write")
     with Running(tmp_path / "memory.db", *ALL, transport="tcp") as server:
         with Line(server.port, token) as line:
             line.ask(initialize())
@@ -116,7 +116,7 @@ def test_failures_are_warnings_without_user_text(tmp_path: Path, transport: str)
 def test_clients_that_are_not_admitted_cannot_fill_the_log_with_warnings(
     tmp_path: Path, transport: str
 ) -> None:
-    Tokens(tmp_path / "memory.db.tokens").create("alice", can="write")
+    file_tokens(tmp_path / "memory.db.tokens").create("alice", can="write")
     with Running(tmp_path / "memory.db", "--log-format", "json", transport=transport) as server:
         if transport == "tcp":
             with Line(server.port, "wrong") as line:
@@ -133,7 +133,7 @@ def test_clients_that_are_not_admitted_cannot_fill_the_log_with_warnings(
 def test_a_failed_login_is_logged_with_the_address_of_the_client(
     tmp_path: Path, transport: str
 ) -> None:
-    Tokens(tmp_path / "memory.db.tokens").create("alice", can="write")
+    file_tokens(tmp_path / "memory.db.tokens").create("alice", can="write")
     with Running(tmp_path / "memory.db", "--log-format", "json", transport=transport) as server:
         if transport == "tcp":
             with Line(server.port, SECRET) as line:

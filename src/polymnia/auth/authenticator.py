@@ -6,10 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 from threading import Lock
 
-from polymnia.auth.tokens import Tokens
+from polymnia.auth.tokens import Tokens, file_tokens
 from polymnia.errors import NotAdmitted, SettingsError, StoreError
 from polymnia.model import LINK_OWNER, NOBODY, OWNER, Capability, Principal
-from polymnia.stores.open import has_files, store_kind
+from polymnia.stores.open import has_files, open_token_table, store_kind
 
 logger = logging.getLogger(__name__)
 
@@ -116,16 +116,22 @@ class _FailedLogins:
         logger.warning("login failed: %s%s", reason, more, extra={"client": peer} if peer else None)
 
 
-def tokens_of(store: str, file: str = "") -> Tokens | None:
-    """Return the tokens in the file, or else beside the store; None if the store has no files."""
+def tokens_of(store: str, file: str = "", *, read_only: bool = False) -> Tokens | None:
+    """Return the tokens in the file, or else in the database or beside the store. Close them.
+
+    Return None if the store is in memory. Raise StoreError if the database cannot be reached.
+    """
     if file:
-        return Tokens(Path(file))
+        return file_tokens(Path(file))
+    table = open_token_table(store, read_only=read_only)
+    if table is not None:
+        return Tokens(table)
     kind, path = store_kind(store)
     if not has_files(kind, path):
         return None
     if kind == "directory":
-        return Tokens(Path(path) / "_meta.tokens")
-    return Tokens(Path(path).with_name(f"{Path(path).name}.tokens"))
+        return file_tokens(Path(path) / "_meta.tokens")
+    return file_tokens(Path(path).with_name(f"{Path(path).name}.tokens"))
 
 
 def provider_of(issuer: str, audience: str, key_file: str) -> Recognise | None:

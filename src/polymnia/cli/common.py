@@ -80,7 +80,9 @@ def add_embedder_argument(parser: argparse.ArgumentParser) -> None:
 
 def add_tokens_argument(parser: "argparse.ArgumentParser | argparse._ArgumentGroup") -> None:
     parser.add_argument(
-        "--tokens", metavar="FILE", help="the token file (default: beside the store)"
+        "--tokens",
+        metavar="FILE",
+        help="the token file (default: beside the store, or tokens in the database)",
     )
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from msgspec import to_builtins
 
 from polymnia.auth.authenticator import tokens_of
-from polymnia.auth.tokens import Token, Tokens
+from polymnia.auth.tokens import Tokens
 from polymnia.cli.common import (
     add_json_argument,
     add_store_arguments,
@@ -24,7 +24,7 @@ from polymnia.cli.common import (
 )
 from polymnia.engine.workspaces.workspaces import open_workspaces
 from polymnia.errors import BadInput
-from polymnia.model import CAPABILITIES
+from polymnia.model import CAPABILITIES, Token
 from polymnia.settings import Settings
 from polymnia.stores.open import hide_passwords, store_exists
 
@@ -78,31 +78,40 @@ def add_token(commands: "Subparsers") -> argparse.ArgumentParser:
 
 
 def run_token(settings: Settings, options: argparse.Namespace) -> int:
-    """Carry out the action. Raise BadInput."""
-    tokens = tokens_of(settings.store, settings.tokens)
+    """Carry out the action. Raise BadInput, StoreError."""
+    is_listing = options.action == "list"
+    tokens = tokens_of(settings.store, settings.tokens, read_only=is_listing)
     if tokens is None:
         raise BadInput(f"{settings.store} is not stored anywhere: name a token file with --tokens")
-    if options.action == "create":
-        _warn_of_missing_workspaces(settings, options.workspaces or ())
-        lifetime = _seconds("--expires", options.expires)
-        _print_token(
-            options,
-            tokens.create(
-                options.name, can=options.can, workspaces=options.workspaces, lifetime=lifetime
-            ),
-        )
-    elif options.action == "rotate":
-        lifetime, overlap = (
-            _seconds("--expires", options.expires),
-            _seconds("--overlap", options.overlap),
-        )
-        _print_token(options, tokens.rotate(options.name, lifetime=lifetime, overlap=overlap or 0))
-    elif options.action == "revoke":
-        tokens.revoke(options.name)
-        print_result(f"revoked {options.name}", {"revoked": options.name}, as_json=options.json)
-    else:
-        _list(tokens, as_json=options.json)
+    with closing(tokens):
+        if is_listing:
+            _list(tokens, as_json=options.json)
+        else:
+            _ACTIONS[options.action](settings, options, tokens)
     return 0
+
+
+def _create(settings: Settings, options: argparse.Namespace, tokens: Tokens) -> None:
+    _warn_of_missing_workspaces(settings, options.workspaces or ())
+    lifetime = _seconds("--expires", options.expires)
+    text = tokens.create(
+        options.name, can=options.can, workspaces=options.workspaces, lifetime=lifetime
+    )
+    _print_token(options, text)
+
+
+def _rotate(settings: Settings, options: argparse.Namespace, tokens: Tokens) -> None:
+    lifetime = _seconds("--expires", options.expires)
+    overlap = _seconds("--overlap", options.overlap) or 0
+    _print_token(options, tokens.rotate(options.name, lifetime=lifetime, overlap=overlap))
+
+
+def _revoke(settings: Settings, options: argparse.Namespace, tokens: Tokens) -> None:
+    tokens.revoke(options.name)
+    print_result(f"revoked {options.name}", {"revoked": options.name}, as_json=options.json)
+
+
+_ACTIONS = {"create": _create, "rotate": _rotate, "revoke": _revoke}
 
 
 def _warn_of_missing_workspaces(settings: Settings, names: Sequence[str]) -> None:

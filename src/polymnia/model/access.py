@@ -82,6 +82,32 @@ class Principal(Struct, frozen=True, kw_only=True):
         return f"the token {self.name}" if self.name else "this server"
 
 
+class Token(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A token as it is stored. Times are seconds since 1970; `workspaces` None means all."""
+
+    id: str
+    name: str
+    hash: str
+    can: Capability
+    workspaces: tuple[str, ...] | None = None
+    created_at: int
+    expires_at: int | None = None
+    revoked_at: int | None = None
+
+    def state(self, now: float) -> str:
+        """Return `active`, `expired` or `revoked`."""
+        if self.revoked_at is not None:
+            return "revoked"
+        return "expired" if self.expires_at is not None and now >= self.expires_at else "active"
+
+    @property
+    def principal(self) -> Principal:
+        where = None if self.workspaces is None else frozenset(self.workspaces)
+        return Principal(
+            name=self.name, can=self.can, workspaces=where, id=self.id, until=self.expires_at
+        )
+
+
 # The user who started the process. The file system decides what they may do.
 OWNER = Principal()
 # The user who started `polymnia ui` and opened its one-time link.

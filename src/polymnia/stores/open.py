@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from polymnia.disk.errors import map_os_errors
 from polymnia.errors import BadInput, SettingsError, StoreError
 from polymnia.model import Counts, Graph, Workspace
-from polymnia.stores.contract import Catalogue, Store
+from polymnia.stores.contract import Catalogue, Store, TokenStore
 
 if TYPE_CHECKING:
     from polymnia.stores.directory.repair import WorkspaceReport
@@ -66,6 +66,15 @@ def open_catalogue(url: str, *, read_only: bool = False) -> Catalogue | None:
     from polymnia.stores.directory.catalogue import DirectoryCatalogue
 
     return DirectoryCatalogue(path, read_only=read_only)
+
+
+def open_token_table(url: str, *, read_only: bool = False) -> TokenStore | None:
+    """Open the tokens in the database at a URL; None for any other store. Raise StoreError."""
+    if store_kind(url)[0] != "postgres":
+        return None
+    with _postgres():
+        from polymnia.stores.postgres.tokens import open_tokens
+    return open_tokens(url, read_only=read_only)
 
 
 @contextmanager

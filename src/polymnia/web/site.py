@@ -94,7 +94,8 @@ class Site:
         self.news = ChangeNews(parts.workspaces)
         self.overviews = GraphOverviews()
         self.findings = FindingsCache(context.pool)
-        self.state = SiteState(parts.tokens.path.with_suffix(".web") if parts.tokens else None)
+        file = parts.tokens.path if parts.tokens else None
+        self.state = SiteState(file.with_suffix(".web") if file else None)
         self.imports = Imports(lambda: self.context.is_stopping)
         self.templates = Templates(self.root, PAGES)
         # The form token in a page cannot be guessed from compressed sizes (BREACH): other sites'

@@ -21,6 +21,7 @@ from polymnia.stores.contract.reader import (
 )
 from polymnia.stores.contract.store import Capabilities, Catalogue, ChangeFeed, Store, VectorStore
 from polymnia.stores.contract.tables import TABLES, ReadRows, TableRow
+from polymnia.stores.contract.tokens import TokenStore
 
 __all__ = [
     "CANCELLED",
@@ -39,6 +40,7 @@ __all__ = [
     "SearchReader",
     "Store",
     "TableRow",
+    "TokenStore",
     "VectorReader",
     "VectorStore",
     "Writer",

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from msgspec import Struct
 from starlette.responses import Response
 
-from polymnia.auth.tokens import Token, Tokens
+from polymnia.auth.tokens import Tokens
 from polymnia.clients.configuration import edit
 from polymnia.clients.table import CLIENTS
 from polymnia.engine.statistics import Overview, overview
 from polymnia.errors import BadInput, NotAllowed, StoreError
-from polymnia.model import CAPABILITIES, Capability, Workspace
+from polymnia.model import CAPABILITIES, Capability, Token, Workspace
 from polymnia.web.page import ROWS, Page, get, post
 
 _DAY_S = 86_400
