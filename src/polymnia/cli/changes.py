@@ -34,6 +34,7 @@ from polymnia.model import Change, Rows, TrashItem
 from polymnia.places import Place, find_sole_workspace, open_place, open_places
 from polymnia.search.terms import count_noun
 from polymnia.settings import Settings
+from polymnia.stores.size import file_bytes
 
 if TYPE_CHECKING:
     from polymnia.cli.common import Subparsers
@@ -446,7 +447,9 @@ def _purge(settings: Settings, place: Place, older_than: float | None, *, as_jso
             "purge needs an age: use --older-than DAYS (0 purges everything), or set trash_days"
         )
     days = settings.trash_days if older_than is None else older_than
-    with show_elapsed_time("purging"):
+    megabytes = (file_bytes(place.memory.store.url) or 0) // 1_000_000
+    work = f"purging, and writing {megabytes:,} MB anew" if megabytes else "purging"
+    with show_elapsed_time(work):
         counts = trash.purge(place.memory, days=days)
     parts = [
         count_noun(counts.entities, "entity"),

@@ -101,9 +101,15 @@ def _separate(copy: apsw.Connection) -> None:
     if ("lineage",) in run(copy, "table_names"):
         copy.execute("BEGIN")
         run(copy, "delete_all_session_notes")
+        had_session_notes = copy.changes() > 0
         run(copy, "delete_all_session_members")
         renew_lineage(copy, copy.pragma("schema_version"))
         copy.execute("COMMIT")
+        # Zeroing deleted cells leaves copies of them in pages that were split.
+        ((purge_left_text,),) = run(copy, "rewrite_is_due")
+        if had_session_notes or purge_left_text:
+            run(copy, "rewrite")
+            run(copy, "end_rewrite")
 
 
 @contextmanager

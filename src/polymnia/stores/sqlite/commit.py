@@ -72,6 +72,24 @@ class GroupCommit:
         if group.failure is not None:
             raise group.failure
 
+    def rewrite_file(self, query: str) -> None:
+        """Run VACUUM: it writes every page anew, and cannot be part of a transaction.
+
+        Writers of this process wait until it is done, readers do not. Raise StoreError.
+        """
+        self._acquire(None)
+        try:
+            self._commit_open_group()
+            self._join()
+            # A log that begins with all pages would fit any file (log.py), so it begins with these.
+            self._commit_lineage()
+            with self._map_errors:
+                self._execute_with_files(query)
+                self._begin()
+            self._commit_lineage()  # the rewrite has changed the schema cookie
+        finally:
+            self._release()
+
     def require_in_place(self) -> None:
         """Raise StoreError if something happened to the files: writes to them would be lost with this process.
 
@@ -109,13 +127,37 @@ class GroupCommit:
         """Close the connection when no writer uses it any more."""
         is_free = self._lock.acquire(timeout=BUSY_TIMEOUT_MS / 1000)
         try:
-            if is_free and self._group is not None:
-                group, self._group = self._group, None
-                self._commit(group)
+            if is_free:
+                self._commit_open_group()
             self._connection.close()
         finally:
             if is_free:
                 self._lock.release()
+
+    def _commit_open_group(self) -> None:
+        group, self._group = self._group, None
+        if group is not None:
+            self._commit(group)
+
+    def _execute_with_files(self, query: str) -> None:
+        """Run a query whose intermediate results are too large for the memory."""
+        self._connection.execute("PRAGMA temp_store = FILE")
+        try:
+            self._connection.execute(query)
+        finally:
+            self._connection.execute("PRAGMA temp_store = MEMORY")
+
+    def _commit_lineage(self) -> None:
+        """Commit the open transaction, which has only a new token."""
+        self._group = None
+        try:
+            with self._map_errors:
+                if self._watch is not None:
+                    renew_lineage(self._connection, self._cookie)
+                self._connection.execute("COMMIT")
+        except StoreError as exc:
+            self._roll_back(exc)
+            raise
 
     def _acquire(self, timeout: float | None) -> None:
         """Take the lock. Only a writer that will not give up counts as waiting: others may leave their commit to it."""

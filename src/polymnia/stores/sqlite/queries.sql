@@ -811,6 +811,22 @@ DELETE FROM vectors WHERE passage IN (SELECT value FROM json_each(?));
 -- Record that states up to this change can no longer be read.
 INSERT OR IGNORE INTO purges (change) VALUES (?);
 
+-- name: request_rewrite
+-- Remember that deleted text may be left in unused space, until the file is written anew.
+INSERT OR REPLACE INTO marks (name, change, at) SELECT 'rewrite due', coalesce(max(id), 0), 0 FROM changes;
+
+-- name: rewrite_is_due
+-- Whether the file was not written anew since text was last deleted for good.
+SELECT EXISTS (SELECT 1 FROM marks WHERE name = 'rewrite due');
+
+-- name: end_rewrite
+-- The file has no deleted text in it any more.
+DELETE FROM marks WHERE name = 'rewrite due';
+
+-- name: rewrite
+-- Write all pages anew. Zeroing deleted cells is not enough: a page that was split keeps copies of cells in its unused space.
+VACUUM;
+
 -- name: models_all
 -- The models that embedders made vectors with, oldest first; clients' own vectors are not among them.
 SELECT id, identity, url, dimension FROM models WHERE url <> 'client' ORDER BY id;

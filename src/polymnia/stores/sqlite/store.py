@@ -23,7 +23,7 @@ from polymnia.stores.sqlite.connection import (
 from polymnia.stores.sqlite.log import set_aside_foreign_log
 from polymnia.stores.sqlite.port import SqlitePort
 from polymnia.stores.sqlite.read_only import ReadOnlyPool
-from polymnia.stores.sqlite.rows import run
+from polymnia.stores.sqlite.rows import QUERIES, run
 from polymnia.stores.sqlite.schema import migrate, refuse_foreign, require_schema
 from polymnia.stores.sqlite.search import define_functions
 from polymnia.stores.sqlite.vectors import VectorCache
@@ -134,18 +134,31 @@ class SqliteStore:
 
         with self._transaction() as port:
             purged = purge(port, before)
-        self.compact()
+            if purged != PurgeCounts():
+                port.write("request_rewrite")
+        # A rewrite that was interrupted or could not finish is still due.
+        if self._rewrite_is_due():
+            self.compact()
         return purged
 
     def compact(self) -> None:
-        """Merge the text indexes and empty the write-ahead log, so that no purged text remains in them."""
+        """Merge the text indexes and write the file anew, so that no deleted text is left in it.
+
+        It needs free space of twice the size of the file. Other writers wait; readers do not.
+        Raise StoreBusy if readers kept the old pages from being replaced.
+        """
         # Until a full merge is complete, the words of deleted rows remain in old segments. Between
         # its steps other writers get their turn.
         is_merging = self._merge_indexes(-_MERGE_PAGES)
         while is_merging:
             is_merging = self._merge_indexes(_MERGE_PAGES)
-        if not self._in_memory:
-            self._empty_log()
+        if self._in_memory:
+            return
+        self._commit.rewrite_file(QUERIES["rewrite"])
+        self._empty_log()
+        if self._rewrite_is_due():
+            with self._transaction() as port:
+                port.write("end_rewrite")
 
     def check(self) -> list[str]:
         # On a new connection: one that searched before the index was merged compares it with cached segments and
@@ -227,13 +240,18 @@ class SqliteStore:
                 is_merging = is_merging or connection.total_changes() - before > 1
         return is_merging
 
+    def _rewrite_is_due(self) -> bool:
+        with self._map_errors, self._snapshot() as connection:
+            ((is_due,),) = run(connection, "rewrite_is_due")
+        return bool(is_due)
+
     def _empty_log(self) -> None:
         with self._map_errors, self._reader() as connection:
             ((busy, *_),) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         if busy:
             raise StoreBusy(
-                f"deleted text is gone from {self._path}, but its write-ahead log could not be emptied while others "
-                "use it; run this again when they are idle"
+                f"deleted text may be left in {self._path} and its write-ahead log: others are reading them; "
+                "run this again when they are idle"
             )
 
     @contextmanager
