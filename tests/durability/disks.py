@@ -45,10 +45,11 @@ class PythonDisk:
 
 
 class SqliteDisk(apsw.VFS):
-    """A default SQLite VFS whose xSync can be made to fail."""
+    """A default SQLite VFS whose xSync can be made to fail, and xWrite of one page of a log."""
 
     def __init__(self) -> None:
         self.calls_left: int | None = None
+        self.writes_left: int | None = None
         self.beneath = apsw.vfs_names()[0]
         super().__init__("failing", self.beneath, makedefault=True)
 
@@ -67,7 +68,16 @@ class _SqliteFile(apsw.VFSFile):
         self, disk: SqliteDisk, name: str | apsw.URIFilename | None, flags: list[int]
     ) -> None:
         self._disk = disk
+        self._is_log = bool(flags[0] & apsw.SQLITE_OPEN_WAL)
         super().__init__(disk.beneath, name, flags)
+
+    def xWrite(self, data: bytes, offset: int) -> None:  # noqa: N802  # apsw's name
+        if self._is_log and self._disk.writes_left is not None:
+            self._disk.writes_left -= 1
+            if self._disk.writes_left < 0:
+                self._disk.writes_left = None
+                raise apsw.exception_for(apsw.SQLITE_IOERR_WRITE)
+        super().xWrite(data, offset)
 
     def xSync(self, flags: int) -> None:  # noqa: N802  # apsw's name
         if self._disk.calls_left == 0:

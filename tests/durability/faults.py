@@ -1,219 +1,330 @@
-"""A fault at every step of a file store: fail or stop at the Nth system call, for every N.
+"""A fault at every step of a store: fail, crash or cut the power at the Nth call, for every N.
 
-`python -m tests.durability.faults` tries all of them and prints the counts; a test tries a sample.
+`python -m tests.durability.faults` tries all of them and prints the counts; `--store`, `--fault`
+and `--sample` choose some. A test tries a sample.
 """
 
-import builtins
+import argparse
 import errno
-import io
+import json
+import logging
 import os
 import sys
+import traceback
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from functools import cached_property
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from random import Random
+from tempfile import TemporaryDirectory, TemporaryFile
+from typing import NamedTuple
 from unittest.mock import patch
 
-from polymnia.engine.graph import entities
-from polymnia.engine.memory import Memory
 from polymnia.errors import PolymniaError, StoreStopped
-from polymnia.stores import open_store
 from polymnia.stores.files.binlog import store as binlog
-from tests.behaviour.steps import Step, take
+from tests.durability.power import MODELS, Disk, Event, read_events
+from tests.durability.shim import CRASHED, Shim, restart_with_shim
+from tests.durability.subjects import NAMES, Subject, find_problems, open_subject
 
-FILES = ("memory.jsonl", "memory.mcpmem")
-# What a call fails with. "crash" is the end of the process: no later call has an effect.
-FAULTS = {"disk full": errno.ENOSPC, "disk error": errno.EIO, "crash": 0}
-_CALLS = ("open", "write", "fsync", "ftruncate", "replace", "rename", "unlink")
-_open = open
-_LONG = "long " * 30_000
-_ME = "a test"
-SCRIPT: tuple[Step, ...] = (
-    ("create", "a", "b", "tea", _ME),
-    ("link", "a", "b", "", _ME),
-    ("add", "a", "", _LONG, _ME),
-    ("add", "b", "", "coffee", _ME),
-    ("rename", "b", "c", "", _ME),
-    ("remove", "a", "", _LONG, _ME),
-    ("remember", "d", "a", "two words", _ME),
-    ("merge", "c", "d", "", _ME),
-    ("unlink", "a", "b", "", _ME),
-    ("delete", "a", "", "", _ME),
-)
+# What a call fails with. A crash is the end of the process; a power cut is a crash of the machine.
+ERRORS = {"disk full": errno.ENOSPC, "disk error": errno.EIO, "crash": 0}
+FAULTS = (*ERRORS, "no memory", "power cut")
 
 
 class Case(NamedTuple):
-    """Which store, what fails, and at which call."""
+    """Which store, what happens to it, and at which call, allocation or event."""
 
-    file: str
+    kind: str
     fault: str
-    call: int
+    number: int
 
 
-class Crash(BaseException):
-    """The end of the process, which nothing may catch and survive."""
+class Broken(AssertionError):
+    """A store has broken a promise."""
 
 
-class FaultyDisk:
-    """Counts the calls that reach the disk, and fails one of them; 0 fails none."""
+class Report(NamedTuple):
+    """What a process said before it ended: the acknowledged steps, and a problem if it had one."""
 
-    def __init__(self, fault: str = "", call: int = 0) -> None:
+    acknowledged: int
+    problem: str
+    was_stopped: bool
+    calls: int
+    allocations: int
+
+
+class Trial:
+    """A store of one kind, and the states its script leads through."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self._shim = Shim()
+        self._verified_images: set[tuple[str, int]] = set()
+        self.states = self._read_states()
+
+    def _read_states(self) -> list[str]:
+        with TemporaryDirectory() as home:
+            subject = open_subject(self.kind, Path(home))
+            states = [_state_text(subject)]
+            for step in subject.steps:
+                step()
+                states.append(_state_text(subject))
+            subject.close()
+        return states
+
+    def count(self, fault: str) -> int:
+        """Return how many calls, allocations or events can be chosen for the fault."""
+        if fault == "power cut":
+            return len(self._recording[1]) * len(MODELS)
+        with TemporaryDirectory() as home:
+            report = self._run(Path(home), "no memory" if fault == "no memory" else "crash", 0)
+        _require(not report.problem, f"{self.kind} without a fault: {report.problem}")
+        return report.allocations if fault == "no memory" else report.calls
+
+    def try_case(self, fault: str, number: int) -> None:
+        """Run the script with one fault. Raise Broken if the store breaks a promise."""
+        with TemporaryDirectory() as home:
+            report = self._run(Path(home), fault, number)
+            _require(not report.problem, report.problem)
+            allowed = {report.acknowledged, min(report.acknowledged + 1, len(self.states) - 1)}
+            if report.acknowledged == len(self.states) - 1 or not report.was_stopped:
+                allowed = {report.acknowledged}
+            self.verify(Path(home), allowed, was_killed=fault == "crash")
+
+    @cached_property
+    def _recording(self) -> tuple[Path, list[Event]]:
+        """Where the script ran once, and what it wrote there, in order."""
+        with TemporaryDirectory() as home, TemporaryFile() as record:
+            report = self._run(Path(home), "crash", 0, record=record.fileno())
+            _require(not report.problem, report.problem)
+            record.seek(0)
+            return Path(home).resolve(), list(read_events(record.read()))
+
+    def cut_power(self, numbers: set[int]) -> Iterator[tuple[int, str]]:
+        """Cut the power after the chosen events. Yield the number of each and what went wrong."""
+        home, events = self._recording
+        disk = Disk(home)
+        acknowledged = 0
+        for index, event in enumerate(events):
+            disk.apply(event)
+            if event.kind == "A":
+                acknowledged = event.file
+            for model_number, model in enumerate(MODELS):
+                number = index * len(MODELS) + model_number
+                if number in numbers:
+                    yield number, self._cut(disk, model, number, acknowledged)
+
+    def _cut(self, disk: Disk, model: str, number: int, acknowledged: int) -> str:
+        with TemporaryDirectory() as home:
+            allowed = {acknowledged, min(acknowledged + 1, len(self.states) - 1)}
+            image = disk.write_image(Path(home), model, Random(number))
+            if (image, acknowledged) in self._verified_images:
+                return ""
+            self._verified_images.add((image, acknowledged))
+            try:
+                self.verify(Path(home), allowed, was_killed=True)
+            except Broken as exc:
+                return f"{model} kept, {acknowledged} acknowledged: {exc}"
+        return ""
+
+    def verify(self, home: Path, allowed: set[int], *, was_killed: bool) -> None:
+        """Check the store and write to it. Raise Broken."""
+        try:
+            self._verify(home, allowed, was_killed=was_killed)
+        except PolymniaError as exc:
+            raise Broken(f"it cannot be used: {exc!r}") from exc
+
+    def _verify(self, home: Path, allowed: set[int], *, was_killed: bool) -> None:
+        self._shim.watch(home)  # so that nothing waits for the disk
+        # Before the first reply a store may be unfinished. Of a binary log doctor reports half a
+        # record until the next write.
+        if 0 not in allowed and self.kind != "mcpmem":
+            self._require_sound(home)
+        subject = open_subject(self.kind, home)
+        state = _state_text(subject)
+        if state not in [self.states[number] for number in allowed]:
+            where = [number for number, text in enumerate(self.states) if text == state]
+            raise Broken(f"the state is {where or state}, not one of {sorted(allowed)}")
+        # Whatever happened, the rest of the script runs as if nothing had.
+        steps_left = subject.steps[self.states.index(state) :]
+        for step in steps_left:
+            step()
+        subject.close()
+        subject = open_subject(self.kind, home)
+        _require(_state_text(subject) == self.states[-1], "a write after the fault was lost")
+        subject.close()
+        self._require_sound(home)
+        if steps_left:  # the next writer removes them
+            _require_no_leftovers(home, was_killed=was_killed)
+
+    def _require_sound(self, home: Path) -> None:
+        problems = find_problems(self.kind, home)
+        _require(not problems, f"doctor finds problems: {problems}")
+
+    def _run(self, home: Path, fault: str, number: int, record: int | None = None) -> Report:
+        """Run the script in a process of its own, and return what it reported."""
+        reader, writer = os.pipe()
+        child = os.fork()
+        if not child:
+            os.close(reader)
+            _Script(self, home.resolve(), fault, number, writer, record).run_and_exit()
+        os.close(writer)
+        with open(reader, "rb") as pipe:  # noqa: PTH123  # a descriptor has no path
+            lines = [json.loads(line) for line in pipe.read().splitlines()]
+        _, status = os.waitpid(child, 0)
+        code = os.waitstatus_to_exitcode(status)
+        report = Report(0, "", code == CRASHED, 0, 0)
+        for line in lines:
+            report = report._replace(**line)
+        if code not in (0, CRASHED):
+            report = report._replace(problem=report.problem or f"the process ended with {code}")
+        return report
+
+
+class _Script:
+    """One run of the script in a forked process."""
+
+    def __init__(
+        self, trial: Trial, home: Path, fault: str, number: int, pipe: int, record: int | None
+    ) -> None:
+        self._trial = trial
+        self._home = home
         self._fault = fault
-        self._call = call
-        self.count = 0
+        self._number = number
+        self._pipe = pipe
+        self._record = record
+        self._shim = Shim()
+
+    def run_and_exit(self) -> None:
+        try:
+            self._run()
+        except BaseException:  # noqa: BLE001  # whatever it is, the other process reports it
+            self._say(problem=traceback.format_exc())
+        os._exit(0)
+
+    def _run(self) -> None:
+        self._shim.watch(self._home)
+        if self._record is not None:
+            self._shim.record(self._record)
+        if self._fault == "no memory":
+            self._shim.fail_allocation(self._number)
+        else:
+            self._shim.fail(self._number, ERRORS[self._fault])
+        subject = self._open()
+        for number, _ in enumerate(subject.steps):
+            if not self._take(subject, number):
+                self._say(was_stopped=True)
+                return
+            self._shim.acknowledge(number + 1)
+            self._say(acknowledged=number + 1)
+        subject.close()
+        self._say(calls=self._shim.calls, allocations=self._shim.allocations)
+
+    def _open(self) -> Subject:
+        try:
+            return open_subject(self._trial.kind, self._home)
+        except PolymniaError:
+            self._shim.heal()
+            return open_subject(self._trial.kind, self._home)
+
+    def _take(self, subject: Subject, number: int) -> bool:
+        """Take a step. Return False if the store says that it does not know what the disk has."""
+        had_failed = self._has_failed
+        try:
+            subject.steps[number]()
+        except StoreStopped:
+            return False
+        except PolymniaError as exc:
+            self._shim.heal()
+            state = _state_text(subject)
+            if number in subject.long_steps and state == self._trial.states[number + 1]:
+                return True
+            _require(
+                state == self._trial.states[number] or number in subject.long_steps,
+                f"step {number} failed and left a trace: {exc!r}",
+            )
+            subject.steps[number]()
+        if self._has_failed and not had_failed:
+            self._shim.heal()
+            self._require_state(subject, number + 1, "was acknowledged and is not there")
+        return True
 
     @property
-    def has_failed(self) -> bool:
-        return 0 < self._call <= self.count
+    def _has_failed(self) -> bool:
+        reached = self._shim.calls
+        if self._fault == "no memory":
+            reached = self._shim.allocations
+        return 0 < self._number <= reached
 
-    def reach(self) -> None:
-        """Count a call. Raise OSError if it is the one to fail, Crash if the process is dead."""
-        self.count += 1
-        if self._fault == "crash" and self.has_failed:
-            raise Crash
-        if self.count == self._call:
-            number = FAULTS[self._fault]
-            raise OSError(number, os.strerror(number))
+    def _require_state(self, subject: Subject, number: int, problem: str) -> None:
+        state = _state_text(subject)
+        _require(state == self._trial.states[number], f"step {number}: it {problem}")
 
-    @contextmanager
-    def installed(self) -> Iterator[None]:
-        """Replace the calls of the operating system during the block."""
-        calls = {name: self._wrap(name) for name in _CALLS}
-        with patch.multiple(os, **calls), patch.object(builtins, "open", self._open_file):
-            yield
-
-    def _wrap(self, name: str) -> Any:
-        original = getattr(os, name)
-
-        def call(*arguments: Any, **options: Any) -> Any:
-            try:
-                self.reach()
-            except BaseException:
-                # A full disk or a crash may leave half of the data.
-                if name == "write" and self.count == self._call:
-                    descriptor, data = arguments
-                    original(descriptor, bytes(data)[: len(data) // 2])
-                raise
-            if name == "fsync":
-                return None  # the machine keeps running, so nothing depends on it
-            return original(*arguments, **options)
-
-        return call
-
-    def _open_file(self, file: Any, mode: str = "r", *arguments: Any, **options: Any) -> Any:
-        if isinstance(file, int) or not set(mode) & set("xwa+"):
-            return _open(file, mode, *arguments, **options)
-        raw = _FaultyFile(file, mode.replace("b", ""), opener=options.get("opener"))
-        raw.disk = self
-        return io.BufferedRandom(raw) if "+" in mode else io.BufferedWriter(raw)
+    def _say(self, **values: object) -> None:
+        os.write(self._pipe, json.dumps(values).encode() + b"\n")
 
 
-class _FaultyFile(io.FileIO):
-    disk: FaultyDisk
+def _state_text(subject: Subject) -> str:
+    return repr(subject.state())
 
-    def write(self, data: Any) -> int:
+
+def _require_no_leftovers(home: Path, *, was_killed: bool) -> None:
+    """Raise Broken for a temporary file. A killed backup leaves one beside the copy it was for."""
+    for path in home.rglob("*"):
+        is_of_backup = ".new" in path.suffixes
+        is_temporary = path.suffix in (".tmp", ".part") or is_of_backup
+        _require(not is_temporary or (is_of_backup and was_killed), f"{path.name} stays")
+
+
+def _require(condition: bool, problem: str) -> None:
+    if not condition:
+        raise Broken(problem)
+
+
+def try_all(kind: str, fault: str, sample: int, seed: int) -> tuple[int, list[str]]:
+    """Try a fault at every call of a store, or at some. Return how many, and what is broken."""
+    trial = Trial(kind)
+    numbers = list(range(1, trial.count(fault) + 1))
+    if fault == "power cut":
+        numbers = list(range(trial.count(fault)))
+    if sample:
+        numbers = Random(f"{seed} {kind} {fault}").sample(numbers, min(sample, len(numbers)))
+    problems = []
+    if fault == "power cut":
+        for number, problem in trial.cut_power(set(numbers)):
+            if problem:
+                problems.append(f"{Case(kind, fault, number)}: {problem}")
+        return len(numbers), problems
+    for number in numbers:
         try:
-            self.disk.reach()
-        except BaseException:
-            with suppress(ValueError):
-                super().write(bytes(data)[: len(data) // 2])
-            raise
-        return super().write(data)
+            trial.try_case(fault, number)
+        except Broken as exc:
+            problems.append(f"{Case(kind, fault, number)}: {exc}")
+    return len(numbers), problems
 
 
-def count_calls(file: str) -> int:
-    """Return how many calls the script makes when nothing fails."""
-    disk = FaultyDisk()
-    with TemporaryDirectory() as directory:
-        _run(Path(directory) / file, disk)
-    return disk.count
-
-
-def all_cases() -> list[Case]:
-    """Return every fault at every call of every store."""
-    cases = []
-    for file in FILES:
-        for call in range(1, count_calls(file) + 1):
-            cases += [Case(file, fault, call) for fault in FAULTS]
-    return cases
-
-
-def try_case(case: Case) -> None:
-    """Run the script with one fault. Raise AssertionError if the store breaks a promise."""
-    with TemporaryDirectory() as directory:
-        path = Path(directory) / case.file
-        allowed = _run(path, FaultyDisk(case.fault, case.call))
-        with _opened(str(path)) as memory:
-            assert _graph_of(memory) in allowed, f"{case}: the state is neither old nor new"
-            take(memory, ("create", "last", "", "after the fault", _ME))
-            after = _graph_of(memory)
-        with _opened(str(path)) as memory:
-            assert _graph_of(memory) == after, f"{case}: a write after the fault was lost"
-            assert memory.store.check() == [], f"{case}: the check finds problems"
-        leftovers = [file.name for file in path.parent.iterdir() if file.name.endswith(".tmp")]
-        assert leftovers == [], f"{case}: temporary files stay"
-
-
-def _run(path: Path, disk: FaultyDisk) -> list[object]:
-    """Run the script until a fault. Return the states that the store may have afterwards."""
-    with patch.object(binlog, "MIN_BYTES_TO_COMPACT", 1000):
-        states = _expected_states()
-        reached = 0
-        with suppress(Crash), disk.installed():
-            store = open_store(str(path))
-            memory = Memory(store)
-            for number, step in enumerate(SCRIPT):
-                reached = number
-                try:
-                    take(memory, step)
-                except StoreStopped:  # the disk did not confirm it: it may be there or not
-                    return [states[number], states[number + 1]]
-                except PolymniaError:
-                    # Nothing was changed, for this process and for the next; a retry works.
-                    assert _graph_of(memory) == states[number], f"{step} failed and left a trace"
-                    take(memory, step)
-                assert _graph_of(memory) == states[number + 1], f"{step} was acknowledged"
-            store.close()
-            return [states[-1]]
-        return [states[reached], states[reached + 1]]
-
-
-def _expected_states() -> list[object]:
-    """Return the graphs before, between and after the steps, in a store that cannot fail."""
-    with _opened("memory:") as memory:
-        states = [_graph_of(memory)]
-        for step in SCRIPT:
-            take(memory, step)
-            states.append(_graph_of(memory))
-    return states
-
-
-@contextmanager
-def _opened(url: str) -> Iterator[Memory]:
-    with closing(open_store(url)) as store:
-        yield Memory(store)
-
-
-def _graph_of(memory: Memory) -> object:
-    """Return what a file holds: the entities with their texts, and the relations."""
-    graph = entities.read_all(memory)
-    facts = sorted((entity.name, entity.type, entity.texts) for entity in graph.entities)
-    return facts, sorted(relation.key for relation in graph.relations)
-
-
-def main() -> int:
+def main(arguments: list[str] | None = None) -> int:
     """Try every fault at every call, and print what fails. Return 1 if anything does."""
-    failures = 0
-    cases = all_cases()
-    for case in cases:
-        try:
-            try_case(case)
-        except AssertionError as exc:
-            failures += 1
-            print(exc)
-    print(f"{len(cases)} faults, {failures} broken promises")
-    return 1 if failures else 0
+    arguments = sys.argv[1:] if arguments is None else arguments
+    restart_with_shim("tests.durability.faults", arguments)
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--store", choices=NAMES, action="append")
+    parser.add_argument("--fault", choices=FAULTS, action="append")
+    parser.add_argument("--sample", type=int, default=0, help="how many numbers of each to try")
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args(arguments)
+    logging.disable()  # what a fault makes a store log is expected
+    broken = 0
+    # So that the binary log is compacted during the script.
+    with patch.object(binlog, "MIN_BYTES_TO_COMPACT", 1000):
+        for kind in options.store or NAMES:
+            for fault in options.fault or FAULTS:
+                count, problems = try_all(kind, fault, options.sample, options.seed)
+                broken += len(problems)
+                print(
+                    f"{kind}, {fault}: {count} tried, {len(problems)} broken promises", flush=True
+                )
+                print("".join(f"{problem}\n" for problem in problems), end="", flush=True)
+    return 1 if broken else 0
 
 
 if __name__ == "__main__":

@@ -1,22 +1,20 @@
-"""A fault at some steps of the file stores; `python -m tests.durability.faults` tries all of them."""
-
-from random import Random
+"""Faults at some steps of every store; `python -m tests.durability.faults` tries all of them."""
 
 import pytest
 
-from tests.durability.faults import FAULTS, FILES, Case, count_calls, try_case
+from tests.durability.faults import FAULTS
+from tests.durability.shim import run_with_shim, why_not
+from tests.durability.subjects import NAMES
 
-_CALLS_TO_TRY = 8
+_SAMPLE = 4
 
-
-@pytest.mark.parametrize("fault", FAULTS)
-@pytest.mark.parametrize("file", FILES)
-def test_a_fault_at_any_call_loses_nothing_and_leaves_nothing(file: str, fault: str) -> None:
-    calls = range(1, count_calls(file) + 1)
-    for call in Random(f"{file} {fault}").sample(calls, _CALLS_TO_TRY):
-        try_case(Case(file, fault, call))
+pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not())
 
 
-def test_the_script_makes_the_same_calls_every_time() -> None:
-    for file in FILES:
-        assert count_calls(file) == count_calls(file) > 50
+@pytest.mark.parametrize("kind", NAMES)
+def test_a_fault_at_any_call_loses_nothing_and_leaves_nothing(kind: str) -> None:
+    result = run_with_shim(
+        "tests.durability.faults", ["--store", kind, "--sample", str(_SAMPLE), "--seed", "7"]
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert result.stdout.count("0 broken promises") == len(FAULTS)

@@ -28,7 +28,7 @@ def replace_file(path: Path, chunks: Iterable[bytes]) -> None:
             file.writelines(chunks)
             file.flush()
             fsync(file.fileno(), target)
-        with _sync_directory(target.parent):
+        with sync_directory(target.parent):
             spare.replace(target)
     except BaseException:
         with suppress(OSError):  # the first error matters more
@@ -93,8 +93,22 @@ def fsync(descriptor: int, path: Path) -> None:
 
 def fsync_directory(directory: Path) -> None:
     """Force the entries of a directory to disk, where the system supports it."""
-    with _sync_directory(directory):
+    with sync_directory(directory):
         pass
+
+
+@contextmanager
+def sync_directory(directory: Path) -> Iterator[None]:
+    """Force the directory to disk after the block. Open it first: a failure changes nothing."""
+    if not hasattr(os, "O_DIRECTORY"):
+        yield
+        return
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        yield
+        fsync(descriptor, directory)
+    finally:
+        os.close(descriptor)
 
 
 def dated_name(path: Path, ending: str) -> Path:
@@ -132,20 +146,6 @@ def make_directory(directory: Path) -> None:
     make_directory(directory.parent)
     directory.mkdir(mode=0o700, exist_ok=True)
     fsync_directory(directory.parent)
-
-
-@contextmanager
-def _sync_directory(directory: Path) -> Iterator[None]:
-    """Force the directory to disk after the block. Open it first: a failure changes nothing."""
-    if not hasattr(os, "O_DIRECTORY"):
-        yield
-        return
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        yield
-        fsync(descriptor, directory)
-    finally:
-        os.close(descriptor)
 
 
 def _copy_mode(target: Path, descriptor: int) -> None:

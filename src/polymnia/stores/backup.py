@@ -5,14 +5,20 @@ import os
 import re
 import shutil
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from itertools import count
 from pathlib import Path
 from time import gmtime, strftime
 
 from polymnia.disk.errors import map_os_errors
 from polymnia.disk.lock import file_lock
-from polymnia.disk.replace import dated_name, fsync_directory, make_parent, replace_file
+from polymnia.disk.replace import (
+    dated_name,
+    fsync_directory,
+    make_parent,
+    replace_file,
+    sync_directory,
+)
 from polymnia.errors import BadInput, SettingsError
 from polymnia.stores.open import is_in_memory, open_store, store_kind
 
@@ -45,9 +51,8 @@ def back_up(url: str, target: str, *, overwrite: bool = False) -> None:
     make_parent(goal.resolve())
     with _new_path(goal) as new:
         _copy(kind, Path(path), new)
-        with map_os_errors(target):
+        with map_os_errors(target), sync_directory(goal.resolve().parent):
             _rename(new, goal, overwrite=overwrite)
-            fsync_directory(goal.resolve().parent)
 
 
 def back_up_now(url: str, folder: str = "") -> Path:
@@ -147,7 +152,8 @@ def _new_path(goal: Path) -> Iterator[Path]:
     finally:
         if new.is_dir():
             shutil.rmtree(new)
-        new.unlink(missing_ok=True)
+        with suppress(OSError):  # a leftover file only takes space
+            new.unlink(missing_ok=True)
 
 
 def _rename(new: Path, goal: Path, *, overwrite: bool) -> None:

@@ -22,6 +22,7 @@ from polymnia.errors import (
     StoreDamaged,
     StoreError,
     StoreForeign,
+    StoreStopped,
     WorkspaceArchived,
     WorkspaceNotFound,
 )
@@ -239,17 +240,29 @@ class DirectoryCatalogue:
         self._registry.begin(workspace, operation)
         try:
             yield
-        except PolymniaError:
-            with suppress(StoreError):  # the next process does it
-                self._recover(Intent(workspace, operation))
-            raise
+        except PolymniaError as exc:
+            try:
+                is_complete = self._recover(Intent(workspace, operation))
+            except StoreError:
+                raise StoreError(
+                    f"the {operation} of workspace {workspace} was interrupted ({exc}); "
+                    "the next change in this directory completes or undoes it"
+                ) from exc
+            # After StoreStopped nobody knows what the disk has.
+            if not is_complete or isinstance(exc, StoreStopped):
+                raise
 
-    def _recover(self, intent: Intent) -> None:
-        """Complete what had passed the point of no return, and undo the rest."""
+    def _recover(self, intent: Intent) -> bool:
+        """Complete what had passed the point of no return, and undo the rest.
+
+        Return True if it was completed.
+        """
+        is_complete = True
         workspace = intent.workspace
         home, archived = self._active_path(workspace), self._archived_path(workspace)
         if intent.operation == "create":
             files.discard(home)
+            is_complete = False
         elif intent.operation == "archive" and archived.is_file():
             files.drop_logs(self._path(workspace))
             self._registry.relocate(workspace, "archived", f"{ARCHIVE}/{workspace}.db")
@@ -259,9 +272,13 @@ class DirectoryCatalogue:
             self._discard(workspace)
         elif intent.operation == "restore":
             files.discard(_part(home))
-        elif self._path(workspace).is_file():
-            files.unseal(self._path(workspace))
+            is_complete = False
+        else:
+            if self._path(workspace).is_file():
+                files.unseal(self._path(workspace))
+            is_complete = False
         self._registry.forget(workspace)
+        return is_complete
 
     def _copy_back(self, workspace: str) -> None:
         home = self._active_path(workspace)

@@ -46,8 +46,7 @@ def move(source: Path, target: Path) -> None:
     make_parent(target)
     with map_os_errors(str(source)):
         source.rename(target)
-        for directory in (target.parent, source.parent):
-            fsync_directory(directory)
+        fsync_directory(target.parent)
     drop_logs(source)
 
 
@@ -56,6 +55,8 @@ def drop_logs(path: Path) -> None:
     with map_os_errors(str(path)):
         for ending in _LOGS:
             path.with_name(path.name + ending).unlink(missing_ok=True)
+        # A log that a power cut brings back would seal the file again when it is restored.
+        fsync_directory(path.parent)
 
 
 def fold_log(path: Path) -> None:

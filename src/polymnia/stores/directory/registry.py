@@ -13,8 +13,8 @@ from typing import Any, Literal
 import apsw
 from msgspec import DecodeError, Struct, json
 
-from polymnia.disk.replace import make_parent, replace_file
-from polymnia.errors import StoreError, StoreTooNew
+from polymnia.disk.replace import Leftovers, make_parent, replace_file
+from polymnia.errors import StoreError, StoreStopped, StoreTooNew
 from polymnia.model import Status, Workspace
 from polymnia.stores.sql import load_migrations, load_queries
 from polymnia.stores.sqlite.connection import connect, file_identity, map_errors
@@ -48,6 +48,7 @@ class Registry:
         """Open the registry of a directory, a new one if there is none. Raise StoreError."""
         self.path = directory / REGISTRY
         self._copy = directory / COPY
+        self._leftovers = Leftovers(self._copy)
         self._map_errors = map_errors(str(self.path))
         self._lock = threading.Lock()
         self._connection: apsw.Connection | None = None
@@ -126,10 +127,11 @@ class Registry:
     def save_copy(self) -> None:
         """Write the workspaces to the copy if it does not hold them. A failure does no harm."""
         workspaces = self.find_all()
+        self._leftovers.remove()  # the caller holds the lock of the directory
         try:
             if read_copy(self._copy) != workspaces:
                 replace_file(self._copy, [json.format(json.encode(workspaces))])
-        except OSError as exc:
+        except (OSError, StoreStopped) as exc:
             logger.warning("%s cannot be written: %s", self._copy, exc)
 
     def close(self) -> None:
@@ -232,5 +234,6 @@ def _migrate(path: str, connection: apsw.Connection) -> None:
         connection.pragma("application_id", _APPLICATION_ID)
         connection.execute("COMMIT")
     except BaseException:
-        connection.execute("ROLLBACK")
+        if connection.in_transaction:  # a full disk ends it by itself
+            connection.execute("ROLLBACK")
         raise

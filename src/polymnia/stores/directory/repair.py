@@ -119,10 +119,12 @@ def _check_row(directory: Path, row: Row, pending: set[str]) -> WorkspaceReport:
     if not path.is_relative_to(directory.resolve()):
         problem = f"its row in {REGISTRY} names a file outside the directory: {location}"
         return WorkspaceReport(title, (problem,))
-    if identifier in pending and not path.is_file():
+    is_pending = identifier in pending
+    if is_pending and not path.is_file():
         # It is being moved, or the next server completes the move.
         return WorkspaceReport(title, ())
-    return _check_file(title, path, archived=status == "archived")
+    # A file that is about to be moved may be sealed already.
+    return _check_file(title, path, archived=is_pending or status == "archived")
 
 
 def _check_file(name: str, path: Path, *, archived: bool) -> WorkspaceReport:

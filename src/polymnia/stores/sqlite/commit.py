@@ -111,8 +111,8 @@ class GroupCommit:
             return (
                 self._watch is None or self._verify(self._watch) is None or self._watch.log_is_lost
             )
-        except DRIVER_ERRORS:
-            return False  # the file cannot even be read
+        except (*DRIVER_ERRORS, StoreError):
+            return False  # the file or its log cannot even be read
 
     def _verify(self, watch: FileWatch) -> str | None:
         """Return what happened to the files. While a writer uses the connection, only their names are looked at."""
@@ -252,6 +252,9 @@ class GroupCommit:
         self._connection.execute("COMMIT")
         self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
         self._begin()
+        if self._watch is not None:
+            # If the first commit to the log fails, nothing else shows that this change was ours.
+            self._watch.accept_checkpoint()
 
     def _undo(self, group: _Group, exc: BaseException) -> None:
         if group.size and self._connection.in_transaction:

@@ -89,20 +89,12 @@ def read_file_head(connection: apsw.Connection) -> FileHead:
 
 
 def log_fits(path: str, connection: apsw.Connection) -> bool | None:
-    """Return True if the log at the path belongs to the file, None if that is unknown, as with an empty log."""
-    log = log_path(path)
-    for _ in range(_MAX_ATTEMPTS):
-        header = _log_header(log)
-        if header is None:
-            return None
-        file = read_file_head(connection)
-        fits = _fits(file, _read_log(log, verify=False))
-        if fits is False:  # frames that a power cut left unfinished do not count
-            fits = _fits(file, _read_log(log, verify=True))
-        if fits is not False or (_log_header(log) == header and read_file_head(connection) == file):
-            return fits
-        # Another process is writing them: try again.
-    return None
+    """Return True if the log at the path belongs to the file, None if that is unknown, as with an empty log.
+
+    Raise StoreError if the log cannot be read.
+    """
+    with map_os_errors(path):
+        return _compare_log(log_path(path), connection)
 
 
 def set_aside_foreign_log(path: str, connection: apsw.Connection, *, read_only: bool) -> None:
@@ -116,6 +108,21 @@ def set_aside_foreign_log(path: str, connection: apsw.Connection, *, read_only: 
     with map_os_errors(path), file_lock(Path(os.path.realpath(path))):
         if log_fits(path, connection) is False:  # another process may have renamed it first
             _set_aside(path)
+
+
+def _compare_log(log: Path, connection: apsw.Connection) -> bool | None:
+    for _ in range(_MAX_ATTEMPTS):
+        header = _log_header(log)
+        if header is None:
+            return None
+        file = read_file_head(connection)
+        fits = _fits(file, _read_log(log, verify=False))
+        if fits is False:  # frames that a power cut left unfinished do not count
+            fits = _fits(file, _read_log(log, verify=True))
+        if fits is not False or (_log_header(log) == header and read_file_head(connection) == file):
+            return fits
+        # Another process is writing them: try again.
+    return None
 
 
 def _set_aside(path: str) -> None:

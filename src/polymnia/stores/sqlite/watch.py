@@ -69,6 +69,11 @@ class FileWatch:
             self._problem = self._find_overwrite()
         return self._problem
 
+    def accept_checkpoint(self) -> None:
+        """Take the file as it is after a checkpoint of this connection."""
+        self._file = _state(self._path)
+        self._head = read_file_head(self._connection)
+
     def _find_moved_file(self) -> str | None:
         if not self.in_place:
             return f"{self._path} was moved, deleted or replaced meanwhile; start the server again"
