@@ -1,6 +1,7 @@
 """The graph page without a browser: the table, the data of the drawing, panels and exports."""
 
 from collections.abc import Iterator
+from itertools import pairwise
 from urllib.parse import quote
 
 import pytest
@@ -32,16 +33,45 @@ def _add_team(memory: Memory) -> None:
     relations.create(memory, [Relation("member 0", "billing-worker", "runs")], by="codex")
 
 
-def test_the_overview_is_a_table_without_a_script(visitor: Visitor) -> None:
-    shown = visitor.get("/ui/graph")
-    assert "groups for 66 entities" in shown.words
-    assert "Open" in shown.words
+def test_a_small_memory_is_drawn_whole(visitor: Visitor) -> None:
+    assert "66 entities of 66" in visitor.get("/ui/graph").words
+    drawing = json.decode(visitor.post("/ui/graph/data").text)
+    assert len(drawing["nodes"]) == drawing["entities"] == 66
+    found = json.decode(visitor.get("/ui/graph/find?name=team").text)
+    assert found == {"cluster": ""}
+    assert visitor.get("/ui/graph/find?name=nobody").status == 404
 
 
-def test_the_overview_as_data(visitor: Visitor) -> None:
-    found = json.decode(visitor.post("/ui/graph/data").text)
-    assert found["entities"] == 66
-    assert sum(count for _, _, count, _ in found["groups"]) == 66
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Visitor]:
+    """A memory of one large cluster that falls apart into teams, and of small ones."""
+    with harbour(tmp_path_factory.mktemp("large")) as (running, memory):
+        teams = [[f"{letter}{number}" for number in range(40)] for letter in "abcdefghij"]
+        drafts = [EntityDraft(name, "person") for team in teams for name in team]
+        entities.create(memory, drafts, by="codex")
+        links = [Relation(name, team[0], "follows") for team in teams for name in team[1:]]
+        entities_before = [team[0] for team in teams]
+        links += [Relation(a, b, "knows") for a, b in pairwise(entities_before)]
+        relations.create(memory, links, by="codex")
+        yield Visitor(running.port)
+
+
+def test_a_large_memory_is_shown_in_groups(large: Visitor) -> None:
+    shown = large.get("/ui/graph?refresh=1")
+    assert "groups for 405 entities" in shown.words
+    data = json.decode(large.post("/ui/graph/data").text)
+    assert sum(group["count"] for group in data["groups"]) == 405
+    path = json.decode(large.get("/ui/graph/find?name=c7").text)["cluster"]
+    drawing = json.decode(large.post("/ui/graph/data", cluster=path).text)
+    assert "c7" in [name for name, _, _ in drawing["nodes"]]
+    assert drawing["crumbs"][-1][1] == path
+    assert "relations inside" in large.get(f"/ui/graph/panel?cluster={path}").words
+    assert "Open" in large.get("/ui/graph").words
+
+
+def test_a_wrong_cluster_is_refused(large: Visitor) -> None:
+    for path in ("9999", "1.9999", "x", "1.1.1.1.1.1.1", "-1"):
+        assert large.get(f"/ui/graph?cluster={path}").status == 400
 
 
 def test_what_is_around_an_entity(visitor: Visitor) -> None:
@@ -81,7 +111,6 @@ def test_a_panel_has_text_and_actions(visitor: Visitor) -> None:
     shown = visitor.get(f"/ui/graph/panel?name={quote(HOSTILE)}", HX_Request="true")
     assert "<script>" not in shown.text
     assert "More around it" in shown.words
-    assert "relations inside" in visitor.get("/ui/graph/panel?cluster=0", HX_Request="true").words
 
 
 def test_an_unknown_entity_is_an_error_page(visitor: Visitor) -> None:

@@ -32,15 +32,33 @@ def as_table(page: Page) -> Page:
     return page
 
 
-def test_the_overview_shows_groups(admin: Visit) -> None:
+def test_a_small_memory_is_drawn_whole_and_used_by_keys_alone(admin: Visit) -> None:
     page = admin.open("/ui/graph")
-    expect(page.locator("#graph-status")).to_contain_text("groups for")
-    admin.audit()
-    as_table(page)
-    expect(page.locator("#graph-rows tr").first).to_contain_text("Open")
-    admin.audit()
-    page.locator("#graph-rows button").first.click()
     expect(page.locator("#graph-status")).to_contain_text("entities on screen")
+    admin.audit()
+    page.fill("#fly-to", "Harbour")
+    page.keyboard.press("Enter")
+    expect(page.locator("#graph-status")).to_contain_text("Harbour, project, 6 relations")
+    expect(page.locator("#selected h2")).to_have_text("Harbour")
+    page.locator("#canvas").focus()
+    page.keyboard.press("ArrowRight")
+    expect(page.locator("#hover")).to_be_visible()
+    expect(page.locator("#graph-status")).not_to_contain_text("Harbour, project")
+    page.keyboard.press("Enter")
+    expect(page.locator("#selected h2")).not_to_have_text("Harbour")
+    page.keyboard.press("Escape")
+    expect(page.locator("#selected")).to_be_hidden()
+    as_table(page)
+    expect(page.locator("#graph-rows")).to_contain_text("tide-forecast")
+    admin.audit()
+
+
+def test_the_panel_covers_nothing(admin: Visit) -> None:
+    page = admin.open("/ui/graph")
+    expect(page.locator("#graph-status")).to_contain_text("entities on screen")
+    canvas, rail = page.locator("#canvas").bounding_box(), page.locator(".grail").bounding_box()
+    assert canvas and rail
+    assert canvas["x"] + canvas["width"] <= rail["x"] + 1
 
 
 def test_a_click_selects_and_the_panel_acts(admin: Visit) -> None:

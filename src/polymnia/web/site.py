@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Mount, Route, Router
 
-from polymnia.engine.graph.drawing import GraphOverviews
+from polymnia.engine.graph.overview import GraphOverviews
 from polymnia.errors import (
     BadInput,
     EntityNotFound,
@@ -92,7 +92,7 @@ class Site:
         self.root = f"{context.public_path}{UI_PATH}"
         self.toasts = Toasts()
         self.news = ChangeNews(parts.workspaces)
-        self.overviews = GraphOverviews()
+        self.overviews = GraphOverviews(context.pool)
         self.findings = FindingsCache(context.pool)
         file = parts.tokens.path if parts.tokens else None
         self.state = SiteState(file.with_suffix(".web") if file else None)

@@ -23,7 +23,7 @@ from polymnia.dialects.questions import confirmation
 from polymnia.dialects.replies import json_reply
 from polymnia.engine import notes
 from polymnia.engine.graph import entities, traverse
-from polymnia.engine.graph.drawing import as_dot, as_mermaid
+from polymnia.engine.graph.diagrams import as_dot, as_mermaid
 from polymnia.engine.history import trash
 from polymnia.engine.memory import Memory
 from polymnia.engine.statistics import statistics

@@ -8,18 +8,18 @@ from msgspec.json import encode
 from starlette.responses import Response
 
 from polymnia.engine.graph import traverse
+from polymnia.engine.graph.diagrams import as_dot, as_mermaid
 from polymnia.engine.graph.drawing import (
     MAX_NODES,
     MAX_STEPS,
+    MAX_WHOLE,
     Drawing,
-    GraphOverview,
-    Group,
-    as_dot,
-    as_mermaid,
     draw,
+    draw_whole,
     drawn_graph,
 )
 from polymnia.engine.graph.entities import open_named
+from polymnia.engine.graph.overview import GraphOverview, Group, GroupPath, group_radius
 from polymnia.engine.recall.passages import recall
 from polymnia.errors import BadInput, EntityNotFound
 from polymnia.model import Entity, Graph, Relation
@@ -27,9 +27,10 @@ from polymnia.search.terms import count_noun
 from polymnia.web.page import ROWS, Fields, Page, download, get, post
 from polymnia.web.text import type_number, visible
 
-# How many entities a drawing starts with: hits of a search, and members of a cluster.
+# How many hits of a search a drawing starts with.
 MAX_HITS = 30
-MAX_MEMBERS = 150
+# Groups within groups that an address may lead to.
+_MAX_DEPTH = 6
 # Longer names and labels are shortened in the drawing.
 MAX_LABEL = 60
 # Relation types that the filter lists.
@@ -48,7 +49,7 @@ class View(Struct, frozen=True):
     names: tuple[str, ...] = ()
     expand: tuple[str, ...] = ()
     question: str = ""
-    cluster: int | None = None
+    cluster: GroupPath = ()
     path: tuple[str, str] | None = None
     steps: int = 1
     kinds: tuple[str, ...] | None = None
@@ -62,7 +63,7 @@ class View(Struct, frozen=True):
             names=tuple(fields.getlist("name")),
             expand=tuple(fields.getlist("expand")),
             question=fields.get("q").strip(),
-            cluster=fields.number("cluster"),
+            cluster=_parse_group(fields.get("cluster")),
             path=ends if all(ends) else None,
             steps=min(fields.number("steps") or 1, MAX_STEPS),
             kinds=tuple(fields.getlist("kind")) if "kind" in fields else None,
@@ -71,27 +72,56 @@ class View(Struct, frozen=True):
 
     @property
     def is_overview(self) -> bool:
-        return (
-            not (self.names or self.expand or self.question or self.path) and self.cluster is None
-        )
+        return not (self.names or self.expand or self.question or self.path or self.cluster)
+
+
+def _parse_group(text: str) -> GroupPath:
+    """Return the way to a group, such as `3.1`. Raise BadInput."""
+    parts = text.split(".") if text else []
+    if len(parts) > _MAX_DEPTH or not all(part.isdecimal() and len(part) < 6 for part in parts):
+        raise BadInput(f"cluster: expected numbers such as 3.1, got {text[:40]!r}")
+    return tuple(map(int, parts))
+
+
+class Crumb(Struct, frozen=True):
+    """A group on the way to the one that is open."""
+
+    label: str
+    path: str
 
 
 @get("/graph")
 def show(page: Page) -> Response:
     """Show the page with the first part of the table; the script asks for the drawing."""
     view = View.of(page.query)
+    overview: GraphOverview | None = None
     if view.is_overview:
-        return _show_overview(page, view)
-    drawing, title, route = _drawing(page, view)
+        if "refresh" in page.query:
+            page.site.overviews.find(page.memory, refresh=True)
+        whole = draw_whole(page.memory, view.kinds)
+        if whole is not None:
+            return _show_drawing(page, view, whole, "All entities", None)
+        overview = page.site.overviews.find_soon(page.memory)
+        return _show_groups(page, view, overview)
+    if view.cluster:
+        overview = _open_group(page, view.cluster)
+        if overview is not None:
+            return _show_groups(page, view, overview)
+    return _show_drawing(page, view, *_drawing(page, view))
+
+
+def _show_drawing(
+    page: Page, view: View, drawing: Drawing, title: str, route: traverse.Route | None
+) -> Response:
     start = page.query.number("after") or 0
     return page.render(
         "graph/page.html",
         view=view,
         overview=None,
+        crumbs=_crumbs(page, view),
         drawing=drawing,
         title=title,
         route=route,
-        degrees=_degrees(drawing),
         nodes=drawing.nodes[start : start + ROWS],
         following=start + ROWS if start + ROWS < len(drawing.nodes) else None,
         kinds=drawing.types[:MAX_TYPES],
@@ -99,13 +129,8 @@ def show(page: Page) -> Response:
     )
 
 
-def _show_overview(page: Page, view: View) -> Response:
-    """Show the groups if they are quickly computed; otherwise the script asks for them."""
-    overview: GraphOverview | None
-    if "refresh" in page.query:
-        overview = page.site.overviews.find(page.memory, refresh=True)
-    else:
-        overview = page.site.overviews.find_soon(page.memory)
+def _show_groups(page: Page, view: View, overview: GraphOverview | None) -> Response:
+    """Show groups. The first overview of a large memory may still be computed."""
     groups = list(enumerate(overview.groups)) if overview else []
     start = page.query.number("after") or 0
     end = start + ROWS
@@ -113,6 +138,9 @@ def _show_overview(page: Page, view: View) -> Response:
         "graph/page.html",
         view=view,
         overview=overview,
+        crumbs=_crumbs(page, view),
+        prefix=_path_text(view.cluster),
+        drawing=None,
         groups=groups[start:end],
         following=end if end < len(groups) else None,
         kinds=[],
@@ -120,25 +148,75 @@ def _show_overview(page: Page, view: View) -> Response:
     )
 
 
+def _open_group(page: Page, path: GroupPath) -> GraphOverview | None:
+    """Return the groups within a group; None if its entities are drawn themselves."""
+    if len(_group(page, path).names) <= MAX_WHOLE:
+        return None
+    overview = page.site.overviews.find(page.memory, path)
+    # A group that does not fall apart, such as a star, is drawn from its best connected entity on.
+    return overview if len(overview.groups) > 1 else None
+
+
+def _path_text(path: GroupPath) -> str:
+    return "".join(f"{place}." for place in path)
+
+
+def _crumbs(page: Page, view: View) -> list[Crumb]:
+    crumbs = []
+    for depth in range(1, len(view.cluster) + 1):
+        path = view.cluster[:depth]
+        crumbs.append(Crumb(_short(_group(page, path).label), ".".join(map(str, path))))
+    return crumbs
+
+
 @post("/graph/data", needs="read")
 def data(page: Page) -> Response:
     """Return what to draw as JSON."""
     view = View.of(page.form)
+    content: dict[str, Any] | None = None
     if view.is_overview:
-        content = _overview_json(page.site.overviews.find(page.memory))
-    else:
+        whole = draw_whole(page.memory, view.kinds)
+        if whole is None:
+            content = _overview_json(page.site.overviews.find(page.memory), "")
+        else:
+            content = _drawing_json(whole)
+    elif view.cluster:
+        overview = _open_group(page, view.cluster)
+        if overview is not None:
+            content = _overview_json(overview, _path_text(view.cluster))
+    if content is None:
         drawing, title, route = _drawing(page, view)
         content = _drawing_json(drawing)
         content |= {"title": title[:MAX_LABEL], "path": route.names if route else []}
+    content["crumbs"] = [(crumb.label, crumb.path) for crumb in _crumbs(page, view)]
     return Response(encode(content), media_type="application/json")
+
+
+@get("/graph/find")
+def find(page: Page) -> Response:
+    """Return the way to the group that has an entity, as far as groups are drawn as groups."""
+    name = page.query["name"]
+    if not open_named(page.memory, [name]).entities:
+        raise EntityNotFound(name)
+    path: GroupPath = ()
+    overview: GraphOverview | None = None
+    if draw_whole(page.memory) is None:
+        overview = page.site.overviews.find(page.memory)
+    while overview is not None and len(path) < _MAX_DEPTH:
+        place = overview.group_of(name)
+        if place is None:  # it came after the overview
+            break
+        path = (*path, place)
+        overview = _open_group(page, path)
+    return Response(encode({"cluster": ".".join(map(str, path))}), media_type="application/json")
 
 
 @get("/graph/panel")
 def panel(page: Page) -> Response:
     """Show what is known of the selected entity or cluster."""
-    number = page.query.number("cluster")
-    if number is not None:
-        return _show_cluster(page, number)
+    path = _parse_group(page.query.get("cluster"))
+    if path:
+        return _show_cluster(page, path)
     name = page.query["name"]
     graph = open_named(page.memory, [name])
     if not graph.entities:
@@ -153,14 +231,14 @@ def panel(page: Page) -> Response:
     )
 
 
-def _show_cluster(page: Page, number: int) -> Response:
-    group = _group(page, number)
+def _show_cluster(page: Page, path: GroupPath) -> Response:
+    group = _group(page, path)
     names = group.names[:_MAX_LEADERS]
     entities = {entity.name: entity for entity in drawn_graph(page.memory, names).entities}
     return page.render(
         "graph/panel_page.html",
         fragment="graph/panel_cluster.html",
-        number=number,
+        path=".".join(map(str, path)),
         group=group,
         leaders=[entities[name] for name in names if name in entities],
     )
@@ -174,7 +252,7 @@ def export(page: Page) -> Response:
         raise BadInput(f"format: expected one of {', '.join(_EXPORTS)}, got {chosen!r}")
     file, render = _EXPORTS[chosen]
     view = View.of(page.form)
-    if view.is_overview:
+    if view.is_overview and draw_whole(page.memory) is None:
         graph = _overview_graph(page.site.overviews.find(page.memory))
     else:
         graph = drawn_graph(page.memory, view.names[:MAX_NODES], view.kinds)
@@ -198,9 +276,9 @@ def _drawing(page: Page, view: View) -> tuple[Drawing, str, traverse.Route | Non
         route = traverse.shortest_path(page.memory, *view.path)
         names += route.names or view.path
         title = f"{view.path[0]} to {view.path[1]}"
-    if view.cluster is not None:
+    if view.cluster:
         group = _group(page, view.cluster)
-        names += group.names[:MAX_MEMBERS]
+        names += group.names[:MAX_WHOLE]
         title = group.label
     if view.question:
         hits = recall(page.memory, view.question, limit=MAX_HITS).hits
@@ -214,32 +292,33 @@ def _drawing(page: Page, view: View) -> tuple[Drawing, str, traverse.Route | Non
     return drawing, title, route
 
 
-def _group(page: Page, number: int) -> Group:
-    groups = page.site.overviews.find(page.memory).groups
-    if number >= len(groups):
+def _group(page: Page, path: GroupPath) -> Group:
+    groups = page.site.overviews.find(page.memory, path[:-1]).groups
+    if path[-1] >= len(groups):
         raise BadInput("there is no such cluster any more: open the overview again")
-    return groups[number]
+    return groups[path[-1]]
 
 
-def _degrees(drawing: Drawing) -> dict[str, int]:
-    """Return how many neighbours each entity has, drawn or not."""
-    around: dict[str, set[str]] = {node.entity.name: set() for node in drawing.nodes}
-    for relation in drawing.relations:
-        if relation.source != relation.target:
-            around[relation.source].add(relation.target)
-            around[relation.target].add(relation.source)
-    return {node.entity.name: len(around[node.entity.name]) + node.hidden for node in drawing.nodes}
-
-
-def _overview_json(overview: GraphOverview) -> dict[str, Any]:
+def _overview_json(overview: GraphOverview, prefix: str) -> dict[str, Any]:
     groups = []
-    for group in overview.groups:
-        is_cluster = group.kind == "cluster"
-        groups.append((_short(group.label), type_number(group.type), len(group.names), is_cluster))
+    for place, group in enumerate(overview.groups):
+        groups.append(
+            {
+                "path": f"{prefix}{place}",
+                "label": _short(group.label),
+                "type": type_number(group.type) if group.kind == "cluster" else 0,
+                "types": [_short(kind) for kind in group.types],
+                "count": len(group.names),
+                "radius": round(group_radius(group), 2),
+                "x": group.x,
+                "y": group.y,
+            }
+        )
     return {
         "groups": groups,
         "links": [(link.one, link.other, link.count) for link in overview.links],
         "entities": overview.entities,
+        "change": overview.change,
     }
 
 

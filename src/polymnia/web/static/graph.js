@@ -15,7 +15,8 @@
   const show = (text) => text.replace(/[\u0000-\u0008\u000b-\u001f\u007f\u0080-\u009f\u202a-\u202e\u2066-\u2069\ufeff]/g, "\u2423");
   const short = (text, most = 40) => (text.length > most ? `${text.slice(0, most - 1)}\u2026` : text);
 
-  const state = { view: null, selected: null, hidden: new Set(), path: [], places: new Map() };
+  const MAX_EDGE_NAMES = 60, MAX_LABELS = 250;
+  const state = { view: null, selected: null, hovered: null, hidden: new Set(), path: [], places: new Map() };
   let renderer = null, graph = null, colours = {}, worker = null;
 
   // ---- colours ----
@@ -23,7 +24,7 @@
   function readColours() {
     const style = getComputedStyle(document.documentElement);
     const of = (name) => style.getPropertyValue(name).trim();
-    colours = { text: of("--text"), quiet: of("--text-2"), line: of("--line-strong"), accent: of("--accent"), under: of("--bg-side"), raised: of("--bg-raised"), edge: of("--line-control"), font: of("--font") || "sans-serif" };
+    colours = { text: of("--text"), quiet: of("--text-2"), line: of("--line-strong"), accent: of("--accent"), under: of("--bg-side"), raised: of("--bg-raised"), edge: of("--edge"), mono: of("--mono"), font: of("--font") || "sans-serif" };
     colours.types = Array.from({ length: 11 }, (_, number) => of(`--t${number}`));
   }
 
@@ -74,19 +75,17 @@
   const isOverview = () => Boolean(state.view?.groups);
 
   function build() {
-    graph = new window.graphology.UndirectedGraph();
+    graph = new window.graphology.MultiDirectedGraph();
     if (isOverview()) buildOverview(); else buildEntities();
   }
 
   function buildOverview() {
-    const most = Math.max(1, ...state.view.groups.map(([, , count]) => count));
-    state.view.groups.forEach(([label, type, count, isCluster], at) => {
-      const size = Math.max(10, (isNarrow() ? 26 : 40) * Math.sqrt(count / most));
-      graph.addNode(String(at), { title: label, count, type_number: isCluster ? type : 0, size, bubble: true, rank: at, ...start(`cluster ${at}`, at) });
-    });
+    for (const group of state.view.groups) {
+      graph.addNode(group.path, { title: show(group.label), about: group.types.map(show).join(", "), count: group.count, type_number: group.type, radius: group.radius, size: 10, bubble: true, x: group.x, y: -group.y });
+    }
     const strongest = Math.max(1, ...state.view.links.map(([, , count]) => count));
     for (const [one, other, count] of state.view.links) {
-      graph.addEdge(String(one), String(other), { weight: count / strongest, size: 1 + 3 * Math.sqrt(count / strongest), title: plural(count, "relation", "relations") });
+      graph.addEdge(state.view.groups[one].path, state.view.groups[other].path, { type: "line", weight: count / strongest, size: 1 + 4 * Math.sqrt(count / strongest), title: plural(count, "relation", "relations") });
     }
   }
 
@@ -97,15 +96,15 @@
     state.view.nodes.forEach(([name, type, hidden], at) => {
       if (!shown.has(name)) return;
       const [kind, number] = state.view.types[type];
-      const size = Math.min(15, 6 + Math.sqrt((degree.get(at) || 0) + hidden));
-      graph.addNode(name, { title: show(name), kind, type_number: number, more: hidden, size, rank: at, ...start(name, at) });
+      const size = Math.min(16, 5 + 1.6 * Math.sqrt((degree.get(at) || 0) + hidden));
+      graph.addNode(name, { title: show(name), kind, type_number: number, more: hidden, size, ...start(name, at) });
     });
     for (const [source, target, kind] of state.view.edges) {
       const [one, other] = [source, target].map((at) => state.view.nodes[at][0]);
       if (one === other || !graph.hasNode(one) || !graph.hasNode(other)) continue;
       const label = state.view.kinds[kind];
-      const edge = graph.edge(one, other);
-      if (edge === undefined) graph.addEdge(one, other, { weight: 1, size: 1, title: label });
+      const edge = graph.edges(one, other)[0];
+      if (edge === undefined) graph.addEdge(one, other, { type: "arrow", weight: 1, size: 2.4, title: label });
       else if (!graph.getEdgeAttribute(edge, "title").split(", ").includes(label)) graph.updateEdgeAttribute(edge, "title", (old) => `${old}, ${label}`);
     }
   }
@@ -123,12 +122,13 @@
   const stagePadding = () => (isNarrow() ? 60 : 90);
 
   function place(settled) {
+    if (isOverview()) return Promise.resolve();
     const keys = graph.nodes();
     const at = new Map(keys.map((key, number) => [key, number]));
     const padding = 2 * stagePadding();
     const size = [Math.max(200, box.clientWidth - padding), Math.max(200, box.clientHeight - padding)];
     const message = {
-      nodes: keys.map((key) => { const { x, y, size: radius } = graph.getNodeAttributes(key); return [x, y, radius + (isOverview() && !isNarrow() ? 24 : 14)]; }),
+      nodes: keys.map((key) => { const { x, y, size: radius } = graph.getNodeAttributes(key); return [x, y, radius + 14]; }),
       edges: graph.mapEdges((edge, { weight }, source, target) => [at.get(source), at.get(target), weight]),
       size, settled,
     };
@@ -138,7 +138,7 @@
       worker.onmessage = ({ data }) => {
         data.forEach(([x, y], number) => {
           graph.mergeNodeAttributes(keys[number], { x, y });
-          state.places.set(isOverview() ? `cluster ${keys[number]}` : keys[number], { x, y });
+          state.places.set(keys[number], { x, y });
         });
         done();
       };
@@ -150,7 +150,8 @@
   // ---- drawing ----
 
   function draw() {
-    if (renderer) { renderer.setGraph(graph); renderer.refresh(); fitCamera(); } else startRenderer();
+    if (renderer) { renderer.setGraph(graph); fitCamera(); } else startRenderer();
+    frame();
     describe();
     fillKinds();
     fillTable();
@@ -158,94 +159,151 @@
 
   function startRenderer() {
     renderer = new window.Sigma(graph, $("#canvas"), {
-      allowInvalidContainer: true, renderEdgeLabels: true, stagePadding: stagePadding(), minCameraRatio: 0.05, maxCameraRatio: 4, zIndex: true,
-      labelRenderedSizeThreshold: 9, labelDensity: 0.6, defaultDrawNodeLabel: drawLabel, defaultDrawNodeHover: drawHover, defaultDrawEdgeLabel: drawEdgeLabel,
-      nodeReducer: styleNode, edgeReducer: styleEdge,
+      allowInvalidContainer: true, renderLabels: false, renderEdgeLabels: false, stagePadding: stagePadding(), minCameraRatio: 0.02, maxCameraRatio: 4, zIndex: true,
+      minEdgeThickness: 1.2, defaultDrawNodeHover: () => {}, nodeReducer: styleNode, edgeReducer: styleEdge,
     });
     renderer.on("clickNode", ({ node }) => select(node));
     // With a mouse the browser tells a double click: sigma.js waits 300 ms for the second one, which a busy computer exceeds.
     renderer.on("doubleClickNode", ({ node, event, preventSigmaDefault }) => { preventSigmaDefault(); if (event.original.type === "touchend") expand(node); });
     $("#canvas").addEventListener("dblclick", () => { if (state.selected !== null) expand(state.selected); });
     renderer.on("clickStage", () => select(null));
+    renderer.on("enterNode", ({ node }) => hover(node));
+    renderer.on("leaveNode", () => hover(null));
+    // In the overview areas are numbers of entities, so circles grow and shrink with the distances.
+    renderer.on("beforeRender", () => { scale = Math.abs(renderer.graphToViewport({ x: 1, y: 0 }).x - renderer.graphToViewport({ x: 0, y: 0 }).x); });
+    renderer.on("afterRender", drawLabels);
   }
 
-  // Move the drawing from under the panel.
-  function makeRoom() {
-    const { width } = renderer.getDimensions();
-    const panel = $("#selected").offsetWidth + 32;
-    if (!graph.someNode((node, place) => renderer.graphToViewport(place).x > width - panel)) return;
-    const [left, right] = [0, panel / 2].map((x) => renderer.viewportToFramedGraph({ x, y: 0 }).x);
-    const ratio = width / (width - panel);
-    renderer.getCamera().setState({ x: 0.5 + (right - left) * ratio, ratio });
+  // Whole circles are in view. Their sizes follow from the scale that the first pass finds.
+  function frame() {
+    const groups = state.view.groups || [];
+    const span = (axis, sign) => [Math.min(...groups.map((group) => sign * group[axis] - group.radius)), Math.max(...groups.map((group) => sign * group[axis] + group.radius))];
+    renderer.setCustomBBox(groups.length ? { x: span("x", 1), y: span("y", -1) } : null);
+    renderer.refresh();
+    if (groups.length) renderer.refresh();
   }
 
+  let scale = 1;
   const fitCamera = () => renderer.getCamera().setState({ x: 0.5, y: 0.5, ratio: 1, angle: 0 });
-  const isNear = (node) => state.selected !== null && graph.hasNode(state.selected) && (node === state.selected || graph.areNeighbors(node, state.selected));
+  const focused = () => state.hovered ?? state.selected;
+  const isNear = (node) => { const at = focused(); return at !== null && graph.hasNode(at) && (node === at || graph.areNeighbors(node, at)); };
+  const isAside = (node) => focused() !== null && graph.hasNode(focused()) && !isNear(node) && !state.path.includes(node);
   const isOnPath = (edge) => { const ends = graph.extremities(edge); return state.path.some((name, at) => at && ends.includes(name) && ends.includes(state.path[at - 1])); };
 
   function styleNode(node, data) {
     const colour = colours.types[data.type_number] || colours.types[0];
-    const isNamed = data.rank < (isNarrow() ? 8 : 30) || isNear(node) || state.path.includes(node);
-    return { ...data, label: data.title, named: isNamed, color: data.bubble ? mix(colour, 0.2) : colour, stroke: colour, forceLabel: data.bubble || isNamed, zIndex: isNear(node) ? 1 : 0 };
+    const size = data.bubble ? Math.max(5, data.radius * scale * Math.sqrt(renderer?.getCamera().ratio || 1)) : data.size;
+    const shade = data.bubble ? 0.22 : 1;
+    return { ...data, size, color: mix(colour, isAside(node) ? 0.2 * shade : shade), stroke: colour, zIndex: isNear(node) ? 1 : 0 };
   }
 
   function styleEdge(edge, data) {
-    const touches = state.selected !== null && graph.hasNode(state.selected) && graph.extremities(edge).includes(state.selected);
+    const touches = focused() !== null && graph.hasNode(focused()) && graph.extremities(edge).includes(focused());
     const marked = touches || isOnPath(edge);
-    return { ...data, color: marked ? colours.accent : colours.line, size: isOnPath(edge) ? 2.5 : data.size * (touches ? 1.5 : 1), label: marked && !(isOverview() && !touches) ? data.title : "", forceLabel: marked, zIndex: marked ? 1 : 0 };
+    const faint = focused() !== null && !marked;
+    const colour = marked ? colours.accent : mix(colours.edge, isOverview() ? 0.45 : 1);
+    return { ...data, color: faint ? mix(colours.edge, 0.2) : colour, size: isOnPath(edge) ? 3.5 : data.size * (touches ? 1.4 : 1), marked, zIndex: marked ? 1 : 0 };
   }
 
-  function drawLabel(context, data) {
-    context.textAlign = "center";
+  // ---- labels: each where it overlaps nothing, the important ones first ----
+
+  function drawLabels() {
+    const context = renderer.getCanvases().labels.getContext("2d");
+    const { width, height } = renderer.getDimensions();
+    const taken = [];
+    const nodes = graph.nodes().map((key) => {
+      const data = renderer.getNodeDisplayData(key);
+      const at = renderer.framedGraphToViewport(data);
+      return { key, ...graph.getNodeAttributes(key), ...at, stroke: data.stroke, size: renderer.scaleSize(data.size), near: isNear(key), aside: isAside(key) };
+    }).filter(({ x, y, size }) => x > -size && y > -size && x < width + size && y < height + size);
+    if (!isOverview()) for (const { x, y, size } of nodes) taken.push([x - size, y - size, x + size, y + size]);
     context.lineJoin = "round";
-    if (data.bubble || data.key === state.selected) ring(context, data, data.bubble ? data.stroke : colours.accent, 1.5, 0);
-    if (data.key === state.selected) ring(context, data, colours.accent, 2.5, 4);
-    if (data.bubble && data.size > 12) write(context, words.format(data.count), data.x, data.y + 4, 12, colours.text, null);
-    if (data.label && (data.named || !data.bubble)) write(context, short(data.label, isNarrow() ? 18 : 40), data.x, data.y + data.size + 15, 12, colours.text, colours.under);
-    if (data.more) badge(context, `+${words.format(data.more)}`, data.x + data.size * 0.7, data.y - data.size - 8);
+    const rank = ({ key, near, size }) => (key === state.selected || key === state.hovered ? 1e6 : 0) + (state.path.includes(key) ? 1e5 : 0) + (near ? 1e4 : 0) + size;
+    nodes.sort((one, other) => rank(other) - rank(one));
+    for (const node of nodes) drawRings(context, node);
+    for (const node of nodes.slice(0, MAX_LABELS)) if (!node.aside) drawNodeLabel(context, node, taken);
+    drawEdgeLabels(context, nodes, taken);
   }
 
-  function ring(context, data, colour, width, gap) {
+  function drawRings(context, node) {
+    context.globalAlpha = node.aside ? 0.2 : 1;
+    if (node.bubble) ring(context, node, node.stroke, 1.2, 0);
+    context.globalAlpha = 1;
+    if (node.key === state.selected) ring(context, node, colours.accent, 2.5, 4);
+    else if (node.key === state.hovered || node.key === state.cursor) ring(context, node, colours.accent, 2, 3);
+  }
+
+  function ring(context, { x, y, size }, colour, width, gap) {
     context.beginPath();
-    context.arc(data.x, data.y, data.size + gap, 0, 2 * Math.PI);
+    context.arc(x, y, size + gap, 0, 2 * Math.PI);
     context.strokeStyle = colour;
     context.lineWidth = width;
     context.stroke();
   }
 
-  function write(context, text, x, y, size, colour, halo) {
-    context.font = `500 ${size}px ${colours.font}`;
-    if (halo) { context.strokeStyle = halo; context.lineWidth = 4; context.strokeText(text, x, y); }
+  const isFree = (box, taken) => !taken.some((other) => box[0] < other[2] && box[2] > other[0] && box[1] < other[3] && box[3] > other[1]);
+
+  function drawNodeLabel(context, node, taken) {
+    const lines = node.bubble ? [short(node.title, 28), `${words.format(node.count)}${node.size > 60 ? ` · ${short(node.about, 30)}` : ""}`] : [short(node.title, isNarrow() ? 18 : 32)];
+    if (node.more) lines[0] += ` +${words.format(node.more)}`;
+    context.font = `500 12.5px ${colours.font}`;
+    const wide = Math.max(...lines.map((line) => context.measureText(line).width)), high = 15 * lines.length;
+    const { x, y, size } = node;
+    const spots = node.bubble ? [[x - wide / 2, y - high / 2]] : [[x + size + 5, y - high / 2], [x - size - 5 - wide, y - high / 2], [x - wide / 2, y + size + 4], [x - wide / 2, y - size - 4 - high]];
+    const must = node.key === state.selected || node.key === state.hovered;
+    const spot = spots.find(([left, top]) => isFree([left, top, left + wide, top + high], taken)) || (must ? spots[0] : null);
+    if (!spot) return;
+    taken.push([spot[0] - 2, spot[1], spot[0] + wide + 2, spot[1] + high]);
+    lines.forEach((line, at) => {
+      const isSecond = at > 0;
+      write(context, line, spot[0] + (node.bubble ? (wide - context.measureText(line).width) / 2 : 0), spot[1] + 12 + 15 * at, isSecond ? "400 11" : "500 12.5", isSecond ? colours.quiet : colours.text);
+    });
+  }
+
+  function write(context, text, x, y, style, colour, font = colours.font) {
+    context.textAlign = "left";
+    context.font = `${style}px ${font}`;
+    context.strokeStyle = colours.under;
+    context.lineWidth = 4;
+    context.strokeText(text, x, y);
     context.fillStyle = colour;
     context.fillText(text, x, y);
   }
 
-  function badge(context, text, x, y) {
-    context.font = `500 10.5px ${colours.font}`;
-    const width = context.measureText(text).width + 12;
-    context.beginPath();
-    context.roundRect(x, y, width, 16, 8);
-    context.fillStyle = colours.raised;
-    context.fill();
-    context.strokeStyle = colours.edge;
-    context.lineWidth = 1;
-    context.stroke();
-    context.fillStyle = colours.quiet;
-    context.textAlign = "left";
-    context.fillText(text, x + 6, y + 12);
-    context.textAlign = "center";
+  // The names of relations: all if there are few in view, else those of the entity in focus.
+  function drawEdgeLabels(context, nodes, taken) {
+    const places = new Map(nodes.map((node) => [node.key, node]));
+    const inView = graph.filterEdges((edge, data, source, target) => places.has(source) && places.has(target));
+    for (const edge of inView) {
+      const { marked } = renderer.getEdgeDisplayData(edge);
+      if (!marked && (isOverview() || focused() !== null || inView.length > MAX_EDGE_NAMES)) continue;
+      const [one, other] = graph.extremities(edge).map((key) => places.get(key));
+      const text = short(graph.getEdgeAttribute(edge, "title"), 36);
+      context.font = `11px ${colours.mono}`;
+      const wide = context.measureText(text).width, x = (one.x + other.x) / 2 - wide / 2, y = (one.y + other.y) / 2 - 7;
+      if (!isFree([x, y, x + wide, y + 14], taken)) continue;
+      taken.push([x, y, x + wide, y + 14]);
+      write(context, text, x, y + 11, "400 11", marked ? colours.accent : colours.quiet, colours.mono);
+    }
   }
 
-  function drawHover(context, data) {
-    ring(context, data, colours.accent, 2.5, 3);
-    drawLabel(context, { ...data, named: true });
-  }
+  // ---- hover: neighbours in ink, a card at the side with fewer of them ----
 
-  function drawEdgeLabel(context, edge, source, target) {
-    if (!edge.label) return;
-    context.textAlign = "center";
-    context.lineJoin = "round";
-    write(context, short(edge.label), (source.x + target.x) / 2, (source.y + target.y) / 2 + 3, 10.5, colours.quiet, colours.under);
+  function hover(node) {
+    state.hovered = node;
+    renderer.refresh({ skipIndexation: true });
+    const card = $("#hover");
+    card.hidden = node === null || isOverview() || isNarrow();
+    if (card.hidden) return;
+    const { title, kind } = graph.getNodeAttributes(node);
+    const relations = graph.mapEdges(node, (edge, data, source, target) => (source === node ? `\u2192 ${data.title} ${show(target)}` : `\u2190 ${data.title} ${show(source)}`));
+    card.replaceChildren(element("h3", {}, short(title, 60)), element("p", { class: "faint tiny" }, `${kind}, ${plural(relations.length, "relation", "relations")}`), element("ul", {}, ...relations.slice(0, 6).map((line) => element("li", {}, short(line, 60)))));
+    const at = renderer.graphToViewport(graph.getNodeAttributes(node));
+    const right = graph.neighbors(node).filter((other) => graph.getNodeAttribute(other, "x") > graph.getNodeAttribute(node, "x")).length;
+    const { width, height } = renderer.getDimensions();
+    const isLeft = right > graph.neighbors(node).length / 2 ? at.x > 300 : at.x + 300 > width;
+    card.style.left = `${isLeft ? at.x - 290 : at.x + 26}px`;
+    card.style.top = `${Math.max(8, Math.min(at.y + 16, height - card.offsetHeight - 8))}px`;
   }
 
   // ---- selection and actions ----
@@ -255,7 +313,9 @@
     renderer?.refresh({ skipIndexation: true });
     const panel = $("#selected");
     panel.hidden = node === null;
+    $("#unselected").hidden = node !== null;
     if (node === null) return;
+    state.cursor = node;
     const asked = isOverview() ? { cluster: node } : { name: node };
     htmx.ajax("GET", `${box.dataset.panel}?${new URLSearchParams({ ...asked, ...(box.dataset.workspace && { w: box.dataset.workspace }) })}`, { target: "#selected", swap: "innerHTML" });
   }
@@ -268,9 +328,10 @@
   }
 
   function openCluster(number) {
-    state.selected = null;
+    state.selected = state.hovered = state.cursor = null;
     $("#selected").hidden = true;
-    return load(() => ({ cluster: number }));
+    $("#unselected").hidden = false;
+    return load(() => ({ cluster: number })).then(() => fitCamera());
   }
 
   function hide(node) {
@@ -294,6 +355,7 @@
     const count = graph.order;
     const title = state.view.title ? ` for ${show(state.view.title)}` : "";
     const all = plural(state.view.entities, "entity", "entities");
+    describeCrumbs();
     say(isOverview() ? `${plural(count, "group", "groups")} for ${all}` : `${words.format(count)} of ${all} on screen${state.view.cut ? ", no more fit" : ""}`);
     $("#canvas").setAttribute("aria-label", isOverview() ? `Overview of ${plural(count, "group", "groups")} of entities. The same as a table is one button away.` : `${plural(count, "entity", "entities")}${title}. The same as a table is one button away.`);
     const legend = $("#legend");
@@ -305,6 +367,79 @@
     path.hidden = !state.path.length;
     path.replaceChildren(element("h3", {}, "Path"), element("ol", { class: "plain" }, ...state.path.map((name) => element("li", {}, show(name)))));
   }
+
+  function describeCrumbs() {
+    const link = (text, path) => element("button", { class: "link", type: "button", "data-cluster": path }, text);
+    const all = element("a", { class: "btn small", href: location.pathname + (box.dataset.workspace ? `?${new URLSearchParams({ w: box.dataset.workspace })}` : "") }, "Overview");
+    const crumbs = (state.view.crumbs || []).map(([label, path]) => link(show(label), path));
+    $("#crumbs").replaceChildren(...(crumbs.length || location.search.replace(/[?&]w=[^&]*/, "") ? [all] : []), ...crumbs);
+  }
+
+  // ---- flying to an entity, and keys in the drawing ----
+
+  async function flyTo(name) {
+    await loads;
+    if (!graph) return null;
+    if (!isOverview() && graph.hasNode(name)) return land(name);
+    const answer = await fetch(`${box.dataset.find}?${new URLSearchParams({ name, ...(box.dataset.workspace && { w: box.dataset.workspace }) })}`);
+    if (!answer.ok) return say(`There is no entity ${name}.`);
+    const { cluster } = await answer.json();
+    await load(() => (cluster ? { cluster } : {}));
+    if (!graph.hasNode(name)) await load(() => ({ name }));
+    return land(name);
+  }
+
+  function land(name) {
+    select(name);
+    renderer.refresh();
+    const { x, y } = renderer.getNodeDisplayData(name);
+    const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
+    renderer.getCamera().animate({ x, y, ratio: Math.min(0.6, renderer.getCamera().ratio) }, { duration: still ? 0 : 500 });
+    announce(name);
+  }
+
+  function announce(node) {
+    const { title, kind, count } = graph.getNodeAttributes(node);
+    say(isOverview() ? `${title}, ${plural(count, "entity", "entities")}` : `${title}, ${kind}, ${plural(graph.degree(node), "relation", "relations")}`);
+  }
+
+  const DIRECTIONS = { ArrowRight: [1, 0], ArrowLeft: [-1, 0], ArrowDown: [0, 1], ArrowUp: [0, -1] };
+
+  // Go to the nearest node in the direction of an arrow key.
+  function step([dx, dy]) {
+    const here = state.cursor && graph.hasNode(state.cursor) ? state.cursor : null;
+    const from = here ? renderer.graphToViewport(graph.getNodeAttributes(here)) : { x: renderer.getDimensions().width / 2, y: renderer.getDimensions().height / 2 };
+    let best = null, least = Infinity;
+    graph.forEachNode((node, data) => {
+      const at = renderer.graphToViewport(data);
+      const along = (at.x - from.x) * dx + (at.y - from.y) * dy, across = Math.abs((at.x - from.x) * dy) + Math.abs((at.y - from.y) * dx);
+      if (node === here || (here && along <= 0)) return;
+      const far = Math.abs(along) + 2 * across;
+      if (far < least) { least = far; best = node; }
+    });
+    if (best === null) return;
+    state.cursor = best;
+    hover(best);
+    announce(best);
+  }
+
+  const KEYS = {
+    "Enter": () => { if (state.cursor) { if (isOverview() || state.selected === state.cursor) expand(state.cursor); else select(state.cursor); } },
+    "f": () => { if (state.cursor && !isOverview()) load(() => ({ name: state.cursor })); },
+    "p": () => { if (state.cursor) { select(state.cursor); setTimeout(() => $("#path-to")?.focus(), 300); } },
+    "+": () => ACTIONS["zoom-in"](), "-": () => ACTIONS["zoom-out"](), "0": () => fitCamera(),
+    "Escape": () => { hover(null); select(null); },
+  };
+
+  $("#canvas").addEventListener("keydown", (event) => {
+    if (!graph || event.ctrlKey || event.metaKey || event.altKey) return;
+    const action = DIRECTIONS[event.key] ? () => step(DIRECTIONS[event.key]) : KEYS[event.key];
+    if (!action) return;
+    event.preventDefault();
+    action();
+  });
+  $("#canvas").addEventListener("blur", () => { if (state.hovered) hover(null); });
+  $("#fly").addEventListener("submit", (event) => { event.preventDefault(); const name = $("#fly-to").value.trim(); if (name) flyTo(name); });
 
   // Offer the types of relations that touch what is drawn; those that were switched off stay off.
   function fillKinds() {
@@ -333,7 +468,7 @@
 
   function fillTable() {
     const body = $("#graph-rows");
-    const all = isOverview() ? state.view.groups.map((group, at) => groupRow(group, at)) : state.view.nodes.filter(([name]) => !state.hidden.has(name)).map(entityRow);
+    const all = isOverview() ? state.view.groups.map(groupRow) : state.view.nodes.filter(([name]) => !state.hidden.has(name)).map(entityRow);
     body.replaceChildren(...all.slice(0, rows));
     $("#graph-head").replaceChildren(...(isOverview() ? ["Group", "Entities", ""] : ["Entity", "Type", "Not drawn", ""]).map((text) => element("th", { scope: "col" }, text)));
     const more = $("#more-rows");
@@ -342,9 +477,9 @@
     $("#graph-pager")?.remove();
   }
 
-  function groupRow([label, type, count], at) {
+  function groupRow({ label, type, count, path }) {
     const dot = element("span", { class: `dot t${type}`, "aria-hidden": "true" });
-    return element("tr", {}, element("td", {}, dot, " ", element("bdi", {}, show(label))), element("td", { class: "num" }, words.format(count)), element("td", { class: "right" }, button("Open", { "data-cluster": at }, label)));
+    return element("tr", {}, element("td", {}, dot, " ", element("bdi", {}, show(label))), element("td", { class: "num" }, words.format(count)), element("td", { class: "right" }, button("Open", { "data-cluster": path }, label)));
   }
 
   function entityRow([name, type, hidden]) {
@@ -369,7 +504,7 @@
     const context = whole.getContext("2d");
     context.fillStyle = colours.under;
     context.fillRect(0, 0, whole.width, whole.height);
-    for (const name of ["edges", "edgeLabels", "nodes", "labels"]) {
+    for (const name of ["edges", "nodes", "labels"]) {
       const layer = renderer.getCanvases()[name];
       if (layer) context.drawImage(layer, 0, 0, whole.width, whole.height);
     }
@@ -409,7 +544,7 @@
   function setView(name) {
     box.classList.toggle("as-table", name === "table");
     for (const each of $$("[data-do=graph], [data-do=table]")) each.setAttribute("aria-pressed", String(each.dataset.do === name));
-    if (name === "graph") renderer?.resize() && renderer?.refresh();
+    if (name === "graph" && renderer) { renderer.resize(); renderer.refresh(); }
   }
 
   box.addEventListener("click", (event) => {
@@ -457,6 +592,6 @@
   const scripts = Promise.all([loadScript(box.dataset.graphology), loadScript(box.dataset.sigma)]);
   scripts.then(() => load(() => asked), (problem) => say(problem.message)).then(() => {
     const only = asked.name?.length === 1 ? asked.name[0] : null;
-    if (only !== null && !isNarrow() && graph?.hasNode(only)) { select(only); makeRoom(); }
+    if (only !== null && !isNarrow() && graph?.hasNode(only)) select(only);
   });
 })();

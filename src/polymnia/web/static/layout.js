@@ -7,11 +7,33 @@ const PER_NODE = 10, PER_EDGE = 3, MAX_PUSHED = 500, GAP = 14;
 
 // nodes: [x, y, radius] in pixels; edges: [source, target, weight] by place; size: [width, height].
 self.onmessage = ({ data: { nodes, edges, size, settled } }) => {
-  const places = spread(nodes, edges, settled);
-  const scaled = fit(places, size);
-  if (nodes.length <= MAX_PUSHED) pushApart(scaled, nodes);
-  self.postMessage(scaled);
+  const linked = new Set(edges.flatMap(([source, target]) => [source, target]));
+  const related = nodes.map((_, at) => at).filter((at) => linked.has(at));
+  const loose = nodes.map((_, at) => at).filter((at) => !linked.has(at));
+  const place = new Map(related.map((at, number) => [at, number]));
+  const parts = related.map((at) => nodes[at]);
+  const links = edges.map(([source, target, weight]) => [place.get(source), place.get(target), weight]);
+  const scaled = related.length ? fit(spread(parts, links, settled), size) : [];
+  if (related.length <= MAX_PUSHED) pushApart(scaled, parts);
+  const all = new Array(nodes.length);
+  related.forEach((at, number) => { all[at] = scaled[number]; });
+  shelve(loose, scaled, size, all);
+  self.postMessage(all);
 };
+
+// Nodes without relations stand in rows below the others.
+const COLUMN = 150, ROW = 46;
+
+function shelve(loose, scaled, [width], all) {
+  const xs = scaled.map(([x]) => x), ys = scaled.map(([, y]) => y);
+  const left = Math.min(0, ...xs), wide = Math.max(width, Math.max(0, ...xs) - left);
+  // Sigma's y points up, so the lowest row has the least y.
+  const bottom = (ys.length ? Math.min(...ys) : 0) - 1.6 * ROW;
+  const columns = Math.max(1, Math.floor(wide / COLUMN));
+  loose.forEach((at, number) => {
+    all[at] = [left + (number % columns + 0.5) * (wide / columns), bottom - ROW * Math.floor(number / columns)];
+  });
+}
 
 function spread(nodes, edges, settled) {
   const matrix = new Float32Array(nodes.length * PER_NODE);
