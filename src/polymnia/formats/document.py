@@ -44,6 +44,8 @@ class OriginShape(Struct, frozen=True, rename="camel", omit_defaults=True):
     created_at: str | None = None
     valid_at: str | None = None
     source: str = ""
+    expires: str | None = None
+    author: str = ""
 
 
 class EntityShape(Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -60,6 +62,10 @@ class EntityShape(Struct, frozen=True, rename="camel", omit_defaults=True):
     summary_at: str | None = None
     created_at: str | None = None
     updated_at: str | None = None
+    aliases: list[str] = []
+    due: str | None = None
+    status: str = ""
+    expires: str | None = None
 
 
 class RelationShape(Struct, frozen=True, omit_defaults=True):
@@ -89,10 +95,33 @@ _ROWS: dict[str, Any] = {
     "entities": tuple[Number, str, Number, Number, Number],
     "updates": tuple[Number, Number, Number],
     "cards": tuple[
-        Number, Number, str, str, str | None, Number | None, Tags, Number, Number, Number | None
+        Number,
+        Number,
+        str,
+        str,
+        str | None,
+        Number | None,
+        Tags,
+        Number,
+        Tags,
+        Number | None,
+        str | None,
+        Number | None,
+        Number,
+        Number | None,
     ],
     "observations": tuple[
-        Number, Number, Number, str, Number, Number | None, str | None, Number, Number | None
+        Number,
+        Number,
+        Number,
+        str,
+        Number,
+        Number | None,
+        str | None,
+        Number | None,
+        str | None,
+        Number,
+        Number | None,
     ],
     "relations": tuple[Number, str, str, str, Number, Number, Number | None],
     "notes": tuple[Number, str, str, Tags, Number, Number, Number, Number | None],
@@ -105,7 +134,6 @@ _ROW_DECODERS = {table: Decoder(shape) for table, shape in _ROWS.items()}
 # The `url` of the models whose vectors clients supplied.
 _CLIENT = "client"
 _NUL = b"\\u0000"
-_MODEL_OF_VECTOR = TABLES["vectors"].index("model")
 _MODEL_OF_VECTOR = TABLES["vectors"].index("model")
 
 
@@ -221,6 +249,10 @@ def _entity(shape: EntityShape, place: str) -> Entity:
         tuple(dict.fromkeys(shape.tags)),
         _parse_optional_time(shape.created_at, f"{place}.createdAt"),
         _parse_optional_time(shape.updated_at, f"{place}.updatedAt"),
+        tuple(dict.fromkeys(shape.aliases)),
+        _parse_optional_time(shape.due, f"{place}.due"),
+        shape.status,
+        _parse_optional_time(shape.expires, f"{place}.expires"),
     )
 
 
@@ -238,7 +270,10 @@ def _observations(shape: EntityShape, place: str) -> Iterator[Observation]:
         ordinal = origin.ordinal or ordinal + 1
         created_at = _parse_optional_time(origin.created_at, f"{where}.createdAt")
         valid_at = _parse_optional_time(origin.valid_at, f"{where}.validAt")
-        yield Observation(ordinal, text, created_at, valid_at, origin.source)
+        expires = _parse_optional_time(origin.expires, f"{where}.expires")
+        yield Observation(
+            ordinal, text, created_at, valid_at, origin.source, expires, origin.author
+        )
 
 
 def _note(shape: NoteShape, place: str) -> Note:
@@ -283,6 +318,10 @@ def _entity_shape(entity: Entity) -> EntityShape:
         iso_time(entity.summary_at),
         iso_time(entity.created_at),
         iso_time(entity.updated_at),
+        list(entity.aliases),
+        iso_time(entity.due),
+        entity.status,
+        iso_time(entity.expires),
     )
 
 
@@ -295,7 +334,10 @@ def _origins(entity: Entity) -> list[OriginShape]:
         if observation.ordinal != expected_ordinal:
             ordinal = observation.ordinal
         times = (iso_time(observation.created_at), iso_time(observation.valid_at))
-        origins.append(OriginShape(ordinal, *times, observation.source))
+        expires = iso_time(observation.expires)
+        origins.append(
+            OriginShape(ordinal, *times, observation.source, expires, observation.author)
+        )
         expected_ordinal = observation.ordinal + 1
     if all(origin == OriginShape() for origin in origins):
         return []

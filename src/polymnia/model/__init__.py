@@ -53,6 +53,7 @@ from polymnia.model.passages import (
     Signals,
     Within,
     WordCounts,
+    drop_expired,
 )
 
 __all__ = [
@@ -102,6 +103,7 @@ __all__ = [
     "Within",
     "WordCounts",
     "Workspace",
+    "drop_expired",
     "join_actor",
     "require_storable",
     "split_actor",

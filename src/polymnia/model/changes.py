@@ -137,6 +137,7 @@ def texts_in(rows: Rows) -> Iterator[str]:
     """Return every text of the rows: names, types, summaries, tags, facts, relations and notes."""
     for entity in rows.entities:
         yield from (entity.name, entity.type, entity.summary or "", *entity.tags)
+        yield from (entity.status, *entity.aliases)
         yield from _texts_of(entity.observations)
     for changed in rows.observations:
         yield from _texts_of(changed.observations)
@@ -151,3 +152,5 @@ def _texts_of(observations: tuple[Observation, ...]) -> Iterator[str]:
         yield observation.text
         if observation.source:
             yield observation.source
+        if observation.author:
+            yield observation.author

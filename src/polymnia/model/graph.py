@@ -11,7 +11,8 @@ class Observation(Struct, frozen=True, gc=False, omit_defaults=True):
     """One fact about an entity. Its ordinal is never reused and never renumbered.
 
     `valid_at` is when the fact was said or true; 0 means when it was created. `source` is the
-    conversation or document it comes from; empty means unknown.
+    conversation or document it comes from; empty means unknown. It is not recalled after `expires`.
+    `author` is who wrote it first, where the change that created its row does not tell.
     """
 
     ordinal: int
@@ -19,10 +20,16 @@ class Observation(Struct, frozen=True, gc=False, omit_defaults=True):
     created_at: int = 0
     valid_at: int = 0
     source: str = ""
+    expires: int = 0
+    author: str = ""
 
 
 class Entity(Struct, frozen=True, omit_defaults=True):
-    """A named thing and what is known about it. The name is unique among living entities."""
+    """A named thing and what is known about it. The name is unique among living entities.
+
+    `aliases` are its former names and those of entities merged into it. A to-do has a `due` time
+    and a `status`. Nothing about it is recalled after `expires`.
+    """
 
     name: str
     type: str
@@ -34,6 +41,10 @@ class Entity(Struct, frozen=True, omit_defaults=True):
     tags: tuple[str, ...] = ()
     created_at: int = 0
     updated_at: int = 0
+    aliases: tuple[str, ...] = ()
+    due: int = 0
+    status: str = ""
+    expires: int = 0
 
     @property
     def texts(self) -> tuple[str, ...]:

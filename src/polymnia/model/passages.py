@@ -1,5 +1,7 @@
 """Passages: everything a search can return, and the values that rank them."""
 
+from collections.abc import Iterable
+from time import time_ns
 from typing import Literal
 
 from msgspec import Struct
@@ -26,6 +28,7 @@ class Passage(Struct, frozen=True, gc=False):
     id: int = 0  # 0 in stores without passage ids
     tags: tuple[str, ...] = ()
     source: str = ""
+    expires: int = 0  # its own time or its entity's, whichever is earlier; 0: never
 
     @property
     def key(self) -> PassageKey:
@@ -44,6 +47,12 @@ class Passage(Struct, frozen=True, gc=False):
             return self.text
         labels = self.tags if self.ordinal == NOTE else (self.type, *self.tags)
         return "\n".join([self.entity, *labels, self.text])
+
+
+def drop_expired(passages: Iterable[Passage]) -> list[Passage]:
+    """Return the passages that have not expired."""
+    now = time_ns() // 1000
+    return [passage for passage in passages if not passage.expires or passage.expires > now]
 
 
 class Neighbours(Struct, frozen=True):

@@ -279,3 +279,10 @@ def _offset(match: re.Match[str]) -> tuple[int, str]:
 
 def _micros(when: datetime) -> int:
     return int(when.timestamp()) * 1_000_000
+
+
+def day_of(at: int) -> str:
+    """Return the day of a time as 2026-11-13, in UTC; empty if the time is unknown."""
+    if not at:
+        return ""
+    return datetime.fromtimestamp(at / 1_000_000, UTC).date().isoformat()

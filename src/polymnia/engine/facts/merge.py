@@ -5,11 +5,22 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from polymnia.engine.facts.revise import join_aliases
 from polymnia.engine.graph.entities import new_entity
 from polymnia.engine.graph.relations import redirect, require_known
 from polymnia.engine.memory import Memory, Transaction, find_by_name
 from polymnia.errors import BadInput, EntityNotFound
-from polymnia.model import Entity, EntityDraft, Observation, ObservationSet, Relation, Rows
+from polymnia.model import (
+    Author,
+    Entity,
+    EntityDraft,
+    Observation,
+    ObservationSet,
+    PassageKey,
+    Relation,
+    Rows,
+)
+from polymnia.stores.contract import Reader
 
 
 class MergeReceipt(Struct, frozen=True):
@@ -44,9 +55,9 @@ def merge(
 ) -> MergeReceipt:
     """Move everything the sources have to the target, then delete them, as one change.
 
-    Observations keep their times, and tags are joined. A relation that would lead from the target
-    to itself is deleted. A dry run only counts. Raise EntityNotFound, or BadInput if a source is
-    the target.
+    Observations keep author, times and source, tags are joined, and the names of the sources become
+    aliases. A relation that would lead from the target to itself is deleted. A dry run only
+    counts. Raise EntityNotFound, or BadInput if a source is the target.
     """
     names = list(dict.fromkeys(sources))
     if target in names:
@@ -56,13 +67,14 @@ def merge(
         require_known((*names, target), entities)
         remaining = entities[target]
         merged = [entities[name] for name in names]
-        observations = [fact for entity in merged for fact in entity.observations]
+        parts = [ObservationSet(entity.name, entity.observations) for entity in merged]
+        observations = keep_authors(memory, transaction.read, parts)
         gained = _number_gained(remaining, observations)
         old, redirected = _redirect_relations(transaction, names, target)
         if not dry_run:
-            card = _join_tags(remaining, merged, transaction.at)
-            before = Rows((*merged, remaining) if card else tuple(merged), relations=tuple(old))
-            after = Rows((card,) if card else (), _sets(target, gained), tuple(redirected))
+            card = _join_card(remaining, merged, transaction.at)
+            before = Rows((*merged, remaining), relations=tuple(old))
+            after = Rows((card,), _sets(target, gained), tuple(redirected))
             transaction.apply(before=before, after=after)
     return MergeReceipt(
         transaction.change_id,
@@ -98,7 +110,7 @@ def move_observations(
                 raise EntityNotFound(target)
             receiver = new_entity(EntityDraft(target, new_type), transaction.at)
         ended = _choose_observations(entities, chosen, target)
-        observations = [fact for part in ended for fact in part.observations]
+        observations = keep_authors(memory, transaction.read, ended)
         gained = _number_gained(receiver, observations)
         if is_new:
             next_ordinal = receiver.next_ordinal + len(gained)
@@ -109,6 +121,26 @@ def move_observations(
             transaction.apply(before=Rows(observations=ended), after=after)
     known = len(observations) - len(gained)
     return MoveReceipt(transaction.change_id, target, len(gained), known, is_new)
+
+
+def keep_authors(
+    memory: Memory, read: Reader, parts: Iterable[ObservationSet]
+) -> list[Observation]:
+    """Return the observations with the names of those who wrote them.
+
+    They get rows of a change that somebody else makes.
+    """
+    facts = [(part.entity, fact) for part in parts for fact in part.observations]
+    authors: dict[PassageKey, Author] = {}
+    if memory.store.capabilities.history:
+        authors = read.history.authors({(name, fact.ordinal) for name, fact in facts})
+    signed = []
+    for name, fact in facts:
+        author = authors.get((name, fact.ordinal))
+        if author is not None:
+            fact = replace(fact, author=author.actor)
+        signed.append(fact)
+    return signed
 
 
 def _number_gained(target: Entity, observations: Iterable[Observation]) -> tuple[Observation, ...]:
@@ -137,14 +169,14 @@ def _redirect_relations(
     return old, [relation for key, relation in redirected.items() if key not in present]
 
 
-def _join_tags(target: Entity, sources: Sequence[Entity], at: int) -> Entity | None:
-    """Return the target with the tags of all; None if it has them already."""
+def _join_card(target: Entity, sources: Sequence[Entity], at: int) -> Entity:
+    """Return the target with the tags of all, and the names of the sources as aliases."""
     tags = dict.fromkeys(target.tags)
+    names: list[str] = []
     for entity in sources:
         tags.update(dict.fromkeys(entity.tags))
-    if tuple(tags) == target.tags:
-        return None
-    return replace(target, tags=tuple(tags), updated_at=at)
+        names += [entity.name, *entity.aliases]
+    return replace(target, tags=tuple(tags), aliases=join_aliases(target, names), updated_at=at)
 
 
 def _sets(name: str, observations: tuple[Observation, ...]) -> tuple[ObservationSet, ...]:

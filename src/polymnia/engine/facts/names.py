@@ -15,22 +15,26 @@ _PERSON = "person"
 
 
 def find_candidates(read: Reader, name: str) -> list[Entity]:
-    """Return outlines of entities that share a word with the name."""
+    """Return outlines of entities that share a word with the name, or had it."""
     names = read.names_with(terms_of(name), MAX_COMPARED_NAMES)
-    return read.outlines(names) if names else []
+    candidates = read.outlines(names) if names else []
+    return candidates + [entity for entity in read.aliased() if _had_name(entity, _key(name))]
 
 
 def guess_entity(name: str, candidates: list[Entity], *, new_type: str = "") -> Entity | None:
     """Return the only entity that the name can mean; None if it is not clear.
 
-    The names differ in case, accents and spaces only, or the name is part of one other name. A
+    The names differ in case, accents and spaces only, the entity had the name before, or the name
+    is part of one other name. A
     new type says that the caller may want a new entity: then only people are known by part of
     their name.
     """
     key = _key(name)
     same = [entity for entity in candidates if _key(entity.name) == key]
+    if not same:
+        same = [entity for entity in candidates if _had_name(entity, key)]
     if same:
-        return same[0] if len(same) == 1 else None
+        return same[0] if len({entity.id for entity in same}) == 1 else None
     # With so many candidates there may be more that were not read.
     if len(candidates) >= MAX_COMPARED_NAMES:
         return None
@@ -48,6 +52,10 @@ def similar_names(entity: Entity, candidates: Iterable[Entity]) -> tuple[str, ..
     """Return names of other entities that may mean the same thing."""
     others = [other.name for other in candidates if are_names_alike(entity, other)]
     return tuple(others[:MAX_SIMILAR_NAMES])
+
+
+def _had_name(entity: Entity, key: str) -> bool:
+    return any(_key(alias) == key for alias in entity.aliases)
 
 
 def _key(name: str) -> str:

@@ -320,12 +320,21 @@ def _revise_card(entity: Entity, revision: Revision, at: int) -> Entity:
     )
     if not changed.name.strip():
         raise BadInput(f"the new name of {entity.name} is blank")
+    if changed.name != entity.name:
+        changed = replace(changed, aliases=join_aliases(changed, [entity.name]))
     if revision.summary is None:
         changed = replace(changed, summary=None, summary_at=0)
     elif revision.summary is not UNSET:
         # A summary that is given again is up to date: it is no longer older than the facts.
         changed = replace(changed, summary=revision.summary, summary_at=at)
     return changed if changed == entity else replace(changed, updated_at=at)
+
+
+def join_aliases(entity: Entity, names: Collection[str]) -> tuple[str, ...]:
+    """Return the entity's aliases and these names, without its own name."""
+    aliases = dict.fromkeys((*entity.aliases, *names))
+    aliases.pop(entity.name, None)
+    return tuple(aliases)
 
 
 def _follow_name(

@@ -20,10 +20,23 @@ from polymnia.model import (
     Relation,
     Rows,
 )
+from polymnia.search.dates import day_of
 from polymnia.search.terms import fold
 from polymnia.stores.contract import HistoryReader, Reader
 
-What = Literal["entity", "name", "type", "summary", "tags", "observation", "relation", "note"]
+What = Literal[
+    "entity",
+    "name",
+    "type",
+    "summary",
+    "tags",
+    "due",
+    "status",
+    "expires",
+    "observation",
+    "relation",
+    "note",
+]
 DEFAULT_LIMIT, MAX_LIMIT = 20, 200
 # Changes that are read at a time for a page with `max_rows`: a change of a large import has
 # thousands of rows.
@@ -232,6 +245,9 @@ def _card_differences(old: Entity, new: Entity) -> list[Difference]:
         ("type", old.type, new.type),
         ("summary", old.summary, new.summary),
         ("tags", ", ".join(old.tags), ", ".join(new.tags)),
+        ("due", day_of(old.due), day_of(new.due)),
+        ("status", old.status, new.status),
+        ("expires", day_of(old.expires), day_of(new.expires)),
     )
     return [Difference(what, new.name, one, other) for what, one, other in pairs if one != other]
 

@@ -22,11 +22,10 @@ from polymnia.model import (
 from polymnia.search.terms import count_noun
 from polymnia.stores.contract import Reader, check_cancelled, find_note
 
-# ("entity" | "name" | "type" | "summary" | "tags", id), ("observation", id, ordinal), ("relation",
-# *key), ("note", key)
+# ("entity", id), (an attribute, id), ("observation", id, ordinal), ("relation", *key), ("note", key)
 Item = tuple[str | int, ...]
 Value = object  # None: the item does not exist
-ATTRIBUTES = ("name", "type", "summary", "tags")
+ATTRIBUTES = ("name", "type", "summary", "tags", "aliases", "due", "status", "expires")
 
 
 class Span(Struct):
@@ -140,6 +139,10 @@ def _card_items(entity: Entity) -> Iterator[tuple[Item, Value]]:
     yield ("type", entity.id), entity.type
     yield ("summary", entity.id), (entity.summary, entity.summary_at)
     yield ("tags", entity.id), entity.tags
+    yield ("aliases", entity.id), entity.aliases
+    yield ("due", entity.id), entity.due
+    yield ("status", entity.id), entity.status
+    yield ("expires", entity.id), entity.expires
 
 
 def _observation_items(
@@ -533,6 +536,10 @@ def _with_attributes(entity: Entity, values: dict[str, Value]) -> Entity:
         summary=summary,
         summary_at=summary_at,
         tags=cast("tuple[str, ...]", values.get("tags", entity.tags)),
+        aliases=cast("tuple[str, ...]", values.get("aliases", entity.aliases)),
+        due=cast("int", values.get("due", entity.due)),
+        status=cast("str", values.get("status", entity.status)),
+        expires=cast("int", values.get("expires", entity.expires)),
     )
 
 

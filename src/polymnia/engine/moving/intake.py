@@ -276,8 +276,15 @@ def _join_repeats(entities: Sequence[Entity]) -> dict[str, Entity]:
 
 
 def _merge_card(known: Entity, given: Entity, at: int) -> Entity:
-    """Return the known entity with the other's tags and, if it has none, its summary."""
-    changed = replace(known, tags=tuple(dict.fromkeys((*known.tags, *given.tags))))
+    """Return the known entity with the other's tags and aliases, and what else it lacks."""
+    changed = replace(
+        known,
+        tags=tuple(dict.fromkeys((*known.tags, *given.tags))),
+        aliases=tuple(dict.fromkeys((*known.aliases, *given.aliases))),
+        due=known.due or given.due,
+        status=known.status or given.status,
+        expires=known.expires or given.expires,
+    )
     if given.summary and not known.summary:
         summary_at = given.summary_at or at
         changed = replace(changed, summary=given.summary, summary_at=summary_at)
@@ -320,7 +327,9 @@ def _missing_observations(known: Entity, given: Entity, at: int) -> tuple[Observ
         present.add(valid_at)
         ordinal = known.next_ordinal + len(added)
         created_at = observation.created_at or at
-        added.append(Observation(ordinal, text, created_at, valid_at, observation.source))
+        added.append(
+            replace(observation, ordinal=ordinal, created_at=created_at, valid_at=valid_at)
+        )
     return tuple(added)
 
 

@@ -69,6 +69,12 @@ class GraphReader(Protocol):
         With `latest`, return that many of the entities updated at that time or later, the latest first.
         """
 
+    def aliased(self) -> list[Entity]:
+        """Return outlines of the entities that have aliases."""
+
+    def with_status(self, status: str | None = None) -> list[Entity]:
+        """Return outlines of the entities with this status; None matches any."""
+
     def find_relations(self, keys: Collection[RelationKey]) -> dict[RelationKey, Relation]:
         """Return the relations with these keys."""
 
@@ -95,7 +101,7 @@ class GraphReader(Protocol):
 class SearchReader(Protocol):
     """Searches over living passages: entity cards, observations and vault notes, never the notes of a session.
 
-    A term is a stemmed word as `search.terms` makes it.
+    A term is a stemmed word as `search.terms` makes it. Only `containing` and `match` return what has expired.
     """
 
     def containing(self, folded: str, *, outlines: bool = False) -> list[Entity]:

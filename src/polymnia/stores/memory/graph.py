@@ -26,6 +26,7 @@ from polymnia.model import (
     TypeCount,
     Within,
     WordCounts,
+    drop_expired,
 )
 from polymnia.search.expression import Expression
 from polymnia.search.terms import fold
@@ -136,6 +137,13 @@ class MemoryGraph:
             entities = entities[:latest]
         return [replace(entity, observations=()) for entity in entities]
 
+    def aliased(self) -> list[Entity]:
+        return [entity for entity in self.outlines() if entity.aliases]
+
+    def with_status(self, status: str | None = None) -> list[Entity]:
+        entities = [entity for entity in self.outlines() if entity.status]
+        return [entity for entity in entities if status in (None, entity.status)]
+
     def type_counts(self, of: Literal["entities", "relations"]) -> list[TypeCount]:
         rows = self.entities() if of == "entities" else self.relations()
         counter = Counter(row.type for row in rows)
@@ -160,7 +168,7 @@ class MemoryGraph:
         *,
         every: bool = False,
     ) -> list[Passage]:
-        return self._word_index().candidates(terms, limit, within, every=every)
+        return drop_expired(self._word_index().candidates(terms, limit, within, every=every))
 
     def names_with(self, terms: Collection[str], limit: int) -> list[str]:
         return self._word_index().names_with(terms, limit)
@@ -171,7 +179,7 @@ class MemoryGraph:
     def passages(
         self, ids: Collection[int] = (), *, cards_of: Collection[str] = ()
     ) -> list[Passage]:
-        return [card_of(entity) for entity in self.entities(cards_of)]
+        return drop_expired([card_of(entity) for entity in self.entities(cards_of)])
 
     def passages_containing(self, folded: str, limit: int) -> list[Passage]:
         passages: list[Passage] = []
@@ -180,7 +188,7 @@ class MemoryGraph:
                 text = passage.text if passage.ordinal else passage.words
                 if folded in fold(text):
                     passages.append(passage)
-        return passages[:limit]
+        return drop_expired(passages)[:limit]
 
     def observation_counts(self, names: Collection[str]) -> dict[str, int]:
         return {entity.name: len(entity.observations) for entity in self.entities(names)}
@@ -214,7 +222,7 @@ class MemoryGraph:
         return max(now, self.applied[-1].at + 1) if self.applied else now
 
     def observations_between(self, start: int, end: int, limit: int) -> list[Passage]:
-        return self._word_index().observations_between(start, end, limit)
+        return drop_expired(self._word_index().observations_between(start, end, limit))
 
     def apply(self, change: Change) -> int:
         """Remove the rows of `before` and add those of `after`.
@@ -354,7 +362,13 @@ def passages_of(entity: Entity) -> list[Passage]:
 def card_of(entity: Entity) -> Passage:
     """Return the card of an entity."""
     return Passage(
-        entity.name, entity.type, 0, entity.summary or "", entity.created_at, tags=entity.tags
+        entity.name,
+        entity.type,
+        0,
+        entity.summary or "",
+        entity.created_at,
+        tags=entity.tags,
+        expires=entity.expires,
     )
 
 
@@ -369,6 +383,7 @@ def observation_of(entity: Entity, observation: Observation) -> Passage:
         observation.valid_at,
         tags=entity.tags,
         source=observation.source,
+        expires=min(filter(None, (observation.expires, entity.expires)), default=0),
     )
 
 

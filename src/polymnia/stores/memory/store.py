@@ -61,6 +61,10 @@ class MemoryHistory:
             for passage in passages_of(entity):
                 if passage.key in keys:
                     authors[passage.key] = first[_text_key(entity, passage)]
+            for fact in entity.observations:
+                key = (entity.name, fact.ordinal)
+                if fact.author and key in keys:
+                    authors[key] = Author(fact.author, fact.created_at, authors[key].change)
         return authors
 
     def _names_of(self, names: Collection[str]) -> set[str]:

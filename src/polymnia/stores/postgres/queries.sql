@@ -1,10 +1,11 @@
 -- fragment: entity_columns
 -- What `unpack_entity` takes.
-e.id, c.name, c.type, e.uid, e.next_ordinal, c.summary, c.summary_at, c.tags, c.created_at, e.updated_at
+e.id, c.name, c.type, e.uid, e.next_ordinal, c.summary, c.summary_at, c.tags, c.created_at, e.updated_at,
+c.aliases, c.due, c.status, c.expires
 
 -- fragment: observation_columns
 -- The entity, and what `unpack_observation` takes.
-o.entity, o.ordinal, o.text, o.created_at, o.valid_at, o.source
+o.entity, o.ordinal, o.text, o.created_at, o.valid_at, o.source, o.expires, o.author
 
 -- name: begin
 -- A transaction that may write. It waits for the lock of its workspace and then sees everything that was committed.
@@ -99,6 +100,19 @@ FROM entities AS e JOIN cards AS c ON c.workspace_id = $1 AND c.entity = e.id AN
 WHERE e.workspace_id = $1 AND e.updated_at >= $2
 ORDER BY e.updated_at DESC, e.id DESC LIMIT $3;
 
+-- name: aliased_entities
+-- The entities with former names, without their observations, oldest first.
+SELECT {entity_columns}
+FROM cards AS c JOIN entities AS e ON e.workspace_id = $1 AND e.id = c.entity
+WHERE c.workspace_id = $1 AND c.aliases IS NOT NULL AND c.until IS NULL ORDER BY e.id;
+
+-- name: entities_with_status
+-- The entities with a status, or with this one, without their observations, oldest first.
+SELECT {entity_columns}
+FROM cards AS c JOIN entities AS e ON e.workspace_id = $1 AND e.id = c.entity
+WHERE c.workspace_id = $1 AND c.status IS NOT NULL AND c.until IS NULL AND ($2::text IS NULL OR c.status = $2::text)
+ORDER BY e.id;
+
 -- name: observations_of
 -- The observations of the entity with a name.
 SELECT {observation_columns}
@@ -126,7 +140,7 @@ ORDER BY o.entity, o.ordinal;
 
 -- name: observations_all
 -- Every living observation, for exports and snapshots.
-SELECT entity, ordinal, text, created_at, valid_at, source FROM observations
+SELECT entity, ordinal, text, created_at, valid_at, source, expires, author FROM observations
 WHERE workspace_id = $1 AND until IS NULL
 ORDER BY entity, ordinal;
 
@@ -261,10 +275,11 @@ WHERE e.workspace_id = $1 AND text_key(e.uid) = text_key(u.uid) AND e.uid = u.ui
 
 -- name: insert_cards
 -- Add versions of entities' attributes. Tags come as array literals.
-INSERT INTO cards (workspace_id, id, entity, name, type, summary, summary_at, tags, created_at, since)
-SELECT $1, c.id, c.entity, c.name, c.type, c.summary, c.summary_at, c.tags::text[], c.created_at, $10
-FROM unnest($2::bigint[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::bigint[], $8::text[], $9::bigint[])
-    AS c (id, entity, name, type, summary, summary_at, tags, created_at);
+INSERT INTO cards (workspace_id, id, entity, name, type, summary, summary_at, tags, created_at, aliases, due, status, expires, since)
+SELECT $1, c.id, c.entity, c.name, c.type, c.summary, c.summary_at, c.tags::text[], c.created_at, c.aliases::text[], c.due, c.status, c.expires, $14
+FROM unnest($2::bigint[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::bigint[], $8::text[], $9::bigint[],
+    $10::text[], $11::bigint[], $12::text[], $13::bigint[])
+    AS c (id, entity, name, type, summary, summary_at, tags, created_at, aliases, due, status, expires);
 
 -- name: end_cards
 -- End cards.
@@ -272,9 +287,9 @@ UPDATE cards SET until = $3 WHERE workspace_id = $1 AND id = ANY ($2::bigint[]);
 
 -- name: insert_observations
 -- Add observations.
-INSERT INTO observations (workspace_id, id, entity, ordinal, text, created_at, valid_at, source, since)
-SELECT $1, o.*, $9
-FROM unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::bigint[], $7::bigint[], $8::text[]) AS o;
+INSERT INTO observations (workspace_id, id, entity, ordinal, text, created_at, valid_at, source, expires, author, since)
+SELECT $1, o.*, $11
+FROM unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::bigint[], $7::bigint[], $8::text[], $9::bigint[], $10::text[]) AS o;
 
 -- name: end_observations
 -- End single observations of entities: row ids and ordinals.
@@ -636,22 +651,24 @@ SELECT since, until FROM notes WHERE workspace_id = $1 AND until IS NOT NULL
 -- has its first author.
 WITH wanted AS MATERIALIZED (SELECT * FROM unnest($2::text[], $3::bigint[]) AS w (name, ordinal)),
 first AS (
-    SELECT w.name, w.ordinal, (SELECT min(f.since) FROM cards AS f WHERE f.workspace_id = $1 AND f.entity = c.entity) AS change
+    SELECT w.name, w.ordinal, (SELECT min(f.since) FROM cards AS f WHERE f.workspace_id = $1 AND f.entity = c.entity) AS change,
+        NULL::text AS author, NULL::bigint AS at
     FROM wanted AS w JOIN cards AS c ON c.workspace_id = $1 AND text_key(c.name) = text_key(w.name) AND c.name = w.name AND c.until IS NULL
     WHERE w.ordinal = 0
     UNION ALL
     SELECT w.name, w.ordinal, (SELECT min(f.since) FROM observations AS f
-        WHERE f.workspace_id = $1 AND f.entity = o.entity AND f.ordinal = o.ordinal AND f.text = o.text)
+        WHERE f.workspace_id = $1 AND f.entity = o.entity AND f.ordinal = o.ordinal AND f.text = o.text), o.author, o.created_at
     FROM wanted AS w JOIN cards AS c ON c.workspace_id = $1 AND text_key(c.name) = text_key(w.name) AND c.name = w.name AND c.until IS NULL
     JOIN observations AS o ON o.workspace_id = $1 AND o.entity = c.entity AND o.ordinal = w.ordinal AND o.until IS NULL
     WHERE w.ordinal > 0
     UNION ALL
     SELECT w.name, w.ordinal, coalesce((SELECT min(f.since) FROM notes AS f WHERE f.workspace_id = $1
-        AND text_key(f.key) = text_key(n.key) AND f.key = n.key AND f.until IS NOT NULL AND f.text = n.text), n.since)
+        AND text_key(f.key) = text_key(n.key) AND f.key = n.key AND f.until IS NOT NULL AND f.text = n.text), n.since), NULL, NULL
     FROM wanted AS w JOIN notes AS n ON n.workspace_id = $1 AND text_key(n.key) = text_key(w.name) AND n.key = w.name AND n.until IS NULL
     WHERE w.ordinal < 0
 )
-SELECT f.name, f.ordinal, ch.actor, ch.at, ch.id FROM first AS f JOIN changes AS ch ON ch.workspace_id = $1 AND ch.id = f.change;
+SELECT f.name, f.ordinal, coalesce(f.author, ch.actor), CASE WHEN f.author IS NULL THEN ch.at ELSE f.at END, ch.id
+FROM first AS f JOIN changes AS ch ON ch.workspace_id = $1 AND ch.id = f.change;
 
 -- name: last_row_of
 -- The last row id that a change and all before it gave out.
@@ -690,10 +707,10 @@ ORDER BY 1;
 
 -- name: observations_changed
 -- The observations that changes created or ended.
-SELECT id, since, until, entity, ordinal, text, created_at, valid_at, source FROM observations
+SELECT id, since, until, entity, ordinal, text, created_at, valid_at, source, expires, author FROM observations
 WHERE workspace_id = $1 AND id BETWEEN $2 AND $3
 UNION
-SELECT id, since, until, entity, ordinal, text, created_at, valid_at, source FROM observations
+SELECT id, since, until, entity, ordinal, text, created_at, valid_at, source, expires, author FROM observations
 WHERE workspace_id = $1 AND until BETWEEN $4 AND $5
 ORDER BY 1;
 
@@ -741,7 +758,7 @@ WHERE c.workspace_id = $1 AND c.entity = ANY ($3::bigint[]) AND c.since <= $2;
 
 -- name: observations_until
 -- The versions up to a change of the observations of some entities (row ids).
-SELECT since, until, entity, ordinal, text, created_at, valid_at, source FROM observations
+SELECT since, until, entity, ordinal, text, created_at, valid_at, source, expires, author FROM observations
 WHERE workspace_id = $1 AND entity = ANY ($3::bigint[]) AND since <= $2;
 
 -- name: all_cards_until
@@ -751,7 +768,7 @@ FROM cards AS c JOIN entities AS e ON e.workspace_id = $1 AND e.id = c.entity WH
 
 -- name: all_observations_until
 -- The versions up to a change of every observation.
-SELECT since, until, entity, ordinal, text, created_at, valid_at, source FROM observations WHERE workspace_id = $1 AND since <= $2;
+SELECT since, until, entity, ordinal, text, created_at, valid_at, source, expires, author FROM observations WHERE workspace_id = $1 AND since <= $2;
 
 -- name: relations_at
 -- The relations that lived at a change.
@@ -792,12 +809,12 @@ ORDER BY c.until DESC, e.id;
 
 -- name: ended_with
 -- The observations of an entity that ended with a change.
-SELECT entity, ordinal, text, created_at, valid_at, source FROM observations
+SELECT entity, ordinal, text, created_at, valid_at, source, expires, author FROM observations
 WHERE workspace_id = $1 AND entity = $2 AND until = $3 ORDER BY ordinal;
 
 -- name: trashed_observations
 -- The last version of each observation that was deleted by itself, the latest first, with its entity.
-SELECT o.ordinal, o.text, o.created_at, o.valid_at, o.source, ch.at, e.uid, c.name, c.until
+SELECT o.ordinal, o.text, o.created_at, o.valid_at, o.source, o.expires, o.author, ch.at, e.uid, c.name, c.until
 FROM observations AS o JOIN changes AS ch ON ch.workspace_id = $1 AND ch.id = o.until
 JOIN entities AS e ON e.workspace_id = $1 AND e.id = o.entity
 CROSS JOIN LATERAL (

@@ -156,14 +156,15 @@ WHERE n.workspace_id = $1 AND n.id = ANY ($2::bigint[]) AND n.until IS NULL AND 
 
 -- name: passages_by_id
 -- The living passages with these ids: cards, observations and notes.
-SELECT c.id, c.name, c.type, 0::bigint, coalesce(c.summary, ''), c.created_at, 0::bigint, c.tags, NULL::text
+SELECT c.id, c.name, c.type, 0::bigint, coalesce(c.summary, ''), c.created_at, 0::bigint, c.tags, NULL::text, c.expires
 FROM cards AS c WHERE c.workspace_id = $1 AND c.id = ANY ($2::bigint[]) AND c.until IS NULL
 UNION ALL
-SELECT o.id, c.name, c.type, o.ordinal, o.text, o.created_at, coalesce(o.valid_at, 0), c.tags, o.source
+SELECT o.id, c.name, c.type, o.ordinal, o.text, o.created_at, coalesce(o.valid_at, 0), c.tags, o.source,
+    least(o.expires, c.expires)
 FROM observations AS o JOIN cards AS c ON c.workspace_id = $1 AND c.entity = o.entity AND c.until IS NULL
 WHERE o.workspace_id = $1 AND o.id = ANY ($2::bigint[]) AND o.until IS NULL
 UNION ALL
-SELECT n.id, n.key, 'note', -1, n.text, n.updated_at, 0, n.tags, NULL
+SELECT n.id, n.key, 'note', -1, n.text, n.updated_at, 0, n.tags, NULL, NULL
 FROM notes AS n WHERE n.workspace_id = $1 AND n.id = ANY ($2::bigint[]) AND n.until IS NULL;
 
 -- name: observations_between

@@ -58,27 +58,30 @@ FROM unnest($2::bigint[], $3::bigint[], $4::bigint[])
 
 -- name: read_cards
 -- The rows after one.
-SELECT id, entity, name, type, summary, summary_at, tags, created_at, since, until FROM cards
+SELECT id, entity, name, type, summary, summary_at, tags, created_at, aliases, due, status, expires, since, until FROM cards
 WHERE workspace_id = $1 AND id > $2::bigint ORDER BY id LIMIT $3::bigint;
 
 -- name: write_cards
 -- Add rows, given as columns.
-INSERT INTO cards (workspace_id, id, entity, name, type, summary, summary_at, tags, created_at, since, until)
-SELECT $1, n.id, n.entity, n.name, n.type, n.summary, n.summary_at, n.tags::text[], n.created_at, n.since, n.until
-FROM unnest($2::bigint[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::bigint[], $8::text[], $9::bigint[], $10::bigint[], $11::bigint[])
-    AS n (id, entity, name, type, summary, summary_at, tags, created_at, since, until);
+INSERT INTO cards (workspace_id, id, entity, name, type, summary, summary_at, tags, created_at, aliases, due, status, expires, since, until)
+SELECT $1, n.id, n.entity, n.name, n.type, n.summary, n.summary_at, n.tags::text[], n.created_at,
+    n.aliases::text[], n.due, n.status, n.expires, n.since, n.until
+FROM unnest($2::bigint[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::bigint[], $8::text[], $9::bigint[],
+    $10::text[], $11::bigint[], $12::text[], $13::bigint[], $14::bigint[], $15::bigint[])
+    AS n (id, entity, name, type, summary, summary_at, tags, created_at, aliases, due, status, expires, since, until);
 
 -- name: read_observations
 -- The rows after one.
-SELECT id, entity, ordinal, text, created_at, valid_at, source, since, until FROM observations
+SELECT id, entity, ordinal, text, created_at, valid_at, source, expires, author, since, until FROM observations
 WHERE workspace_id = $1 AND id > $2::bigint ORDER BY id LIMIT $3::bigint;
 
 -- name: write_observations
 -- Add rows, given as columns.
-INSERT INTO observations (workspace_id, id, entity, ordinal, text, created_at, valid_at, source, since, until)
-SELECT $1, n.id, n.entity, n.ordinal, n.text, n.created_at, n.valid_at, n.source, n.since, n.until
-FROM unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::bigint[], $7::bigint[], $8::text[], $9::bigint[], $10::bigint[])
-    AS n (id, entity, ordinal, text, created_at, valid_at, source, since, until);
+INSERT INTO observations (workspace_id, id, entity, ordinal, text, created_at, valid_at, source, expires, author, since, until)
+SELECT $1, n.id, n.entity, n.ordinal, n.text, n.created_at, n.valid_at, n.source, n.expires, n.author, n.since, n.until
+FROM unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::bigint[], $7::bigint[], $8::text[],
+    $9::bigint[], $10::text[], $11::bigint[], $12::bigint[])
+    AS n (id, entity, ordinal, text, created_at, valid_at, source, expires, author, since, until);
 
 -- name: read_relations
 -- The rows after one.

@@ -1,10 +1,11 @@
 -- fragment: entity_columns
 -- What `unpack_entity` takes.
-e.id, c.name, c.type, e.uid, e.next_ordinal, c.summary, c.summary_at, c.tags, c.created_at, e.updated_at
+e.id, c.name, c.type, e.uid, e.next_ordinal, c.summary, c.summary_at, c.tags, c.created_at, e.updated_at,
+c.aliases, c.due, c.status, c.expires
 
 -- fragment: observation_columns
 -- The entity, and what `unpack_observation` takes.
-o.entity, o.ordinal, o.text, o.created_at, o.valid_at, o.source
+o.entity, o.ordinal, o.text, o.created_at, o.valid_at, o.source, o.expires, o.author
 
 -- name: existing_names
 -- Which of the names (a JSON array) are taken. CROSS JOIN, here and below, makes the planner start from what is wanted.
@@ -69,6 +70,18 @@ SELECT {entity_columns}
 FROM entities AS e CROSS JOIN cards AS c ON c.entity = e.id AND c.until IS NULL
 WHERE e.updated_at >= ? ORDER BY e.updated_at DESC, e.id DESC LIMIT ?;
 
+-- name: aliased_entities
+-- The entities with former names, without their observations, oldest first.
+SELECT {entity_columns}
+FROM cards AS c INDEXED BY cards_aliased CROSS JOIN entities AS e ON e.id = c.entity
+WHERE c.aliases IS NOT NULL AND c.until IS NULL ORDER BY e.id;
+
+-- name: entities_with_status
+-- The entities with a status, or with this one, without their observations, oldest first.
+SELECT {entity_columns}
+FROM cards AS c INDEXED BY cards_by_status CROSS JOIN entities AS e ON e.id = c.entity
+WHERE c.status IS NOT NULL AND c.until IS NULL AND (?1 IS NULL OR c.status = ?1) ORDER BY e.id;
+
 -- name: observations_of
 -- The observations of the entity with a name.
 SELECT {observation_columns}
@@ -90,7 +103,7 @@ ORDER BY o.entity, o.ordinal;
 
 -- name: observations_all
 -- Every living observation, for exports and snapshots.
-SELECT entity, ordinal, text, created_at, valid_at, source FROM observations NOT INDEXED WHERE until IS NULL;
+SELECT entity, ordinal, text, created_at, valid_at, source, expires, author FROM observations NOT INDEXED WHERE until IS NULL;
 
 -- name: relations_of
 -- The relations of one name, in no order.
@@ -202,7 +215,8 @@ SELECT u.change, u.at, u.entity FROM json_each(?2) AS wanted CROSS JOIN updates 
 
 -- name: insert_cards
 -- Add a version of an entity's attributes.
-INSERT INTO cards (id, entity, name, type, summary, summary_at, tags, created_at, since) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?);
+INSERT INTO cards (id, entity, name, type, summary, summary_at, tags, created_at, aliases, due, status, expires, since)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: end_cards
 -- End a card.
@@ -210,7 +224,8 @@ UPDATE cards SET until = ?2 WHERE id = ?1;
 
 -- name: insert_observations
 -- Add an observation.
-INSERT INTO observations (id, entity, ordinal, text, created_at, valid_at, source, since) VALUES (?, ?, ?, ?, ?, ?, ?, ?);
+INSERT INTO observations (id, entity, ordinal, text, created_at, valid_at, source, expires, author, since)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: end_observations
 -- End a single observation.
@@ -351,14 +366,15 @@ SELECT w.rowid, bm25(words) FROM words AS w CROSS JOIN notes AS n ON n.id = w.ro
 
 -- name: passages_by_id
 -- The living passages with these ids (a JSON array): cards, observations and notes.
-SELECT c.id, c.name, c.type, 0, coalesce(c.summary, ''), c.created_at, 0, c.tags, NULL
+SELECT c.id, c.name, c.type, 0, coalesce(c.summary, ''), c.created_at, 0, c.tags, NULL, c.expires
 FROM json_each(?1) AS wanted CROSS JOIN cards AS c ON c.id = wanted.value AND c.until IS NULL
 UNION ALL
-SELECT o.id, c.name, c.type, o.ordinal, o.text, o.created_at, coalesce(o.valid_at, 0), c.tags, o.source
+SELECT o.id, c.name, c.type, o.ordinal, o.text, o.created_at, coalesce(o.valid_at, 0), c.tags, o.source,
+    min(coalesce(o.expires, c.expires), coalesce(c.expires, o.expires))
 FROM json_each(?1) AS wanted CROSS JOIN observations AS o ON o.id = wanted.value AND o.until IS NULL
 CROSS JOIN cards AS c ON c.entity = o.entity AND c.until IS NULL
 UNION ALL
-SELECT n.id, n.key, 'note', -1, n.text, n.updated_at, 0, n.tags, NULL
+SELECT n.id, n.key, 'note', -1, n.text, n.updated_at, 0, n.tags, NULL, NULL
 FROM json_each(?1) AS wanted CROSS JOIN notes AS n ON n.id = wanted.value AND n.until IS NULL;
 
 -- name: observations_between
@@ -570,19 +586,20 @@ SELECT k.since, k.until FROM json_each(?2) AS wanted CROSS JOIN notes AS k ON k.
 -- back still has its first author.
 WITH wanted AS (SELECT value ->> 0 AS name, value ->> 1 AS ordinal FROM json_each(?)),
 first AS (
-    SELECT w.name, w.ordinal, (SELECT min(f.since) FROM cards AS f WHERE f.entity = c.entity) AS change
+    SELECT w.name, w.ordinal, (SELECT min(f.since) FROM cards AS f WHERE f.entity = c.entity) AS change,
+        NULL AS author, NULL AS at
     FROM wanted AS w CROSS JOIN cards AS c ON c.name = w.name AND c.until IS NULL WHERE w.ordinal = 0
     UNION ALL
     SELECT w.name, w.ordinal, coalesce((SELECT min(f.since) FROM observations AS f WHERE f.entity = o.entity
-        AND f.ordinal = o.ordinal AND f.until IS NOT NULL AND f.text = o.text), o.since)
+        AND f.ordinal = o.ordinal AND f.until IS NOT NULL AND f.text = o.text), o.since), o.author, o.created_at
     FROM wanted AS w CROSS JOIN cards AS c ON c.name = w.name AND c.until IS NULL
     CROSS JOIN observations AS o ON o.entity = c.entity AND o.ordinal = w.ordinal AND o.until IS NULL WHERE w.ordinal > 0
     UNION ALL
     SELECT w.name, w.ordinal, coalesce((SELECT min(f.since) FROM notes AS f
-        WHERE f.key = n.key AND f.until IS NOT NULL AND f.text = n.text), n.since)
+        WHERE f.key = n.key AND f.until IS NOT NULL AND f.text = n.text), n.since), NULL, NULL
     FROM wanted AS w CROSS JOIN notes AS n ON n.key = w.name AND n.until IS NULL WHERE w.ordinal < 0
 )
-SELECT f.name, f.ordinal, a.name, ch.at, ch.id
+SELECT f.name, f.ordinal, coalesce(f.author, a.name), iif(f.author IS NULL, ch.at, f.at), ch.id
 FROM first AS f CROSS JOIN changes AS ch ON ch.id = f.change CROSS JOIN actors AS a ON a.id = ch.actor;
 
 -- name: last_row_of
@@ -611,9 +628,9 @@ FROM cards AS c CROSS JOIN entities AS e ON e.id = c.entity WHERE c.until BETWEE
 
 -- name: observations_changed
 -- The observations that changes created or ended.
-SELECT id, since, until, entity, ordinal, text, created_at, valid_at, source FROM observations WHERE id BETWEEN ?1 AND ?2
+SELECT id, since, until, entity, ordinal, text, created_at, valid_at, source, expires, author FROM observations WHERE id BETWEEN ?1 AND ?2
 UNION
-SELECT id, since, until, entity, ordinal, text, created_at, valid_at, source FROM observations WHERE until BETWEEN ?3 AND ?4;
+SELECT id, since, until, entity, ordinal, text, created_at, valid_at, source, expires, author FROM observations WHERE until BETWEEN ?3 AND ?4;
 
 -- name: relations_changed
 -- The relations that changes created or ended.
@@ -670,7 +687,7 @@ FROM cards AS c NOT INDEXED CROSS JOIN entities AS e ON e.id = c.entity WHERE c.
 
 -- name: all_observations_until
 -- The versions up to a change of every observation.
-SELECT since, until, entity, ordinal, text, created_at, valid_at, source FROM observations NOT INDEXED WHERE since <= ?;
+SELECT since, until, entity, ordinal, text, created_at, valid_at, source, expires, author FROM observations NOT INDEXED WHERE since <= ?;
 
 -- name: relations_at
 -- The relations that lived at a change.
@@ -707,11 +724,11 @@ ORDER BY c.until DESC, e.id;
 
 -- name: ended_with
 -- The observations of an entity that ended with a change.
-SELECT entity, ordinal, text, created_at, valid_at, source FROM observations WHERE entity = ? AND until = ? ORDER BY ordinal;
+SELECT entity, ordinal, text, created_at, valid_at, source, expires, author FROM observations WHERE entity = ? AND until = ? ORDER BY ordinal;
 
 -- name: trashed_observations
 -- The last version of each observation that was deleted by itself, the latest first, with its entity.
-SELECT o.ordinal, o.text, o.created_at, o.valid_at, o.source, ch.at, e.uid, c.name, c.until
+SELECT o.ordinal, o.text, o.created_at, o.valid_at, o.source, o.expires, o.author, ch.at, e.uid, c.name, c.until
 FROM observations AS o CROSS JOIN changes AS ch ON ch.id = o.until CROSS JOIN entities AS e ON e.id = o.entity
 CROSS JOIN cards AS c ON c.id = (
     SELECT last.id FROM cards AS last WHERE last.entity = o.entity ORDER BY last.until IS NULL DESC, last.until DESC LIMIT 1
@@ -1098,14 +1115,30 @@ SELECT max(id) FROM vectors;
 -- Identities by id alone. Texts come as bytes: damaged ones may not be UTF-8.
 SELECT id, typeof(uid) = 'blob', CAST(uid AS BLOB), next_ordinal, updated_at FROM entities NOT INDEXED WHERE id BETWEEN ? AND ? ORDER BY id;
 
+-- name: card_columns
+-- The columns of the table of cards: files of schema 1 lack some.
+SELECT name FROM pragma_table_info('cards');
+
 -- name: salvage_cards
 -- Cards by id alone.
-SELECT id, entity, CAST(name AS BLOB), CAST(type AS BLOB), CAST(summary AS BLOB), summary_at, CAST(tags AS BLOB), created_at, until
+SELECT id, entity, CAST(name AS BLOB), CAST(type AS BLOB), CAST(summary AS BLOB), summary_at, CAST(tags AS BLOB), created_at,
+    CAST(aliases AS BLOB), due, CAST(status AS BLOB), expires, until
+FROM cards NOT INDEXED WHERE id BETWEEN ? AND ? ORDER BY id;
+
+-- name: salvage_cards_1
+-- The same in a file of schema 1.
+SELECT id, entity, CAST(name AS BLOB), CAST(type AS BLOB), CAST(summary AS BLOB), summary_at, CAST(tags AS BLOB), created_at,
+    NULL, NULL, NULL, NULL, until
 FROM cards NOT INDEXED WHERE id BETWEEN ? AND ? ORDER BY id;
 
 -- name: salvage_observations
 -- Observations by id alone.
-SELECT id, entity, ordinal, CAST(text AS BLOB), created_at, valid_at, CAST(source AS BLOB), until
+SELECT id, entity, ordinal, CAST(text AS BLOB), created_at, valid_at, CAST(source AS BLOB), expires, CAST(author AS BLOB), until
+FROM observations NOT INDEXED WHERE id BETWEEN ? AND ? ORDER BY id;
+
+-- name: salvage_observations_1
+-- The same in a file of schema 1.
+SELECT id, entity, ordinal, CAST(text AS BLOB), created_at, valid_at, CAST(source AS BLOB), NULL, NULL, until
 FROM observations NOT INDEXED WHERE id BETWEEN ? AND ? ORDER BY id;
 
 -- name: salvage_relations

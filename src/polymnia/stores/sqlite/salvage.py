@@ -57,9 +57,13 @@ _LAST = (
     "last_notes",
     "last_vectors",
 )
+# The same in files of schema 1, which lack columns.
+_READ_SCHEMA_1 = {"cards": "salvage_cards_1", "observations": "salvage_observations_1"}
 # The columns that say what a row belongs to.
 _OWNER_COLUMNS = {"cards": (1,), "observations": (1, 2)}
 _LIVES = 1 << 62
+# Aliases, due time, status and expiry of an entity whose card is lost.
+_NO_PLAN = (None, None, None, None)
 
 
 class SalvageReport(Struct, frozen=True):
@@ -150,10 +154,12 @@ def _open(path: Path, copied: Path) -> apsw.Connection:
             ).fetchall()
             tables = {name for (name,) in run(connection, "table_names")}
             mark = connection.pragma("application_id")
+            has_columns = bool(run(connection, "card_columns"))
         except DRIVER_ERRORS:
             connection.close()
             continue
-        if tables >= {"cards", "observations"}:
+        # A table in a damaged list may have a name and no columns.
+        if has_columns and tables >= {"cards", "observations"}:
             return connection
         connection.close()
         if tables and mark not in (APPLICATION_ID, SEALED_ID):
@@ -185,6 +191,8 @@ class _Tables:
 
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
+        columns = {name for (name,) in run(connection, "card_columns")}
+        self._is_old = "status" not in columns
         self._last = self._last_id()
         self.lost: list[str] = []
         self.rows = {
@@ -195,7 +203,10 @@ class _Tables:
         self.embeddings: dict[int, bytes] = {row[1]: row[3] for row in vectors if row[2] in clients}
 
     def _read(self, table: str) -> list[Row]:
-        query = QUERIES[_READ[table]]
+        name = _READ[table]
+        if self._is_old:
+            name = _READ_SCHEMA_1.get(table, name)
+        query = QUERIES[name]
         rows, lost = readable_rows(
             lambda low, high: self._connection.execute(query, (low, high)), self._last
         )
@@ -294,9 +305,11 @@ class _Salvage:
                 None,
                 None,
                 min(created, default=0),
+                *_NO_PLAN,
                 None,
             )
-        _, _, name, kind, summary, summary_at, tags, created_at, _ = card
+        _, _, name, kind, summary, summary_at, tags, created_at, *plan, _ = card
+        aliases, due, status, expires = plan
         lost = (number, 0, b"", 1, max(created, default=0))
         _, is_uuid, uid, next_ordinal, updated_at = self._identities.get(number, lost)
         entity = Entity(
@@ -310,6 +323,10 @@ class _Salvage:
             tags=_tags(tags),
             created_at=_number(created_at),
             updated_at=_number(updated_at),
+            aliases=_tags(aliases),
+            due=_number(due),
+            status=_text(status),
+            expires=_number(expires),
         )
         return entity, tuple(earlier)
 
@@ -362,8 +379,9 @@ def _relation(row: Row) -> Relation:
 
 
 def _observation(row: Row) -> Observation:
-    _, _, ordinal, text, created_at, valid_at, source, _ = row
-    return Observation(ordinal, _text(text), _number(created_at), _number(valid_at), _text(source))
+    _, _, ordinal, text, created_at, valid_at, source, expires, author, _ = row
+    times = (_number(created_at), _number(valid_at))
+    return Observation(ordinal, _text(text), *times, _text(source), _number(expires), _text(author))
 
 
 def _text(value: object) -> str:

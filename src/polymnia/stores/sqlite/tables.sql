@@ -42,19 +42,21 @@ INSERT INTO updates (entity, change, at) VALUES (?, ?, ?);
 
 -- name: read_cards
 -- The rows after one.
-SELECT id, entity, name, type, summary, summary_at, tags, created_at, since, until FROM cards WHERE id > ? ORDER BY id LIMIT ?;
+SELECT id, entity, name, type, summary, summary_at, tags, created_at, aliases, due, status, expires, since, until FROM cards WHERE id > ? ORDER BY id LIMIT ?;
 
 -- name: write_cards
 -- Add a row.
-INSERT INTO cards (id, entity, name, type, summary, summary_at, tags, created_at, since, until) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+INSERT INTO cards (id, entity, name, type, summary, summary_at, tags, created_at, aliases, due, status, expires, since, until)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: read_observations
 -- The rows after one.
-SELECT id, entity, ordinal, text, created_at, valid_at, source, since, until FROM observations WHERE id > ? ORDER BY id LIMIT ?;
+SELECT id, entity, ordinal, text, created_at, valid_at, source, expires, author, since, until FROM observations WHERE id > ? ORDER BY id LIMIT ?;
 
 -- name: write_observations
 -- Add a row.
-INSERT INTO observations (id, entity, ordinal, text, created_at, valid_at, source, since, until) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?);
+INSERT INTO observations (id, entity, ordinal, text, created_at, valid_at, source, expires, author, since, until)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: read_relations
 -- The rows after one.

@@ -28,6 +28,7 @@ from polymnia.model import (
 from polymnia.stores.contract.limits import check_cancelled
 from polymnia.stores.versioned.port import DatabasePort, Row
 from polymnia.stores.versioned.rows import (
+    ENTITY_COLUMNS,
     assemble,
     unpack_entity,
     unpack_note,
@@ -37,6 +38,8 @@ from polymnia.stores.versioned.rows import (
 
 # Above the id of every change.
 _NO_CHANGE = 1 << 62
+# The column of a card that is read with its versions: the last change to the entity.
+_TOUCHED = 2 + ENTITY_COLUMNS
 
 
 class VersionHistory:
@@ -135,7 +138,7 @@ class VersionHistory:
 
     def _entities_at(self, change: int, cards: list[Row], observations: list[Row]) -> list[Entity]:
         """Return the entities that lived after the change, from all their versions until then."""
-        lived = [row[2:12] for row in cards if _lives(row, change)]
+        lived = [row[2:_TOUCHED] for row in cards if _lives(row, change)]
         then = self._port.sort([row[2:] for row in observations if _lives(row, change)])
         entities = assemble(self._port, self._port.sort(lived), then)
         touched = self._touched_before(change, cards, observations)
@@ -149,7 +152,7 @@ class VersionHistory:
         self, change: int, cards: list[Row], observations: list[Row]
     ) -> dict[int, int]:
         """Return when entities were last updated until a change, for those that were touched again after it."""
-        later = {row[2] for row in cards if row[12] > change}
+        later = {row[2] for row in cards if row[_TOUCHED] > change}
         return last_updates(
             self._port, change, [row for row in cards if row[2] in later], observations
         )

@@ -19,6 +19,7 @@ from polymnia.model import (
     TypeCount,
     Within,
     WordCounts,
+    drop_expired,
 )
 from polymnia.search.expression import Expression
 from polymnia.search.terms import terms_of
@@ -79,6 +80,12 @@ class VersionReader:
         else:
             rows = self._port.run("outlines", names, kind) if names else []
         return outlines(self._port, rows)
+
+    def aliased(self) -> list[Entity]:
+        return outlines(self._port, self._port.run("aliased_entities"))
+
+    def with_status(self, status: str | None = None) -> list[Entity]:
+        return outlines(self._port, self._port.run("entities_with_status", status))
 
     def find_relations(self, keys: Collection[RelationKey]) -> dict[RelationKey, Relation]:
         rows = self._port.run_keyed("relations_keyed", keys)
@@ -168,7 +175,10 @@ class VersionReader:
     ) -> list[Passage]:
         if cards_of:
             ids = [*ids, *(card for _, _, card in self._port.run("entity_ids", cards_of))]
-        return unpack_passages(self._port, self._port.run("passages_by_id", ids)) if ids else []
+        if not ids:
+            return []
+        passages = unpack_passages(self._port, self._port.run("passages_by_id", ids))
+        return drop_expired(passages)
 
     def passages_containing(self, folded: str, limit: int) -> list[Passage]:
         return self.passages(self._port.words.passages_containing(folded, limit))
@@ -179,7 +189,7 @@ class VersionReader:
     def observations_between(self, start: int, end: int, limit: int) -> list[Passage]:
         ids = [number for (number,) in self._port.run("observations_between", start, end, limit)]
         by_id = {passage.id: passage for passage in self.passages(ids)}
-        return [by_id[number] for number in ids]
+        return [by_id[number] for number in ids if number in by_id]
 
     # Few servers use the following, so their modules are imported when first needed.
 

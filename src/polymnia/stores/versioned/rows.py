@@ -6,6 +6,9 @@ from collections.abc import Iterable
 from polymnia.model import Entity, Note, Observation, Passage, Relation
 from polymnia.stores.versioned.port import DatabasePort, Row
 
+# How many columns of a row `unpack_entity` takes.
+ENTITY_COLUMNS = 14
+
 
 def assemble(port: DatabasePort, entities: list[Row], observations: Iterable[Row]) -> list[Entity]:
     """Return entities with their observations, whose rows start with the entity and are in order."""
@@ -24,7 +27,8 @@ def unpack_entity(
     port: DatabasePort, row: Row, observations: tuple[Observation, ...] = ()
 ) -> Entity:
     """Return the entity of a row that starts with the columns of an entity."""
-    _, name, kind, uid, next_ordinal, summary, summary_at, tags, created_at, updated_at, *_ = row
+    _, name, kind, uid, next_ordinal, summary, summary_at, tags, created_at, updated_at, *more = row
+    aliases, due, status, expires = more[:4]
     return Entity(
         name,
         kind,
@@ -36,14 +40,26 @@ def unpack_entity(
         port.unpack_tags(tags),
         created_at,
         updated_at,
+        port.unpack_tags(aliases),
+        due or 0,
+        status or "",
+        expires or 0,
     )
 
 
 def unpack_observation(
-    ordinal: int, text: str, created_at: int, valid_at: int | None, source: str | None
+    ordinal: int,
+    text: str,
+    created_at: int,
+    valid_at: int | None,
+    source: str | None,
+    expires: int | None,
+    author: str | None,
 ) -> Observation:
     """Return the observation of a row."""
-    return Observation(ordinal, text, created_at, valid_at or 0, source or "")
+    return Observation(
+        ordinal, text, created_at, valid_at or 0, source or "", expires or 0, author or ""
+    )
 
 
 def unpack_relations(rows: Iterable[Row]) -> list[Relation]:
@@ -67,7 +83,7 @@ def unpack_note(port: DatabasePort, row: Row) -> Note:
 def unpack_passages(port: DatabasePort, rows: Iterable[Row]) -> list[Passage]:
     """Return the passages of rows."""
     passages = []
-    for number, name, kind, ordinal, text, created_at, valid_at, tags, source in rows:
+    for number, name, kind, ordinal, text, created_at, valid_at, tags, source, expires in rows:
         passage = Passage(
             name,
             kind,
@@ -78,6 +94,7 @@ def unpack_passages(port: DatabasePort, rows: Iterable[Row]) -> list[Passage]:
             id=number,
             tags=port.unpack_tags(tags),
             source=source or "",
+            expires=expires or 0,
         )
         passages.append(passage)
     return passages

@@ -27,12 +27,18 @@ def read_rows(port: DatabasePort, table: str) -> Iterator[TableRow]:
         if table == "vectors":
             yield port.read_vector_row(row)
         else:
-            yield _convert(table, row, {"uid": port.unpack_uid, "tags": _unpack_tags(port)})
+            unpack = _unpack_tags(port)
+            forms = {"uid": port.unpack_uid, "tags": unpack, "aliases": unpack}
+            yield _convert(table, row, forms)
 
 
 def write_rows(port: DatabasePort, table: str, rows: Sequence[TableRow]) -> None:
     """Add rows of another store, and index those that live."""
-    forms = {"uid": port.pack_uid, "tags": lambda tags: port.pack_tags(tuple(tags or ()))}
+
+    def pack_texts(texts: Sequence[str] | None) -> object:
+        return port.pack_tags(tuple(texts or ()))
+
+    forms = {"uid": port.pack_uid, "tags": pack_texts, "aliases": pack_texts}
     port.write_table(table, f"write_{table}", [_convert(table, row, forms) for row in rows])
     if table not in _TEXTS:
         return

@@ -8,7 +8,12 @@ from collections import defaultdict
 from polymnia.model import ObservationSet, PurgeCounts, Relation, Rows, TrashItem
 from polymnia.stores.versioned.history import last_updates
 from polymnia.stores.versioned.port import DatabasePort, Row
-from polymnia.stores.versioned.rows import unpack_entity, unpack_note, unpack_observation
+from polymnia.stores.versioned.rows import (
+    ENTITY_COLUMNS,
+    unpack_entity,
+    unpack_note,
+    unpack_observation,
+)
 
 # Deleted relations by a name they touched and the change that ended them.
 Ended = defaultdict[tuple[str, int], list[Relation]]
@@ -31,7 +36,7 @@ def deleted_items(port: DatabasePort) -> list[TrashItem]:
 
 def _entity(port: DatabasePort, row: Row, ended: Ended) -> TrashItem:
     """Return a deleted entity with the observations and relations that were deleted with it."""
-    change, deleted_at = row[10:]
+    change, deleted_at = row[ENTITY_COLUMNS:]
     observations = port.run("ended_with", row[0], change)
     entity = unpack_entity(port, row, tuple(unpack_observation(*one[1:]) for one in observations))
     relations = tuple(ended.get((entity.name, change), ()))
@@ -39,8 +44,9 @@ def _entity(port: DatabasePort, row: Row, ended: Ended) -> TrashItem:
 
 
 def _observation(port: DatabasePort, row: Row) -> TrashItem:
-    ordinal, text, created_at, valid_at, source, deleted_at, uid, name, owner_ended = row
-    observation = unpack_observation(ordinal, text, created_at, valid_at, source)
+    *columns, deleted_at, uid, name, owner_ended = row
+    observation = unpack_observation(*columns)
+    ordinal = observation.ordinal
     changed = Rows(observations=(ObservationSet(name, (observation,)),))
     owner = port.unpack_uid(uid)
     return TrashItem(

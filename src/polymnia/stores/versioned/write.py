@@ -155,7 +155,9 @@ class _ChangeWriter:
         self._texts.append(card_text(card, entity.name, entity.type, entity.tags, entity.summary))
         tags = self._port.pack_tags(entity.tags)
         about = (entity.summary, entity.summary_at or None, tags, entity.created_at)
-        return (card, number, entity.name, entity.type, *about)
+        aliases = self._port.pack_tags(entity.aliases)
+        plan = (entity.due or None, entity.status or None, entity.expires or None)
+        return (card, number, entity.name, entity.type, *about, aliases, *plan)
 
     def _observation(self, entity: int, observation: Observation) -> Row:
         if not 0 < observation.ordinal <= MAX_ORDINAL:
@@ -165,7 +167,8 @@ class _ChangeWriter:
         row = self._next_row()
         self._texts.append(observation_text(row, observation.text))
         about = (observation.created_at, observation.valid_at or None, observation.source or None)
-        return (row, entity, observation.ordinal, observation.text, *about)
+        more = (observation.expires or None, observation.author or None)
+        return (row, entity, observation.ordinal, observation.text, *about, *more)
 
     def _create_observations(self, parts: Iterable[ObservationSet]) -> None:
         written = [
