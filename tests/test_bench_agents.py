@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.agents import hooks, tasks
+from bench.agents import hooks, prompts, tasks
 
 
 def test_every_hook_and_the_import_are_measured(
@@ -37,3 +37,12 @@ def test_a_reply_is_judged_by_what_it_shows() -> None:
     marked = tasks.judge(question, "#2 35 minutes [was: 20 minutes]", ["35 minutes"])
     assert not marked.is_misleading
     assert tasks.judge(question, "Nothing about this is stored.", []).is_refusal
+
+
+def test_prompts_are_typed_and_their_lines_judged(capsys: pytest.CaptureFixture[str]) -> None:
+    assert prompts.main(["--embedder", "none"]) == 0
+    rows = [line.strip("| ").split(" | ") for line in capsys.readouterr().out.splitlines()]
+    questions, tasks_typed = rows[2:]
+    assert questions[:4] == ["questions of an agent", "words alone", "102", "86"]
+    assert tasks_typed[:4] == ["tasks for an agent", "words alone", "72", "36"]
+    assert {questions[-1], tasks_typed[-1]} == {"met"}

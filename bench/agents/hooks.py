@@ -29,7 +29,14 @@ TURNS = 100_000
 TURNS_OF_A_SESSION = 200
 HOOK_BUDGET_MS = 150
 IMPORT_BUDGET_S = 15
-HOOKS = ("SessionStart, no store", "SessionStart", "Stop, nothing new", "Stop, one new turn")
+HOOKS = (
+    "SessionStart, no store",
+    "SessionStart",
+    "UserPromptSubmit",
+    "Stop, nothing new",
+    "Stop, one new turn",
+)
+PROMPT = "write down fact 3 of thing 77 and the facts of thing 78"
 BARE = "bare interpreter"
 IMPORT = "import of transcripts"
 
@@ -84,7 +91,12 @@ class Bench:
 
     def _run(self, command: Sequence[str]) -> Cost:
         given = json.dumps(
-            {"cwd": str(self.project), "transcript_path": str(self.transcript)}
+            {
+                "cwd": str(self.project),
+                "transcript_path": str(self.transcript),
+                "session_id": f"session-{self._turns}",
+                "prompt": PROMPT,
+            }
         ).encode()
         environment = {
             **clean_environment(),

@@ -22,7 +22,7 @@ _PREFIX = "POLYMNIA_"
 # This value of `dialects` serves all of them.
 ALL_DIALECTS = "all"
 # Settings with several values; a variable separates them by commas.
-_LISTS = ("dialects", "allow_hosts", "allow_origins", "toolsets")
+_LISTS = ("dialects", "allow_hosts", "allow_origins", "toolsets", "prompts_off_in")
 # Suffixes that tell the kind of a store.
 _STORE_SUFFIXES = (".jsonl", ".json", ".db", ".sqlite", ".sqlite3", ".mcpmem", ".bin")
 _UNKNOWN_FIELD = re.compile(r"Object contains unknown field `(?P<name>[^`]+)`")
@@ -66,6 +66,8 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     chat_model_key: str = ""
     secrets: Literal["warn", "refuse", "off"] = "warn"
     checkpoints: bool = True
+    prompts: bool = True
+    prompts_off_in: tuple[str, ...] = ()
     toolsets: tuple[str, ...] = ()
 
     @property
@@ -171,6 +173,11 @@ def default_store(environment: Mapping[str, str] | None = None) -> str:
 def positions_file(environment: Mapping[str, str] | None = None) -> Path:
     """Return the file that says how far the transcripts of sessions were read."""
     return _data_directory(os.environ if environment is None else environment) / "checkpoints.json"
+
+
+def sessions_directory(environment: Mapping[str, str] | None = None) -> Path:
+    """Return the directory with what hooks know of sessions. It may not exist yet."""
+    return _data_directory(os.environ if environment is None else environment) / "sessions"
 
 
 def _choose_store(

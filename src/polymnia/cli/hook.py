@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from polymnia.cli.common import add_store_arguments, add_workspace_argument, printable
 from polymnia.errors import PolymniaError
-from polymnia.hooks.events import EVENTS, answer_hook
+from polymnia.hooks.events import EVENTS, PROMPTED, answer_hook
 from polymnia.settings import Settings
 
 if TYPE_CHECKING:
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 # The longest that an agent waits, for a lock, a database or a disk. Codex allows 3 seconds at the end of a session.
 MAX_SECONDS = 2.5
+# A user waits for every prompt. With the start of the interpreter this is about 0.4 seconds.
+MAX_PROMPT_SECONDS = 0.3
 MAX_INPUT_BYTES = 16 << 20
 
 
@@ -34,7 +36,8 @@ def add_hook(commands: "Subparsers") -> argparse.ArgumentParser:
 
 def run_hook(settings: Settings, options: argparse.Namespace) -> int:
     """Print the answer and return 0. Failures go to standard error only."""
-    timer = threading.Timer(MAX_SECONDS, _give_up)
+    seconds = MAX_PROMPT_SECONDS if options.event in PROMPTED else MAX_SECONDS
+    timer = threading.Timer(seconds, _give_up, [seconds])
     timer.daemon = True
     timer.start()
     try:
@@ -53,8 +56,8 @@ def run_hook(settings: Settings, options: argparse.Namespace) -> int:
     return 0
 
 
-def _give_up() -> None:
+def _give_up(seconds: float) -> None:
     """End the process as a crash would: what was acknowledged is on disk, the rest is done at the next event."""
-    sys.stderr.write(f"polymnia: gave up after {MAX_SECONDS} seconds\n")
+    sys.stderr.write(f"polymnia: gave up after {seconds} seconds\n")
     sys.stderr.flush()
     os._exit(0)

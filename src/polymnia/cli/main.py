@@ -108,12 +108,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def run_and_exit() -> NoReturn:
     """Run one command and end the process with its status."""
+    if sys.argv[1:2] == ["hook"]:
+        _run_hook_and_exit()
     status = main()
     with suppress(OSError, ValueError, AttributeError):
         sys.stderr.flush()
     # Threads may be inside the embedding model. Ending the interpreter under them aborts the
     # process, and waiting for them may take seconds. What must be saved has been saved.
     os._exit(status)
+
+
+def _run_hook_and_exit() -> NoReturn:
+    """Run a hook and end with status 0: any other stops some agents, or tells their users."""
+    try:
+        main()
+    finally:
+        with suppress(OSError, ValueError, AttributeError):
+            if sys.exc_info()[0] is not None:
+                sys.excepthook(*sys.exc_info())
+            sys.stderr.flush()
+        os._exit(0)
 
 
 def build_parser(command: str = "") -> argparse.ArgumentParser:

@@ -13,7 +13,6 @@ import logging
 import os
 import socket
 import stat
-import subprocess
 import sys
 import threading
 from collections.abc import Callable, Sequence
@@ -23,7 +22,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 from weakref import finalize
 
-import numpy as np
 from msgspec import DecodeError, Struct, msgpack
 
 from polymnia import __version__
@@ -116,6 +114,29 @@ def socket_path(url: str, directory: Path) -> Path:
     return directory / name
 
 
+def ask_running(url: str, directory: Path, text: str, *, timeout: float) -> tuple[str, bytes]:
+    """Return the model's identity and the vector of a question, from a process that runs already.
+
+    `timeout` bounds each step in seconds. Raise ProcessLost or OSError if no process answers in
+    time, EmbedderError if its model fails.
+    """
+    with _connect(socket_path(url, directory), timeout) as connection:
+        try:
+            greeting = receive_message(connection, Greeting)
+            send_message(connection, Request([text], True))
+            reply = receive_message(connection, Reply)
+        except (EOFError, DecodeError) as exc:
+            raise ProcessLost(f"the process has ended ({exc})") from exc
+    if reply.problem:
+        raise EmbedderError(reply.problem)
+    return greeting.identity, reply.packed
+
+
+def start_process(url: str, directory: Path) -> None:
+    """Start the process unless it runs, without waiting for its model. Raise ProcessLost, OSError."""
+    _reach(socket_path(url, directory), url).close()
+
+
 class ProcessEmbedder:
     """The model in the shared process. If the process fails, this process loads the model."""
 
@@ -145,6 +166,8 @@ class ProcessEmbedder:
             channel = self._questions if asking else self._passages
             try:
                 packed = channel.request(Request(texts, asking))
+                import numpy as np  # a hook asks the process without numpy, which is slow to load
+
                 return np.frombuffer(packed, "<f4").reshape(len(texts), self.dimension)
             except (ProcessLost, OSError) as exc:
                 logger.info("loading the model in this process: %s", exc)
@@ -240,9 +263,9 @@ def _reach(path: Path, url: str) -> socket.socket:
         raise ProcessLost("another client has been starting the process for too long") from exc
 
 
-def _connect(path: Path) -> socket.socket:
+def _connect(path: Path, timeout: float = REPLY_TIMEOUT_S) -> socket.socket:
     connection = socket.socket(socket.AF_UNIX)
-    connection.settimeout(REPLY_TIMEOUT_S)
+    connection.settimeout(timeout)
     try:
         connection.connect(str(path))
     except OSError:
@@ -256,6 +279,8 @@ def _start(path: Path, url: str) -> None:
 
     We listen on its socket and hand it over, so that clients can connect before it runs.
     """
+    import subprocess  # most programs find a process that runs
+
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(path))
         path.chmod(0o600)

@@ -23,13 +23,13 @@ def briefing_text(settings: Settings, directory: Path) -> str:
     if not store_exists(settings.store):
         return ""
     with closing(open_workspaces(settings.store, settings.workspace, read_only=True)) as workspaces:
-        names = _names(workspaces, settings.workspace, directory)
+        names = workspaces_of(workspaces, settings.workspace, directory)
         share = DEFAULT_TOKENS // len(names) - _FRAME_TOKENS
         lines = [line for name in names for line in _lines(workspaces, name, share)]
     return "\n".join([_HEADING, *lines]) if lines else ""
 
 
-def _names(workspaces: Workspaces, named: str, directory: Path) -> list[str]:
+def workspaces_of(workspaces: Workspaces, named: str, directory: Path) -> list[str]:
     """Return the names of a session's workspaces. They may not exist."""
     if workspaces.sole is not None:
         return [workspaces.sole]

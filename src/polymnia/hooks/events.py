@@ -7,12 +7,13 @@ from msgspec import DecodeError
 from msgspec.json import decode, encode
 
 from polymnia.errors import BadInput
-from polymnia.settings import Settings
+from polymnia.settings import Settings, sessions_directory
 
 BRIEFED = ("SessionStart",)
+PROMPTED = ("UserPromptSubmit",)
 # The first comes before a long conversation is replaced by a summary, the second after each answer.
 SAVED = ("PreCompact", "Stop", "SessionEnd")
-EVENTS = (*BRIEFED, *SAVED)
+EVENTS = (*BRIEFED, *PROMPTED, *SAVED)
 
 
 def answer_hook(settings: Settings, event: str, data: bytes) -> str:
@@ -22,16 +23,26 @@ def answer_hook(settings: Settings, event: str, data: bytes) -> str:
     """
     fields = _parse(data)
     directory = Path(fields.get("cwd") or ".")
+    session = fields.get("session_id", "")
     if event in BRIEFED:
         from polymnia.hooks.briefing import briefing_text  # each event imports only what it needs
+        from polymnia.hooks.session import remove_old_files
 
+        remove_old_files(sessions_directory())
         return _context(event, briefing_text(settings, directory))
+    if event in PROMPTED:
+        from polymnia.hooks.prompts import prompt_context
+
+        text = prompt_context(settings, fields.get("prompt", ""), session, directory)
+        return _context(event, text)
     if event not in SAVED:
         raise BadInput(f"there is nothing to do for the event {event!r}; use {', '.join(EVENTS)}")
     if settings.checkpoints and not settings.read_only and fields.get("transcript_path"):
         from polymnia.hooks.checkpoint import save_checkpoint
+        from polymnia.hooks.session import SessionFile
 
-        save_checkpoint(settings, Path(fields["transcript_path"]), directory)
+        if not SessionFile(sessions_directory(), session).is_off:
+            save_checkpoint(settings, Path(fields["transcript_path"]), directory)
     return ""
 
 

@@ -82,7 +82,8 @@ class SqliteVectors:
         return self._nearest_of(model, _TEXT_TEMPLATE, vector, k, allowed)
 
     def vectors(self, model: int, template: int, passages: Collection[int]) -> dict[int, bytes]:
-        if self._cache.is_available:
+        # Some vectors by id need no index of all. Whoever searched by meaning has it already.
+        if self._cache.find(model, template) is not None:
             with self._index(model, template) as index:
                 return index.vectors(passages)
         rows = self._port.run("vectors_by_passage", model, template, list(passages))
