@@ -1,8 +1,14 @@
 """Sessions for tests: transcripts on disk, and the JSON that a program sends with an event."""
 
 import json
+from contextlib import closing
 from pathlib import Path
 from typing import Any
+
+from polymnia.engine.moving.intake import take_in
+from polymnia.engine.workspaces.workspaces import open_workspaces
+from polymnia.model import Entity, Observation
+from polymnia.settings import Settings
 
 
 def turn(speaker: str, text: str, number: int = 0, **more: object) -> dict[str, Any]:
@@ -25,3 +31,16 @@ def sent(directory: Path, transcript: Path | None = None, event: str = "Stop") -
     return json.dumps(
         fields | ({"transcript_path": str(transcript)} if transcript else {})
     ).encode()
+
+
+def store(settings: Settings, workspace: str, *entities: Entity) -> None:
+    """Store entities in a new workspace, which is that of the project of the same name."""
+    with closing(open_workspaces(settings.store)) as workspaces:
+        workspaces.create(workspace, str(Path(settings.store).parent / workspace))
+        take_in(workspaces.memory(workspace), entities, by="test")
+
+
+def entity(name: str, *facts: str, kind: str = "thing", tags: tuple[str, ...] = ()) -> Entity:
+    """Return an entity with these facts."""
+    observations = tuple([Observation(number, fact) for number, fact in enumerate(facts, 1)])
+    return Entity(name, kind, observations, next_ordinal=len(facts) + 1, tags=tags)

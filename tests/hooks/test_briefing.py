@@ -8,22 +8,9 @@ from polymnia.engine.facts.briefing import DEFAULT_TOKENS
 from polymnia.engine.moving.intake import take_in
 from polymnia.engine.workspaces.workspaces import open_workspaces
 from polymnia.hooks.events import answer_hook
-from polymnia.model import Entity, Observation
 from polymnia.search.tokens import estimate_tokens
 from polymnia.settings import Settings
-from tests.hooks.sessions import sent
-
-
-def store(settings: Settings, workspace: str, *entities: Entity) -> None:
-    """Store entities in a new workspace, which is that of the project of the same name."""
-    with closing(open_workspaces(settings.store)) as workspaces:
-        workspaces.create(workspace, str(Path(settings.store).parent / workspace))
-        take_in(workspaces.memory(workspace), entities, by="test")
-
-
-def entity(name: str, *facts: str, kind: str = "thing", tags: tuple[str, ...] = ()) -> Entity:
-    observations = tuple([Observation(number, fact) for number, fact in enumerate(facts, 1)])
-    return Entity(name, kind, observations, next_ordinal=len(facts) + 1, tags=tags)
+from tests.hooks.sessions import entity, sent, store
 
 
 def context(settings: Settings, project: Path) -> str:

@@ -11,8 +11,7 @@ from polymnia.hooks import prompts
 from polymnia.hooks.events import answer_hook
 from polymnia.hooks.session import KEPT_DAYS, SessionFile, remove_old_files
 from polymnia.settings import Settings, sessions_directory
-from tests.hooks.sessions import append, sent, turn
-from tests.hooks.test_briefing import entity, store
+from tests.hooks.sessions import append, entity, sent, store, turn
 
 RULE = "Every database migration needs a rollback script"
 PROMPT = "write the database migration and its rollback script"
