@@ -280,3 +280,20 @@ def _set_version(path: Path, version: int) -> None:
     connection = apsw.Connection(str(path))
     connection.pragma("user_version", version)
     connection.close()
+
+
+@pytest.mark.parametrize("length", [1, 31, 32, 33, 56])
+@pytest.mark.parametrize("index", [b"", bytes(32_768)], ids=["empty index", "index of zeros"])
+def test_a_log_that_a_power_cut_ended_in_its_header_can_be_looked_at(
+    path: Path, length: int, index: bytes, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with opened(path) as memory:
+        create(memory, "one more")
+        log = Path(f"{path}-wal").read_bytes()
+    Path(f"{path}-wal").write_bytes(log[:length])
+    Path(f"{path}-shm").write_bytes(index)
+    for command in (["stats"], ["show", "entity 7"], ["doctor"]):
+        assert main([*command, "--store", str(path)]) == 0
+    assert "locking protocol" not in capsys.readouterr().err
+    with opened(path) as memory:
+        create(memory, "another")

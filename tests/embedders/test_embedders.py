@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from polymnia import embedders
 from polymnia.embedders import open_embedder
 from polymnia.embedders.base import Embedder
-from polymnia.embedders.onnx import split_by_tokens
+from polymnia.embedders.onnx import open_minilm, split_by_tokens
 from polymnia.embedders.service import open_service
 from polymnia.errors import EmbedderError, SettingsError
 
@@ -49,6 +49,21 @@ def test_a_vector_does_not_depend_on_the_rest_of_its_batch(local: Embedder) -> N
 def test_an_empty_text_has_a_vector(local: Embedder) -> None:
     assert np.isfinite(local.embed([""])).all()
     assert local.embed([]).shape == (0, 384)
+
+
+def test_no_code_of_the_weights_package_runs_before_their_file_is_checked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "polymnia_minilm"
+    package.mkdir()
+    witness = tmp_path / "code-ran"
+    (package / "__init__.py").write_text(f"open({str(witness)!r}, 'w')\n")
+    (package / "model.onnx").write_bytes(b"another model")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "polymnia_minilm", raising=False)
+    with pytest.raises(EmbedderError, match="is not the expected model"):
+        open_minilm()
+    assert not witness.exists()
 
 
 @pytest.fixture

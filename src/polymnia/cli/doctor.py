@@ -95,6 +95,7 @@ def _lines(found: Findings) -> Iterator[str]:
         if finding.counts is not None:
             yield _holds(finding.counts, finding.notes)
         yield from (f"problem: {problem}" for problem in finding.problems)
+        yield from (f"remark: {remark}" for remark in finding.remarks)
         if not finding.problems and (finding.workspace or finding.counts is not None):
             yield "sound: no problems found"
     if found.advice:

@@ -6,7 +6,6 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import file_digest
-from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -205,10 +204,15 @@ def open_minilm() -> OnnxEmbedder:
 
 
 def _weights() -> Path:
-    """Return the file with the weights, which come with an extra."""
-    package = next((name for name in WEIGHTS if find_spec(name)), WEIGHTS[-1])
-    path: Path = import_module(package).model_path()
-    return path
+    """Return the file with the weights, which come with an extra.
+
+    Raise ImportError. The package is not imported: its file is checked, its code is not.
+    """
+    for package in WEIGHTS:
+        spec = find_spec(package)
+        if spec is not None and spec.origin is not None:
+            return Path(spec.origin).parent / "model.onnx"
+    raise ModuleNotFoundError(name=WEIGHTS[-1])
 
 
 def open_directory(directory: str) -> OnnxEmbedder:

@@ -1,10 +1,13 @@
 """Check a store, and say what is wrong with it and what to do."""
 
+from datetime import UTC, datetime, timedelta
+
 from msgspec import Struct
 
 from polymnia.errors import StoreDamaged, StoreError
 from polymnia.model import Counts
 from polymnia.stores import check_catalogue, hide_passwords, store_kind
+from polymnia.stores.clock import is_ahead, now_us
 from polymnia.stores.contract import Store
 
 _ADVICE_DIRECTORY = (
@@ -21,6 +24,7 @@ class Finding(Struct, frozen=True, kw_only=True):
     counts: Counts | None = None
     notes: int = 0
     problems: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()  # what is no damage, but should be known
 
 
 class Findings(Struct, frozen=True, kw_only=True):
@@ -35,17 +39,21 @@ class Findings(Struct, frozen=True, kw_only=True):
 
 def check_all(url: str) -> Findings:
     """Check every workspace of a catalogue, and whether files and registry agree."""
-    findings = tuple(
-        Finding(
-            workspace=item.name, counts=item.counts, notes=item.notes, problems=tuple(item.problems)
+    findings = []
+    for report in check_catalogue(url):
+        finding = Finding(
+            workspace=report.name,
+            counts=report.counts,
+            notes=report.notes,
+            problems=tuple(report.problems),
+            remarks=_clock_remarks(report.latest_time),
         )
-        for item in check_catalogue(url)
-    )
+        findings.append(finding)
     sound = not any(finding.problems for finding in findings)
     return Findings(
         store=hide_passwords(url),
         sound=sound,
-        findings=findings,
+        findings=tuple(findings),
         advice="" if sound else _ADVICE_DIRECTORY,
     )
 
@@ -55,8 +63,14 @@ def check_one(store: Store, url: str) -> Findings:
     problems = store.check()
     with store.reading() as read:
         counts = read.counts()
-        notes = read.counts().notes if store.capabilities.notes else 0
-    finding = Finding(counts=counts, notes=notes, problems=tuple(problems))
+        notes = counts.notes if store.capabilities.notes else 0
+        latest_time = read.history.latest_time() if store.capabilities.history else 0
+    finding = Finding(
+        counts=counts,
+        notes=notes,
+        problems=tuple(problems),
+        remarks=_clock_remarks(latest_time),
+    )
     return Findings(
         store=hide_passwords(url),
         sound=not problems,
@@ -69,6 +83,18 @@ def cannot_read(url: str, exc: StoreError) -> Findings:
     """Return what to say about a store that cannot be read."""
     advice = _advice_if_damaged(url) if isinstance(exc, StoreDamaged) else ""
     return Findings(store=hide_passwords(url), sound=False, error=str(exc), advice=advice)
+
+
+def _clock_remarks(latest_time: int) -> tuple[str, ...]:
+    if not is_ahead(latest_time):
+        return ()
+    ahead = timedelta(microseconds=latest_time - now_us())
+    moment = datetime.fromtimestamp(latest_time // 1_000_000, UTC)
+    return (
+        f"a change has the time {moment:%Y-%m-%d %H:%M}, {str(ahead).partition('.')[0]} ahead of the "
+        "clock: the clock is wrong, or was when the change was made; check `date`. Order, undo and "
+        "purge go by the number of a change and are right.",
+    )
 
 
 def _advice_if_damaged(store: str) -> str:

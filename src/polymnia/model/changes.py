@@ -82,6 +82,7 @@ class TrashItem(Struct, frozen=True):
 
     id: str
     deleted_at: int
+    change: int  # that deleted it
     rows: Rows
     # For an observation: the id of its entity, and whether the entity is deleted too.
     owner: str = ""

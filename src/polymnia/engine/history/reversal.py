@@ -97,9 +97,8 @@ def _add_change(read: Reader, change: Change, altered: Altered) -> None:
     if "" in owners:
         raise BadInput(f"change {change.id} cannot be undone: some of its rows have been purged")
     # Also refuses a change that is not newer than the last purge.
-    then = {
-        entity.name: entity.id for entity in read.history.state_at(change.at - 1, owners).entities
-    }
+    earlier = read.history.state_before(change.id, owners)
+    then = {entity.name: entity.id for entity in earlier.entities}
     altered.names.update({uid: name for name, uid in then.items()})
     for entity in (*change.before.entities, *change.after.entities):
         altered.names[entity.id] = entity.name
@@ -398,7 +397,7 @@ class _Planner:
         restored = cast("Relation", self._targets[item])
         missing |= {end for end in ends if end in ending and ending[end] < restored.created_at}
         if missing:
-            earlier = self._read.history.state_at(self._spans[item].first.at - 1, missing)
+            earlier = self._read.history.state_before(self._spans[item].first.id, missing)
             if gone := {entity.name for entity in earlier.entities}:
                 self._refuse(item, f"the entity {' and '.join(sorted(gone))} was deleted since")
 

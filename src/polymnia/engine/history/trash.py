@@ -46,8 +46,13 @@ def restore_item(memory: Memory, wanted: str, *, by: str) -> tuple[Rows, int]:
 
 
 def purge(memory: Memory, *, days: float) -> PurgeCounts:
-    """Remove everything that was deleted more than `days` days ago, and its text everywhere."""
+    """Remove everything that was deleted more than `days` days ago, and its text everywhere.
+
+    0 days or less means all of it, whatever the clock says.
+    """
     _require_trash(memory)
+    if days <= 0:
+        return memory.store.purge(None)
     return memory.store.purge(int((time() - days * _DAY_S) * _MICROSECONDS))
 
 
@@ -67,15 +72,14 @@ class Retention:
             purge(memory, days=self._days)
 
 
-def deleted_ends(read: Reader, relations: Iterable[Relation], deleted_at: int) -> set[str]:
-    """Return the ends that were entities when the relations were deleted and no longer are."""
+def deleted_ends(read: Reader, relations: Iterable[Relation], change: int) -> set[str]:
+    """Return the ends that were entities before the relations were deleted and no longer are."""
     ends = {end for relation in relations for end in (relation.source, relation.target)}
     missing = ends - read.existing_names(ends)
-    return (
-        {entity.name for entity in read.history.state_at(deleted_at - 1, missing).entities}
-        if missing
-        else set()
-    )
+    if not missing:
+        return set()
+    earlier = read.history.state_before(change, missing)
+    return {entity.name for entity in earlier.entities}
 
 
 def _items(memory: Memory, read: Reader) -> list[TrashItem]:
@@ -84,8 +88,8 @@ def _items(memory: Memory, read: Reader) -> list[TrashItem]:
     parts = [item for item in deleted if item.rows.observations or _is_relation(item)]
     if not parts:
         return deleted
-    since = min(item.deleted_at for item in parts)
-    moves = read.history.changes(ChangeQuery(limit=None, since=since, operations=_MOVES))
+    first = min(item.change for item in parts)
+    moves = read.history.changes(ChangeQuery(limit=None, after=first - 1, operations=_MOVES))
     moved = {item.id for item in _find_moved(parts, moves)}
     return [item for item in deleted if item.id not in moved]
 
@@ -107,18 +111,18 @@ def _find_moved(items: Iterable[TrashItem], moves: Iterable[Change]) -> list[Tra
         created = [entity.observations for entity in change.after.entities]
         created += [part.observations for part in change.after.observations]
         for fact in chain.from_iterable(created):
-            facts.add((change.at, fact.text, fact.created_at))
+            facts.add((change.id, fact.text, fact.created_at))
         for relation in change.after.relations:
-            key = (change.at, relation.type, relation.created_at)
+            key = (change.id, relation.type, relation.created_at)
             relations.setdefault(key, []).append(relation)
     moved: list[TrashItem] = []
     for item in items:
         for part in item.rows.observations:
             fact = part.observations[0]
-            if (item.deleted_at, fact.text, fact.created_at) in facts:
+            if (item.change, fact.text, fact.created_at) in facts:
                 moved.append(item)
         for relation in item.rows.relations:
-            successors = relations.get((item.deleted_at, relation.type, relation.created_at), ())
+            successors = relations.get((item.change, relation.type, relation.created_at), ())
             if any(_is_redirected(relation, successor) for successor in successors):
                 moved.append(item)
     return moved
@@ -168,7 +172,7 @@ def _restorable_rows(read: Reader, item: TrashItem) -> Rows:
         )
     if item.owner_gone:
         raise BadInput(f"its entity is deleted too; restore that first: {item.owner}")
-    if not names and (gone := deleted_ends(read, rows.relations, item.deleted_at)):
+    if not names and (gone := deleted_ends(read, rows.relations, item.change)):
         raise BadInput(f"the entity {gone.pop()} at its end is deleted too; restore that first")
     relations = [
         relation

@@ -288,6 +288,12 @@ class HistoryReader(Protocol):
         Raise BadInput for a time whose rows were purged.
         """
 
+    def state_before(self, change: int, names: Collection[str] | None = None) -> Rows:
+        """Return the same for the moment before a change. Raise BadInput if that was purged."""
+
+    def latest_time(self) -> int:
+        """Return the latest time that a change has, which may be ahead of the clock; 0 for none."""
+
     def mark(self, name: str) -> Mark | None:
         """Return the point of history that was last marked with that name."""
 

@@ -55,8 +55,11 @@ class Store(Protocol):
         The store has no other rows. This needs `capabilities.tables`.
         """
 
-    def purge(self, before: int) -> PurgeCounts:
-        """Delete all rows that ended before that time, and their texts everywhere, with `capabilities.trash`."""
+    def purge(self, before: int | None) -> PurgeCounts:
+        """Delete all rows that ended before that time, or ever, and their texts everywhere.
+
+        This needs `capabilities.trash`.
+        """
 
     def check(self) -> list[str]:
         """Return everything that is wrong with the data on disk, one sentence each."""

@@ -40,6 +40,7 @@ class WorkspaceReport(Struct, frozen=True):
     problems: tuple[str, ...]
     counts: Counts | None = None
     notes: int = 0
+    latest_time: int = 0  # of a change
 
 
 def check_directory(directory: Path) -> list[WorkspaceReport]:
@@ -136,7 +137,8 @@ def _check_file(name: str, path: Path, *, archived: bool) -> WorkspaceReport:
         store = SqliteStore(str(path), create=False, read_only=True, allow_archived=archived)
         with closing(store), store.reading() as read:
             counts = read.counts()
-            return WorkspaceReport(name, tuple(store.check()), counts, counts.notes)
+            latest_time = read.history.latest_time()
+            return WorkspaceReport(name, tuple(store.check()), counts, counts.notes, latest_time)
     except StoreForeign as exc:
         return WorkspaceReport(name, tuple(_check_foreign(path, str(exc))))
     except StoreSealed:

@@ -3,7 +3,6 @@
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from operator import itemgetter
-from time import time_ns
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from msgspec.structs import replace
@@ -30,6 +29,7 @@ from polymnia.model import (
 )
 from polymnia.search.expression import Expression
 from polymnia.search.terms import fold
+from polymnia.stores.clock import next_change_time
 from polymnia.stores.contract import (
     HistoryReader,
     NoteReader,
@@ -218,8 +218,8 @@ class MemoryGraph:
 
     def clock(self) -> int:
         """Return the time for a change made now, which is later than that of the last change."""
-        now = time_ns() // 1000
-        return max(now, self.applied[-1].at + 1) if self.applied else now
+        last_at = self.applied[-1].at if self.applied else 0
+        return next_change_time(last_at)
 
     def observations_between(self, start: int, end: int, limit: int) -> list[Passage]:
         return drop_expired(self._word_index().observations_between(start, end, limit))

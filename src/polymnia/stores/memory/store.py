@@ -76,10 +76,17 @@ class MemoryHistory:
         return {*names, *(entity.name for entity in versions if entity.id in ids)}
 
     def state_at(self, time: int, names: Collection[str] | None = None) -> Rows:
+        last = max((change.id for change in self._changes if change.at <= time), default=0)
+        return self.state_before(last + 1, names)
+
+    def latest_time(self) -> int:
+        return max((change.at for change in self._changes), default=0)
+
+    def state_before(self, change: int, names: Collection[str] | None = None) -> Rows:
         graph = MemoryGraph()
-        for change in self._changes:
-            if change.at <= time:
-                graph.apply(change)
+        for earlier in self._changes:
+            if earlier.id < change:
+                graph.apply(earlier)
         if names is None:
             return Rows(tuple(graph.entities()), (), tuple(graph.relations()))
         entities = graph.entities(names)
@@ -153,7 +160,7 @@ class GraphOnlyStore:
     def follow(self, wake: Callable[[], None] | None = None) -> ChangeFeed:
         raise not_supported("a change feed")
 
-    def purge(self, before: int) -> PurgeCounts:
+    def purge(self, before: int | None) -> PurgeCounts:
         raise not_supported("a trash")
 
 

@@ -213,7 +213,9 @@ def _report(catalogue: PostgresCatalogue, name: str) -> WorkspaceReport:
     try:
         problems = store.check()
         with store.reading() as read:
-            return WorkspaceReport(name, tuple(problems), read.counts(), read.counts().notes)
+            counts = read.counts()
+            latest_time = read.history.latest_time()
+        return WorkspaceReport(name, tuple(problems), counts, counts.notes, latest_time)
     finally:
         store.close()
 

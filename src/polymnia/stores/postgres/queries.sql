@@ -675,12 +675,20 @@ FROM first AS f JOIN changes AS ch ON ch.workspace_id = $1 AND ch.id = f.change;
 SELECT last_row FROM changes WHERE workspace_id = $1 AND id <= $2 ORDER BY id DESC LIMIT 1;
 
 -- name: change_at
--- The last change at or before a time.
-SELECT id FROM changes WHERE workspace_id = $1 AND at <= $2 ORDER BY at DESC LIMIT 1;
+-- The last change at or before a time. Ids decide the order: the time of a change may be wrong.
+SELECT coalesce(max(id), 0) FROM changes WHERE workspace_id = $1 AND at <= $2;
 
 -- name: last_change_before
 -- The last change before a time.
-SELECT coalesce((SELECT id FROM changes WHERE workspace_id = $1 AND at < $2 ORDER BY at DESC LIMIT 1), 0);
+SELECT coalesce(max(id), 0) FROM changes WHERE workspace_id = $1 AND at < $2;
+
+-- name: first_change_between
+-- The first change from a time until another; NULL if there is none.
+SELECT min(id) FROM changes WHERE workspace_id = $1 AND at >= $2 AND at <= $3;
+
+-- name: latest_time
+-- The latest time that a change has; 0 without changes.
+SELECT coalesce(max(at), 0) FROM changes WHERE workspace_id = $1;
 
 -- name: change_times
 -- The times of changes.
@@ -814,7 +822,7 @@ WHERE workspace_id = $1 AND entity = $2 AND until = $3 ORDER BY ordinal;
 
 -- name: trashed_observations
 -- The last version of each observation that was deleted by itself, the latest first, with its entity.
-SELECT o.ordinal, o.text, o.created_at, o.valid_at, o.source, o.expires, o.author, ch.at, e.uid, c.name, c.until
+SELECT o.ordinal, o.text, o.created_at, o.valid_at, o.source, o.expires, o.author, ch.at, o.until, e.uid, c.name, c.until
 FROM observations AS o JOIN changes AS ch ON ch.workspace_id = $1 AND ch.id = o.until
 JOIN entities AS e ON e.workspace_id = $1 AND e.id = o.entity
 CROSS JOIN LATERAL (
@@ -850,7 +858,7 @@ ORDER BY r.until DESC, r.id;
 -- name: trashed_notes
 -- The last version of each deleted vault note, the latest first.
 SELECT n.id, n.key, n.text, n.tags, n.created_at, n.updated_at, (
-    SELECT v.raw FROM vectors AS v WHERE v.workspace_id = $1 AND v.passage = n.id AND v.raw IS NOT NULL), ch.at
+    SELECT v.raw FROM vectors AS v WHERE v.workspace_id = $1 AND v.passage = n.id AND v.raw IS NOT NULL), ch.at, n.until
 FROM notes AS n JOIN changes AS ch ON ch.workspace_id = $1 AND ch.id = n.until
 WHERE n.workspace_id = $1 AND n.until IS NOT NULL
     AND NOT EXISTS (

@@ -94,7 +94,7 @@ class PostgresStore:
             self._database, self.workspace, self._name, wake, read_only=self._read_only
         ).read
 
-    def purge(self, before: int) -> PurgeCounts:
+    def purge(self, before: int | None) -> PurgeCounts:
         from polymnia.stores.versioned.trash import purge
 
         with self._transaction(lock=True) as port:

@@ -607,8 +607,8 @@ FROM first AS f CROSS JOIN changes AS ch ON ch.id = f.change CROSS JOIN actors A
 SELECT last_row FROM changes WHERE id <= ? ORDER BY id DESC LIMIT 1;
 
 -- name: change_at
--- The last change at or before a time.
-SELECT id FROM changes WHERE at <= ? ORDER BY at DESC LIMIT 1;
+-- The last change at or before a time. Ids decide the order: the time of a change may be wrong.
+SELECT coalesce(max(id), 0) FROM changes WHERE at <= ?;
 
 -- name: change_times
 -- The times of changes (a JSON array of ids).
@@ -728,7 +728,7 @@ SELECT entity, ordinal, text, created_at, valid_at, source, expires, author FROM
 
 -- name: trashed_observations
 -- The last version of each observation that was deleted by itself, the latest first, with its entity.
-SELECT o.ordinal, o.text, o.created_at, o.valid_at, o.source, o.expires, o.author, ch.at, e.uid, c.name, c.until
+SELECT o.ordinal, o.text, o.created_at, o.valid_at, o.source, o.expires, o.author, ch.at, o.until, e.uid, c.name, c.until
 FROM observations AS o CROSS JOIN changes AS ch ON ch.id = o.until CROSS JOIN entities AS e ON e.id = o.entity
 CROSS JOIN cards AS c ON c.id = (
     SELECT last.id FROM cards AS last WHERE last.entity = o.entity ORDER BY last.until IS NULL DESC, last.until DESC LIMIT 1
@@ -763,7 +763,7 @@ ORDER BY r.until DESC, r.id;
 -- The last version of each deleted vault note, the latest first.
 SELECT n.id, n.key, n.text, n.tags, n.created_at, n.updated_at, (
     SELECT v.vector FROM vectors AS v CROSS JOIN models AS m ON m.id = v.model
-    WHERE v.passage = n.id AND v.template = 1 AND m.url = 'client'), ch.at
+    WHERE v.passage = n.id AND v.template = 1 AND m.url = 'client'), ch.at, n.until
 FROM notes AS n CROSS JOIN changes AS ch ON ch.id = n.until
 WHERE n.until IS NOT NULL
     AND NOT EXISTS (SELECT 1 FROM notes AS living WHERE living.key = n.key AND living.until IS NULL)
@@ -773,6 +773,14 @@ ORDER BY n.until DESC, n.id;
 -- name: last_change_before
 -- The last change before a time.
 SELECT coalesce(max(id), 0) FROM changes WHERE at < ?;
+
+-- name: first_change_between
+-- The first change from a time until another; NULL if there is none.
+SELECT min(id) FROM changes WHERE at >= ? AND at <= ?;
+
+-- name: latest_time
+-- The latest time that a change has; 0 without changes.
+SELECT coalesce(max(at), 0) FROM changes;
 
 -- name: purge_cards
 -- Delete the cards that ended at or before a change.

@@ -13,9 +13,15 @@ from polymnia.errors import StoreBusy
 # What distinguishes one content of a file from another: device, inode, size, time of the last write.
 Stamp = tuple[int, int, int, int]
 
+_LOG_HEADER_BYTES = 32
+
 
 class FileState(Struct, frozen=True):
-    """A database file and its write-ahead log, as they are now. An empty log counts as none."""
+    """A database file and its write-ahead log, as they are now.
+
+    A log without a frame counts as none: of one that is only a header, which a power cut may leave,
+    SQLite says "locking protocol" if it may not write the index beside it.
+    """
 
     file: Stamp | None
     log: tuple[int, int] | None = None
@@ -33,7 +39,7 @@ class FileState(Struct, frozen=True):
 def file_state(path: str) -> FileState:
     """Return the present state of a database file."""
     log = _stat(f"{path}-wal")
-    if log is not None and log.st_size:
+    if log is not None and log.st_size > _LOG_HEADER_BYTES:
         return FileState(None, (log.st_dev, log.st_ino), _stat(f"{path}-shm") is not None)
     return FileState(_stamp(path))
 

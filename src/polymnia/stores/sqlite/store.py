@@ -129,7 +129,7 @@ class SqliteStore:
 
         return read_changes
 
-    def purge(self, before: int) -> PurgeCounts:
+    def purge(self, before: int | None) -> PurgeCounts:
         from polymnia.stores.versioned.trash import purge
 
         with self._transaction() as port:
@@ -241,6 +241,8 @@ class SqliteStore:
         return is_merging
 
     def _rewrite_is_due(self) -> bool:
+        if self._in_memory:
+            return False
         with self._map_errors, self._snapshot() as connection:
             ((is_due,),) = run(connection, "rewrite_is_due")
         return bool(is_due)

@@ -25,6 +25,7 @@ from polymnia.model import (
     Relation,
     Rows,
 )
+from polymnia.stores.clock import is_ahead, now_us
 from polymnia.stores.contract.limits import check_cancelled
 from polymnia.stores.versioned.port import DatabasePort, Row
 from polymnia.stores.versioned.rows import (
@@ -40,6 +41,8 @@ from polymnia.stores.versioned.rows import (
 _NO_CHANGE = 1 << 62
 # The column of a card that is read with its versions: the last change to the entity.
 _TOUCHED = 2 + ENTITY_COLUMNS
+# A question about this moment arrives a little later.
+_PRESENT_US = 2_000_000
 
 
 class VersionHistory:
@@ -87,10 +90,21 @@ class VersionHistory:
         return {(name, ordinal): Author(*author) for name, ordinal, *author in rows}
 
     def state_at(self, time: int, names: Collection[str] | None = None) -> Rows:
-        found = self._port.run("change_at", time)
-        if not found:
+        (((change,),), last) = self._port.run_together(("change_at", time), ("last_change",))
+        # Changes whose time is ahead of the clock have been made all the same.
+        if last and is_ahead(last[0][1]) and time >= now_us() - _PRESENT_US:
+            change = last[0][0]
+        return self._state_after(change, names)
+
+    def state_before(self, change: int, names: Collection[str] | None = None) -> Rows:
+        return self._state_after(change - 1, names)
+
+    def latest_time(self) -> int:
+        return int(self._port.run("latest_time")[0][0])
+
+    def _state_after(self, change: int, names: Collection[str] | None) -> Rows:
+        if not change:
             return Rows()
-        change: int = found[0][0]
         ((purged,),) = self._port.run("last_purge")
         if change < purged:
             raise BadInput("what was remembered at that time has been purged; ask for a later time")

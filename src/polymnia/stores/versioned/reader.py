@@ -1,7 +1,6 @@
 """What is in a versioned store, as one transaction sees it."""
 
 from collections.abc import Collection, Iterator, Mapping
-from time import time_ns
 from typing import TYPE_CHECKING, Literal
 
 from polymnia.model import (
@@ -23,6 +22,7 @@ from polymnia.model import (
 )
 from polymnia.search.expression import Expression
 from polymnia.search.terms import terms_of
+from polymnia.stores.clock import next_change_time
 from polymnia.stores.contract import MAX_CONVERSATION_GAP, MAX_CONVERSATION_STEPS, TableRow
 from polymnia.stores.versioned.port import DatabasePort, Row
 from polymnia.stores.versioned.rows import assemble, outlines, unpack_passages, unpack_relations
@@ -238,7 +238,7 @@ class VersionWriter(VersionReader):
         self._identities: Identities = {}
 
     def clock(self) -> int:
-        return max(time_ns() // 1000, self._port.last_change().at + 1)
+        return next_change_time(self._port.last_change().at)
 
     def apply(self, change: Change) -> int:
         return apply_change(self._port, change, self._identities)

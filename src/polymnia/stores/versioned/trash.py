@@ -6,6 +6,7 @@ Every such store has the named queries that are run here, with the same paramete
 from collections import defaultdict
 
 from polymnia.model import ObservationSet, PurgeCounts, Relation, Rows, TrashItem
+from polymnia.stores.clock import now_us
 from polymnia.stores.versioned.history import last_updates
 from polymnia.stores.versioned.port import DatabasePort, Row
 from polymnia.stores.versioned.rows import (
@@ -40,27 +41,33 @@ def _entity(port: DatabasePort, row: Row, ended: Ended) -> TrashItem:
     observations = port.run("ended_with", row[0], change)
     entity = unpack_entity(port, row, tuple(unpack_observation(*one[1:]) for one in observations))
     relations = tuple(ended.get((entity.name, change), ()))
-    return TrashItem(entity.id, deleted_at, Rows(entities=(entity,), relations=relations))
+    return TrashItem(entity.id, deleted_at, change, Rows(entities=(entity,), relations=relations))
 
 
 def _observation(port: DatabasePort, row: Row) -> TrashItem:
-    *columns, deleted_at, uid, name, owner_ended = row
+    *columns, deleted_at, change, uid, name, owner_until = row
     observation = unpack_observation(*columns)
     ordinal = observation.ordinal
     changed = Rows(observations=(ObservationSet(name, (observation,)),))
     owner = port.unpack_uid(uid)
     return TrashItem(
-        f"{owner}/{ordinal}", deleted_at, changed, owner=owner, owner_gone=owner_ended is not None
+        f"{owner}/{ordinal}",
+        deleted_at,
+        change,
+        changed,
+        owner=owner,
+        owner_gone=owner_until is not None,
     )
 
 
 def _note(port: DatabasePort, row: Row) -> TrashItem:
-    return TrashItem(f"note/{row[0]}", row[7], Rows(notes=(unpack_note(port, row),)))
+    deleted_at, change = row[7:]
+    return TrashItem(f"note/{row[0]}", deleted_at, change, Rows(notes=(unpack_note(port, row),)))
 
 
-def purge(port: DatabasePort, before: int) -> PurgeCounts:
-    """Delete the rows that ended before that time, inside the open transaction."""
-    ((change,),) = port.run("last_change_before", before)
+def purge(port: DatabasePort, before: int | None) -> PurgeCounts:
+    """Delete the rows that ended before that time, or all, inside the open transaction."""
+    change = port.last_change().id if before is None else _last_certainly_before(port, before)
     _settle_updates(port, change)
     cards = port.run("purge_cards", change)
     observations = port.run("purge_observations", change)
@@ -75,6 +82,19 @@ def purge(port: DatabasePort, before: int) -> PurgeCounts:
     return PurgeCounts(len(entities), len(observations), len(relations), len(notes))
 
 
+def _last_certainly_before(port: DatabasePort, before: int) -> int:
+    """Return the last change before a time, by the times of the changes around it too.
+
+    A clock that was behind gave changes an old time, which the changes before them disprove. The
+    times that a clock was ahead prove nothing until they come.
+    """
+    ((last_before,),) = port.run("last_change_before", before)
+    ((first_after,),) = port.run("first_change_between", before, now_us())
+    if first_after is not None:
+        last_before = min(last_before, first_after - 1)
+    return int(last_before)
+
+
 def _settle_updates(port: DatabasePort, change: int) -> None:
     """Record when entities were last updated as of a change, before the rows that show it are purged."""
     entities = [entity for (entity,) in port.run("entities_to_purge", change)]
@@ -85,9 +105,10 @@ def _settle_updates(port: DatabasePort, change: int) -> None:
 
 
 def _relation(row: Row) -> TrashItem:
-    number, source, target, kind, created_at, _, deleted_at = row
+    number, source, target, kind, created_at, change, deleted_at = row
     return TrashItem(
         f"relation/{number}",
         deleted_at,
+        change,
         Rows(relations=(Relation(source, target, kind, created_at),)),
     )

@@ -1,0 +1,87 @@
+"""Stores that earlier versions wrote open, are upgraded, and hold what they held."""
+
+import json
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from polymnia.engine.graph import entities
+from polymnia.engine.memory import Memory
+from polymnia.engine.recall import search
+from polymnia.model import EntityDraft
+from polymnia.stores import open_catalogue, open_store
+from polymnia.stores.contract import Store
+from tests.upgrades.make import FILES, ROOT, WORKSPACE, run_program
+from tests.upgrades.sample import describe_all, describe_graph
+
+ARCHIVES = sorted(path.name.removesuffix(".tar.gz") for path in ROOT.glob("*.tar.gz"))
+
+
+@pytest.fixture(params=ARCHIVES)
+def stored(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """Return a directory with the stores of an earlier version."""
+    with tarfile.open(ROOT / f"{request.param}.tar.gz") as archive:
+        archive.extractall(tmp_path, filter="data")
+    return tmp_path
+
+
+def _expected(stored: Path, name: str) -> Any:
+    return json.loads((stored / "expected.json").read_text("utf-8"))[name]
+
+
+def _as_json(description: Any) -> Any:
+    return json.loads(json.dumps(description))
+
+
+def _check_database(store: Store, expected: Any) -> None:
+    """Compare the present, the past, the trash and the rest; then use the store."""
+    memory = Memory(store)
+    assert _as_json(describe_all(memory)) == expected
+    assert store.check() == []
+    assert [entity.name for entity in search.full_text(memory, "numbers").entities] == [
+        "Ada Lovelace"
+    ]
+    entities.create(memory, [EntityDraft("new", "thing", ("after the upgrade",))], by="test")
+    assert [entity.name for entity in search.containing(memory, "the upgr").entities] == ["new"]
+    store.close()
+
+
+def test_there_is_an_archive_of_the_first_schema() -> None:
+    assert "schema-1" in ARCHIVES
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_of_an_earlier_version_holds_what_it_held(stored: Path, name: str) -> None:
+    store = open_store(str(stored / name))
+    memory = Memory(store)
+    assert _as_json(describe_graph(memory)) == _expected(stored, name)
+    entities.create(memory, [EntityDraft("new", "thing")], by="test")
+    store.close()
+    again = open_store(str(stored / name))
+    assert entities.open_named(Memory(again), ["new"]).entities != []
+    again.close()
+
+
+def test_a_sqlite_file_of_an_earlier_version_holds_what_it_held(stored: Path) -> None:
+    _check_database(open_store(str(stored / "memory.db")), _expected(stored, "memory.db"))
+
+
+def test_a_directory_of_an_earlier_version_holds_what_it_held(stored: Path) -> None:
+    catalogue = open_catalogue(f"{stored / 'workspaces'}/")
+    assert catalogue is not None
+    assert catalogue.find(WORKSPACE).description == "a workspace"
+    _check_database(catalogue.open(WORKSPACE), _expected(stored, "workspaces"))
+    catalogue.close()
+
+
+def test_a_database_of_an_earlier_version_holds_what_it_held(
+    stored: Path, postgres_database: str
+) -> None:
+    for extension in ("btree_gin", "pg_trgm", "vector"):
+        run_program("psql", postgres_database, "-c", f"CREATE EXTENSION {extension}")
+    script = ("-q", "-v", "ON_ERROR_STOP=1", "-f", str(stored / "postgres.sql"))
+    run_program("psql", postgres_database, *script)
+    store = open_store(f"{postgres_database}?workspace={WORKSPACE}")
+    _check_database(store, _expected(stored, "postgres.sql"))
