@@ -19,7 +19,7 @@ from polymnia.mcp.server import Server
 from polymnia.model import OWNER, Capability
 from polymnia.places import open_meaning
 from polymnia.settings import Settings
-from polymnia.stores.open import adopt_legacy, hide_passwords, store_kind
+from polymnia.stores.open import adopt_legacy, hide_passwords, store_kind, wait_for_store
 
 if TYPE_CHECKING:
     from polymnia.auth.authenticator import Authenticator
@@ -47,6 +47,9 @@ def serve(
     An HTTP server calls `on_ready` with its URL and the sessions of its web interface before it takes requests. With
     `requires_login`, its web interface asks for a login even if there are no tokens.
     """
+    if settings.transport != "stdio":
+        # Before the port is open: a proxy sends requests to other servers meanwhile.
+        wait_for_store(settings.store)
     if settings.transport == "http":
         _serve_http(settings, on_ready, requires_login)
         return

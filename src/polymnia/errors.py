@@ -210,7 +210,7 @@ class StoreBusy(StoreError):
 class StoreUnavailable(StoreError):
     """The database cannot be reached at the moment."""
 
-    summary = "the database cannot be reached at the moment; try again"
+    summary = "the database cannot be reached at the moment; nothing was changed, try again"
 
 
 class ChangeInDoubt(StoreUnavailable):

@@ -46,6 +46,7 @@ COMMANDS = {
     "backup": "backup",
     "restore": "backup",
     "migrate": "backup",
+    "migrate-schema": "schema",
     "workspace": "workspace",
     "perspective": "embedding",
     "token": "token",
@@ -150,8 +151,9 @@ def build_parser(command: str = "") -> argparse.ArgumentParser:
     for name, module_name in COMMANDS.items():
         if command not in COMMANDS or name == command:
             module = import_module(f"polymnia.cli.{module_name}")
-            added = getattr(module, f"add_{name}")(commands)
-            added.set_defaults(run=getattr(module, f"run_{name}"))
+            function = name.replace("-", "_")
+            added = getattr(module, f"add_{function}")(commands)
+            added.set_defaults(run=getattr(module, f"run_{function}"))
     return parser
 
 

@@ -14,6 +14,7 @@ from polymnia.stores.contract import Catalogue, Store, TokenStore
 
 if TYPE_CHECKING:
     from polymnia.stores.directory.repair import WorkspaceReport
+    from polymnia.stores.postgres.schema import SchemaChange
 
 _SQLITE = (".db", ".sqlite", ".sqlite3")
 _JSONL = (".jsonl", ".json")
@@ -75,6 +76,23 @@ def open_token_table(url: str, *, read_only: bool = False) -> TokenStore | None:
     with _postgres():
         from polymnia.stores.postgres.tokens import open_tokens
     return open_tokens(url, read_only=read_only)
+
+
+def migrate_schema(url: str, *, grant_to: str = "", only_check: bool = False) -> "SchemaChange":
+    """Bring the tables of a database up to date. Raise SettingsError for others, StoreError."""
+    if store_kind(url)[0] != "postgres":
+        raise SettingsError(f"{url} is not a database: other stores are migrated when opened")
+    with _postgres():
+        from polymnia.stores.postgres import catalogue
+    return catalogue.migrate_schema(url, grant_to=grant_to, only_check=only_check)
+
+
+def wait_for_store(url: str) -> None:
+    """Return when the database at a URL accepts connections; at once for any other store."""
+    if store_kind(url)[0] == "postgres":
+        with _postgres():
+            from polymnia.stores.postgres.database import wait_for_server
+        wait_for_server(url)
 
 
 @contextmanager

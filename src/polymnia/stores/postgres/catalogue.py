@@ -14,7 +14,14 @@ from polymnia.stores.names import check_name
 from polymnia.stores.postgres.connection import Row
 from polymnia.stores.postgres.database import Database, WorkspaceConnection, open_database
 from polymnia.stores.postgres.port import run
-from polymnia.stores.postgres.schema import migrate, require_schema, set_row_security
+from polymnia.stores.postgres.schema import (
+    SchemaChange,
+    grant,
+    migrate,
+    read_state,
+    require_schema,
+    set_row_security,
+)
 from polymnia.stores.postgres.store import PostgresStore
 from polymnia.stores.postgres.url import parse_url
 from polymnia.stores.postgres.vector_index import VectorIndexes
@@ -192,6 +199,24 @@ def open_migrated(url: str, *, read_only: bool) -> Database:
         database.close()
         raise
     return database
+
+
+def migrate_schema(url: str, *, grant_to: str = "", only_check: bool = False) -> SchemaChange:
+    """Bring the tables of a database up to date, and let a role use them. Raise StoreError."""
+    parts = parse_url(url)
+    database = open_database(parts)
+    try:
+        with database.connection() as connection:
+            if only_check:
+                before = read_state(connection)
+                return SchemaChange(before.version, before.version, before.usable_by)
+            before = migrate(parts.title, connection)
+            if grant_to:
+                grant(connection, grant_to)
+            after = read_state(connection)
+            return SchemaChange(before.version, after.version, after.usable_by)
+    finally:
+        database.close()
 
 
 def open_catalogue(url: str, *, read_only: bool = False) -> PostgresCatalogue | None:

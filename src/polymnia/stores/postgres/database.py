@@ -4,7 +4,7 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from threading import Lock
-from time import monotonic
+from time import monotonic, sleep
 from typing import Any
 
 import psycopg
@@ -28,8 +28,10 @@ from polymnia.stores.postgres.connection import (
     Row,
     apply_settings,
 )
+from polymnia.stores.postgres.pooler import require_sessions
 from polymnia.stores.postgres.presence import ServerPresence
-from polymnia.stores.postgres.url import PostgresUrl
+from polymnia.stores.postgres.schema import read_state
+from polymnia.stores.postgres.url import PostgresUrl, parse_url
 from polymnia.stores.versioned.port import LastChange
 
 logger = logging.getLogger(__name__)
@@ -52,6 +54,15 @@ _ARGUMENTS: dict[str, Any] = {
     "prepare_threshold": None,  # psycopg would remove the statements that pipelines prepare
 }
 
+# A call that waits this long for a connection asks whether the server accepts any.
+_PROBE_AFTER_S = 1.0
+# The pool gives up a connection that cannot be made after this time. The next call begins again at once.
+_RECONNECT_S = 1.0
+# How long a starting server waits before it tries to connect again.
+_START_PAUSE_S = 1.0
+# How often a process looks whether a later version has changed the schema.
+_SCHEMA_CHECK_S = 5.0
+
 # What a policy of row-level security raises in a transaction that has not named its workspace.
 _UNNAMED = (errors.UndefinedObject, errors.InvalidTextRepresentation)
 
@@ -64,6 +75,9 @@ class Database:
         self.row_security = False
         self.users = 0
         self.server = ServerPresence(self._connect_apart)
+        self._schema_checked_at = monotonic()
+        self._lock = Lock()
+        self._in_use = 0  # connections that calls hold
         self._pool: ConnectionPool[Connection] = ConnectionPool(
             url.conninfo,
             connection_class=Connection,
@@ -72,7 +86,7 @@ class Database:
             min_size=1,
             max_size=max(url.connections, 1),
             timeout=url.timeout,
-            reconnect_timeout=url.timeout,
+            reconnect_timeout=min(url.timeout, _RECONNECT_S),
             num_workers=1,
             open=False,
         )
@@ -81,8 +95,11 @@ class Database:
     def connection(self) -> Iterator[Connection]:
         """Yield a connection for work that is not in a pipeline. Raise StoreError."""
         try:
-            with self._pool.connection() as connection:
+            connection = self.acquire()
+            try:
                 yield connection
+            finally:
+                self.release(connection)
         except psycopg.Error as exc:
             raise store_error(self.url.title, exc) from exc
 
@@ -115,12 +132,36 @@ class Database:
             return connection.fetch()[-1]
 
     def acquire(self) -> Connection:
-        """Return a connection from the pool. Raise psycopg.Error."""
-        return self._pool.getconn()
+        """Return a connection from the pool. Raise psycopg.Error.
+
+        If others hold all connections, wait for them. If the server refuses connections, do not.
+        """
+        deadline = monotonic() + self.url.timeout
+        while True:
+            try:
+                connection = self._pool.getconn(timeout=min(self.url.timeout, _PROBE_AFTER_S))
+            except PoolTimeout:
+                if not self._in_use:
+                    psycopg.connect(self.url.conninfo).close()
+                if monotonic() > deadline:
+                    raise
+            else:
+                with self._lock:
+                    self._in_use += 1
+                return connection
 
     def release(self, connection: Connection) -> None:
         """Return a connection to the pool, which replaces it if it is broken."""
+        with self._lock:
+            self._in_use -= 1
         self._pool.putconn(connection)
+
+    def check_schema(self, connection: Connection) -> None:
+        """Raise StoreTooNew if a later version has changed the schema so that this one cannot use it."""
+        now = monotonic()
+        if now > self._schema_checked_at + _SCHEMA_CHECK_S:
+            read_state(connection).require_usable(self.url.title)
+            self._schema_checked_at = now
 
     def replace_broken(self) -> None:
         """Let the pool replace the idle connections that no longer work, as after a restart of the server."""
@@ -144,7 +185,8 @@ class Database:
     def connect(self) -> None:
         """Fill the pool. Raise StoreError with what the server says: the pool itself only says that it waited."""
         try:
-            psycopg.connect(self.url.conninfo).close()
+            with psycopg.connect(self.url.conninfo, autocommit=True) as connection:
+                require_sessions(self.url, connection)
             self._pool.open(wait=True, timeout=self.url.timeout)
         except psycopg.Error as exc:
             self._pool.close()
@@ -175,6 +217,25 @@ def open_database(url: PostgresUrl) -> Database:
             _open[_key(url)] = database
         database.users += 1
         return database
+
+
+def wait_for_server(url: str) -> None:
+    """Try to connect until the server accepts it. Raise SettingsError for an invalid URL."""
+    parts = parse_url(url)
+    is_first = True
+    while True:
+        try:
+            psycopg.connect(parts.conninfo).close()
+        except psycopg.OperationalError as exc:
+            if is_first:
+                logger.warning(
+                    "waiting for the database, which cannot be reached: %s",
+                    store_error(parts.title, exc),
+                )
+            is_first = False
+            sleep(_START_PAUSE_S)
+        else:
+            return
 
 
 def _key(url: PostgresUrl) -> Row:
@@ -302,6 +363,7 @@ class WorkspaceConnection:
     def _send_queue(self) -> Pipeline:
         if self._pipeline is None:
             self._connection = self._database.acquire()
+            self._database.check_schema(self._connection)
             self._pipeline = Pipeline(
                 self._connection, self._database.url.patience, write=self._write
             )

@@ -407,9 +407,11 @@ SELECT set_config(s.name, s.value, false) FROM unnest($1::text[], $2::text[]) AS
 -- Whether a Polymnia has been here before.
 SELECT to_regclass('polymnia.migrations') IS NOT NULL;
 
--- name: last_migration
--- The newest migration that was applied.
-SELECT coalesce(max(number), 0) FROM migrations;
+-- name: schema_state
+-- The newest migration that was applied, and which schema a program must know to use the database. As JSON, because the
+-- column is younger than the table.
+SELECT coalesce(max(m.number), 0), coalesce(max(coalesce((to_jsonb(m) ->> 'usable_by')::integer, m.number)), 0)
+FROM migrations AS m;
 
 -- name: lock_migrations
 -- Wait until no other process changes the schema.
@@ -422,6 +424,36 @@ SELECT set_config('statement_timeout', '0', true), set_config('lock_timeout', '0
 -- name: record_migration
 -- Record that a migration was applied.
 INSERT INTO migrations (number) VALUES ($1);
+
+-- name: record_usable_by
+-- Record which schema a program must know to use the database after a migration.
+UPDATE migrations SET usable_by = $2 WHERE number = $1;
+
+-- name: missing_extensions
+-- The extensions that were not created yet.
+SELECT n FROM unnest(ARRAY['vector', 'pg_trgm', 'btree_gin']) AS n
+WHERE NOT EXISTS (SELECT 1 FROM pg_extension AS e WHERE e.extname = n);
+
+-- name: backend
+-- The process of the server that answers.
+SELECT pg_backend_pid();
+
+-- name: grant_schema
+-- Let a role use everything: rows, sequences and functions, and nothing that changes the schema.
+DO $$
+BEGIN
+    EXECUTE format('GRANT USAGE ON SCHEMA polymnia TO %1$I', current_setting('polymnia.grantee'));
+    EXECUTE format(
+        'GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA polymnia TO %1$I',
+        current_setting('polymnia.grantee'));
+    EXECUTE format('GRANT USAGE ON ALL SEQUENCES IN SCHEMA polymnia TO %1$I', current_setting('polymnia.grantee'));
+    EXECUTE format('GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA polymnia TO %1$I', current_setting('polymnia.grantee'));
+END
+$$;
+
+-- name: set_grantee
+-- The role that `grant_schema` is about: a DO block has no parameters.
+SELECT set_config('polymnia.grantee', $1::text, true);
 
 -- name: has_row_security
 -- Whether the rows are protected, and whether this role passes by the protection.

@@ -1,8 +1,11 @@
-"""The schema of a database: migrations under a lock, and row-level security."""
+"""The schema of a database: migrations under a lock, which versions may use it, and row-level security."""
 
 import logging
+import re
 from pathlib import Path
 
+import psycopg
+from msgspec import Struct
 from psycopg import errors
 
 from polymnia.errors import StoreError, StoreTooNew
@@ -17,43 +20,135 @@ _MIN_SERVER_VERSION = 180_000
 _MIGRATION_LOCK = 0x504C594D
 
 
-def migrate(title: str, connection: Connection) -> None:
-    """Bring the database to the newest schema in one transaction. Raise StoreError, StoreTooNew."""
+# How a migration names the oldest schema whose programs can go on while it is applied, and afterwards.
+# Without this line none can: they stop with a sentence.
+_USABLE_BY = re.compile(r"^-- usable by: ([0-9]+)$", re.MULTILINE)
+
+
+class SchemaState(Struct, frozen=True):
+    """The schema of a database, and what a program must know to use it."""
+
+    version: int  # the newest migration; 0: there are no tables
+    usable_by: int  # a program that knows this schema, or a later one, can use the database
+
+    def require_usable(self, title: str) -> None:
+        """Raise StoreTooNew if this program cannot use the schema."""
+        newest = newest_schema()
+        if self.usable_by > newest:
+            raise StoreTooNew(
+                f"{title} has schema {self.version}, which needs a program that knows {self.usable_by};"
+                f" this version knows up to {newest}: upgrade polymnia"
+            )
+
+
+class SchemaChange(Struct, frozen=True):
+    """What `migrate-schema` did, and what a program must know to use the database."""
+
+    before: int
+    after: int
+    usable_by: int
+
+    @property
+    def known(self) -> int:
+        """The schema that this program needs."""
+        return newest_schema()
+
+
+def newest_schema() -> int:
+    """Return the schema that this program creates, and the least it can work with."""
+    return load_migrations(Path(__file__).parent)[-1][0]
+
+
+def read_state(connection: Connection) -> SchemaState:
+    """Return the state of the schema. Raise psycopg.Error."""
+    ((exists,),) = connection.execute(QUERIES["has_schema"]).fetchall()
+    if not exists:
+        return SchemaState(0, 0)
+    ((version, usable_by),) = connection.execute(QUERIES["schema_state"]).fetchall()
+    return SchemaState(version, usable_by)
+
+
+def migrate(title: str, connection: Connection) -> SchemaState:
+    """Bring the database to the newest schema in one transaction; return what it was before.
+
+    Do nothing if its schema is that or a later one. Raise StoreError, StoreTooNew.
+    """
     _require_server(title, connection)
-    migrations = load_migrations(Path(__file__).parent)
-    newest = migrations[-1][0]
-    if _version(title, connection, newest) == newest:
-        return
+    state = read_state(connection)
+    state.require_usable(title)
+    if state.version >= newest_schema():
+        return state
     connection.execute(QUERIES["begin"])
     try:
         connection.execute(QUERIES["without_timeouts"])
         connection.execute(QUERIES["lock_migrations"], [_MIGRATION_LOCK])
-        version = _version(title, connection, newest)
-        for number, statements in migrations:
-            if number > version:
-                connection.execute(statements.encode())
-                connection.execute(QUERIES["record_migration"], [number])
+        _apply_migrations(connection, read_state(connection).version)
         connection.commit()
-    except errors.UndefinedFile as exc:
+    except (errors.UndefinedFile, errors.FeatureNotSupported) as exc:
         connection.rollback()
         raise StoreError(
-            f"{title} lacks an extension: {exc.diag.message_primary}; install it there"
+            f"{title} lacks an extension: {exc.diag.message_primary}; install it on that host "
+            "(pgvector is the package postgresql-NN-pgvector, the others are in postgresql-contrib)"
         ) from exc
+    except errors.InsufficientPrivilege as exc:
+        connection.rollback()
+        raise _not_allowed(title, connection, state, exc) from exc
     except BaseException:
         connection.rollback()
         raise
+    return state
+
+
+def _apply_migrations(connection: Connection, version: int) -> None:
+    applied = []
+    for number, statements in load_migrations(Path(__file__).parent):
+        if number > version:
+            connection.execute(statements.encode())
+            connection.execute(QUERIES["record_migration"], [number])
+            applied.append((number, statements))
+    # After all of them, because one of them adds the column.
+    for number, statements in applied:
+        stated = _USABLE_BY.search(statements)
+        usable_by = int(stated[1]) if stated else number
+        connection.execute(QUERIES["record_usable_by"], [number, usable_by])
+
+
+def _not_allowed(
+    title: str, connection: Connection, state: SchemaState, exc: psycopg.Error
+) -> StoreError:
+    """Return an error that says who must do what in place of this role."""
+    missing = connection.execute(QUERIES["missing_extensions"]).fetchall()
+    if missing:
+        statements = " ".join(f"CREATE EXTENSION {name};" for (name,) in missing)
+        return StoreError(
+            f"{title} lacks extensions, and this role may not create them; nothing was changed: "
+            f"run `{statements}` there as a superuser, then try again"
+        )
+    return StoreError(
+        f"{title} has schema {state.version} and needs {newest_schema()}, which this role may not "
+        f"create ({exc.diag.message_primary}); nothing was changed: run `polymnia migrate-schema` "
+        "with the URL of a role that owns the tables or may create them"
+    )
+
+
+def grant(connection: Connection, role: str) -> None:
+    """Let a role use the tables without changing them. Raise psycopg.Error."""
+    with connection.transaction():
+        connection.execute(QUERIES["set_grantee"], [role])
+        connection.execute(QUERIES["grant_schema"])
 
 
 def require_schema(title: str, connection: Connection) -> None:
     """Raise StoreError for a database that would have to be migrated before it can be read."""
     _require_server(title, connection)
-    newest = load_migrations(Path(__file__).parent)[-1][0]
-    version = _version(title, connection, newest)
-    if not version:
+    state = read_state(connection)
+    state.require_usable(title)
+    if not state.version:
         raise StoreError(f"there is no memory in {title}; start without --read-only to begin one")
-    if version < newest:
+    if state.version < newest_schema():
         raise StoreError(
-            f"{title} has schema {version} and needs {newest}; open it once without --read-only"
+            f"{title} has schema {state.version} and needs {newest_schema()}; open it once without "
+            "--read-only, or run `polymnia migrate-schema`"
         )
 
 
@@ -71,18 +166,6 @@ def set_row_security(title: str, connection: Connection, wanted: bool | None) ->
             title,
         )
     return bool(is_on)
-
-
-def _version(title: str, connection: Connection, newest: int) -> int:
-    ((exists,),) = connection.execute(QUERIES["has_schema"]).fetchall()
-    if not exists:
-        return 0
-    ((version,),) = connection.execute(QUERIES["last_migration"]).fetchall()
-    if version > newest:
-        raise StoreTooNew(
-            f"{title} has schema {version}, this version knows up to {newest}; upgrade polymnia"
-        )
-    return int(version)
 
 
 def _require_server(title: str, connection: Connection) -> None:

@@ -1,10 +1,12 @@
 """One workspace of a PostgreSQL database: its snapshots and transactions."""
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from itertools import count
 from threading import Lock
+from time import monotonic
 from typing import TYPE_CHECKING
 
 from polymnia.errors import ChangeInDoubt, StoreBusy, StoreError, StoreUnavailable
@@ -19,7 +21,8 @@ if TYPE_CHECKING:
     from polymnia.stores.postgres.vector_index import VectorIndexes
     from polymnia.stores.versioned.vectors import VersionVectorStore
 
-_MAX_ATTEMPTS = 3
+logger = logging.getLogger(__name__)
+
 _numbers = count(1)
 
 
@@ -101,7 +104,10 @@ class PostgresStore:
             purged = purge(port, before)
             port.write("delete_unused_terms")
         if purged != PurgeCounts():
-            self.compact()
+            try:
+                self.compact()
+            except StoreError as exc:  # the rows are gone; autovacuum frees the space later
+                logger.warning("cannot free the space of purged rows: %s", exc)
         return purged
 
     def compact(self) -> None:
@@ -166,7 +172,8 @@ class PostgresStore:
         The lock tells: once it is ours, the lost transaction has ended. Raise StoreBusy if somebody else changed the
         workspace meanwhile, ChangeInDoubt if nobody can tell.
         """
-        for _ in range(_MAX_ATTEMPTS):
+        deadline = monotonic() + self._database.url.timeout
+        while True:
             try:
                 with self._database.transaction(self.workspace, lock=True) as connection:
                     before = lost.last_change()
@@ -181,9 +188,12 @@ class PostgresStore:
                     connection.repeat(lost.connection)
                     connection.commit()
                     return
-            except StoreUnavailable:
-                continue
-        raise ChangeInDoubt(
-            f"{self.url}: the connection was lost while a change was committed, and cannot be restored; "
-            "check whether the change was saved before you repeat it"
-        )
+            except StoreUnavailable as exc:
+                # Other calls fail at once while the server refuses connections. This one waits, because nobody
+                # else can find out.
+                if monotonic() < deadline:
+                    continue
+                raise ChangeInDoubt(
+                    f"{self.url}: the connection was lost while a change was committed, and cannot be "
+                    "restored; check whether the change was saved before you repeat it"
+                ) from exc
