@@ -128,8 +128,9 @@ def test_the_servers_of_a_team_share_a_database_and_its_tokens() -> None:
         for server in servers
     ]
     assert {(setting.store, setting.tokens, setting.insecure) for setting in settings} == {
-        ("postgresql://polymnia@database/memory", f"{last('VOLUME')}/team.tokens", False)
+        ("postgresql://polymnia@database/memory", "", False)  # the tokens are in the database
     }
+    assert all("/readyz" in server["healthcheck"]["test"][-1] for server in servers)
     assert len({server["ports"][0] for server in servers}) == 2
     assert all(server["profiles"] == ["team"] for server in (*servers, services["database"]))
     assert all("--insecure" not in server["command"] for server in servers)

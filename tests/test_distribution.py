@@ -16,6 +16,7 @@ from polymnia import __version__
 from polymnia.cli.main import build_parser
 from polymnia.settings import Settings, load_settings
 
+TEMPLATE = "## Several servers with systemd"
 ROOT = Path(__file__).parent.parent
 # What the registry's schema and its rules for publishing ask of our two kinds of packages. Compared with
 # modelcontextprotocol/registry e361b5f, internal/validators/schemas/2025-12-11.json: stricter in every field.
@@ -212,9 +213,9 @@ def test_dependabot_watches_every_directory_with_dependencies() -> None:
     assert {f"/{path.parent.relative_to(ROOT).as_posix()}" for path in manifests} <= watched
 
 
-def operations_block(language: str) -> str:
-    """Return the first block of a language on the page about operations."""
-    text = (ROOT / "docs" / "operations.md").read_text("utf-8")
+def operations_block(language: str, *, after: str = "") -> str:
+    """Return the first block of a language on the page about operations, or after a heading."""
+    text = (ROOT / "docs" / "operations.md").read_text("utf-8").partition(after or "\n")[2]
     return text.partition(f"```{language}\n")[2].partition("\n```")[0] + "\n"
 
 
@@ -227,14 +228,30 @@ def test_the_unit_starts_a_command_that_exists_with_settings_that_exist() -> Non
     assert load_settings({}, variables).public_url == "https://memory.example.com"
 
 
-def test_systemd_accepts_the_unit(tmp_path: Path) -> None:
+def test_the_template_starts_a_command_that_exists_with_settings_that_exist() -> None:
+    unit = operations_block("ini", after=TEMPLATE)
+    (command,) = re.findall(r"^ExecStart=/opt/polymnia/bin/polymnia (.+)$", unit, re.MULTILINE)
+    options = build_parser().parse_args(command.replace("%i", "8766").split())
+    assert (options.command, options.port) == ("serve", 8766)
+    lines = operations_block("sh", after=TEMPLATE).splitlines()
+    variables = dict(line.split("=", 1) for line in lines)
+    settings = load_settings({"port": 8766}, variables)
+    assert settings.address == "10.0.0.11:8766"
+    assert settings.trusted_proxies == ("10.0.0.10",)
+    assert settings.store.startswith("postgresql://")
+
+
+@pytest.mark.parametrize(
+    ("after", "name"),
+    [("", "polymnia.service"), (TEMPLATE, "polymnia@8765.service")],
+)
+def test_systemd_accepts_the_unit(tmp_path: Path, after: str, name: str) -> None:
     analyze = shutil.which("systemd-analyze") or pytest.skip("systemd-analyze is not on the PATH")
-    unit = re.sub(r"/opt/polymnia/bin/polymnia", "/bin/true", operations_block("ini")).replace(
-        "User=polymnia\n", ""
-    )
-    (tmp_path / "polymnia.service").write_text(unit, "utf-8")
+    block = operations_block("ini", after=after).replace("User=polymnia\n", "")
+    unit = re.sub(r"/opt/polymnia/bin/polymnia", "/bin/true", block)
+    (tmp_path / name).write_text(unit, "utf-8")
     done = subprocess.run(
-        [analyze, "verify", "--man=no", "./polymnia.service"], cwd=tmp_path, capture_output=True
+        [analyze, "verify", "--man=no", f"./{name}"], cwd=tmp_path, capture_output=True
     )
     assert (done.returncode, done.stderr.decode()) == (0, "")
 

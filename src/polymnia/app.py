@@ -176,6 +176,7 @@ def _serve_http_with(
 ) -> None:
     """Serve over HTTP. Listen first, so that a busy port is reported before the store is opened."""
     from polymnia.transports.address import parse_bind, parse_public_path, require_protection
+    from polymnia.transports.http.proxies import parse_proxies
     from polymnia.transports.http.serve import Options, listen, serve_http
     from polymnia.web import WebInterface
     from polymnia.web.login import WebSessions
@@ -188,6 +189,7 @@ def _serve_http_with(
     public_path = parse_public_path(settings.public_url)
     guard = partial(_request_guard, settings, authenticator, host)
     guard("")  # report invalid hosts and origins before anything is opened
+    proxies = parse_proxies(settings.trusted_proxies)
     listener = listen(host, port)
     # Who needs a link to log in gets the address with it.
     base = _announce(settings, host, listener.getsockname()[1], is_quiet=requires_login)
@@ -199,6 +201,7 @@ def _serve_http_with(
         metrics=settings.metrics,
         metadata=_metadata(settings, base),
         public_path=public_path,
+        proxies=proxies,
         store=settings.store,
     )
     sessions = WebSessions(authenticator.holds)

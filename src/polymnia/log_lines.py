@@ -10,7 +10,7 @@ from polymnia.errors import SettingsError
 
 # What a log line about a request may carry besides its message, in this order. The logging call
 # passes it as `extra`.
-LOG_FIELDS = ("request_id", "client", "token", "method", "tool", "duration_ms")
+LOG_FIELDS = ("request_id", "client", "token", "method", "tool", "workspace", "duration_ms")
 _LEVELS = {
     "debug": logging.DEBUG,
     "info": logging.INFO,

@@ -22,7 +22,14 @@ _PREFIX = "POLYMNIA_"
 # This value of `dialects` serves all of them.
 ALL_DIALECTS = "all"
 # Settings with several values; a variable separates them by commas.
-_LISTS = ("dialects", "allow_hosts", "allow_origins", "toolsets", "prompts_off_in")
+_LISTS = (
+    "dialects",
+    "allow_hosts",
+    "allow_origins",
+    "toolsets",
+    "prompts_off_in",
+    "trusted_proxies",
+)
 # Suffixes that tell the kind of a store.
 _STORE_SUFFIXES = (".jsonl", ".json", ".db", ".sqlite", ".sqlite3", ".mcpmem", ".bin")
 _UNKNOWN_FIELD = re.compile(r"Object contains unknown field `(?P<name>[^`]+)`")
@@ -46,6 +53,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     allow_hosts: tuple[str, ...] = ()
     allow_origins: tuple[str, ...] = ()
     public_url: str = ""
+    trusted_proxies: tuple[str, ...] = ()
     jwt_issuer: str = ""
     jwt_audience: str = ""
     jwt_key: str = ""

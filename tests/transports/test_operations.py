@@ -88,8 +88,13 @@ def test_metrics_count_the_calls_of_each_tool_by_outcome(tmp_path: Path) -> None
         found = metrics_of(server)
     assert found['polymnia_tool_calls_total{tool="read_graph",outcome="ok"}'] == 4
     assert found['polymnia_tool_calls_total{tool="open_nodes",outcome="error"}'] == 1
-    assert found['polymnia_tool_seconds_total{tool="read_graph",outcome="ok"}'] > 0
-    assert found['polymnia_tool_seconds_total{tool="open_nodes",outcome="error"}'] > 0
+    for tool in ("read_graph", "open_nodes"):
+        labels = f'tool="{tool}"'
+        calls = found[f"polymnia_tool_seconds_count{{{labels}}}"]
+        assert calls > 0
+        assert found[f"polymnia_tool_seconds_sum{{{labels}}}"] > 0
+        assert found[f'polymnia_tool_seconds_bucket{{{labels},le="+Inf"}}'] == calls
+        assert found[f'polymnia_tool_seconds_bucket{{{labels},le="0.001"}}'] <= calls
     assert len([item for item in found if item.startswith("polymnia_tool_calls_total")]) == 2
 
 

@@ -175,6 +175,13 @@ def _add_http_arguments(group: "argparse._ArgumentGroup") -> None:
         help="origin of web pages that may use the server, e.g. https://app.example.com (repeatable)",
     )
     group.add_argument(
+        "--trusted-proxy",
+        dest="trusted_proxies",
+        action="append",
+        metavar="ADDRESS",
+        help="proxy whose X-Forwarded-For names the client: an address or a network (repeatable)",
+    )
+    group.add_argument(
         "--metrics", action="store_true", default=None, help="serve Prometheus metrics at /metrics"
     )
 

@@ -34,6 +34,8 @@ class MessageRecord(Struct, frozen=True, kw_only=True):
     method: str
     # Empty if the message calls no tool.
     tool: str = ""
+    # The names of the workspaces that it used, separated by commas.
+    workspace: str = ""
     outcome: Outcome = "ok"
     error_code: int | None = None
     seconds: float = 0.0

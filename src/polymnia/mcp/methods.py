@@ -1,6 +1,6 @@
 """Every method a client may call: its parameters and the revisions that have it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from msgspec import Struct
@@ -177,7 +177,7 @@ def find_method(message: Message) -> Method | None:
 
 
 def describe_message(
-    dialect: Dialect, message: Message, answer: Answer, seconds: float
+    dialect: Dialect, message: Message, answer: Answer, seconds: float, workspaces: Iterable[str]
 ) -> MessageRecord:
     """Return what logs and metrics may know of a message and its answer."""
     method, tool = UNKNOWN, ""
@@ -192,6 +192,7 @@ def describe_message(
     return MessageRecord(
         method=method,
         tool=tool,
+        workspace=",".join(workspaces),
         outcome=answer.outcome,
         error_code=answer.error_code,
         seconds=seconds,

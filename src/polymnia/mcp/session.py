@@ -7,7 +7,8 @@ A message goes `parse` -> `Session.handle` -> `_dispatch` -> `_answer` -> `_run`
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from threading import Lock
 from typing import Any
 
@@ -16,6 +17,7 @@ from msgspec.json import Decoder
 
 from polymnia.arguments import decode_arguments
 from polymnia.dialects.base import Client
+from polymnia.engine.workspaces.workspaces import USED_WORKSPACES
 from polymnia.errors import (
     BadInput,
     Cancelled,
@@ -133,17 +135,25 @@ class Session:
         if message.batch is not None:
             return _handle_batch(self, message, delivery)
         started = time.perf_counter()
-        answer = self._dispatch(message, delivery)
+        with _used_workspaces() as used:
+            answer = self._dispatch(message, delivery)
         if not answer.is_pending and (message.is_request or answer.body is not None):
-            self.observe(message, answer, delivery, time.perf_counter() - started)
+            self.observe(message, answer, delivery, time.perf_counter() - started, used)
         return answer
 
     def observe(
-        self, message: Message, answer: Answer, delivery: Delivery, seconds: float = 0.0
+        self,
+        message: Message,
+        answer: Answer,
+        delivery: Delivery,
+        seconds: float = 0.0,
+        workspaces: Iterable[str] = (),
     ) -> None:
         """Report a request, or a malformed message, to the observer of this delivery."""
         if delivery.observe is not None:
-            record = methods.describe_message(self.server.dialect, message, answer, seconds)
+            record = methods.describe_message(
+                self.server.dialect, message, answer, seconds, workspaces
+            )
             delivery.observe(record)
 
     def _dispatch(self, message: Message, delivery: Delivery) -> Answer:
@@ -273,10 +283,11 @@ class Session:
     def _resume(self, request: PendingRequest) -> None:
         """Run a request that has its answers, and send its reply."""
         started = time.perf_counter()
-        answer = self._answer(request)
+        with _used_workspaces() as used:
+            answer = self._answer(request)
         if not answer.is_pending:
             seconds = time.perf_counter() - started
-            self.observe(request.message, answer, request.delivery, seconds)
+            self.observe(request.message, answer, request.delivery, seconds, used)
             self._send_reply(request, answer.body)
 
     def _send_reply(self, request: PendingRequest, body: bytes | None) -> None:
@@ -350,6 +361,17 @@ class Session:
         for request in self._asking.close():
             error = ProtocolError(jsonrpc.INTERNAL_ERROR, text)
             self._send_reply(request, jsonrpc.encode_error(request.raw_id, error))
+
+
+@contextmanager
+def _used_workspaces() -> Iterator[Iterable[str]]:
+    """Yield the names of the workspaces that are used in the block."""
+    used: dict[str, None] = {}
+    token = USED_WORKSPACES.set(used)
+    try:
+        yield used
+    finally:
+        USED_WORKSPACES.reset(token)
 
 
 def _handle_batch(session: Session, batch: Message, delivery: Delivery) -> Answer:

@@ -79,9 +79,10 @@ class RequestRecord(Struct, kw_only=True):
         return ""
 
     def _fields(self, seconds: float) -> dict[str, object]:
-        method = tool = ""  # a request without a message, such as a stream
+        method = tool = workspace = ""  # a request without a message, such as a stream
         if len(self.messages) == 1:
             method, tool = self.messages[0].method, self.messages[0].tool
+            workspace = self.messages[0].workspace
         elif self.messages:
             method = BATCH
         name = self.principal.name if self.principal is not None else ""
@@ -92,5 +93,6 @@ class RequestRecord(Struct, kw_only=True):
             "token": name if name.isprintable() else ascii(name),
             "method": "" if tool else method,
             "tool": tool,
+            "workspace": workspace,
             "duration_ms": round(seconds * 1000, 1),
         }

@@ -5,6 +5,7 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
+from contextvars import ContextVar
 from functools import partial
 from threading import Lock, RLock
 from typing import TYPE_CHECKING, Protocol
@@ -26,6 +27,9 @@ logger = logging.getLogger(__name__)
 # The name of a store's only workspace, unless another one is given.
 DEFAULT = "default"
 _ONLY_ID = "00000000-0000-4000-8000-000000000000"
+
+# The names of the workspaces that the current call has used, for the access log. None: nobody asks.
+USED_WORKSPACES: ContextVar[dict[str, None] | None] = ContextVar("used_workspaces", default=None)
 
 WorkspaceListener = Callable[[str, Change], None]
 OpenListener = Callable[[Memory], None]
@@ -152,6 +156,7 @@ class OneWorkspace:
     def memory(self, name: str) -> Memory:
         if name != self.name:
             raise WorkspaceNotFound(name, f"the only one here is {self.name}")
+        _note_use(name)
         return self._memory
 
     def on_open(self, listener: OpenListener) -> None:
@@ -255,12 +260,13 @@ class ManyWorkspaces:
         self.find_all = catalogue.find_all
 
     def memory(self, name: str) -> Memory:
-        known = self._current(name)
-        if known is not None:
-            return known
+        memory = self._current(name)
         unused: list[Memory] = []  # released after the lock: closing may wait for the disk
-        with self._lock:
-            return self._current(name) or self._open_memory(name, unused)
+        if memory is None:
+            with self._lock:
+                memory = self._current(name) or self._open_memory(name, unused)
+        _note_use(name)
+        return memory
 
     def on_open(self, listener: OpenListener) -> None:
         with self._lock:
@@ -399,6 +405,12 @@ class ManyWorkspaces:
     def _announce(self, workspace: str, change: Change) -> None:
         for listener in self._listeners:
             listener(workspace, change)
+
+
+def _note_use(name: str) -> None:
+    used = USED_WORKSPACES.get()
+    if used is not None:
+        used[name] = None
 
 
 def _default(workspaces: Workspaces, *, may_create: bool) -> str:

@@ -16,6 +16,7 @@ from polymnia.mcp.session import parse
 from polymnia.model import Principal
 from polymnia.transports.http.connection import Connections
 from polymnia.transports.http.guard import RequestGuard
+from polymnia.transports.http.proxies import TrustedProxies
 from polymnia.transports.http.request import ByteBudget, Request
 from polymnia.transports.http.sessions import HttpSessions
 from polymnia.transports.http.stream import EventStream
@@ -40,6 +41,7 @@ class HttpContext(Struct, kw_only=True):
     streams: dict[EventStream, Principal] = field(default_factory=dict)
     # The path of the public URL, under which a proxy serves everything; empty if there is none.
     public_path: str = ""
+    proxies: TrustedProxies = TrustedProxies()
     # How late the event loop was at the last measurement.
     loop_lag_s: float = 0.0
     is_stopping: bool = False

@@ -72,7 +72,8 @@ class Operations:
             return  # the client left before its request was handled
         path = scope["path"] = self._own_path(scope["path"])
         scope[CONNECTION] = connection
-        scope[RECORD] = RequestRecord(client=connection.peer[0])
+        client = self._context.proxies.client_of(connection.peer[0], scope["headers"])
+        scope[RECORD] = RequestRecord(client=client)
         request = Request(scope, receive, send)
         is_read = request.method in ("GET", "HEAD")
         connection.begin_request()
@@ -186,7 +187,8 @@ class Metrics:
         self._durations: Counter[float] = Counter()
         self._seconds = 0.0
         self._tool_calls: Counter[tuple[str, str]] = Counter()
-        self._tool_seconds: dict[tuple[str, str], float] = {}
+        self._tool_durations: Counter[tuple[str, float]] = Counter()
+        self._tool_seconds: dict[str, float] = {}
         self._rejected_logins = 0
         self.open_requests = 0
 
@@ -202,9 +204,11 @@ class Metrics:
     def count_call(self, message: MessageRecord) -> None:
         """Count a tool call."""
         if message.tool in self._tools:
-            key = (message.tool, message.outcome)
-            self._tool_calls[key] += 1
-            self._tool_seconds[key] = self._tool_seconds.get(key, 0.0) + message.seconds
+            self._tool_calls[message.tool, message.outcome] += 1
+            bound = _BUCKETS_S[bisect_left(_BUCKETS_S, message.seconds)]
+            self._tool_durations[message.tool, bound] += 1
+            seconds = self._tool_seconds.get(message.tool, 0.0) + message.seconds
+            self._tool_seconds[message.tool] = seconds
 
     async def exposition(self) -> str:
         """Return all metrics as text."""
@@ -219,21 +223,16 @@ class Metrics:
         for (method, status), count in sorted(self._requests.items()):
             yield f'polymnia_http_requests_total{{method="{method}",status="{status}"}} {count}'
         yield "# TYPE polymnia_http_request_seconds histogram"
-        total = 0
-        for bound in _BUCKETS_S:
-            total += self._durations[bound]
-            label = "+Inf" if bound == inf else f"{bound:g}"
-            yield f'polymnia_http_request_seconds_bucket{{le="{label}"}} {total}'
-        yield f"polymnia_http_request_seconds_sum {self._seconds:.6f}"
-        yield f"polymnia_http_request_seconds_count {total}"
+        yield from _histogram("polymnia_http_request_seconds", "", self._durations, self._seconds)
 
     def _tool_lines(self) -> Iterator[str]:
         yield "# TYPE polymnia_tool_calls_total counter"
         for (tool, outcome), count in sorted(self._tool_calls.items()):
             yield f'polymnia_tool_calls_total{{tool="{tool}",outcome="{outcome}"}} {count}'
-        yield "# TYPE polymnia_tool_seconds_total counter"
-        for (tool, outcome), seconds in sorted(self._tool_seconds.items()):
-            yield f'polymnia_tool_seconds_total{{tool="{tool}",outcome="{outcome}"}} {seconds:.6f}'
+        yield "# TYPE polymnia_tool_seconds histogram"
+        for tool, seconds in sorted(self._tool_seconds.items()):
+            durations = {bound: self._tool_durations[tool, bound] for bound in _BUCKETS_S}
+            yield from _histogram("polymnia_tool_seconds", f'tool="{tool}"', durations, seconds)
 
     def _state_lines(self, size: int | None) -> Iterator[str]:
         yield "# TYPE polymnia_rejected_logins_total counter"
@@ -250,3 +249,18 @@ class Metrics:
         for name, value in gauges.items():
             yield f"# TYPE {name} gauge"
             yield f"{name} {value}"
+
+
+def _histogram(
+    name: str, label: str, durations: Mapping[float, int], seconds: float
+) -> Iterator[str]:
+    """Yield the lines of a histogram. Prometheus counts in each bucket what the smaller ones have."""
+    comma = "," if label else ""
+    labels = f"{{{label}}}" if label else ""
+    total = 0
+    for bound in _BUCKETS_S:
+        total += durations[bound]
+        text = "+Inf" if bound == inf else f"{bound:g}"
+        yield f'{name}_bucket{{{label}{comma}le="{text}"}} {total}'
+    yield f"{name}_sum{labels} {seconds:.6f}"
+    yield f"{name}_count{labels} {total}"

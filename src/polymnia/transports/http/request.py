@@ -108,7 +108,8 @@ class Request:
         self.headers = dict(self.raw_headers)
         self.connection: Connection = scope[CONNECTION]
         self.record: RequestRecord = scope[RECORD]
-        self.peer = self.connection.peer[0]
+        # The client's address, as a trusted proxy gives it.
+        self.peer = self.record.client
         # HTTP/1.0 cannot mark where a piece of a stream ends.
         self.is_http_1_0 = scope.get("http_version") == "1.0"
         # When a piece of a large response was last sent.

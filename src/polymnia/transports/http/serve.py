@@ -22,6 +22,7 @@ from polymnia.transports.http.connection import MAX_CONNECTIONS, Connection, Con
 from polymnia.transports.http.context import HttpContext
 from polymnia.transports.http.guard import RequestGuard
 from polymnia.transports.http.operations import App, Endpoint
+from polymnia.transports.http.proxies import TrustedProxies
 from polymnia.transports.http.request import ByteBudget
 from polymnia.transports.http.sessions import HttpSessions
 
@@ -54,6 +55,8 @@ class Options(Struct, frozen=True, kw_only=True):
     metadata: Mapping[str, Any] | None = None
     # The path of the public URL, such as /memory; empty if there is none.
     public_path: str = ""
+    # Proxies that say which client a request comes from.
+    proxies: TrustedProxies = TrustedProxies()
     # The URL of the store whose size is measured.
     store: str = ""
 
@@ -91,6 +94,7 @@ def serve_http(
             max_message_bytes=options.limit,
             budget=ByteBudget(max(MAX_MESSAGES_BYTES, 2 * options.limit)),
             public_path=options.public_path,
+            proxies=options.proxies,
         )
         app = make_app(
             servers,
