@@ -5,6 +5,7 @@ from polymnia.web.page import PageSpec
 # Each has a folder of its name in `templates/`.
 MODULES = (
     "access",
+    "agents",
     "curation",
     "entity",
     "facts",
@@ -14,6 +15,9 @@ MODULES = (
     "imports",
     "live",
     "login",
+    "moments",
+    "new",
+    "palette",
     "playground",
     "search",
     "selection",
@@ -25,6 +29,7 @@ PAGES = (
     ),
     PageSpec(key="live", title="Live", path="/live", icon="live", group="Memory"),
     PageSpec(key="graph", title="Graph", path="/graph", icon="graph", group="Memory", in_tabs=True),
+    PageSpec(key="agents", title="Agents", path="/agents", icon="agent", group="Memory"),
     PageSpec(
         key="curation",
         title="Curation",

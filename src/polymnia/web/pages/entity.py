@@ -18,6 +18,7 @@ from polymnia.model import Entity, Graph, Relation
 from polymnia.web.changes import MAX_ROWS_READ, ChangeRow, change_rows
 from polymnia.web.page import ROWS, Page, get, post
 from polymnia.web.pages.facts import FactKey, load_row, observation_rows
+from polymnia.web.pages.moments import entity_strip, parse_at, show_then
 from polymnia.web.pages.selection import split_tags
 
 # The latest changes on the page; the history has the rest.
@@ -50,6 +51,9 @@ class RelationGroup(Struct, frozen=True):
 def show(page: Page) -> Response:
     """Show an entity, or what became of the name."""
     name = page.query["name"]
+    at = parse_at(page.query)
+    if at is not None:
+        return show_then(page, name, at)
     graph = open_named(page.memory, [name])
     if not graph.entities:
         return _show_missing(page, name)
@@ -75,6 +79,7 @@ def show(page: Page) -> Response:
         relation_types=relation_types[:_MAX_RELATION_TYPES],
         types={other: outline.type for other, outline in others.items()},
         changes=_changes(page, name),
+        strip=entity_strip(page, name, None),
     )
 
 

@@ -15,16 +15,19 @@ from polymnia.engine.graph.drawing import (
     MAX_WHOLE,
     Drawing,
     draw,
+    draw_graph,
     draw_whole,
     drawn_graph,
 )
 from polymnia.engine.graph.entities import open_named
 from polymnia.engine.graph.overview import GraphOverview, Group, GroupPath, group_radius
+from polymnia.engine.history.changes import as_of
 from polymnia.engine.recall.passages import recall
 from polymnia.errors import BadInput, EntityNotFound
 from polymnia.model import Entity, Graph, Relation
 from polymnia.search.terms import count_noun
 from polymnia.web.page import ROWS, Fields, Page, download, get, post
+from polymnia.web.pages.moments import parse_at, workspace_strip
 from polymnia.web.text import type_number, visible
 
 # How many hits of a search a drawing starts with.
@@ -94,6 +97,9 @@ class Crumb(Struct, frozen=True):
 def show(page: Page) -> Response:
     """Show the page with the first part of the table; the script asks for the drawing."""
     view = View.of(page.query)
+    at = parse_at(page.query)
+    if at is not None:
+        return _show_drawing(page, view, _drawing_at(page, view, at), "As it was", None)
     overview: GraphOverview | None = None
     if view.is_overview:
         if "refresh" in page.query:
@@ -126,7 +132,18 @@ def _show_drawing(
         following=start + ROWS if start + ROWS < len(drawing.nodes) else None,
         kinds=drawing.types[:MAX_TYPES],
         limit=MAX_NODES,
+        strip=workspace_strip(page, "/graph", parse_at(page.query)),
     )
+
+
+def _drawing_at(page: Page, view: View, at: int) -> Drawing:
+    """Return what was there at a time: all, or some entities. Raise BadInput for too many."""
+    names = set(view.names) or None
+    if names is None and draw_whole(page.memory) is None:
+        raise BadInput(
+            f"the graph of an earlier time shows up to {MAX_WHOLE} entities: choose one first"
+        )
+    return draw_graph(as_of(page.memory, at, names), view.kinds)
 
 
 def _show_groups(page: Page, view: View, overview: GraphOverview | None) -> Response:
@@ -145,6 +162,7 @@ def _show_groups(page: Page, view: View, overview: GraphOverview | None) -> Resp
         following=end if end < len(groups) else None,
         kinds=[],
         limit=MAX_NODES,
+        strip=None,
     )
 
 
@@ -174,7 +192,11 @@ def data(page: Page) -> Response:
     """Return what to draw as JSON."""
     view = View.of(page.form)
     content: dict[str, Any] | None = None
-    if view.is_overview:
+    at = parse_at(page.form)
+    if at is not None:
+        content = _drawing_json(_drawing_at(page, view, at))
+        content["title"] = "an earlier time"
+    elif view.is_overview:
         whole = draw_whole(page.memory, view.kinds)
         if whole is None:
             content = _overview_json(page.site.overviews.find(page.memory), "")

@@ -1,0 +1,281 @@
+"""Versions of an entity: when it changed, how it differs from now, and how to bring one back."""
+
+from collections.abc import Collection, Sequence
+from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from polymnia.engine.graph.relations import ends_of
+from polymnia.engine.history.changes import Difference, differences, history_of, names_of
+from polymnia.engine.memory import Memory
+from polymnia.errors import BadInput
+from polymnia.model import (
+    Change,
+    ChangeQuery,
+    Entity,
+    Observation,
+    ObservationSet,
+    Relation,
+    Rows,
+)
+from polymnia.stores.contract import Reader
+
+# The latest changes of an entity that are read for its versions and for causes.
+MAX_VERSIONS = 60
+_MAX_CAUSES = 200
+
+How = Literal["same", "changed", "gone", "came"]
+
+
+class EntityState(Struct, frozen=True):
+    """An entity and the relations that touch it, at a time."""
+
+    entity: Entity | None
+    relations: tuple[Relation, ...]
+
+
+class FactVersion(Struct, frozen=True):
+    """A fact then and now, and the change that made the difference."""
+
+    how: How
+    then: Observation | None
+    now: Observation | None
+    cause: Change | None = None
+
+    @property
+    def ordinal(self) -> int:
+        fact = self.then or self.now
+        assert fact is not None  # one of the two times has it
+        return fact.ordinal
+
+
+class RelationVersion(Struct, frozen=True):
+    """A relation that is the same, gone or came, and the change that made the difference."""
+
+    how: How
+    relation: Relation
+    cause: Change | None = None
+
+
+class Comparison(Struct, frozen=True):
+    """An entity at a time beside the present one. `now` is None if it is deleted."""
+
+    then: Entity
+    now: Entity | None
+    facts: tuple[FactVersion, ...]
+    relations: tuple[RelationVersion, ...]
+
+    def count(self, how: How) -> int:
+        """Return how many facts and relations differ in this way."""
+        parts: Sequence[FactVersion | RelationVersion] = (*self.facts, *self.relations)
+        return sum(part.how == how for part in parts)
+
+
+def versions(memory: Memory, name: str) -> list[Change]:
+    """Return the latest changes of an entity without their rows, the oldest first."""
+    with memory.reading() as read:
+        query = ChangeQuery(limit=MAX_VERSIONS, names=(name,))
+        return history_of(memory, read).change_heads(query)[::-1]
+
+
+def compare(memory: Memory, name: str, time: int) -> Comparison | None:
+    """Return an entity as it was at a time, beside now; None if it did not exist then.
+
+    Raise NotSupported, or BadInput for a time that was purged.
+    """
+    names = names_of(memory, name)
+    with memory.reading() as read:
+        now = _state_now(read, name)
+        then = _state_then(memory, read, names, now.entity, time)
+        if then.entity is None:
+            return None
+        query = ChangeQuery(limit=_MAX_CAUSES, names=tuple(names), since=time + 1)
+        changes = read.history.changes(query)
+    causes = _Causes(changes, names)
+    return Comparison(
+        then.entity,
+        now.entity,
+        tuple(_compare_facts(then.entity, now.entity, causes)),
+        tuple(_compare_relations(then.relations, now.relations, causes)),
+    )
+
+
+def restore_version(
+    memory: Memory,
+    name: str,
+    time: int,
+    *,
+    by: str,
+    ordinals: Collection[int] | None = None,
+    exact: bool = False,
+) -> int:
+    """Bring an entity back to what it was at a time, as one change, and return the change.
+
+    What came later stays, unless it shall be `exact`. With `ordinals`, bring back only these facts.
+    Raise BadInput if it did not exist then or does not now.
+    """
+    names = names_of(memory, name)
+    with memory.writing("restore", by) as transaction:
+        read = transaction.read
+        now = _state_now(read, name)
+        then = _state_then(memory, read, names, now.entity, time)
+        if now.entity is None or then.entity is None:
+            raise BadInput(f"{name} does not exist at both times; restore it from the trash first")
+        before, after = _facts_to_restore(then.entity, now.entity, ordinals, exact)
+        old = [ObservationSet(name, tuple(before))] if before else []
+        new = [ObservationSet(name, tuple(after))] if after else []
+        cards: tuple[tuple[Entity, ...], tuple[Entity, ...]] = ((), ())
+        lost: list[Relation] = []
+        found: list[Relation] = []
+        if ordinals is None:
+            cards = _cards_to_restore(then.entity, now.entity, transaction.at)
+            lost, found = _relations_to_restore(read, then, now, names, name, exact)
+        transaction.apply(
+            before=Rows(cards[0], tuple(old), tuple(lost)),
+            after=Rows(cards[1], tuple(new), tuple(found)),
+            touched=ends_of((*lost, *found)),
+        )
+    return transaction.change_id
+
+
+def _state_now(read: Reader, name: str) -> EntityState:
+    entities = read.entities([name])
+    if not entities:
+        return EntityState(None, ())
+    return EntityState(entities[0], tuple(read.relations([name])))
+
+
+def _state_then(
+    memory: Memory, read: Reader, names: Collection[str], now: Entity | None, time: int
+) -> EntityState:
+    """Return the entity at a time. It may have had another name; its id is the same."""
+    rows = history_of(memory, read).state_at(time, names)
+    for entity in rows.entities:
+        if now is None or entity.id == now.id:
+            own = [item for item in rows.relations if entity.name in (item.source, item.target)]
+            return EntityState(entity, tuple(own))
+    return EntityState(None, ())
+
+
+class _Causes:
+    """The changes that made each difference, the latest first."""
+
+    def __init__(self, changes: Sequence[Change], names: Collection[str]) -> None:
+        self._facts: dict[int, list[tuple[Change, Difference]]] = {}
+        self._relations: dict[tuple[str, str], list[Change]] = {}
+        for change in changes:
+            for difference in differences(change, names):
+                if difference.what == "observation" and difference.name in names:
+                    self._facts.setdefault(difference.ordinal, []).append((change, difference))
+                elif difference.what == "relation":
+                    text = difference.before or difference.after or ""
+                    self._relations.setdefault((difference.name, text), []).append(change)
+
+    def of_fact(self, ordinal: int, how: How) -> Change | None:
+        causes = self._facts.get(ordinal, [])
+        if not causes:
+            return None
+        latest, earliest = causes[0][0], causes[-1][0]
+        return earliest if how == "came" else latest
+
+    def of_relation(self, relation: Relation) -> Change | None:
+        causes = self._relations.get((relation.source, f"{relation.type} {relation.target}"), [])
+        return causes[0] if causes else None
+
+
+def _compare_facts(then: Entity, now: Entity | None, causes: _Causes) -> list[FactVersion]:
+    present = {fact.ordinal: fact for fact in now.observations} if now else {}
+    versions = []
+    for fact in then.observations:
+        current = present.pop(fact.ordinal, None)
+        how: How = "same"
+        if current is None:
+            how = "gone"
+        elif current.text != fact.text:
+            how = "changed"
+        cause = None if how == "same" else causes.of_fact(fact.ordinal, how)
+        versions.append(FactVersion(how, fact, current, cause))
+    for later in present.values():
+        versions.append(FactVersion("came", None, later, causes.of_fact(later.ordinal, "came")))
+    return versions
+
+
+def _compare_relations(
+    then: Sequence[Relation], now: Sequence[Relation], causes: _Causes
+) -> list[RelationVersion]:
+    present = {relation.key for relation in now}
+    former = {relation.key for relation in then}
+    versions = []
+    for relation in then:
+        if relation.key in present:
+            versions.append(RelationVersion("same", relation))
+        else:
+            versions.append(RelationVersion("gone", relation, causes.of_relation(relation)))
+    for relation in now:
+        if relation.key not in former:
+            versions.append(RelationVersion("came", relation, causes.of_relation(relation)))
+    return versions
+
+
+def _facts_to_restore(
+    then: Entity, now: Entity, ordinals: Collection[int] | None, exact: bool
+) -> tuple[list[Observation], list[Observation]]:
+    """Return the facts that end, and those that come back."""
+    present = {fact.ordinal: fact for fact in now.observations}
+    texts = set(now.texts)
+    before: list[Observation] = []
+    after: list[Observation] = []
+    for fact in then.observations:
+        if ordinals is not None and fact.ordinal not in ordinals:
+            continue
+        current = present.get(fact.ordinal)
+        if current is None and fact.text not in texts:
+            after.append(fact)
+        elif current is not None and current.text != fact.text:
+            before.append(current)
+            after.append(fact)
+    if exact and ordinals is None:
+        known = {fact.ordinal for fact in then.observations}
+        before += [fact for fact in now.observations if fact.ordinal not in known]
+    return before, after
+
+
+def _cards_to_restore(
+    then: Entity, now: Entity, at: int
+) -> tuple[tuple[Entity, ...], tuple[Entity, ...]]:
+    """Return the entity before and after its type, summary and tags are set back."""
+    card = replace(
+        now, type=then.type, summary=then.summary, summary_at=then.summary_at, tags=then.tags
+    )
+    if card == now:
+        return (), ()
+    return (now,), (replace(card, updated_at=at),)
+
+
+def _relations_to_restore(
+    read: Reader,
+    then: EntityState,
+    now: EntityState,
+    names: Collection[str],
+    name: str,
+    exact: bool,
+) -> tuple[list[Relation], list[Relation]]:
+    """Return the relations that end, and those that come back, by the present name."""
+    wanted: dict[tuple[str, str, str], Relation] = {}
+    for relation in then.relations:
+        source = name if relation.source in names else relation.source
+        target = name if relation.target in names else relation.target
+        renamed = replace(relation, source=source, target=target)
+        wanted[renamed.key] = renamed
+    present = {relation.key: relation for relation in now.relations}
+    ends = {end for relation in wanted.values() for end in (relation.source, relation.target)}
+    known = read.existing_names(ends)
+    found = []
+    for key, relation in wanted.items():
+        if key not in present and {relation.source, relation.target} <= known:
+            found.append(relation)
+    lost = []
+    if exact:
+        lost = [relation for key, relation in present.items() if key not in wanted]
+    return lost, found

@@ -1,0 +1,221 @@
+"""Moments: the strip that moves a page to an earlier time, and an entity as it was then."""
+
+from datetime import datetime
+
+from markupsafe import Markup
+from msgspec import Struct
+from starlette.responses import Response
+
+from polymnia.engine.history.changes import history_of
+from polymnia.engine.history.versions import Comparison, compare, restore_version, versions
+from polymnia.engine.memory import Memory
+from polymnia.errors import BadInput
+from polymnia.formats.times import parse_moment
+from polymnia.model import Change, ChangeQuery
+from polymnia.web.changes import compare as compare_words
+from polymnia.web.page import Fields, Page, get, post
+from polymnia.web.text import moment
+
+# Days that the strip of the graph has, and changes that are read for them.
+_MAX_DAYS = 60
+_MAX_CHANGES = 20_000
+# A strip with more stops has a title in the middle too.
+_MAX_UNTITLED = 7
+# Digits that tell microseconds since 1970 from a year.
+_MIN_TIME_DIGITS = 12
+
+
+class Stop(Struct, frozen=True):
+    """A moment that the slider snaps to, and how much happened in the workspace before it."""
+
+    at: int
+    title: str
+    url: str
+    count: int
+    change: Change | None = None
+
+
+class Strip(Struct, frozen=True):
+    """The stops of a slider, the last one being now, and the place of the one that is shown."""
+
+    stops: list[Stop]
+    place: int
+
+    @property
+    def is_past(self) -> bool:
+        return self.place < len(self.stops) - 1
+
+    @property
+    def here(self) -> Stop:
+        return self.stops[self.place]
+
+    @property
+    def ticks(self) -> list[int]:
+        """The places of stops whose titles stand below the strip."""
+        last = len(self.stops) - 1
+        return sorted({0, last // 2, last} if last > _MAX_UNTITLED else {0, last})
+
+    @property
+    def most(self) -> int:
+        """The highest count, for the bars."""
+        return max([1, *(stop.count for stop in self.stops)])
+
+
+def parse_at(fields: Fields) -> int | None:
+    """Return the moment in the address as microseconds, None for now. Raise BadInput."""
+    text = fields.get("at").strip()
+    if not text:
+        return None
+    if text.isascii() and text.isdigit() and _MIN_TIME_DIGITS <= len(text) < 19:
+        return int(text)
+    return parse_moment(text, "at")
+
+
+def entity_strip(page: Page, name: str, at: int | None) -> Strip | None:
+    """Return the strip of an entity; None if it never changed or the store has no history."""
+    if not page.memory.store.capabilities.history:
+        return None
+    heads = versions(page.memory, name)
+    if len(heads) < 2 and at is None:
+        return None
+    stops: list[Stop] = []
+    last = heads[0].id if heads else 0
+    for head in heads[:-1]:
+        url = page.url("/entity", name=name, at=head.at)
+        stops.append(Stop(head.at, _title(head.at), url, head.id - last, head))
+        last = head.id
+    now = heads[-1] if heads else None
+    stops.append(Stop(0, "Now", page.url("/entity", name=name), now.id - last if now else 0, now))
+    return _strip(stops, at)
+
+
+def workspace_strip(page: Page, path: str, at: int | None) -> Strip | None:
+    """Return a strip of the days on which the workspace changed; None if there is just one."""
+    memory = page.memory
+    if not memory.store.capabilities.history:
+        return None
+    days = _count_days(memory)
+    if len(days) < 2 and at is None:
+        return None
+    kept = page.query_fields("name", "cluster", "q", "steps", "kind", "exact", "type", "tag")
+    stops = []
+    for last, count in days[:-1]:
+        url = page.url(path, at=last, **kept)
+        stops.append(Stop(last, _day_title(last), url, count))
+    count = days[-1][1] if days else 0
+    stops.append(Stop(0, "Now", page.url(path, **kept), count))
+    return _strip(stops, at)
+
+
+def _count_days(memory: Memory) -> list[tuple[int, int]]:
+    """Return the time of the last change of each of the latest days, and how many it had."""
+    with memory.reading() as read:
+        heads = history_of(memory, read).change_heads(ChangeQuery(limit=_MAX_CHANGES))
+    days: dict[str, list[int]] = {}
+    for head in heads:  # the newest first, so the first of a day is its last
+        days.setdefault(f"{moment(head.at):%Y-%m-%d}", []).append(head.at)
+    return [(times[0], len(times)) for times in list(days.values())[:_MAX_DAYS]][::-1]
+
+
+def _strip(stops: list[Stop], at: int | None) -> Strip:
+    place = len(stops) - 1
+    if at is not None:
+        earlier = [number for number, stop in enumerate(stops[:-1]) if stop.at <= at]
+        place = earlier[-1] if earlier else 0
+    return Strip(stops, place)
+
+
+def _title(at: int) -> str:
+    then = moment(at)
+    return f"{then.day} {then:%b %H:%M}"
+
+
+def _day_title(at: int) -> str:
+    then = moment(at)
+    shown = f"{then.day} {then:%b}"
+    return shown if then.year == datetime.now().astimezone().year else f"{shown} {then.year}"
+
+
+def show_then(page: Page, name: str, at: int) -> Response:
+    """Show an entity as it was, with the differences to now."""
+    comparison = compare(page.memory, name, at)
+    strip = entity_strip(page, name, at)
+    if comparison is None:
+        heads = versions(page.memory, name)
+        first = heads[0].at if heads else 0
+        return page.render(
+            "entity/not_yet.html", status=404, name=name, first=first, strip=strip, at=at
+        )
+    return page.render(
+        "entity/then.html",
+        name=name,
+        at=at,
+        comparison=comparison,
+        strip=strip,
+        facts=comparison.facts,
+        relations=comparison.relations,
+        is_plain=page.query.get("show") == "plain",
+        sums=_sums(comparison),
+        words=_words(comparison),
+    )
+
+
+def _sums(comparison: Comparison) -> list[tuple[int, str]]:
+    counts = (
+        (comparison.count("changed"), "changed"),
+        (comparison.count("gone"), "gone since"),
+        (comparison.count("came"), "came later"),
+    )
+    return [(count, text) for count, text in counts if count]
+
+
+def _words(comparison: Comparison) -> dict[int, tuple[Markup, Markup]]:
+    """Return the two texts of changed facts, with the words that differ."""
+    parts = {}
+    for fact in comparison.facts:
+        if fact.how == "changed" and fact.then and fact.now:
+            parts[fact.ordinal] = compare_words(fact.then.text, fact.now.text)
+    return parts
+
+
+@get("/entity/restore", needs="write")
+def preview_restore(page: Page) -> Response:
+    """List what bringing a version back would do."""
+    name, at = page.query["name"], _require_at(page.query)
+    comparison = compare(page.memory, name, at)
+    if comparison is None or comparison.now is None:
+        raise BadInput(f"{name} does not exist at both times; restore it from the trash first")
+    return page.render(
+        "entity/restore_page.html",
+        fragment="entity/restore.html",
+        name=name,
+        at=at,
+        comparison=comparison,
+    )
+
+
+@post("/entity/restore")
+def restore(page: Page) -> Response:
+    """Bring back a version, or one fact of it."""
+    name, at = page.form["name"], _require_at(page.form)
+    ordinal = page.form.number("n")
+    change = restore_version(
+        page.memory,
+        name,
+        at,
+        by=page.by,
+        ordinals=None if ordinal is None else [ordinal],
+        exact=page.form.get("how") == "exact",
+    )
+    to = page.url("/entity", name=name)
+    if not change:
+        return page.done("It is so already", to)
+    what = f"{name[:60]} as of {_title(at)}" if ordinal is None else f"a fact of {name[:60]}"
+    return page.done(page.toast(f"Brought back {what}", change), to)
+
+
+def _require_at(fields: Fields) -> int:
+    at = parse_at(fields)
+    if at is None:
+        raise BadInput("name the moment: at=2026-11-13 or a time")
+    return at
