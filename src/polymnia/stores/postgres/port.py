@@ -9,6 +9,7 @@ from uuid import UUID, uuid4
 
 from polymnia.model import Change
 from polymnia.search.embedding import shorten, unpack_vector
+from polymnia.search.terms import fold
 from polymnia.stores.postgres.connection import array_literal
 from polymnia.stores.postgres.database import WorkspaceConnection
 from polymnia.stores.postgres.words import word_vector
@@ -19,6 +20,15 @@ if TYPE_CHECKING:
     from polymnia.stores.postgres.search import PostgresWords
     from polymnia.stores.postgres.vectors import PostgresVectors
 
+# Which columns of a row substring search looks into, for the statements that store them folded.
+_SEARCHED_COLUMNS = {
+    "insert_cards": (2, 3),
+    "write_cards": (2, 3),
+    "insert_observations": (3,),
+    "write_observations": (3,),
+    "insert_notes": (1, 2),
+    "write_notes": (1, 2),
+}
 # What precedes the numbers of a vector in pgvector's binary format.
 _HEADER_BYTES = 4
 
@@ -33,6 +43,7 @@ class PostgresPort:
         self.connection = connection
         # Of the change that this transaction makes: it tells whether a lost commit took place.
         self.key: UUID | None = None
+        self.indexed = 0  # passages
         self._presence = presence
         self._store = store
 
@@ -67,8 +78,16 @@ class PostgresPort:
         self.connection.write(query, *values)
 
     def write_rows(self, query: str, rows: Collection[Row], *values: object) -> None:
-        if rows:
-            self.connection.write(query, *columns(rows), *values)
+        if not rows:
+            return
+        arrays = columns(rows)
+        searched = _SEARCHED_COLUMNS.get(query)
+        if searched is None:
+            self.connection.write(query, *arrays, *values)
+            return
+        texts = zip(*[arrays[column] for column in searched], strict=True)
+        folded = [fold_beyond_ascii("\n".join(parts)) for parts in texts]
+        self.connection.write(query, *arrays, *values, folded)
 
     def write_table(self, table: str, query: str, rows: Sequence[Row]) -> None:
         if table == "vectors":
@@ -91,6 +110,7 @@ class PostgresPort:
     def index(self, texts: Sequence[IndexedText]) -> None:
         if not texts:
             return
+        self.indexed += len(texts)
         vectors = [word_vector(text.name, text.labels, text.content) for text in texts]
         rows = [
             (text.id, words.length, words.vector)
@@ -158,9 +178,18 @@ def run(connection: WorkspaceConnection, query: str, *values: object) -> list[Ro
     return connection.fetch()[-1]
 
 
-def columns(rows: Collection[Row]) -> list[list[object]]:
+def columns(rows: Collection[Row]) -> list[list[Any]]:
     """Return rows as columns, each of which is one array for `unnest`."""
     return [list(column) for column in zip(*rows, strict=True)]
+
+
+def fold_beyond_ascii(text: str) -> str | None:
+    """Return the folded text; None if PostgreSQL's `lower` makes the same in the collation "C"."""
+    if text.isascii():
+        return None
+    folded = fold(text)
+    # The bytes' lower() changes ASCII letters only, as that collation does.
+    return folded if folded != text.encode().lower().decode() else None
 
 
 def pack_text(vector: bytes) -> str:

@@ -7,6 +7,31 @@ c.aliases, c.due, c.status, c.expires
 -- The entity, and what `unpack_observation` takes.
 o.entity, o.ordinal, o.text, o.created_at, o.valid_at, o.source, o.expires, o.author
 
+-- fragment: named_cards
+-- The living cards of these names. LATERAL makes one lookup for each name, whatever the planner believes.
+(SELECT DISTINCT unnest($2::text[]) AS name) AS n CROSS JOIN LATERAL (
+    SELECT * FROM cards AS c WHERE c.name_key = name_key($1, n.name) AND c.name = n.name AND c.until IS NULL LIMIT 1
+) AS c
+
+-- fragment: typed_cards
+-- The living cards of a type, or all.
+(
+    SELECT * FROM cards AS c
+    WHERE $2::text IS NULL AND c.entity_key BETWEEN row_key($1, 0) AND last_key($1) AND c.until IS NULL
+    UNION ALL
+    SELECT * FROM cards AS c WHERE c.type_key = name_key($1, $2) AND c.type = $2 AND c.until IS NULL
+) AS c
+
+-- fragment: entity_of_card
+-- The identity behind a card.
+CROSS JOIN LATERAL (SELECT * FROM entities AS e WHERE e.row_key = c.entity_key LIMIT 1) AS e
+
+-- fragment: keyed_notes
+-- The living vault notes of these keys.
+(SELECT DISTINCT unnest($2::text[]) AS key) AS k CROSS JOIN LATERAL (
+    SELECT * FROM notes AS n WHERE n.name_key = name_key($1, k.key) AND n.key = k.key AND n.until IS NULL LIMIT 1
+) AS n
+
 -- name: begin
 -- A transaction that may write. It waits for the lock of its workspace and then sees everything that was committed.
 BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;
@@ -24,144 +49,138 @@ ROLLBACK;
 SELECT set_config('polymnia.workspace', $1::bigint::text, true);
 
 -- name: existing_names
--- Which of the names are taken. The keys are an array, here and below, so that the planner always uses the index.
-SELECT c.name FROM cards AS c
-WHERE c.workspace_id = $1 AND text_key(c.name) = ANY (ARRAY(SELECT text_key(n) FROM unnest($2::text[]) AS n))
-    AND c.name = ANY ($2::text[]) AND c.until IS NULL;
+-- Which of the names are taken.
+SELECT c.name FROM {named_cards};
 
 -- name: entity_ids
 -- The identities behind names, and their living cards, to change them.
-SELECT c.name, c.entity, c.id FROM cards AS c
-WHERE c.workspace_id = $1 AND text_key(c.name) = ANY (ARRAY(SELECT text_key(n) FROM unnest($2::text[]) AS n))
-    AND c.name = ANY ($2::text[]) AND c.until IS NULL;
+SELECT c.name, c.entity, c.id FROM {named_cards};
 
 -- name: entities_by_uid
 -- The identities with these ids and, while they live, their names: a deleted entity comes back to its own.
-SELECT e.uid, e.id, (
-    SELECT c.name FROM cards AS c WHERE c.workspace_id = $1 AND c.entity = e.id AND c.until IS NULL)
-FROM entities AS e
-WHERE e.workspace_id = $1 AND text_key(e.uid) = ANY (ARRAY(SELECT text_key(n) FROM unnest($2::text[]) AS n))
-    AND e.uid = ANY ($2::text[]);
+SELECT e.uid, e.id, (SELECT c.name FROM cards AS c WHERE c.entity_key = e.row_key AND c.until IS NULL)
+FROM (SELECT DISTINCT unnest($2::text[]) AS uid) AS u
+CROSS JOIN LATERAL (
+    SELECT * FROM entities AS e WHERE e.uid_key = name_key($1, u.uid) AND e.uid = u.uid LIMIT 1
+) AS e;
 
 -- name: entity_named
 -- One entity by name: the most frequent read. Its living card comes last.
 SELECT {entity_columns}, c.id
-FROM cards AS c JOIN entities AS e ON e.workspace_id = $1 AND e.id = c.entity
-WHERE c.workspace_id = $1 AND text_key(c.name) = text_key($2) AND c.name = $2 AND c.until IS NULL;
+FROM cards AS c {entity_of_card}
+WHERE c.name_key = name_key($1, $2) AND c.name = $2 AND c.until IS NULL;
 
 -- name: entities_named
 -- The entities with these names, oldest first. Their living cards come last.
-SELECT {entity_columns}, c.id
-FROM cards AS c JOIN entities AS e ON e.workspace_id = $1 AND e.id = c.entity
-WHERE c.workspace_id = $1 AND text_key(c.name) = ANY (ARRAY(SELECT text_key(n) FROM unnest($2::text[]) AS n))
-    AND c.name = ANY ($2::text[]) AND c.until IS NULL
-ORDER BY e.id;
+SELECT {entity_columns}, c.id FROM {named_cards} {entity_of_card} ORDER BY e.id;
 
 -- name: entities_by_id
 -- The entities with these row ids, oldest first.
 SELECT {entity_columns}
-FROM entities AS e JOIN cards AS c ON c.workspace_id = $1 AND c.entity = e.id AND c.until IS NULL
-WHERE e.workspace_id = $1 AND e.id = ANY ($2::bigint[])
+FROM (SELECT DISTINCT row_key($1, unnest($2::bigint[])) AS row_key) AS n
+CROSS JOIN LATERAL (SELECT * FROM cards AS c WHERE c.entity_key = n.row_key AND c.until IS NULL LIMIT 1) AS c
+{entity_of_card}
 ORDER BY e.id;
 
 -- name: entities_all
 -- Every living entity, oldest first.
 SELECT {entity_columns}
-FROM cards AS c JOIN entities AS e ON e.workspace_id = $1 AND e.id = c.entity
-WHERE c.workspace_id = $1 AND c.until IS NULL
-ORDER BY e.id;
+FROM cards AS c {entity_of_card}
+WHERE c.entity_key BETWEEN row_key($1, 0) AND last_key($1) AND c.until IS NULL
+ORDER BY c.entity_key;
 
 -- name: entities_page
 -- A page of the entities, or of those of one type, oldest first; a limit of NULL is none.
 SELECT {entity_columns}
-FROM entities AS e JOIN cards AS c ON c.workspace_id = $1 AND c.entity = e.id AND c.until IS NULL
-WHERE e.workspace_id = $1 AND ($2::text IS NULL OR c.type = $2)
-ORDER BY e.id LIMIT $3 OFFSET $4;
+FROM (SELECT * FROM {typed_cards} ORDER BY c.entity_key LIMIT $3 OFFSET $4) AS c {entity_of_card}
+ORDER BY c.entity_key;
 
 -- name: outlines
 -- The entities with these names and of this type, without their observations, oldest first.
-SELECT {entity_columns}
-FROM cards AS c JOIN entities AS e ON e.workspace_id = $1 AND e.id = c.entity
-WHERE c.workspace_id = $1 AND text_key(c.name) = ANY (ARRAY(SELECT text_key(n) FROM unnest($2::text[]) AS n))
-    AND c.name = ANY ($2::text[]) AND c.until IS NULL AND ($3::text IS NULL OR c.type = $3)
+SELECT {entity_columns} FROM {named_cards} {entity_of_card}
+WHERE $3::text IS NULL OR c.type = $3
 ORDER BY e.id;
 
 -- name: outlines_all
 -- The entities of a type, or all, without their observations, oldest first.
-SELECT {entity_columns}
-FROM cards AS c JOIN entities AS e ON e.workspace_id = $1 AND e.id = c.entity
-WHERE c.workspace_id = $1 AND c.until IS NULL AND ($2::text IS NULL OR c.type = $2)
-ORDER BY e.id;
+SELECT {entity_columns} FROM {typed_cards} {entity_of_card} ORDER BY c.entity_key;
 
 -- name: recent_entities
 -- The entities updated since a time, the latest first, without their observations.
 SELECT {entity_columns}
-FROM entities AS e JOIN cards AS c ON c.workspace_id = $1 AND c.entity = e.id AND c.until IS NULL
+FROM entities AS e
+CROSS JOIN LATERAL (SELECT * FROM cards AS c WHERE c.entity_key = e.row_key AND c.until IS NULL LIMIT 1) AS c
 WHERE e.workspace_id = $1 AND e.updated_at >= $2
 ORDER BY e.updated_at DESC, e.id DESC LIMIT $3;
 
 -- name: aliased_entities
 -- The entities with former names, without their observations, oldest first.
 SELECT {entity_columns}
-FROM cards AS c JOIN entities AS e ON e.workspace_id = $1 AND e.id = c.entity
+FROM cards AS c {entity_of_card}
 WHERE c.workspace_id = $1 AND c.aliases IS NOT NULL AND c.until IS NULL ORDER BY e.id;
 
 -- name: entities_with_status
 -- The entities with a status, or with this one, without their observations, oldest first.
 SELECT {entity_columns}
-FROM cards AS c JOIN entities AS e ON e.workspace_id = $1 AND e.id = c.entity
+FROM cards AS c {entity_of_card}
 WHERE c.workspace_id = $1 AND c.status IS NOT NULL AND c.until IS NULL AND ($2::text IS NULL OR c.status = $2::text)
 ORDER BY e.id;
 
 -- name: observations_of
 -- The observations of the entity with a name.
 SELECT {observation_columns}
-FROM cards AS c JOIN observations AS o ON o.workspace_id = $1 AND o.entity = c.entity AND o.until IS NULL
-WHERE c.workspace_id = $1 AND text_key(c.name) = text_key($2) AND c.name = $2 AND c.until IS NULL
+FROM observations AS o
+WHERE o.entity_key = (
+        SELECT c.entity_key FROM cards AS c
+        WHERE c.name_key = name_key($1, $2) AND c.name = $2 AND c.until IS NULL)
+    AND o.until IS NULL
 ORDER BY o.ordinal;
 
 -- name: observations_of_names
--- The observations of the entities with these names, entity by entity. The names are looked up once: without statistics the
--- planner would compare all of them for each observation.
-WITH named AS MATERIALIZED (
-    SELECT c.entity FROM cards AS c
-    WHERE c.workspace_id = $1 AND text_key(c.name) = ANY (ARRAY(SELECT text_key(n) FROM unnest($2::text[]) AS n))
-        AND c.name = ANY ($2::text[]) AND c.until IS NULL
-)
+-- The observations of the entities with these names, entity by entity.
 SELECT {observation_columns}
-FROM named AS c JOIN observations AS o ON o.workspace_id = $1 AND o.entity = c.entity AND o.until IS NULL
+FROM {named_cards}
+CROSS JOIN LATERAL (
+    SELECT * FROM observations AS o WHERE o.entity_key = c.entity_key AND o.until IS NULL OFFSET 0
+) AS o
 ORDER BY o.entity, o.ordinal;
 
 -- name: observations_of_many
 -- The observations of these entities (row ids), entity by entity.
-SELECT {observation_columns} FROM observations AS o
-WHERE o.workspace_id = $1 AND o.entity = ANY ($2::bigint[]) AND o.until IS NULL
+SELECT {observation_columns}
+FROM (SELECT DISTINCT row_key($1, unnest($2::bigint[])) AS row_key) AS n
+CROSS JOIN LATERAL (
+    SELECT * FROM observations AS o WHERE o.entity_key = n.row_key AND o.until IS NULL OFFSET 0
+) AS o
 ORDER BY o.entity, o.ordinal;
 
 -- name: observations_all
 -- Every living observation, for exports and snapshots.
 SELECT entity, ordinal, text, created_at, valid_at, source, expires, author FROM observations
-WHERE workspace_id = $1 AND until IS NULL
-ORDER BY entity, ordinal;
+WHERE entity_key BETWEEN row_key($1, 0) AND last_key($1) AND until IS NULL
+ORDER BY entity_key, ordinal;
 
 -- name: relations_of
 -- The relations of one name, oldest first.
 SELECT id, source, target, type, created_at FROM relations
-WHERE workspace_id = $1 AND text_key(source) = text_key($2) AND source = $2 AND until IS NULL
+WHERE source_key = name_key($1, $2) AND source = $2 AND until IS NULL
 UNION ALL
 SELECT id, source, target, type, created_at FROM relations
-WHERE workspace_id = $1 AND text_key(target) = text_key($2) AND target = $2 AND source <> $2 AND until IS NULL
+WHERE target_key = name_key($1, $2) AND target = $2 AND source <> $2 AND until IS NULL
 ORDER BY 1;
 
 -- name: relations_of_many
 -- The relations that touch one of these names, oldest first.
-SELECT id, source, target, type, created_at FROM relations
-WHERE workspace_id = $1 AND text_key(source) = ANY (ARRAY(SELECT text_key(n) FROM unnest($2::text[]) AS n))
-    AND source = ANY ($2::text[]) AND until IS NULL
+WITH names AS MATERIALIZED (SELECT DISTINCT unnest($2::text[]) AS name)
+SELECT r.id, r.source, r.target, r.type, r.created_at FROM names AS n CROSS JOIN LATERAL (
+    SELECT * FROM relations AS r
+    WHERE r.source_key = name_key($1, n.name) AND r.source = n.name AND r.until IS NULL OFFSET 0
+) AS r
 UNION
-SELECT id, source, target, type, created_at FROM relations
-WHERE workspace_id = $1 AND text_key(target) = ANY (ARRAY(SELECT text_key(n) FROM unnest($2::text[]) AS n))
-    AND target = ANY ($2::text[]) AND until IS NULL
+SELECT r.id, r.source, r.target, r.type, r.created_at FROM names AS n CROSS JOIN LATERAL (
+    SELECT * FROM relations AS r
+    WHERE r.target_key = name_key($1, n.name) AND r.target = n.name AND r.until IS NULL OFFSET 0
+) AS r
 ORDER BY 1;
 
 -- name: relations_keyed
@@ -170,8 +189,7 @@ SELECT r.id, r.source, r.target, r.type, r.created_at
 FROM unnest($2::text[], $3::text[], $4::text[]) AS wanted (source, target, type)
 CROSS JOIN LATERAL (
     SELECT * FROM relations AS r
-    WHERE r.workspace_id = $1 AND text_key(r.source) = text_key(wanted.source) AND text_key(r.target) = text_key(wanted.target)
-        AND text_key(r.type) = text_key(wanted.type) AND r.until IS NULL
+    WHERE r.relation_key = relation_key($1, wanted.source, wanted.target, wanted.type) AND r.until IS NULL
         AND r.source = wanted.source AND r.target = wanted.target AND r.type = wanted.type
     LIMIT 1
 ) AS r
@@ -180,37 +198,45 @@ ORDER BY r.id;
 -- name: relations_from
 -- Relations from a name, perhaps with a given target and type.
 SELECT id, source, target, type, created_at FROM relations
-WHERE workspace_id = $1 AND text_key(source) = text_key($2) AND source = $2
+WHERE source_key = name_key($1, $2) AND source = $2
     AND ($3::text IS NULL OR target = $3) AND ($4::text IS NULL OR type = $4) AND until IS NULL
 ORDER BY id;
 
 -- name: relations_to
 -- Relations to a name, perhaps of a given type.
 SELECT id, source, target, type, created_at FROM relations
-WHERE workspace_id = $1 AND text_key(target) = text_key($2) AND target = $2 AND ($3::text IS NULL OR type = $3) AND until IS NULL
+WHERE target_key = name_key($1, $2) AND target = $2 AND ($3::text IS NULL OR type = $3) AND until IS NULL
 ORDER BY id;
 
 -- name: relations_typed
 -- Relations of a type, or all.
-SELECT id, source, target, type, created_at FROM relations
-WHERE workspace_id = $1 AND ($2::text IS NULL OR type = $2) AND until IS NULL
-ORDER BY id;
+SELECT id, source, target, type, created_at FROM (
+    SELECT * FROM relations
+    WHERE $2::text IS NULL AND row_key BETWEEN row_key($1, 0) AND last_key($1) AND until IS NULL
+    UNION ALL
+    SELECT * FROM relations WHERE type_key = name_key($1, $2) AND type = $2 AND until IS NULL
+) AS r
+ORDER BY row_key;
 
 -- name: entity_types
 -- The types of living entities, the most frequent first.
-SELECT type, count(*) FROM cards WHERE workspace_id = $1 AND until IS NULL GROUP BY type ORDER BY count(*) DESC, type;
+SELECT type, count(*) FROM cards
+WHERE entity_key BETWEEN row_key($1, 0) AND last_key($1) AND until IS NULL
+GROUP BY type ORDER BY count(*) DESC, type;
 
 -- name: relation_types
 -- The types of living relations, the most frequent first.
-SELECT type, count(*) FROM relations WHERE workspace_id = $1 AND until IS NULL GROUP BY type ORDER BY count(*) DESC, type;
+SELECT type, count(*) FROM relations
+WHERE row_key BETWEEN row_key($1, 0) AND last_key($1) AND until IS NULL
+GROUP BY type ORDER BY count(*) DESC, type;
 
 -- name: counts
 -- How many rows live.
 SELECT
-    (SELECT count(*) FROM cards WHERE workspace_id = $1 AND until IS NULL),
-    (SELECT count(*) FROM observations WHERE workspace_id = $1 AND until IS NULL),
-    (SELECT count(*) FROM relations WHERE workspace_id = $1 AND until IS NULL),
-    (SELECT count(*) FROM notes WHERE workspace_id = $1 AND until IS NULL);
+    (SELECT count(*) FROM cards WHERE entity_key BETWEEN row_key($1, 0) AND last_key($1) AND until IS NULL),
+    (SELECT count(*) FROM observations WHERE entity_key BETWEEN row_key($1, 0) AND last_key($1) AND until IS NULL),
+    (SELECT count(*) FROM relations WHERE row_key BETWEEN row_key($1, 0) AND last_key($1) AND until IS NULL),
+    (SELECT count(*) FROM notes WHERE row_key BETWEEN row_key($1, 0) AND last_key($1) AND until IS NULL);
 
 -- name: last_change
 -- The last change: its id, its time and the last row id given out.
@@ -235,7 +261,7 @@ SELECT pg_notify('polymnia', $1::bigint::text) FROM followers WHERE workspace_id
 
 -- name: change_keyed
 -- Whether the change with this random key was committed. It is one of the last.
-SELECT id FROM changes WHERE workspace_id = $1 AND id > $2 AND key = $3;
+SELECT id FROM changes WHERE row_key > row_key($1, $2) AND row_key <= last_key($1) AND key = $3;
 
 -- name: insert_entities
 -- Add identities.
@@ -250,56 +276,63 @@ FROM (
     FROM unnest($2::bigint[], $3::bigint[], $4::bigint[]) AS u (id, next_ordinal, updated_at)
     GROUP BY id
 ) AS u
-WHERE e.workspace_id = $1 AND e.id = u.id;
+WHERE e.row_key = row_key($1, u.id);
 
 -- name: touch_entities
 -- Update the times of the entities with these names, whose own rows stay as they are.
-UPDATE entities AS e SET updated_at = $3, touched = $4
-FROM cards AS c
-WHERE e.workspace_id = $1 AND c.workspace_id = $1 AND c.entity = e.id AND c.until IS NULL
-    AND text_key(c.name) = ANY (ARRAY(SELECT text_key(n) FROM unnest($2::text[]) AS n)) AND c.name = ANY ($2::text[]);
+UPDATE entities SET updated_at = $3, touched = $4
+WHERE row_key = ANY (ARRAY(SELECT c.entity_key FROM {named_cards}));
 
 -- name: insert_touches
 -- Record the same for their history.
 INSERT INTO updates (workspace_id, entity, change, at)
-SELECT $1, c.entity, $4, $3 FROM cards AS c
-WHERE c.workspace_id = $1 AND c.until IS NULL
-    AND text_key(c.name) = ANY (ARRAY(SELECT text_key(n) FROM unnest($2::text[]) AS n)) AND c.name = ANY ($2::text[])
+SELECT $1, c.entity, $4, $3 FROM {named_cards}
 ON CONFLICT (workspace_id, entity, change) DO UPDATE SET at = excluded.at;
 
 -- name: set_updated
 -- Set the times at which entities from elsewhere (ids) were updated there.
 UPDATE entities AS e SET updated_at = u.at
 FROM unnest($2::text[], $3::bigint[]) AS u (uid, at)
-WHERE e.workspace_id = $1 AND text_key(e.uid) = text_key(u.uid) AND e.uid = u.uid;
+WHERE e.uid_key = name_key($1, u.uid) AND e.uid = u.uid;
 
 -- name: insert_cards
--- Add versions of entities' attributes. Tags come as array literals.
-INSERT INTO cards (workspace_id, id, entity, name, type, summary, summary_at, tags, created_at, aliases, due, status, expires, since)
-SELECT $1, c.id, c.entity, c.name, c.type, c.summary, c.summary_at, c.tags::text[], c.created_at, c.aliases::text[], c.due, c.status, c.expires, $14
+-- Add versions of entities' attributes. Tags and aliases come as array literals, folded texts last.
+INSERT INTO cards (workspace_id, id, entity, name, type, summary, summary_at, tags, created_at, aliases, due, status,
+    expires, since, folded)
+SELECT $1, c.id, c.entity, c.name, c.type, c.summary, c.summary_at, c.tags::text[], c.created_at, c.aliases::text[], c.due,
+    c.status, c.expires, $14, c.folded
 FROM unnest($2::bigint[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::bigint[], $8::text[], $9::bigint[],
-    $10::text[], $11::bigint[], $12::text[], $13::bigint[])
-    AS c (id, entity, name, type, summary, summary_at, tags, created_at, aliases, due, status, expires);
+        $10::text[], $11::bigint[], $12::text[], $13::bigint[], $15::text[])
+    AS c (id, entity, name, type, summary, summary_at, tags, created_at, aliases, due, status, expires, folded);
 
 -- name: end_cards
--- End cards.
-UPDATE cards SET until = $3 WHERE workspace_id = $1 AND id = ANY ($2::bigint[]);
+-- End cards. A past version has no folded text: substring search finds living ones only.
+UPDATE cards SET until = $3, folded = NULL
+WHERE row_key = ANY (ARRAY(SELECT row_key($1, unnest($2::bigint[]))));
 
 -- name: insert_observations
--- Add observations.
-INSERT INTO observations (workspace_id, id, entity, ordinal, text, created_at, valid_at, source, expires, author, since)
-SELECT $1, o.*, $11
-FROM unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::bigint[], $7::bigint[], $8::text[], $9::bigint[], $10::text[]) AS o;
+-- Add observations. Folded texts come last.
+INSERT INTO observations (workspace_id, id, entity, ordinal, text, created_at, valid_at, source, expires, author, since, folded)
+SELECT $1, o.id, o.entity, o.ordinal, o.text, o.created_at, o.valid_at, o.source, o.expires, o.author, $11, o.folded
+FROM unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::bigint[], $7::bigint[], $8::text[], $9::bigint[],
+        $10::text[], $12::text[])
+    AS o (id, entity, ordinal, text, created_at, valid_at, source, expires, author, folded);
 
 -- name: end_observations
 -- End single observations of entities: row ids and ordinals.
-UPDATE observations AS o SET until = $4
-FROM unnest($2::bigint[], $3::bigint[]) AS u (entity, ordinal)
-WHERE o.workspace_id = $1 AND o.entity = u.entity AND o.ordinal = u.ordinal AND o.until IS NULL;
+UPDATE observations SET until = $4, folded = NULL
+WHERE row_key = ANY (ARRAY(
+    SELECT o.row_key FROM unnest($2::bigint[], $3::bigint[]) AS u (entity, ordinal)
+    CROSS JOIN LATERAL (
+        SELECT o.row_key FROM observations AS o
+        WHERE o.entity_key = row_key($1, u.entity) AND o.ordinal = u.ordinal AND o.until IS NULL LIMIT 1
+    ) AS o
+));
 
 -- name: end_observations_of
 -- End all observations of entities.
-UPDATE observations SET until = $3 WHERE workspace_id = $1 AND entity = ANY ($2::bigint[]) AND until IS NULL;
+UPDATE observations SET until = $3, folded = NULL
+WHERE entity_key = ANY (ARRAY(SELECT row_key($1, unnest($2::bigint[])))) AND until IS NULL;
 
 -- name: insert_relations
 -- Add relations.
@@ -308,37 +341,37 @@ SELECT $1, r.*, $7 FROM unnest($2::bigint[], $3::text[], $4::text[], $5::text[],
 
 -- name: end_relations
 -- End relations: sources, targets and types.
-UPDATE relations AS r SET until = $5
-FROM unnest($2::text[], $3::text[], $4::text[]) AS u (source, target, type)
-WHERE r.workspace_id = $1 AND text_key(r.source) = text_key(u.source) AND text_key(r.target) = text_key(u.target)
-    AND text_key(r.type) = text_key(u.type) AND r.source = u.source AND r.target = u.target AND r.type = u.type
-    AND r.until IS NULL;
+UPDATE relations SET until = $5
+WHERE row_key = ANY (ARRAY(
+    SELECT r.row_key FROM unnest($2::text[], $3::text[], $4::text[]) AS u (source, target, type)
+    CROSS JOIN LATERAL (
+        SELECT r.row_key FROM relations AS r
+        WHERE r.relation_key = relation_key($1, u.source, u.target, u.type) AND r.until IS NULL
+            AND r.source = u.source AND r.target = u.target AND r.type = u.type LIMIT 1
+    ) AS r
+));
 
 -- name: insert_notes
--- Add versions of vault notes. Tags come as array literals.
-INSERT INTO notes (workspace_id, id, key, text, tags, created_at, updated_at, since)
-SELECT $1, n.id, n.key, n.text, n.tags::text[], n.created_at, n.updated_at, $8
-FROM unnest($2::bigint[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::bigint[])
-    AS n (id, key, text, tags, created_at, updated_at);
+-- Add versions of vault notes. Tags come as array literals, folded texts last.
+INSERT INTO notes (workspace_id, id, key, text, tags, created_at, updated_at, since, folded)
+SELECT $1, n.id, n.key, n.text, n.tags::text[], n.created_at, n.updated_at, $8, n.folded
+FROM unnest($2::bigint[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::bigint[], $9::text[])
+    AS n (id, key, text, tags, created_at, updated_at, folded);
 
 -- name: insert_note_tags
 -- Add the tags of the living vault notes that a change created.
 INSERT INTO note_tags (workspace_id, tag, note)
 SELECT DISTINCT n.workspace_id, t.tag, n.id FROM notes AS n CROSS JOIN LATERAL unnest(n.tags) AS t (tag)
-WHERE n.workspace_id = $1 AND n.id = ANY ($2::bigint[]);
+WHERE n.row_key = ANY (ARRAY(SELECT row_key($1, unnest($2::bigint[]))));
 
 -- name: end_notes
 -- End vault notes.
-UPDATE notes SET until = $3
-WHERE workspace_id = $1 AND text_key(key) = ANY (ARRAY(SELECT text_key(n) FROM unnest($2::text[]) AS n))
-    AND key = ANY ($2::text[]) AND until IS NULL;
+UPDATE notes SET until = $3, folded = NULL
+WHERE row_key = ANY (ARRAY(SELECT n.row_key FROM {keyed_notes}));
 
 -- name: delete_note_tags
 -- Delete the tags of vault notes, before they end.
-DELETE FROM note_tags AS t USING notes AS n
-WHERE t.workspace_id = $1 AND t.note = n.id AND n.workspace_id = $1
-    AND text_key(n.key) = ANY (ARRAY(SELECT text_key(k) FROM unnest($2::text[]) AS k))
-    AND n.key = ANY ($2::text[]) AND n.until IS NULL;
+DELETE FROM note_tags WHERE note_key = ANY (ARRAY(SELECT n.row_key FROM {keyed_notes}));
 
 -- name: upsert_session_notes
 -- Add notes of sessions, or replace those with the same key.
@@ -367,14 +400,16 @@ INSERT INTO terms (workspace_id, term) SELECT $1, unnest($2::text[]) ON CONFLICT
 
 -- name: unindex_ended
 -- Remove the passages that a change ended from the words, the vectors and the totals. A note keeps its client's vector.
-WITH ended AS (
+WITH ended AS MATERIALIZED (
     SELECT id FROM cards WHERE workspace_id = $1 AND until = $2
     UNION ALL SELECT id FROM observations WHERE workspace_id = $1 AND until = $2
     UNION ALL SELECT id FROM notes WHERE workspace_id = $1 AND until = $2
 ), removed AS (
-    DELETE FROM words AS w USING ended WHERE w.workspace_id = $1 AND w.passage = ended.id RETURNING w.length
+    DELETE FROM words AS w WHERE w.workspace_id = $1 AND w.passage = ANY (ARRAY(SELECT id FROM ended))
+    RETURNING w.length
 ), compared AS (
-    DELETE FROM vectors AS v USING ended WHERE v.workspace_id = $1 AND v.passage = ended.id AND v.raw IS NULL
+    DELETE FROM vectors AS v
+    WHERE v.workspace_id = $1 AND v.passage = ANY (ARRAY(SELECT id FROM ended)) AND v.raw IS NULL
 ), totals AS (
     SELECT count(*) AS passages, coalesce(sum(length), 0) AS words FROM removed
 )
@@ -390,9 +425,11 @@ ON CONFLICT (workspace_id, text_key(identity)) DO NOTHING;
 -- name: delete_named_vectors
 -- Delete the vectors of entities' observations that were made with their names or types, which have changed.
 DELETE FROM vectors WHERE workspace_id = $1
-    AND passage IN (SELECT id FROM observations WHERE workspace_id = $1 AND entity = ANY ($2::bigint[]) AND until IS NULL)
-    AND template IN (
-        SELECT id FROM templates WHERE workspace_id = $1 AND (template LIKE '%{name}%' OR template LIKE '%{type}%'));
+    AND passage = ANY (ARRAY(
+        SELECT id FROM observations
+        WHERE entity_key = ANY (ARRAY(SELECT row_key($1, unnest($2::bigint[])))) AND until IS NULL))
+    AND template = ANY (ARRAY(
+        SELECT id FROM templates WHERE workspace_id = $1 AND (template LIKE '%{name}%' OR template LIKE '%{type}%')));
 
 -- name: insert_client_vector
 -- Add the vector that a client supplied for a passage, as it came and as it is compared.
@@ -454,6 +491,20 @@ $$;
 -- name: set_grantee
 -- The role that `grant_schema` is about: a DO block has no parameters.
 SELECT set_config('polymnia.grantee', $1::text, true);
+
+-- name: imitate_18
+-- Let the first migration run on servers that lack two parts of PostgreSQL 18. A later one no longer needs them.
+DO $$
+BEGIN
+    CREATE SCHEMA IF NOT EXISTS polymnia;
+    CREATE FUNCTION polymnia.casefold(text) RETURNS text LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE RETURN lower($1);
+    CREATE COLLATION polymnia.pg_unicode_fast FROM pg_catalog."C";
+END
+$$;
+
+-- name: analyze_tables
+-- Update the statistics of the planner.
+SELECT analyze_tables();
 
 -- name: has_row_security
 -- Whether the rows are protected, and whether this role passes by the protection.
@@ -551,23 +602,23 @@ WITH vectors AS (DELETE FROM vectors WHERE workspace_id = $1),
     terms AS (DELETE FROM terms WHERE workspace_id = $1),
     session_notes AS (DELETE FROM session_notes WHERE workspace_id = $1),
     session_members AS (DELETE FROM session_members WHERE workspace_id = $1),
-    note_tags AS (DELETE FROM note_tags WHERE workspace_id = $1),
-    relations AS (DELETE FROM relations WHERE workspace_id = $1),
-    observations AS (DELETE FROM observations WHERE workspace_id = $1),
-    cards AS (DELETE FROM cards WHERE workspace_id = $1),
+    note_tags AS (DELETE FROM note_tags WHERE note_key BETWEEN row_key($1, 0) AND last_key($1)),
+    relations AS (DELETE FROM relations WHERE row_key BETWEEN row_key($1, 0) AND last_key($1)),
+    observations AS (DELETE FROM observations WHERE row_key BETWEEN row_key($1, 0) AND last_key($1)),
+    cards AS (DELETE FROM cards WHERE row_key BETWEEN row_key($1, 0) AND last_key($1)),
     perspectives AS (DELETE FROM perspectives WHERE workspace_id = $1),
     updates AS (DELETE FROM updates WHERE workspace_id = $1),
     marks AS (DELETE FROM marks WHERE workspace_id = $1),
     purges AS (DELETE FROM purges WHERE workspace_id = $1),
-    changes AS (DELETE FROM changes WHERE workspace_id = $1),
+    changes AS (DELETE FROM changes WHERE row_key BETWEEN row_key($1, 0) AND last_key($1)),
     leases AS (DELETE FROM leases WHERE workspace_id = $1),
     followers AS (DELETE FROM followers WHERE workspace_id = $1)
 DELETE FROM workspaces WHERE workspace_id = $1;
 
 -- name: delete_workspace_roots
 -- Delete what the rows of a workspace referred to.
-WITH notes AS (DELETE FROM notes WHERE workspace_id = $1),
-    entities AS (DELETE FROM entities WHERE workspace_id = $1),
+WITH notes AS (DELETE FROM notes WHERE row_key BETWEEN row_key($1, 0) AND last_key($1)),
+    entities AS (DELETE FROM entities WHERE row_key BETWEEN row_key($1, 0) AND last_key($1)),
     models AS (DELETE FROM models WHERE workspace_id = $1)
 DELETE FROM templates WHERE workspace_id = $1;
 
@@ -611,15 +662,16 @@ VACUUM (ANALYZE, SKIP_LOCKED) changes, entities, cards, observations, relations,
 -- Observations without an entity, passages that a search by words does not find, indexed ones that do not live, and how far
 -- the totals of the index are off. Only damage makes them.
 WITH living AS (
-    SELECT id FROM cards WHERE workspace_id = $1 AND until IS NULL
-    UNION ALL SELECT id FROM observations WHERE workspace_id = $1 AND until IS NULL
-    UNION ALL SELECT id FROM notes WHERE workspace_id = $1 AND until IS NULL
+    SELECT id FROM cards WHERE row_key BETWEEN row_key($1, 0) AND last_key($1) AND until IS NULL
+    UNION ALL SELECT id FROM observations WHERE row_key BETWEEN row_key($1, 0) AND last_key($1) AND until IS NULL
+    UNION ALL SELECT id FROM notes WHERE row_key BETWEEN row_key($1, 0) AND last_key($1) AND until IS NULL
 ), indexed AS (
     SELECT passage, length FROM words WHERE workspace_id = $1
 )
 SELECT
-    (SELECT count(*) FROM observations AS o WHERE o.workspace_id = $1 AND o.until IS NULL AND NOT EXISTS (
-        SELECT 1 FROM cards AS c WHERE c.workspace_id = $1 AND c.entity = o.entity AND c.until IS NULL)),
+    (SELECT count(*) FROM observations AS o
+        WHERE o.row_key BETWEEN row_key($1, 0) AND last_key($1) AND o.until IS NULL AND NOT EXISTS (
+            SELECT 1 FROM cards AS c WHERE c.entity_key = o.entity_key AND c.until IS NULL)),
     (SELECT count(*) FROM living WHERE id NOT IN (SELECT passage FROM indexed)),
     (SELECT count(*) FROM indexed WHERE passage NOT IN (SELECT id FROM living)),
     w.passages - (SELECT count(*) FROM indexed),
@@ -628,83 +680,92 @@ FROM workspaces AS w WHERE w.workspace_id = $1;
 
 -- name: changes_since
 -- Changes after an id, oldest first; NULL is no limit.
-SELECT id, at, actor, operation, last_row, server FROM changes WHERE workspace_id = $1 AND id > $2 ORDER BY id LIMIT $3;
+SELECT id, at, actor, operation, last_row, server FROM changes
+WHERE row_key > row_key($1, $2) AND row_key <= last_key($1) ORDER BY row_key LIMIT $3;
 
 -- name: latest_changes
 -- Changes between two ids, newest first, perhaps of some actors, operations or ids; NULL allows any.
 SELECT id, at, actor, operation, last_row, server FROM changes
-WHERE workspace_id = $1 AND id > $2 AND id < $3 AND ($4::text[] IS NULL OR actor = ANY ($4::text[]))
+WHERE row_key > row_key($1, $2) AND row_key < row_key($1, least($3, 1099511627775))
+    AND ($4::text[] IS NULL OR actor = ANY ($4::text[]))
     AND ($5::text[] IS NULL OR operation = ANY ($5::text[])) AND ($6::bigint[] IS NULL OR id = ANY ($6::bigint[]))
-ORDER BY id DESC LIMIT $7;
+ORDER BY row_key DESC LIMIT $7;
 
 -- name: actor_names
 -- Everyone who made a change.
-SELECT DISTINCT actor COLLATE "C" AS name FROM changes WHERE workspace_id = $1 ORDER BY name;
+SELECT DISTINCT actor COLLATE "C" AS name FROM changes
+WHERE row_key BETWEEN row_key($1, 0) AND last_key($1) ORDER BY name;
 
 -- name: identities_named
 -- The entities that have or had one of these names, with every name they had.
-SELECT c.entity, c.name FROM cards AS c WHERE c.workspace_id = $1 AND c.entity IN (
-    SELECT n.entity FROM cards AS n
-    WHERE n.workspace_id = $1 AND text_key(n.name) = ANY (ARRAY(SELECT text_key(t) FROM unnest($2::text[]) AS t))
-        AND n.name = ANY ($2::text[]) AND n.until IS NULL
-    UNION
-    SELECT n.entity FROM cards AS n
-    WHERE n.workspace_id = $1 AND text_key(n.name) = ANY (ARRAY(SELECT text_key(t) FROM unnest($2::text[]) AS t))
-        AND n.name = ANY ($2::text[]) AND n.until IS NOT NULL
-);
+SELECT c.entity, c.name FROM cards AS c WHERE c.entity_key = ANY (ARRAY(
+    SELECT n.entity_key FROM (SELECT DISTINCT unnest($2::text[]) AS name) AS t
+    CROSS JOIN LATERAL (
+        SELECT n.entity_key FROM cards AS n
+        WHERE n.name_key = name_key($1, t.name) AND n.name = t.name AND n.until IS NULL
+        UNION
+        SELECT n.entity_key FROM cards AS n
+        WHERE n.name_key = name_key($1, t.name) AND n.name = t.name AND n.until IS NOT NULL
+    ) AS n
+));
 
 -- name: changes_of
 -- The changes that touched entities (row ids), or relations and notes with some names.
-WITH keys AS MATERIALIZED (SELECT array_agg(text_key(n)) AS wanted FROM unnest($3::text[]) AS n)
-SELECT since, until FROM cards WHERE workspace_id = $1 AND entity = ANY ($2::bigint[])
+WITH names AS MATERIALIZED (SELECT DISTINCT unnest($3::text[]) AS name)
+SELECT since, until FROM cards WHERE entity_key = ANY (ARRAY(SELECT row_key($1, unnest($2::bigint[]))))
 UNION
-SELECT since, until FROM observations WHERE workspace_id = $1 AND entity = ANY ($2::bigint[])
+SELECT since, until FROM observations WHERE entity_key = ANY (ARRAY(SELECT row_key($1, unnest($2::bigint[]))))
 UNION
-SELECT since, until FROM relations WHERE workspace_id = $1 AND until IS NULL
-    AND text_key(source) = ANY ((SELECT wanted FROM keys)::uuid[]) AND source = ANY ($3::text[])
-UNION
-SELECT since, until FROM relations WHERE workspace_id = $1 AND until IS NULL
-    AND text_key(target) = ANY ((SELECT wanted FROM keys)::uuid[]) AND target = ANY ($3::text[])
-UNION
-SELECT since, until FROM relations WHERE workspace_id = $1 AND until IS NOT NULL
-    AND text_key(source) = ANY ((SELECT wanted FROM keys)::uuid[]) AND source = ANY ($3::text[])
-UNION
-SELECT since, until FROM relations WHERE workspace_id = $1 AND until IS NOT NULL
-    AND text_key(target) = ANY ((SELECT wanted FROM keys)::uuid[]) AND target = ANY ($3::text[])
-UNION
-SELECT since, until FROM notes WHERE workspace_id = $1 AND until IS NULL
-    AND text_key(key) = ANY ((SELECT wanted FROM keys)::uuid[]) AND key = ANY ($3::text[])
-UNION
-SELECT since, until FROM notes WHERE workspace_id = $1 AND until IS NOT NULL
-    AND text_key(key) = ANY ((SELECT wanted FROM keys)::uuid[]) AND key = ANY ($3::text[]);
+SELECT r.since, r.until FROM names AS n CROSS JOIN LATERAL (
+    SELECT since, until FROM relations
+    WHERE source_key = name_key($1, n.name) AND source = n.name AND until IS NULL
+    UNION ALL
+    SELECT since, until FROM relations
+    WHERE target_key = name_key($1, n.name) AND target = n.name AND until IS NULL
+    UNION ALL
+    SELECT since, until FROM relations
+    WHERE source_key = name_key($1, n.name) AND source = n.name AND until IS NOT NULL
+    UNION ALL
+    SELECT since, until FROM relations
+    WHERE target_key = name_key($1, n.name) AND target = n.name AND until IS NOT NULL
+    UNION ALL
+    SELECT since, until FROM notes WHERE name_key = name_key($1, n.name) AND key = n.name AND until IS NULL
+    UNION ALL
+    SELECT since, until FROM notes WHERE name_key = name_key($1, n.name) AND key = n.name AND until IS NOT NULL
+    OFFSET 0
+) AS r;
 
 -- name: authors_of
 -- The changes that first wrote living passages (names or keys, and ordinals): a text that was deleted and came back still
 -- has its first author.
-WITH wanted AS MATERIALIZED (SELECT * FROM unnest($2::text[], $3::bigint[]) AS w (name, ordinal)),
-first AS (
-    SELECT w.name, w.ordinal, (SELECT min(f.since) FROM cards AS f WHERE f.workspace_id = $1 AND f.entity = c.entity) AS change,
+SELECT w.name, w.ordinal, coalesce(first.author, ch.actor),
+    CASE WHEN first.author IS NULL THEN ch.at ELSE first.at END, ch.id
+FROM unnest($2::text[], $3::bigint[]) AS w (name, ordinal)
+CROSS JOIN LATERAL (
+    SELECT (SELECT min(f.since) FROM cards AS f WHERE f.entity_key = c.entity_key) AS change,
         NULL::text AS author, NULL::bigint AS at
-    FROM wanted AS w JOIN cards AS c ON c.workspace_id = $1 AND text_key(c.name) = text_key(w.name) AND c.name = w.name AND c.until IS NULL
-    WHERE w.ordinal = 0
+    FROM cards AS c
+    WHERE w.ordinal = 0 AND c.name_key = name_key($1, w.name) AND c.name = w.name AND c.until IS NULL
     UNION ALL
-    SELECT w.name, w.ordinal, (SELECT min(f.since) FROM observations AS f
-        WHERE f.workspace_id = $1 AND f.entity = o.entity AND f.ordinal = o.ordinal AND f.text = o.text), o.author, o.created_at
-    FROM wanted AS w JOIN cards AS c ON c.workspace_id = $1 AND text_key(c.name) = text_key(w.name) AND c.name = w.name AND c.until IS NULL
-    JOIN observations AS o ON o.workspace_id = $1 AND o.entity = c.entity AND o.ordinal = w.ordinal AND o.until IS NULL
-    WHERE w.ordinal > 0
+    SELECT (SELECT min(f.since) FROM observations AS f
+        WHERE f.entity_key = o.entity_key AND f.ordinal = o.ordinal AND f.text = o.text), o.author, o.created_at
+    FROM observations AS o
+    WHERE w.ordinal > 0 AND o.ordinal = w.ordinal AND o.until IS NULL AND o.entity_key = (
+        SELECT c.entity_key FROM cards AS c
+        WHERE c.name_key = name_key($1, w.name) AND c.name = w.name AND c.until IS NULL)
     UNION ALL
-    SELECT w.name, w.ordinal, coalesce((SELECT min(f.since) FROM notes AS f WHERE f.workspace_id = $1
-        AND text_key(f.key) = text_key(n.key) AND f.key = n.key AND f.until IS NOT NULL AND f.text = n.text), n.since), NULL, NULL
-    FROM wanted AS w JOIN notes AS n ON n.workspace_id = $1 AND text_key(n.key) = text_key(w.name) AND n.key = w.name AND n.until IS NULL
-    WHERE w.ordinal < 0
-)
-SELECT f.name, f.ordinal, coalesce(f.author, ch.actor), CASE WHEN f.author IS NULL THEN ch.at ELSE f.at END, ch.id
-FROM first AS f JOIN changes AS ch ON ch.workspace_id = $1 AND ch.id = f.change;
+    SELECT coalesce((SELECT min(f.since) FROM notes AS f
+        WHERE f.name_key = n.name_key AND f.key = n.key AND f.until IS NOT NULL AND f.text = n.text), n.since), NULL, NULL
+    FROM notes AS n
+    WHERE w.ordinal < 0 AND n.name_key = name_key($1, w.name) AND n.key = w.name AND n.until IS NULL
+    LIMIT 1
+) AS first
+CROSS JOIN LATERAL (SELECT * FROM changes AS ch WHERE ch.row_key = row_key($1, first.change) LIMIT 1) AS ch;
 
 -- name: last_row_of
 -- The last row id that a change and all before it gave out.
-SELECT last_row FROM changes WHERE workspace_id = $1 AND id <= $2 ORDER BY id DESC LIMIT 1;
+SELECT last_row FROM changes
+WHERE row_key BETWEEN row_key($1, 0) AND row_key($1, least($2, 1099511627775)) ORDER BY row_key DESC LIMIT 1;
 
 -- name: change_at
 -- The last change at or before a time. Ids decide the order: the time of a change may be wrong.
@@ -724,7 +785,7 @@ SELECT coalesce(max(at), 0) FROM changes WHERE workspace_id = $1;
 
 -- name: change_times
 -- The times of changes.
-SELECT id, at FROM changes WHERE workspace_id = $1 AND id = ANY ($2::bigint[]);
+SELECT id, at FROM changes WHERE row_key = ANY (ARRAY(SELECT row_key($1, unnest($2::bigint[]))));
 
 -- name: last_purge
 -- The last change whose ended rows were purged.
@@ -737,18 +798,18 @@ SELECT change, at, entity FROM updates WHERE workspace_id = $1 AND entity = ANY 
 -- name: cards_changed
 -- The cards that changes created (row ids $2 to $3) or ended (changes $4 to $5).
 SELECT c.id, c.since, c.until, {entity_columns}
-FROM cards AS c JOIN entities AS e ON e.workspace_id = $1 AND e.id = c.entity
-WHERE c.workspace_id = $1 AND c.id BETWEEN $2 AND $3
+FROM cards AS c {entity_of_card}
+WHERE c.row_key BETWEEN row_key($1, $2) AND row_key($1, $3)
 UNION
 SELECT c.id, c.since, c.until, {entity_columns}
-FROM cards AS c JOIN entities AS e ON e.workspace_id = $1 AND e.id = c.entity
+FROM cards AS c {entity_of_card}
 WHERE c.workspace_id = $1 AND c.until BETWEEN $4 AND $5
 ORDER BY 1;
 
 -- name: observations_changed
 -- The observations that changes created or ended.
 SELECT id, since, until, entity, ordinal, text, created_at, valid_at, source, expires, author FROM observations
-WHERE workspace_id = $1 AND id BETWEEN $2 AND $3
+WHERE row_key BETWEEN row_key($1, $2) AND row_key($1, $3)
 UNION
 SELECT id, since, until, entity, ordinal, text, created_at, valid_at, source, expires, author FROM observations
 WHERE workspace_id = $1 AND until BETWEEN $4 AND $5
@@ -756,20 +817,28 @@ ORDER BY 1;
 
 -- name: relations_changed
 -- The relations that changes created or ended.
-SELECT id, since, until, source, target, type, created_at FROM relations WHERE workspace_id = $1 AND id BETWEEN $2 AND $3
+SELECT id, since, until, source, target, type, created_at FROM relations
+WHERE row_key BETWEEN row_key($1, $2) AND row_key($1, $3)
 UNION
-SELECT id, since, until, source, target, type, created_at FROM relations WHERE workspace_id = $1 AND until BETWEEN $4 AND $5
+SELECT id, since, until, source, target, type, created_at FROM relations
+WHERE workspace_id = $1 AND until BETWEEN $4 AND $5
 ORDER BY 1;
 
 -- name: notes_changed
 -- The vault notes that changes created or ended, with the vectors their clients gave.
+WITH changed AS (
+    SELECT * FROM notes WHERE row_key BETWEEN row_key($1, $2) AND row_key($1, $3)
+    UNION
+    SELECT * FROM notes WHERE workspace_id = $1 AND until BETWEEN $4 AND $5
+)
 SELECT n.id, n.since, n.until, n.key, n.text, n.tags, n.created_at, n.updated_at, (
     SELECT v.raw FROM vectors AS v WHERE v.workspace_id = $1 AND v.passage = n.id AND v.raw IS NOT NULL)
-FROM notes AS n WHERE n.workspace_id = $1 AND (n.id BETWEEN $2 AND $3 OR n.until BETWEEN $4 AND $5) ORDER BY n.id;
+FROM changed AS n ORDER BY n.id;
 
 -- name: card_versions
 -- Every version of the cards of these entities (row ids), to know an entity's name at a change.
-SELECT entity, name, since, until FROM cards WHERE workspace_id = $1 AND entity = ANY ($2::bigint[]) ORDER BY id;
+SELECT entity, name, since, until FROM cards
+WHERE entity_key = ANY (ARRAY(SELECT row_key($1, unnest($2::bigint[])))) ORDER BY id;
 
 -- name: mark_named
 -- A point of history by the name it was marked with.
@@ -782,89 +851,101 @@ ON CONFLICT (workspace_id, name) DO UPDATE SET change = excluded.change, at = ex
 
 -- name: entities_called
 -- The entities that had one of these names at a change.
-SELECT c.entity FROM cards AS c
-WHERE c.workspace_id = $1 AND text_key(c.name) = ANY (ARRAY(SELECT text_key(n) FROM unnest($2::text[]) AS n))
-    AND c.name = ANY ($2::text[]) AND c.until IS NULL AND c.since <= $3
-UNION
-SELECT c.entity FROM cards AS c
-WHERE c.workspace_id = $1 AND text_key(c.name) = ANY (ARRAY(SELECT text_key(n) FROM unnest($2::text[]) AS n))
-    AND c.name = ANY ($2::text[]) AND c.until IS NOT NULL AND c.since <= $3 AND c.until > $3;
+SELECT DISTINCT c.entity FROM (SELECT DISTINCT unnest($2::text[]) AS name) AS n
+CROSS JOIN LATERAL (
+    SELECT c.entity FROM cards AS c
+    WHERE c.name_key = name_key($1, n.name) AND c.name = n.name AND c.until IS NULL AND c.since <= $3
+    UNION ALL
+    SELECT c.entity FROM cards AS c
+    WHERE c.name_key = name_key($1, n.name) AND c.name = n.name
+        AND c.until IS NOT NULL AND c.since <= $3 AND c.until > $3
+    OFFSET 0
+) AS c;
 
 -- name: cards_until
 -- The versions up to a change of the cards of some entities (row ids), to read a past state.
 SELECT c.since, c.until, {entity_columns}, e.touched
-FROM cards AS c JOIN entities AS e ON e.workspace_id = $1 AND e.id = c.entity
-WHERE c.workspace_id = $1 AND c.entity = ANY ($3::bigint[]) AND c.since <= $2;
+FROM cards AS c {entity_of_card}
+WHERE c.entity_key = ANY (ARRAY(SELECT row_key($1, unnest($3::bigint[])))) AND c.since <= $2;
 
 -- name: observations_until
 -- The versions up to a change of the observations of some entities (row ids).
 SELECT since, until, entity, ordinal, text, created_at, valid_at, source, expires, author FROM observations
-WHERE workspace_id = $1 AND entity = ANY ($3::bigint[]) AND since <= $2;
+WHERE entity_key = ANY (ARRAY(SELECT row_key($1, unnest($3::bigint[])))) AND since <= $2;
 
 -- name: all_cards_until
 -- The versions up to a change of every card.
 SELECT c.since, c.until, {entity_columns}, e.touched
-FROM cards AS c JOIN entities AS e ON e.workspace_id = $1 AND e.id = c.entity WHERE c.workspace_id = $1 AND c.since <= $2;
+FROM cards AS c {entity_of_card}
+WHERE c.row_key BETWEEN row_key($1, 0) AND last_key($1) AND c.since <= $2;
 
 -- name: all_observations_until
 -- The versions up to a change of every observation.
-SELECT since, until, entity, ordinal, text, created_at, valid_at, source, expires, author FROM observations WHERE workspace_id = $1 AND since <= $2;
+SELECT since, until, entity, ordinal, text, created_at, valid_at, source, expires, author FROM observations
+WHERE row_key BETWEEN row_key($1, 0) AND last_key($1) AND since <= $2;
 
 -- name: relations_at
 -- The relations that lived at a change.
 SELECT id, source, target, type, created_at FROM relations
-WHERE workspace_id = $1 AND since <= $2 AND (until IS NULL OR until > $2) ORDER BY id;
+WHERE row_key BETWEEN row_key($1, 0) AND last_key($1) AND since <= $2 AND (until IS NULL OR until > $2)
+ORDER BY row_key;
 
 -- name: relations_of_at
 -- The relations that touched one of the names at a change.
-WITH keys AS MATERIALIZED (SELECT array_agg(text_key(n)) AS wanted FROM unnest($3::text[]) AS n)
-SELECT id, source, target, type, created_at FROM relations WHERE workspace_id = $1 AND until IS NULL AND since <= $2
-    AND text_key(source) = ANY ((SELECT wanted FROM keys)::uuid[]) AND source = ANY ($3::text[])
-UNION
-SELECT id, source, target, type, created_at FROM relations WHERE workspace_id = $1 AND until IS NULL AND since <= $2
-    AND text_key(target) = ANY ((SELECT wanted FROM keys)::uuid[]) AND target = ANY ($3::text[])
-UNION
-SELECT id, source, target, type, created_at FROM relations WHERE workspace_id = $1 AND until IS NOT NULL AND until > $2 AND since <= $2
-    AND text_key(source) = ANY ((SELECT wanted FROM keys)::uuid[]) AND source = ANY ($3::text[])
-UNION
-SELECT id, source, target, type, created_at FROM relations WHERE workspace_id = $1 AND until IS NOT NULL AND until > $2 AND since <= $2
-    AND text_key(target) = ANY ((SELECT wanted FROM keys)::uuid[]) AND target = ANY ($3::text[])
+SELECT DISTINCT r.id, r.source, r.target, r.type, r.created_at
+FROM (SELECT DISTINCT unnest($3::text[]) AS name) AS n
+CROSS JOIN LATERAL (
+    SELECT * FROM relations
+    WHERE source_key = name_key($1, n.name) AND source = n.name AND until IS NULL AND since <= $2
+    UNION ALL
+    SELECT * FROM relations
+    WHERE target_key = name_key($1, n.name) AND target = n.name AND until IS NULL AND since <= $2
+    UNION ALL
+    SELECT * FROM relations
+    WHERE source_key = name_key($1, n.name) AND source = n.name AND until IS NOT NULL AND until > $2 AND since <= $2
+    UNION ALL
+    SELECT * FROM relations
+    WHERE target_key = name_key($1, n.name) AND target = n.name AND until IS NOT NULL AND until > $2 AND since <= $2
+    OFFSET 0
+) AS r
 ORDER BY 1;
 
 -- name: notes_at
 -- The vault notes that lived at a change.
 SELECT id, key, text, tags, created_at, updated_at, NULL::bytea FROM notes
-WHERE workspace_id = $1 AND since <= $2 AND (until IS NULL OR until > $2) ORDER BY created_at, id;
+WHERE row_key BETWEEN row_key($1, 0) AND last_key($1) AND since <= $2 AND (until IS NULL OR until > $2)
+ORDER BY created_at, id;
 
 -- name: trashed_cards
 -- The last card of each deleted entity, the latest deletion first.
 SELECT {entity_columns}, c.until, ch.at
-FROM cards AS c JOIN entities AS e ON e.workspace_id = $1 AND e.id = c.entity
-JOIN changes AS ch ON ch.workspace_id = $1 AND ch.id = c.until
+FROM cards AS c {entity_of_card}
+CROSS JOIN LATERAL (SELECT * FROM changes AS ch WHERE ch.row_key = row_key($1, c.until) LIMIT 1) AS ch
 WHERE c.workspace_id = $1 AND c.until IS NOT NULL AND NOT EXISTS (
     SELECT 1 FROM cards AS later
-    WHERE later.workspace_id = $1 AND later.entity = c.entity AND (later.until IS NULL OR later.until > c.until)
+    WHERE later.entity_key = c.entity_key AND (later.until IS NULL OR later.until > c.until)
 )
 ORDER BY c.until DESC, e.id;
 
 -- name: ended_with
 -- The observations of an entity that ended with a change.
 SELECT entity, ordinal, text, created_at, valid_at, source, expires, author FROM observations
-WHERE workspace_id = $1 AND entity = $2 AND until = $3 ORDER BY ordinal;
+WHERE entity_key = row_key($1, $2) AND until = $3 ORDER BY ordinal;
 
 -- name: trashed_observations
 -- The last version of each observation that was deleted by itself, the latest first, with its entity.
 SELECT o.ordinal, o.text, o.created_at, o.valid_at, o.source, o.expires, o.author, ch.at, o.until, e.uid, c.name, c.until
-FROM observations AS o JOIN changes AS ch ON ch.workspace_id = $1 AND ch.id = o.until
-JOIN entities AS e ON e.workspace_id = $1 AND e.id = o.entity
+FROM observations AS o
+CROSS JOIN LATERAL (SELECT * FROM changes AS ch WHERE ch.row_key = row_key($1, o.until) LIMIT 1) AS ch
+CROSS JOIN LATERAL (SELECT * FROM entities AS e WHERE e.row_key = o.entity_key LIMIT 1) AS e
 CROSS JOIN LATERAL (
     SELECT last.name, last.until FROM cards AS last
-    WHERE last.workspace_id = $1 AND last.entity = o.entity ORDER BY last.until DESC NULLS FIRST LIMIT 1
+    WHERE last.entity_key = o.entity_key ORDER BY last.until DESC NULLS FIRST LIMIT 1
 ) AS c
 WHERE o.workspace_id = $1 AND o.until IS NOT NULL AND o.until IS DISTINCT FROM c.until
     AND NOT EXISTS (
         SELECT 1 FROM observations AS later
-        WHERE later.workspace_id = $1 AND later.entity = o.entity AND later.ordinal = o.ordinal
+        WHERE later.entity_key = o.entity_key AND later.ordinal = o.ordinal
             AND (later.until IS NULL OR later.until > o.until)
     )
 ORDER BY o.until DESC, o.id;
@@ -872,18 +953,16 @@ ORDER BY o.until DESC, o.id;
 -- name: trashed_relations
 -- The last version of each deleted relation, the latest first.
 SELECT r.id, r.source, r.target, r.type, r.created_at, r.until, ch.at
-FROM relations AS r JOIN changes AS ch ON ch.workspace_id = $1 AND ch.id = r.until
+FROM relations AS r
+CROSS JOIN LATERAL (SELECT * FROM changes AS ch WHERE ch.row_key = row_key($1, r.until) LIMIT 1) AS ch
 WHERE r.workspace_id = $1 AND r.until IS NOT NULL
     AND NOT EXISTS (
-        SELECT 1 FROM relations AS living
-        WHERE living.workspace_id = $1 AND text_key(living.source) = text_key(r.source)
-            AND text_key(living.target) = text_key(r.target) AND text_key(living.type) = text_key(r.type)
-            AND living.until IS NULL
+        SELECT 1 FROM relations AS living WHERE living.relation_key = r.relation_key AND living.until IS NULL
     )
     AND NOT EXISTS (
         SELECT 1 FROM relations AS later
-        WHERE later.workspace_id = $1 AND text_key(later.source) = text_key(r.source) AND later.source = r.source
-            AND later.target = r.target AND later.type = r.type AND later.until IS NOT NULL AND later.until > r.until
+        WHERE later.source_key = r.source_key AND later.relation_key = r.relation_key
+            AND later.until IS NOT NULL AND later.until > r.until
     )
 ORDER BY r.until DESC, r.id;
 
@@ -891,14 +970,13 @@ ORDER BY r.until DESC, r.id;
 -- The last version of each deleted vault note, the latest first.
 SELECT n.id, n.key, n.text, n.tags, n.created_at, n.updated_at, (
     SELECT v.raw FROM vectors AS v WHERE v.workspace_id = $1 AND v.passage = n.id AND v.raw IS NOT NULL), ch.at, n.until
-FROM notes AS n JOIN changes AS ch ON ch.workspace_id = $1 AND ch.id = n.until
+FROM notes AS n
+CROSS JOIN LATERAL (SELECT * FROM changes AS ch WHERE ch.row_key = row_key($1, n.until) LIMIT 1) AS ch
 WHERE n.workspace_id = $1 AND n.until IS NOT NULL
-    AND NOT EXISTS (
-        SELECT 1 FROM notes AS living
-        WHERE living.workspace_id = $1 AND text_key(living.key) = text_key(n.key) AND living.until IS NULL)
+    AND NOT EXISTS (SELECT 1 FROM notes AS living WHERE living.name_key = n.name_key AND living.until IS NULL)
     AND NOT EXISTS (
         SELECT 1 FROM notes AS later
-        WHERE later.workspace_id = $1 AND text_key(later.key) = text_key(n.key) AND later.until IS NOT NULL AND later.until > n.until)
+        WHERE later.name_key = n.name_key AND later.until IS NOT NULL AND later.until > n.until)
 ORDER BY n.until DESC, n.id;
 
 -- name: purge_cards
@@ -920,20 +998,20 @@ DELETE FROM notes WHERE workspace_id = $1 AND until <= $2 RETURNING id;
 -- name: purge_entities
 -- Delete the identities that have no rows left.
 DELETE FROM entities AS e
-WHERE e.workspace_id = $1
-    AND NOT EXISTS (SELECT 1 FROM cards AS c WHERE c.workspace_id = $1 AND c.entity = e.id)
-    AND NOT EXISTS (SELECT 1 FROM observations AS o WHERE o.workspace_id = $1 AND o.entity = e.id)
+WHERE e.row_key BETWEEN row_key($1, 0) AND last_key($1)
+    AND NOT EXISTS (SELECT 1 FROM cards AS c WHERE c.entity_key = e.row_key)
+    AND NOT EXISTS (SELECT 1 FROM observations AS o WHERE o.entity_key = e.row_key)
 RETURNING e.id;
 
 -- name: entities_to_purge
 -- The entities that lose rows to a purge up to a change and lived after it.
-WITH losing AS MATERIALIZED (
-    SELECT entity FROM observations WHERE workspace_id = $1 AND until <= $2
-    UNION
-    SELECT entity FROM cards WHERE workspace_id = $1 AND until <= $2
-)
-SELECT DISTINCT c.entity FROM losing JOIN cards AS c ON c.workspace_id = $1 AND c.entity = losing.entity
-WHERE c.since <= $2 AND (c.until IS NULL OR c.until > $2);
+SELECT DISTINCT c.entity FROM cards AS c
+WHERE c.entity_key = ANY (ARRAY(
+        SELECT entity_key FROM observations WHERE workspace_id = $1 AND until <= $2
+        UNION
+        SELECT entity_key FROM cards WHERE workspace_id = $1 AND until <= $2
+    ))
+    AND c.since <= $2 AND (c.until IS NULL OR c.until > $2);
 
 -- name: forget_updates
 -- Delete what the settled times of update of entities (row ids) replace.
@@ -947,7 +1025,7 @@ SELECT $1, u.entity, $4, u.at FROM unnest($2::bigint[], $3::bigint[]) AS u (enti
 -- name: purge_updates
 -- Delete the times of update of identities that are gone.
 DELETE FROM updates AS u WHERE u.workspace_id = $1
-    AND NOT EXISTS (SELECT 1 FROM entities AS e WHERE e.workspace_id = $1 AND e.id = u.entity);
+    AND NOT EXISTS (SELECT 1 FROM entities AS e WHERE e.row_key = row_key($1, u.entity));
 
 -- name: delete_vectors_of
 -- Delete the vectors of passages whose texts are gone.
@@ -966,16 +1044,17 @@ ON CONFLICT (workspace_id, entity, change) DO UPDATE SET at = excluded.at;
 -- name: insert_own_updates
 -- Record the times at which entities from elsewhere (ids) were updated there, for their history.
 INSERT INTO updates (workspace_id, entity, change, at)
-SELECT e.workspace_id, e.id, e.touched, u.at FROM entities AS e
-JOIN unnest($2::text[], $3::bigint[]) AS u (uid, at) ON text_key(e.uid) = text_key(u.uid) AND e.uid = u.uid
-WHERE e.workspace_id = $1
+SELECT e.workspace_id, e.id, e.touched, u.at FROM unnest($2::text[], $3::bigint[]) AS u (uid, at)
+CROSS JOIN LATERAL (
+    SELECT * FROM entities AS e WHERE e.uid_key = name_key($1, u.uid) AND e.uid = u.uid LIMIT 1
+) AS e
 ON CONFLICT (workspace_id, entity, change) DO UPDATE SET at = excluded.at;
 
 -- name: note_keyed
 -- One vault note with the vector its client gave.
 SELECT n.id, n.key, n.text, n.tags, n.created_at, n.updated_at, (
     SELECT v.raw FROM vectors AS v WHERE v.workspace_id = $1 AND v.passage = n.id AND v.raw IS NOT NULL)
-FROM notes AS n WHERE n.workspace_id = $1 AND text_key(n.key) = text_key($2) AND n.key = $2 AND n.until IS NULL;
+FROM notes AS n WHERE n.name_key = name_key($1, $2) AND n.key = $2 AND n.until IS NULL;
 
 -- name: notes_listed
 -- A page of the vault notes with all of the different tags, created before a time, with keys between two texts.
@@ -990,24 +1069,24 @@ ORDER BY n.created_at, n.id LIMIT $6 OFFSET $7;
 -- name: notes_by_id
 -- The vault notes that a search found, without vectors.
 SELECT id, key, text, tags, created_at, updated_at, NULL::bytea FROM notes
-WHERE workspace_id = $1 AND id = ANY ($2::bigint[]) AND until IS NULL;
+WHERE row_key = ANY (ARRAY(SELECT row_key($1, unnest($2::bigint[])))) AND until IS NULL;
 
 -- name: notes_exactly
 -- The vault notes whose key or whole text is the query.
-SELECT id FROM notes WHERE workspace_id = $1 AND text_key(key) = text_key($2) AND key = $2 AND until IS NULL
+SELECT id FROM notes WHERE name_key = name_key($1, $2) AND key = $2 AND until IS NULL
 UNION
-SELECT id FROM notes WHERE workspace_id = $1 AND text_key(text) = text_key($2) AND text = $2 AND until IS NULL;
+SELECT id FROM notes WHERE content_key = name_key($1, $2) AND text = $2 AND until IS NULL;
 
 -- name: notes_tagged
 -- The ids of the vault notes that have all of the different tags.
 SELECT t.note FROM note_tags AS t
-WHERE t.workspace_id = $1 AND text_key(t.tag) = ANY (ARRAY(SELECT text_key(n) FROM unnest($2::text[]) AS n))
-    AND t.tag = ANY ($2::text[])
+WHERE t.tag_key = ANY (ARRAY(SELECT name_key($1, unnest($2::text[])))) AND t.tag = ANY ($2::text[])
 GROUP BY t.note HAVING count(*) = cardinality($2::text[]);
 
 -- name: newest_notes
 -- The ids of the newest vault notes.
-SELECT id FROM notes WHERE workspace_id = $1 AND until IS NULL ORDER BY id DESC LIMIT $2;
+SELECT id FROM notes
+WHERE row_key BETWEEN row_key($1, 0) AND last_key($1) AND until IS NULL ORDER BY row_key DESC LIMIT $2;
 
 -- name: session_notes
 -- All notes of one session, oldest first: there are few.

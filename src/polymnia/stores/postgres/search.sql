@@ -1,52 +1,66 @@
+-- fragment: passage_keys
+-- The row keys of these passages.
+ARRAY(SELECT row_key($1, unnest($2::bigint[])))
+
+-- fragment: card_of_observation
+-- The living card of an observation's entity.
+CROSS JOIN LATERAL (SELECT * FROM cards AS c WHERE c.entity_key = o.entity_key AND c.until IS NULL LIMIT 1) AS c
+
 -- name: texts_containing
 -- The texts of cards and observations that contain a folded text, by entity. The expressions are those of the trigram
 -- indexes, here and below.
 SELECT entity, name, type FROM cards
-WHERE workspace_id = $1 AND until IS NULL AND folded(name || E'\n' || type) LIKE folded($2::text)
+WHERE workspace_id = $1 AND until IS NULL AND coalesce(folded, lower(name || E'\n' || type)) LIKE $2::text
 UNION ALL
 SELECT entity, text, '' FROM observations
-WHERE workspace_id = $1 AND until IS NULL AND folded(text) LIKE folded($2::text);
+WHERE workspace_id = $1 AND until IS NULL AND coalesce(folded, lower(text)) LIKE $2::text;
 
 -- name: texts_with_few_letters
 -- The same for a text without a trigram, for which an index would be read from end to end, here and below.
 SELECT entity, name, type FROM cards
-WHERE workspace_id = $1 AND until IS NULL AND strpos(folded(name || E'\n' || type), folded($2::text)) > 0
+WHERE entity_key BETWEEN row_key($1, 0) AND last_key($1) AND until IS NULL
+    AND strpos(coalesce(folded, lower(name || E'\n' || type)), $2::text) > 0
 UNION ALL
 SELECT entity, text, '' FROM observations
-WHERE workspace_id = $1 AND until IS NULL AND strpos(folded(text), folded($2::text)) > 0;
+WHERE entity_key BETWEEN row_key($1, 0) AND last_key($1) AND until IS NULL
+    AND strpos(coalesce(folded, lower(text)), $2::text) > 0;
 
 -- name: notes_containing
 -- The texts of vault notes that contain a folded text.
 SELECT id, key, text FROM notes
-WHERE workspace_id = $1 AND until IS NULL AND folded(key || E'\n' || text) LIKE folded($2::text);
+WHERE workspace_id = $1 AND until IS NULL AND coalesce(folded, lower(key || E'\n' || text)) LIKE $2::text;
 
 -- name: notes_with_few_letters
 -- The same for a text without a trigram.
 SELECT id, key, text FROM notes
-WHERE workspace_id = $1 AND until IS NULL AND strpos(folded(key || E'\n' || text), folded($2::text)) > 0;
+WHERE row_key BETWEEN row_key($1, 0) AND last_key($1) AND until IS NULL
+    AND strpos(coalesce(folded, lower(key || E'\n' || text)), $2::text) > 0;
 
 -- name: passages_containing
 -- The texts of passages that contain a folded text, oldest first.
 SELECT id, name, type FROM cards
-WHERE workspace_id = $1 AND until IS NULL AND folded(name || E'\n' || type) LIKE folded($2::text)
+WHERE workspace_id = $1 AND until IS NULL AND coalesce(folded, lower(name || E'\n' || type)) LIKE $2::text
 UNION ALL
 SELECT id, text, '' FROM observations
-WHERE workspace_id = $1 AND until IS NULL AND folded(text) LIKE folded($2::text)
+WHERE workspace_id = $1 AND until IS NULL AND coalesce(folded, lower(text)) LIKE $2::text
 UNION ALL
 SELECT id, key, text FROM notes
-WHERE workspace_id = $1 AND until IS NULL AND folded(key || E'\n' || text) LIKE folded($2::text)
+WHERE workspace_id = $1 AND until IS NULL AND coalesce(folded, lower(key || E'\n' || text)) LIKE $2::text
 ORDER BY 1;
 
 -- name: passages_with_few_letters
 -- The same for a text without a trigram.
 SELECT id, name, type FROM cards
-WHERE workspace_id = $1 AND until IS NULL AND strpos(folded(name || E'\n' || type), folded($2::text)) > 0
+WHERE row_key BETWEEN row_key($1, 0) AND last_key($1) AND until IS NULL
+    AND strpos(coalesce(folded, lower(name || E'\n' || type)), $2::text) > 0
 UNION ALL
 SELECT id, text, '' FROM observations
-WHERE workspace_id = $1 AND until IS NULL AND strpos(folded(text), folded($2::text)) > 0
+WHERE row_key BETWEEN row_key($1, 0) AND last_key($1) AND until IS NULL
+    AND strpos(coalesce(folded, lower(text)), $2::text) > 0
 UNION ALL
 SELECT id, key, text FROM notes
-WHERE workspace_id = $1 AND until IS NULL AND strpos(folded(key || E'\n' || text), folded($2::text)) > 0
+WHERE row_key BETWEEN row_key($1, 0) AND last_key($1) AND until IS NULL
+    AND strpos(coalesce(folded, lower(key || E'\n' || text)), $2::text) > 0
 ORDER BY 1;
 
 -- name: newest_passages
@@ -58,18 +72,17 @@ SELECT passage FROM words WHERE workspace_id = $1 ORDER BY passage DESC LIMIT $2
 WITH found AS MATERIALIZED (
     SELECT * FROM word_scores($1::bigint, $2::tsquery, $3::text[], $4::tsquery[], $5::text[], $6::float8[], NULL)
 )
-SELECT f.passage, c.name, 'entity' AS kind, f.score
-FROM found AS f JOIN cards AS c ON c.workspace_id = $1 AND c.id = f.passage
-WHERE 'entity' = ANY ($7::text[])
-UNION ALL
-SELECT f.passage, c.name, 'observation', f.score
-FROM found AS f JOIN observations AS o ON o.workspace_id = $1 AND o.id = f.passage
-JOIN cards AS c ON c.workspace_id = $1 AND c.entity = o.entity AND c.until IS NULL
-WHERE 'observation' = ANY ($7::text[])
-UNION ALL
-SELECT f.passage, n.key, 'note', f.score
-FROM found AS f JOIN notes AS n ON n.workspace_id = $1 AND n.id = f.passage
-WHERE 'note' = ANY ($7::text[])
+SELECT f.passage, h.name, h.kind, f.score FROM found AS f CROSS JOIN LATERAL (
+    SELECT c.name, 'entity' AS kind FROM cards AS c
+    WHERE c.row_key = row_key($1, f.passage) AND 'entity' = ANY ($7::text[])
+    UNION ALL
+    SELECT (SELECT c.name FROM cards AS c WHERE c.entity_key = o.entity_key AND c.until IS NULL), 'observation'
+    FROM observations AS o WHERE o.row_key = row_key($1, f.passage) AND 'observation' = ANY ($7::text[])
+    UNION ALL
+    SELECT n.key, 'note' FROM notes AS n
+    WHERE n.row_key = row_key($1, f.passage) AND 'note' = ANY ($7::text[])
+    LIMIT 1
+) AS h
 ORDER BY 4 DESC, 1 LIMIT $8::bigint;
 
 -- name: best_words
@@ -81,27 +94,37 @@ ORDER BY score DESC, passage LIMIT $7::bigint;
 -- The same among the passages of some names, some types, a period and all of some tags; NULL allows any. Only the passages of
 -- the names are scored: a common word has many others.
 SELECT f.passage
-FROM word_scores($1::bigint, $2::tsquery, $3::text[], $4::tsquery[], $5::text[], $6::float8[], CASE WHEN $8::text[] IS NOT NULL THEN ARRAY(
-    SELECT c.id FROM cards AS c
-    WHERE c.workspace_id = $1 AND text_key(c.name) = ANY (ARRAY(SELECT text_key(n) FROM unnest($8::text[]) AS n))
-        AND c.name = ANY ($8::text[]) AND c.until IS NULL
+FROM word_scores($1::bigint, $2::tsquery, $3::text[], $4::tsquery[], $5::text[], $6::float8[],
+    CASE WHEN $8::text[] IS NOT NULL THEN ARRAY(
+        SELECT p.id FROM (SELECT DISTINCT unnest($8::text[]) AS name) AS w
+        CROSS JOIN LATERAL (
+            SELECT c.id FROM cards AS c
+            WHERE c.name_key = name_key($1, w.name) AND c.name = w.name AND c.until IS NULL
+            UNION ALL
+            SELECT o.id FROM observations AS o WHERE o.until IS NULL AND o.entity_key = (
+                SELECT c.entity_key FROM cards AS c
+                WHERE c.name_key = name_key($1, w.name) AND c.name = w.name AND c.until IS NULL)
+            UNION ALL
+            SELECT n.id FROM notes AS n
+            WHERE n.name_key = name_key($1, w.name) AND n.key = w.name AND n.until IS NULL
+            OFFSET 0
+        ) AS p
+    ) END) AS f
+CROSS JOIN LATERAL (
+    SELECT c.type, c.created_at AS at, c.tags FROM cards AS c WHERE c.row_key = row_key($1, f.passage)
     UNION ALL
-    SELECT o.id FROM cards AS c JOIN observations AS o ON o.workspace_id = $1 AND o.entity = c.entity AND o.until IS NULL
-    WHERE c.workspace_id = $1 AND text_key(c.name) = ANY (ARRAY(SELECT text_key(n) FROM unnest($8::text[]) AS n))
-        AND c.name = ANY ($8::text[]) AND c.until IS NULL
+    SELECT c.type, coalesce(o.valid_at, o.created_at), c.tags
+    FROM observations AS o CROSS JOIN LATERAL (
+        SELECT * FROM cards AS c WHERE c.entity_key = o.entity_key AND c.until IS NULL LIMIT 1
+    ) AS c
+    WHERE o.row_key = row_key($1, f.passage)
     UNION ALL
-    SELECT n.id FROM notes AS n
-    WHERE n.workspace_id = $1 AND text_key(n.key) = ANY (ARRAY(SELECT text_key(k) FROM unnest($8::text[]) AS k))
-        AND n.key = ANY ($8::text[]) AND n.until IS NULL
-) END) AS f
-LEFT JOIN observations AS o ON o.workspace_id = $1 AND o.id = f.passage
-LEFT JOIN notes AS n ON n.workspace_id = $1 AND n.id = f.passage
-LEFT JOIN cards AS own ON own.workspace_id = $1 AND own.id = f.passage
-LEFT JOIN cards AS c ON c.workspace_id = $1 AND c.entity = coalesce(o.entity, own.entity) AND c.until IS NULL
-WHERE ($9::text[] IS NULL OR coalesce(c.type, 'note') = ANY ($9::text[]))
-    AND ($10::bigint IS NULL OR coalesce(o.valid_at, o.created_at, c.created_at, n.updated_at) >= $10::bigint)
-    AND ($11::bigint IS NULL OR coalesce(o.valid_at, o.created_at, c.created_at, n.updated_at) < $11::bigint)
-    AND ($12::text[] IS NULL OR coalesce(c.tags, n.tags, '{}') @> $12::text[])
+    SELECT 'note', n.updated_at, n.tags FROM notes AS n WHERE n.row_key = row_key($1, f.passage)
+    LIMIT 1
+) AS p
+WHERE ($9::text[] IS NULL OR p.type = ANY ($9::text[]))
+    AND ($10::bigint IS NULL OR p.at >= $10::bigint) AND ($11::bigint IS NULL OR p.at < $11::bigint)
+    AND ($12::text[] IS NULL OR coalesce(p.tags, '{}') @> $12::text[])
 ORDER BY f.score DESC, f.passage LIMIT $7::bigint;
 
 -- name: word_counts
@@ -145,27 +168,26 @@ DELETE FROM terms WHERE workspace_id = $1 AND term NOT IN (
 -- name: passage_heads
 -- The passages with these ids and of some kinds, with the names of their entities or their keys.
 SELECT c.id, c.name, 'entity' AS kind FROM cards AS c
-WHERE c.workspace_id = $1 AND c.id = ANY ($2::bigint[]) AND c.until IS NULL AND 'entity' = ANY ($3::text[])
+WHERE c.row_key = ANY ({passage_keys}) AND c.until IS NULL AND 'entity' = ANY ($3::text[])
 UNION ALL
-SELECT o.id, c.name, 'observation' FROM observations AS o
-JOIN cards AS c ON c.workspace_id = $1 AND c.entity = o.entity AND c.until IS NULL
-WHERE o.workspace_id = $1 AND o.id = ANY ($2::bigint[]) AND o.until IS NULL AND 'observation' = ANY ($3::text[])
+SELECT o.id, c.name, 'observation' FROM observations AS o {card_of_observation}
+WHERE o.row_key = ANY ({passage_keys}) AND o.until IS NULL AND 'observation' = ANY ($3::text[])
 UNION ALL
 SELECT n.id, n.key, 'note' FROM notes AS n
-WHERE n.workspace_id = $1 AND n.id = ANY ($2::bigint[]) AND n.until IS NULL AND 'note' = ANY ($3::text[]);
+WHERE n.row_key = ANY ({passage_keys}) AND n.until IS NULL AND 'note' = ANY ($3::text[]);
 
 -- name: passages_by_id
 -- The living passages with these ids: cards, observations and notes.
 SELECT c.id, c.name, c.type, 0::bigint, coalesce(c.summary, ''), c.created_at, 0::bigint, c.tags, NULL::text, c.expires
-FROM cards AS c WHERE c.workspace_id = $1 AND c.id = ANY ($2::bigint[]) AND c.until IS NULL
+FROM cards AS c WHERE c.row_key = ANY ({passage_keys}) AND c.until IS NULL
 UNION ALL
 SELECT o.id, c.name, c.type, o.ordinal, o.text, o.created_at, coalesce(o.valid_at, 0), c.tags, o.source,
     least(o.expires, c.expires)
-FROM observations AS o JOIN cards AS c ON c.workspace_id = $1 AND c.entity = o.entity AND c.until IS NULL
-WHERE o.workspace_id = $1 AND o.id = ANY ($2::bigint[]) AND o.until IS NULL
+FROM observations AS o {card_of_observation}
+WHERE o.row_key = ANY ({passage_keys}) AND o.until IS NULL
 UNION ALL
 SELECT n.id, n.key, 'note', -1, n.text, n.updated_at, 0, n.tags, NULL, NULL
-FROM notes AS n WHERE n.workspace_id = $1 AND n.id = ANY ($2::bigint[]) AND n.until IS NULL;
+FROM notes AS n WHERE n.row_key = ANY ({passage_keys}) AND n.until IS NULL;
 
 -- name: observations_between
 -- The newest observations of a period.
@@ -180,41 +202,46 @@ ORDER BY coalesce(valid_at, created_at) DESC, id DESC LIMIT $4::bigint;
 SELECT id, before[1], before[2], after[1] FROM (
 SELECT o.id,
     ARRAY(SELECT n.id FROM observations AS n
-        WHERE n.workspace_id = $1 AND text_key(n.source) = text_key(o.source) AND n.source = o.source
+        WHERE n.source_key = o.source_key AND n.source = o.source
             AND n.source IS NOT NULL AND n.until IS NULL AND n.id < o.id
         ORDER BY n.id DESC LIMIT 2),
     ARRAY(SELECT n.id FROM observations AS n
-        WHERE n.workspace_id = $1 AND text_key(n.source) = text_key(o.source) AND n.source = o.source
+        WHERE n.source_key = o.source_key AND n.source = o.source
             AND n.source IS NOT NULL AND n.until IS NULL AND n.id > o.id
         ORDER BY n.id LIMIT 1)
-FROM observations AS o WHERE o.workspace_id = $1 AND o.id = ANY ($2::bigint[]) AND o.source IS NOT NULL
+FROM observations AS o WHERE o.row_key = ANY ({passage_keys}) AND o.source IS NOT NULL
 UNION ALL
 SELECT o.id,
     ARRAY(SELECT near.id FROM (
             SELECT n.id, n.since, coalesce(n.valid_at, n.created_at) AS at FROM observations AS n
-            WHERE n.workspace_id = $1 AND n.until IS NULL AND n.source IS NULL AND n.id < o.id
-            ORDER BY n.workspace_id DESC, n.id DESC LIMIT $3::bigint
-        ) AS near JOIN changes AS made ON made.workspace_id = $1 AND made.id = near.since
-        WHERE made.actor = own.actor AND made.server = own.server
-            AND abs(near.at - coalesce(o.valid_at, o.created_at)) <= $4::bigint
+            WHERE n.row_key > row_key($1, 0) AND n.row_key < o.row_key AND n.until IS NULL AND n.source IS NULL
+            ORDER BY n.row_key DESC LIMIT $3::bigint
+        ) AS near
+        WHERE abs(near.at - coalesce(o.valid_at, o.created_at)) <= $4::bigint AND EXISTS (
+            SELECT 1 FROM changes AS made WHERE made.row_key = row_key($1, near.since)
+                AND made.actor = own.actor AND made.server = own.server)
         ORDER BY near.id DESC LIMIT 2),
     ARRAY(SELECT near.id FROM (
             SELECT n.id, n.since, coalesce(n.valid_at, n.created_at) AS at FROM observations AS n
-            WHERE n.workspace_id = $1 AND n.until IS NULL AND n.source IS NULL AND n.id > o.id
-            ORDER BY n.workspace_id, n.id LIMIT $3::bigint
-        ) AS near JOIN changes AS made ON made.workspace_id = $1 AND made.id = near.since
-        WHERE made.actor = own.actor AND made.server = own.server
-            AND abs(near.at - coalesce(o.valid_at, o.created_at)) <= $4::bigint
+            WHERE n.row_key > o.row_key AND n.row_key <= last_key($1) AND n.until IS NULL AND n.source IS NULL
+            ORDER BY n.row_key LIMIT $3::bigint
+        ) AS near
+        WHERE abs(near.at - coalesce(o.valid_at, o.created_at)) <= $4::bigint AND EXISTS (
+            SELECT 1 FROM changes AS made WHERE made.row_key = row_key($1, near.since)
+                AND made.actor = own.actor AND made.server = own.server)
         ORDER BY near.id LIMIT 1)
-FROM observations AS o JOIN changes AS own ON own.workspace_id = $1 AND own.id = o.since
-WHERE o.workspace_id = $1 AND o.id = ANY ($2::bigint[]) AND o.source IS NULL
+FROM observations AS o
+CROSS JOIN LATERAL (SELECT * FROM changes AS own WHERE own.row_key = row_key($1, o.since) LIMIT 1) AS own
+WHERE o.row_key = ANY ({passage_keys}) AND o.source IS NULL
 ) AS near (id, before, after);
 
 -- name: observation_counts
 -- How many living observations the entities with these names have.
 SELECT c.name, (
-    SELECT count(*) FROM observations AS o
-    WHERE o.workspace_id = $1 AND o.entity = c.entity AND o.until IS NULL
+    SELECT count(*) FROM observations AS o WHERE o.entity_key = c.entity_key AND o.until IS NULL
 )
 FROM unnest($2::text[]) AS wanted (name)
-JOIN cards AS c ON c.workspace_id = $1 AND text_key(c.name) = text_key(wanted.name) AND c.until IS NULL;
+CROSS JOIN LATERAL (
+    SELECT * FROM cards AS c
+    WHERE c.name_key = name_key($1, wanted.name) AND c.name = wanted.name AND c.until IS NULL LIMIT 1
+) AS c;

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+# After this many new passages the planner's statistics are updated; then after twice as many, and so on.
+_ANALYZED_FROM = 5_000
 _numbers = count(1)
 
 
@@ -52,6 +54,8 @@ class PostgresStore:
         self._is_closed = False
         # Writers of this process take turns, so that those who wait hold no connection.
         self._turn = Lock()
+        self._new_passages = 0
+        self._analyze_after = _ANALYZED_FROM
         database.share()
 
     @cached_property
@@ -83,12 +87,14 @@ class PostgresStore:
             except CommitLost:
                 connection.close()  # so that the server releases the lock
                 self._settle(port)
+        self._after_writing(port.indexed)
 
     def write_rows(self, table: str, rows: Sequence[TableRow]) -> None:
         from polymnia.stores.versioned.tables import write_rows
 
         with self._transaction() as port:
             write_rows(port, table, rows)
+        self._after_writing(port.indexed)
 
     def follow(self, wake: Callable[[], None] | None = None) -> ChangeFeed:
         from polymnia.stores.postgres.feed import PostgresChangeFeed
@@ -161,6 +167,20 @@ class PostgresStore:
             yield
         finally:
             self._turn.release()
+
+    def _after_writing(self, passages: int) -> None:
+        """Update the statistics of the planner after many new passages: autovacuum takes minutes."""
+        self._new_passages += passages
+        if self._new_passages < self._analyze_after:
+            return
+        self._new_passages = 0
+        self._analyze_after *= 2
+        try:
+            with self._database.connection() as connection:
+                connection.execute(QUERIES["analyze_tables"])
+        except StoreError as exc:
+            # The write itself has succeeded, and queries find their indexes without statistics.
+            logger.warning("cannot update the statistics: %s", exc)
 
     def _require_writable(self) -> None:
         if self._read_only:

@@ -1,7 +1,7 @@
 -- name: read_changes
 -- The rows after one.
 SELECT id, at, actor, server, operation, last_row FROM changes
-WHERE workspace_id = $1 AND id > $2::bigint ORDER BY id LIMIT $3::bigint;
+WHERE row_key > row_key($1, $2::bigint) AND row_key <= last_key($1) ORDER BY row_key LIMIT $3::bigint;
 
 -- name: write_changes
 -- Add rows, given as columns.
@@ -35,7 +35,7 @@ FROM unnest($2::text[], $3::bigint[], $4::bigint[])
 -- name: read_entities
 -- The rows after one.
 SELECT id, uid, next_ordinal, updated_at, touched FROM entities
-WHERE workspace_id = $1 AND id > $2::bigint ORDER BY id LIMIT $3::bigint;
+WHERE row_key > row_key($1, $2::bigint) AND row_key <= last_key($1) ORDER BY row_key LIMIT $3::bigint;
 
 -- name: write_entities
 -- Add rows, given as columns.
@@ -59,34 +59,37 @@ FROM unnest($2::bigint[], $3::bigint[], $4::bigint[])
 -- name: read_cards
 -- The rows after one.
 SELECT id, entity, name, type, summary, summary_at, tags, created_at, aliases, due, status, expires, since, until FROM cards
-WHERE workspace_id = $1 AND id > $2::bigint ORDER BY id LIMIT $3::bigint;
+WHERE row_key > row_key($1, $2::bigint) AND row_key <= last_key($1) ORDER BY row_key LIMIT $3::bigint;
 
 -- name: write_cards
--- Add rows, given as columns.
-INSERT INTO cards (workspace_id, id, entity, name, type, summary, summary_at, tags, created_at, aliases, due, status, expires, since, until)
+-- Add rows, given as columns. Folded texts come last.
+INSERT INTO cards (workspace_id, id, entity, name, type, summary, summary_at, tags, created_at, aliases, due, status,
+    expires, since, until, folded)
 SELECT $1, n.id, n.entity, n.name, n.type, n.summary, n.summary_at, n.tags::text[], n.created_at,
-    n.aliases::text[], n.due, n.status, n.expires, n.since, n.until
+    n.aliases::text[], n.due, n.status, n.expires, n.since, n.until, CASE WHEN n.until IS NULL THEN n.folded END
 FROM unnest($2::bigint[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::bigint[], $8::text[], $9::bigint[],
-    $10::text[], $11::bigint[], $12::text[], $13::bigint[], $14::bigint[], $15::bigint[])
-    AS n (id, entity, name, type, summary, summary_at, tags, created_at, aliases, due, status, expires, since, until);
+        $10::text[], $11::bigint[], $12::text[], $13::bigint[], $14::bigint[], $15::bigint[], $16::text[])
+    AS n (id, entity, name, type, summary, summary_at, tags, created_at, aliases, due, status, expires, since, until, folded);
 
 -- name: read_observations
 -- The rows after one.
 SELECT id, entity, ordinal, text, created_at, valid_at, source, expires, author, since, until FROM observations
-WHERE workspace_id = $1 AND id > $2::bigint ORDER BY id LIMIT $3::bigint;
+WHERE row_key > row_key($1, $2::bigint) AND row_key <= last_key($1) ORDER BY row_key LIMIT $3::bigint;
 
 -- name: write_observations
--- Add rows, given as columns.
-INSERT INTO observations (workspace_id, id, entity, ordinal, text, created_at, valid_at, source, expires, author, since, until)
-SELECT $1, n.id, n.entity, n.ordinal, n.text, n.created_at, n.valid_at, n.source, n.expires, n.author, n.since, n.until
+-- Add rows, given as columns. Folded texts come last.
+INSERT INTO observations (workspace_id, id, entity, ordinal, text, created_at, valid_at, source, expires, author, since,
+    until, folded)
+SELECT $1, n.id, n.entity, n.ordinal, n.text, n.created_at, n.valid_at, n.source, n.expires, n.author, n.since, n.until,
+    CASE WHEN n.until IS NULL THEN n.folded END
 FROM unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::bigint[], $7::bigint[], $8::text[],
-    $9::bigint[], $10::text[], $11::bigint[], $12::bigint[])
-    AS n (id, entity, ordinal, text, created_at, valid_at, source, expires, author, since, until);
+        $9::bigint[], $10::text[], $11::bigint[], $12::bigint[], $13::text[])
+    AS n (id, entity, ordinal, text, created_at, valid_at, source, expires, author, since, until, folded);
 
 -- name: read_relations
 -- The rows after one.
 SELECT id, source, target, type, created_at, since, until FROM relations
-WHERE workspace_id = $1 AND id > $2::bigint ORDER BY id LIMIT $3::bigint;
+WHERE row_key > row_key($1, $2::bigint) AND row_key <= last_key($1) ORDER BY row_key LIMIT $3::bigint;
 
 -- name: write_relations
 -- Add rows, given as columns.
@@ -98,14 +101,16 @@ FROM unnest($2::bigint[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::
 -- name: read_notes
 -- The rows after one.
 SELECT id, key, text, tags, created_at, updated_at, since, until FROM notes
-WHERE workspace_id = $1 AND id > $2::bigint ORDER BY id LIMIT $3::bigint;
+WHERE row_key > row_key($1, $2::bigint) AND row_key <= last_key($1) ORDER BY row_key LIMIT $3::bigint;
 
 -- name: write_notes
--- Add rows, given as columns.
-INSERT INTO notes (workspace_id, id, key, text, tags, created_at, updated_at, since, until)
-SELECT $1, n.id, n.key, n.text, n.tags::text[], n.created_at, n.updated_at, n.since, n.until
-FROM unnest($2::bigint[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[])
-    AS n (id, key, text, tags, created_at, updated_at, since, until);
+-- Add rows, given as columns. Folded texts come last.
+INSERT INTO notes (workspace_id, id, key, text, tags, created_at, updated_at, since, until, folded)
+SELECT $1, n.id, n.key, n.text, n.tags::text[], n.created_at, n.updated_at, n.since, n.until,
+    CASE WHEN n.until IS NULL THEN n.folded END
+FROM unnest($2::bigint[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[],
+        $10::text[])
+    AS n (id, key, text, tags, created_at, updated_at, since, until, folded);
 
 -- name: read_models
 -- All rows.
@@ -154,10 +159,12 @@ SELECT $1, n.* FROM unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::bytea[]
 -- name: add_copied_changes
 -- Set what a workspace says of its last change, from the changes that were copied.
 UPDATE workspaces AS p SET last_change = c.id, last_row = c.last_row, last_at = c.at
-FROM (SELECT id, last_row, at FROM changes WHERE workspace_id = $1 ORDER BY id DESC LIMIT 1) AS c
+FROM (
+    SELECT id, last_row, at FROM changes
+    WHERE row_key BETWEEN row_key($1, 0) AND last_key($1) ORDER BY row_key DESC LIMIT 1
+) AS c
 WHERE p.workspace_id = $1;
 
 -- name: add_passages
 -- Count new passages and their words.
 UPDATE workspaces SET passages = passages + $2::bigint, words = words + $3::bigint WHERE workspace_id = $1;
-

@@ -52,7 +52,13 @@ class PostgresUrl(Struct, frozen=True):
         return {
             "default_transaction_isolation": "repeatable read",
             "search_path": "polymnia,public",
-            "plan_cache_mode": "force_generic_plan",  # every query is about one workspace, found by an index
+            # Every query is about one workspace, found by an index. A plan is kept while tables grow,
+            # so it must not read a whole table, not even one that is small now.
+            "plan_cache_mode": "force_generic_plan",
+            "enable_seqscan": "off",
+            "enable_hashjoin": "off",
+            "enable_mergejoin": "off",
+            "jit": "off",
             "statement_timeout": str(timeout_ms),
             "lock_timeout": str(min(_LOCK_TIMEOUT_MS, timeout_ms)),
             "idle_in_transaction_session_timeout": str(2 * timeout_ms),

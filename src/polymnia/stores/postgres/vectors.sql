@@ -88,38 +88,50 @@ SELECT passage, cosine FROM nearest_vectors($1::bigint, $2::bigint, $3::bigint, 
 
 -- name: nearest_within
 -- The same among the passages of some names, some types, a period and all of some tags; NULL allows any.
-WITH allowed AS (
-    SELECT c.id FROM cards AS c
-    WHERE c.workspace_id = $1 AND c.until IS NULL AND ($6::text[] IS NULL OR c.name = ANY ($6::text[]))
-        AND ($7::text[] IS NULL OR c.type = ANY ($7::text[]))
-        AND ($8::bigint IS NULL OR c.created_at >= $8::bigint) AND ($9::bigint IS NULL OR c.created_at < $9::bigint)
-        AND ($10::text[] IS NULL OR coalesce(c.tags, '{}') @> $10::text[])
+WITH chosen_cards AS MATERIALIZED (
+    SELECT c.* FROM (SELECT DISTINCT unnest($6::text[]) AS name) AS w CROSS JOIN LATERAL (
+        SELECT * FROM cards AS c
+        WHERE c.name_key = name_key($1, w.name) AND c.name = w.name AND c.until IS NULL LIMIT 1
+    ) AS c
     UNION ALL
-    SELECT o.id FROM cards AS c
-    JOIN observations AS o ON o.workspace_id = $1 AND o.entity = c.entity AND o.until IS NULL
-    WHERE c.workspace_id = $1 AND c.until IS NULL AND ($6::text[] IS NULL OR c.name = ANY ($6::text[]))
-        AND ($7::text[] IS NULL OR c.type = ANY ($7::text[]))
-        AND ($8::bigint IS NULL OR coalesce(o.valid_at, o.created_at) >= $8::bigint)
-        AND ($9::bigint IS NULL OR coalesce(o.valid_at, o.created_at) < $9::bigint)
+    SELECT c.* FROM cards AS c
+    WHERE $6::text[] IS NULL AND c.entity_key BETWEEN row_key($1, 0) AND last_key($1) AND c.until IS NULL
+), allowed_cards AS MATERIALIZED (
+    SELECT * FROM chosen_cards AS c
+    WHERE ($7::text[] IS NULL OR c.type = ANY ($7::text[]))
         AND ($10::text[] IS NULL OR coalesce(c.tags, '{}') @> $10::text[])
+), allowed AS MATERIALIZED (
+    SELECT c.id FROM allowed_cards AS c
+    WHERE ($8::bigint IS NULL OR c.created_at >= $8::bigint) AND ($9::bigint IS NULL OR c.created_at < $9::bigint)
+    UNION ALL
+    SELECT o.id FROM allowed_cards AS c CROSS JOIN LATERAL (
+        SELECT o.id FROM observations AS o
+        WHERE o.entity_key = c.entity_key AND o.until IS NULL
+            AND ($8::bigint IS NULL OR coalesce(o.valid_at, o.created_at) >= $8::bigint)
+            AND ($9::bigint IS NULL OR coalesce(o.valid_at, o.created_at) < $9::bigint)
+        OFFSET 0
+    ) AS o
     UNION ALL
     SELECT n.id FROM notes AS n
-    WHERE n.workspace_id = $1 AND n.until IS NULL AND ($6::text[] IS NULL OR n.key = ANY ($6::text[]))
+    WHERE n.row_key BETWEEN row_key($1, 0) AND last_key($1) AND n.until IS NULL
+        AND ($6::text[] IS NULL OR n.key = ANY ($6::text[]))
         AND ($7::text[] IS NULL OR 'note' = ANY ($7::text[]))
         AND ($8::bigint IS NULL OR n.updated_at >= $8::bigint) AND ($9::bigint IS NULL OR n.updated_at < $9::bigint)
         AND ($10::text[] IS NULL OR coalesce(n.tags, '{}') @> $10::text[])
 )
 SELECT v.passage, 1 - (v.vector::vector <=> $4::vector)
-FROM allowed AS a JOIN vectors AS v
-    ON v.workspace_id = $1 AND v.model = $2::bigint AND v.template = $3::bigint AND v.passage = a.id
+FROM allowed AS a CROSS JOIN LATERAL (
+    SELECT * FROM vectors AS v
+    WHERE v.workspace_id = $1 AND v.passage = a.id AND v.model = $2::bigint AND v.template = $3::bigint LIMIT 1
+) AS v
 ORDER BY 2 DESC, 1 LIMIT $5::integer;
 
 -- name: nearest_notes
 -- The clients' own vectors of the nearest living notes, or of the nearest of some.
-SELECT v.passage, v.raw
-FROM vectors AS v JOIN notes AS n ON n.workspace_id = $1 AND n.id = v.passage AND n.until IS NULL
+SELECT v.passage, v.raw FROM vectors AS v
 WHERE v.workspace_id = $1 AND v.model = $2::bigint AND v.raw IS NOT NULL
     AND ($5::bigint[] IS NULL OR v.passage = ANY ($5::bigint[]))
+    AND EXISTS (SELECT 1 FROM notes AS n WHERE n.row_key = row_key($1, v.passage) AND n.until IS NULL)
 ORDER BY v.vector <=> $3::halfvec LIMIT $4::integer;
 
 -- name: vectors_by_passage
@@ -130,9 +142,15 @@ WHERE v.workspace_id = $1 AND v.model = $2::bigint AND v.template = $3::bigint A
 -- name: mean_vectors
 -- The mean vector of the living observations of each entity, by name.
 SELECT c.name, avg(v.vector::vector)
-FROM cards AS c JOIN observations AS o ON o.workspace_id = $1 AND o.entity = c.entity AND o.until IS NULL
-JOIN vectors AS v ON v.workspace_id = $1 AND v.model = $2::bigint AND v.template = $3::bigint AND v.passage = o.id
-WHERE c.workspace_id = $1 AND c.until IS NULL GROUP BY c.name;
+FROM cards AS c
+CROSS JOIN LATERAL (
+    SELECT o.id FROM observations AS o WHERE o.entity_key = c.entity_key AND o.until IS NULL OFFSET 0
+) AS o
+CROSS JOIN LATERAL (
+    SELECT * FROM vectors AS v
+    WHERE v.workspace_id = $1 AND v.passage = o.id AND v.model = $2::bigint AND v.template = $3::bigint LIMIT 1
+) AS v
+WHERE c.entity_key BETWEEN row_key($1, 0) AND last_key($1) AND c.until IS NULL GROUP BY c.name;
 
 -- name: pending_vectors
 -- Living observations and notes between two row ids without a vector of the model, the newest first, with what a template
@@ -140,21 +158,25 @@ WHERE c.workspace_id = $1 AND c.until IS NULL GROUP BY c.name;
 SELECT id, text, name, type, at FROM (
     (
         SELECT o.id, o.text, c.name, c.type, coalesce(o.valid_at, o.created_at) AS at FROM observations AS o
-        JOIN cards AS c ON c.workspace_id = $1 AND c.entity = o.entity AND c.until IS NULL
-        WHERE o.workspace_id = $1 AND o.id > $5::bigint AND o.id < $6::bigint AND o.until IS NULL AND NOT EXISTS (
-            SELECT 1 FROM vectors AS v WHERE v.workspace_id = $1
-                AND v.model = $2::bigint AND v.template = $3::bigint AND v.passage = o.id
-        )
-        ORDER BY o.id DESC LIMIT $4::bigint
+        CROSS JOIN LATERAL (
+            SELECT * FROM cards AS c WHERE c.entity_key = o.entity_key AND c.until IS NULL LIMIT 1
+        ) AS c
+        WHERE o.row_key > row_key($1, $5::bigint) AND o.row_key < row_key($1, least($6::bigint, 1099511627775))
+            AND o.until IS NULL AND NOT EXISTS (
+                SELECT 1 FROM vectors AS v WHERE v.workspace_id = $1
+                    AND v.model = $2::bigint AND v.template = $3::bigint AND v.passage = o.id
+            )
+        ORDER BY o.row_key DESC LIMIT $4::bigint
     )
     UNION ALL
     (
         SELECT n.id, n.key || ': ' || n.text, n.key, 'note', n.updated_at FROM notes AS n
-        WHERE n.workspace_id = $1 AND n.id > $5::bigint AND n.id < $6::bigint AND n.until IS NULL AND NOT EXISTS (
-            SELECT 1 FROM vectors AS v WHERE v.workspace_id = $1
-                AND v.model = $2::bigint AND v.template = $3::bigint AND v.passage = n.id
-        )
-        ORDER BY n.id DESC LIMIT $4::bigint
+        WHERE n.row_key > row_key($1, $5::bigint) AND n.row_key < row_key($1, least($6::bigint, 1099511627775))
+            AND n.until IS NULL AND NOT EXISTS (
+                SELECT 1 FROM vectors AS v WHERE v.workspace_id = $1
+                    AND v.model = $2::bigint AND v.template = $3::bigint AND v.passage = n.id
+            )
+        ORDER BY n.row_key DESC LIMIT $4::bigint
     )
 ) AS found
 ORDER BY id DESC LIMIT $4::bigint;
@@ -163,8 +185,8 @@ ORDER BY id DESC LIMIT $4::bigint;
 -- How many living observations and notes have a vector of the model, and how many there are.
 SELECT
     (SELECT count(*) FROM vectors WHERE workspace_id = $1 AND model = $2::bigint AND template = $3::bigint),
-    (SELECT count(*) FROM observations WHERE workspace_id = $1 AND until IS NULL)
-    + (SELECT count(*) FROM notes WHERE workspace_id = $1 AND until IS NULL);
+    (SELECT count(*) FROM observations WHERE entity_key BETWEEN row_key($1, 0) AND last_key($1) AND until IS NULL)
+    + (SELECT count(*) FROM notes WHERE row_key BETWEEN row_key($1, 0) AND last_key($1) AND until IS NULL);
 
 -- name: lease_holder
 -- The server that holds a lease. It may have been killed.
