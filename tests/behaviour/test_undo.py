@@ -223,6 +223,14 @@ def test_an_unknown_change_is_refused(memory: Memory) -> None:
         undo.undo_since(memory, 0, actor="Zoe", by=ME)
 
 
+def test_an_undo_tells_its_steps() -> None:
+    memory = fresh("sqlite in memory")
+    create(memory, EntityDraft("Ann", "person", ("tea",)))
+    steps: list[tuple[int, int]] = []
+    undo.undo(memory, [1], by=ME, on_step=lambda step, total: steps.append((step, total)))
+    assert steps == [(1, 4), (2, 4), (3, 4), (4, 4)]
+
+
 def test_a_purged_change_is_refused() -> None:
     memory = fresh("sqlite in memory")
     create(memory, EntityDraft("Ann", "person", ("tea",)))

@@ -34,10 +34,11 @@ def test_long_work_shows_its_time_on_a_terminal_and_removes_it(
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
     monkeypatch.setattr(common, "_TICK_S", 0.001)
-    with common.show_elapsed_time("copying"):
+    with common.show_elapsed_time("copying") as work:
+        work.begin_step(2, 4)
         assert terminal.was_shown.wait(TIMEOUT_S)
     lines = terminal.getvalue().split("\r")
-    assert re.fullmatch(r"copying: \d+ s", lines[1])
+    assert re.fullmatch(r"copying, step 2 of 4: \d+ s", lines[1])
     assert (lines[-2].strip(), lines[-1]) == ("", "")
 
 

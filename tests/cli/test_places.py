@@ -3,11 +3,17 @@
 import json
 import re
 import shlex
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
 
 from polymnia.cli.main import main
+from polymnia.engine.graph import entities
+from polymnia.engine.workspaces.workspaces import open_workspaces
+from polymnia.model import EntityDraft
+from polymnia.places import open_places
+from polymnia.settings import Settings
 
 
 @pytest.fixture
@@ -130,3 +136,24 @@ def test_the_pages_of_a_history_name_their_workspace(
     _, out, _ = run(capsys, "history", "--limit", "2")
     assert out.splitlines()[-1] == "older: polymnia history --before personal:2"
     assert run(capsys, "history", "--before", "personal:2")[1].startswith("change personal:1 ")
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="open files are counted in /proc")
+def test_leaving_the_places_closes_their_files(tmp_path: Path) -> None:
+    settings = Settings(store=f"{tmp_path}/", workspace="shop")
+    with closing(open_workspaces(settings.store)) as workspaces:
+        workspaces.create("shop")
+        entities.create(workspaces.memory("shop"), [EntityDraft("A", "thing")], by="test")
+    with open_places(settings) as places:
+        entities.read_all(places[0].memory)
+        assert _open_files(tmp_path) != []
+    assert places[0].name == "shop"  # the memory is still referred to
+    assert _open_files(tmp_path) == []
+
+
+def _open_files(directory: Path) -> list[str]:
+    names = []
+    for descriptor in Path("/proc/self/fd").iterdir():
+        with suppress(OSError):
+            names.append(str(descriptor.readlink()))
+    return [name for name in names if name.startswith(str(directory))]

@@ -26,7 +26,7 @@ from polymnia.cli.common import (
 from polymnia.engine.history import changes as history
 from polymnia.engine.history import trash
 from polymnia.engine.history.changes import Difference
-from polymnia.engine.history.undo import UndoReceipt, undo, undo_since
+from polymnia.engine.history.undo import StepListener, UndoReceipt, undo, undo_since
 from polymnia.engine.memory import Memory
 from polymnia.errors import BadInput
 from polymnia.formats.times import iso_time, parse_moment
@@ -250,8 +250,8 @@ def run_undo(settings: Settings, options: argparse.Namespace) -> int:
     if options.changes:
         settings, changes = _parse_changes(settings, options.changes)
     # A dry run writes nothing, but opens the store for writing, as the undo itself will.
-    with open_place(settings) as place, show_elapsed_time("undoing"):
-        receipt = _undo(place.memory, changes, options)
+    with open_place(settings) as place, show_elapsed_time("undoing") as work:
+        receipt = _undo(place.memory, changes, options, work.begin_step)
     if options.json:
         shape = _undo_shape(receipt, dry_run=options.dry_run)
         print_json({"workspace": place.name, **shape})
@@ -288,8 +288,11 @@ def _parse_changes(settings: Settings, labels: Sequence[str]) -> tuple[Settings,
     return replace(settings, workspace=name), numbers
 
 
-def _undo(memory: Memory, changes: list[int], options: argparse.Namespace) -> UndoReceipt:
+def _undo(
+    memory: Memory, changes: list[int], options: argparse.Namespace, on_step: StepListener
+) -> UndoReceipt:
     how = {
+        "on_step": on_step,
         "by": "polymnia undo",
         "skip_conflicts": options.skip_conflicts,
         "dry_run": options.dry_run,

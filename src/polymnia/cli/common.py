@@ -271,25 +271,38 @@ def _duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} min"
 
 
+class ShownWork:
+    """Work that takes a while: what it is, and which of its steps runs."""
+
+    def __init__(self, name: str) -> None:
+        self.text = name
+        self._name = name
+
+    def begin_step(self, step: int, steps: int) -> None:
+        """Show the step with that number from now on."""
+        self.text = f"{self._name}, step {step} of {steps}"
+
+
 @contextmanager
-def show_elapsed_time(work: str) -> Iterator[None]:
+def show_elapsed_time(name: str) -> Iterator[ShownWork]:
     """Show on standard error, if it is a terminal, how long the block takes, after a second."""
+    work = ShownWork(name)
     done = Event()
     clock = Thread(target=_show_time, args=(work, done), daemon=True)
     if sys.stderr.isatty():
         clock.start()
     try:
-        yield
+        yield work
     finally:
         done.set()
         if clock.ident is not None:
             clock.join()
 
 
-def _show_time(work: str, done: Event) -> None:
+def _show_time(work: ShownWork, done: Event) -> None:
     began, shown = monotonic(), ""
     while not done.wait(_TICK_S):
-        shown = f"{work}: {monotonic() - began:.0f} s"
+        shown = f"{work.text}: {monotonic() - began:.0f} s"
         print(f"\r{shown}", end="", file=sys.stderr, flush=True)
     if shown:
         print(f"\r{' ' * len(shown)}\r", end="", file=sys.stderr, flush=True)

@@ -90,11 +90,7 @@ def run_index(settings: Settings, options: argparse.Namespace) -> int:
 
 
 def _places_to_index(settings: Settings) -> tuple[list[str], bool]:
-    """Return the names of the workspaces to embed, and whether their store can hold no other.
-
-    The stores that were opened to read are closed once nothing refers to them. SQLite gives a
-    process that reads a file only to look no connection that writes.
-    """
+    """Return the names of the workspaces to embed, and whether their store can hold no other."""
     with open_places(settings) as places:
         return [place.name for place in places], places[0].is_sole
 

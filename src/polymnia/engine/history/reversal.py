@@ -187,14 +187,12 @@ class UndoPlan(Struct, frozen=True):
     conflicts: tuple[UndoConflict, ...]
 
 
-def plan_undo(
-    read: Reader, changes: Sequence[Change], at: int, overwrite: Collection[str] = ()
-) -> UndoPlan:
-    """Return how to undo these changes, which are in order, on the present state.
+def plan_undo(read: Reader, altered: Altered, at: int, overwrite: Collection[str] = ()) -> UndoPlan:
+    """Return how to undo what some changes altered, on the present state.
 
     `overwrite` has the keys of conflicts that are undone anyway, with what others changed later.
     """
-    planner = _Planner(read, find_altered(read, changes), at, frozenset(overwrite))
+    planner = _Planner(read, altered, at, frozenset(overwrite))
     planner.compare()
     planner.require_structure()
     return UndoPlan(planner.before(), planner.after(), tuple(planner.conflicts))

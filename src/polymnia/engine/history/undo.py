@@ -7,13 +7,21 @@ from msgspec import Struct
 
 from polymnia.engine.graph.relations import ends_of
 from polymnia.engine.history.changes import find_actors, history_of
-from polymnia.engine.history.reversal import UndoConflict, plan_undo
+from polymnia.engine.history.reversal import UndoConflict, UndoPlan, find_altered, plan_undo
 from polymnia.engine.memory import Memory
 from polymnia.errors import BadInput
 from polymnia.model import Change, ChangeQuery, Rows
-from polymnia.stores.contract import HistoryReader
+from polymnia.stores.contract import HistoryReader, Reader
 
 MAX_CHANGES = 5_000
+
+# Called when a step begins, with its number and how many there are.
+StepListener = Callable[[int, int], None]
+_STEPS = 4
+
+
+def _ignore_step(step: int, steps: int) -> None:
+    """Do nothing: nobody watches."""
 
 
 class UndoReceipt(Struct, frozen=True):
@@ -39,6 +47,7 @@ def undo(
     skip_conflicts: bool = False,
     overwrite: Collection[str] = (),
     dry_run: bool = False,
+    on_step: StepListener = _ignore_step,
 ) -> UndoReceipt:
     """Undo the changes with these ids as one new change, which can itself be undone.
 
@@ -49,7 +58,13 @@ def undo(
     """
     wanted = sorted(set(changes))
     return _undo(
-        memory, lambda history: _find_all(history, wanted), by, skip_conflicts, overwrite, dry_run
+        memory,
+        lambda history: _find_all(history, wanted),
+        by,
+        skip_conflicts,
+        overwrite,
+        dry_run,
+        on_step,
     )
 
 
@@ -63,6 +78,7 @@ def undo_since(
     skip_conflicts: bool = False,
     overwrite: Collection[str] = (),
     dry_run: bool = False,
+    on_step: StepListener = _ignore_step,
 ) -> UndoReceipt:
     """Undo all changes since a time, or all of an actor, as `undo` does.
 
@@ -76,6 +92,7 @@ def undo_since(
         skip_conflicts,
         overwrite,
         dry_run,
+        on_step,
     )
 
 
@@ -86,18 +103,21 @@ def _undo(
     skip_conflicts: bool,
     overwrite: Collection[str],
     dry_run: bool,
+    on_step: StepListener,
 ) -> UndoReceipt:
+    on_step(1, _STEPS)
     if dry_run:  # others may write meanwhile
         with memory.reading() as read:
             found = find(history_of(memory, read))
             at = time_ns() // 1000
-            plan = plan_undo(read, found, at, overwrite)
+            plan = _plan(read, found, at, overwrite, on_step)
         return UndoReceipt(
             0, at, tuple(item.id for item in found), plan.before, plan.after, plan.conflicts
         )
     with memory.writing("undo", by) as transaction:
         found = find(history_of(memory, transaction.read))
-        plan = plan_undo(transaction.read, found, transaction.at, overwrite)
+        plan = _plan(transaction.read, found, transaction.at, overwrite, on_step)
+        on_step(4, _STEPS)
         if skip_conflicts or not plan.conflicts:
             touched = ends_of((*plan.before.relations, *plan.after.relations))
             transaction.apply(before=plan.before, after=plan.after, touched=touched)
@@ -106,6 +126,19 @@ def _undo(
     return UndoReceipt(
         change.id if change else 0, transaction.at, undone, plan.before, plan.after, plan.conflicts
     )
+
+
+def _plan(
+    read: Reader,
+    changes: list[Change],
+    at: int,
+    overwrite: Collection[str],
+    on_step: StepListener,
+) -> UndoPlan:
+    on_step(2, _STEPS)
+    altered = find_altered(read, changes)
+    on_step(3, _STEPS)
+    return plan_undo(read, altered, at, overwrite)
 
 
 def _find_all(history: HistoryReader, wanted: Sequence[int]) -> list[Change]:

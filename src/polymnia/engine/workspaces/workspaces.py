@@ -333,7 +333,10 @@ class ManyWorkspaces:
         if self._meaning is not None:
             self._meaning.close()
         with self._lock:
+            memories = list(self._open.values())
             self._open.clear()
+        for memory in memories:
+            memory.store.close()
         self._catalogue.close()
 
     def _require_no_secret(self, *texts: str) -> None:
