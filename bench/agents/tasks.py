@@ -18,8 +18,8 @@ from typing import Any
 
 from msgspec import Struct
 
+from bench.recall.cache import open_cached
 from bench.recall.mcp import Conversation, PatientMeaning
-from polymnia.embedders import open_embedder
 from polymnia.engine.memory import Memory
 from polymnia.engine.recall.passages import recall
 from polymnia.engine.semantic.meaning import SharedEmbedder
@@ -60,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     content = tomllib.loads(options.memory.read_text("utf-8"))
     try:
-        embedder = open_embedder(options.embedder)
+        embedder = open_cached(options.embedder)
     except PolymniaError as exc:
         print(f"error: {exc}", file=sys.stderr)
         return 1

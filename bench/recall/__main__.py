@@ -8,13 +8,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import process_time
 
-from bench.recall.mcp import McpStage
+from bench.recall.cache import open_cached
+from bench.recall.mcp import McpStage, Shown
 from bench.recall.measures import MEASURES, Measure, Score, interval, mean, score
 from bench.recall.questions import Case
 from bench.recall.sets import load_cases
 from bench.recall.stage import Stage
 from bench.recall.variants import PHRASINGS, VARIANTS
-from polymnia.embedders import open_embedder
 from polymnia.embedders.base import Embedder
 from polymnia.errors import PolymniaError
 
@@ -29,7 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     cases = VARIANTS[options.variant](load_cases(options.path))
     try:
-        embedder = open_embedder(options.embedder)
+        embedder = open_cached(options.embedder)
     except PolymniaError as exc:
         print(f"error: {exc}", file=sys.stderr)
         return 1
@@ -41,10 +41,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     scores: Scores = {}
     times: Times = {}
     embedded, seconds = 0, 0.0
+    shown: dict[int, list[Shown]] = {budget: [] for budget in options.budgets}
     for case in cases:
-        seconds += _run(make, case, embedder, scores, times)
+        seconds += _run(make, case, embedder, scores, times, shown)
         embedded += len(case.told)
-    print(_table(scores, times))
+    if scores:
+        print(_table(scores, times))
+    if options.through == "mcp":
+        print(_budget_table(shown))
     if embedder is not None:
         print(
             f"\n{embedder.identity}: {embedded} observations embedded, {embedded / seconds:.0f} a second"
@@ -76,6 +80,14 @@ def _parser() -> argparse.ArgumentParser:
         help="write and read with the engine's verbs, or with the tools of the native dialect (default: %(default)s)",
     )
     new.add_argument(
+        "--budgets",
+        type=int,
+        nargs="+",
+        default=[500, 1000, 2000],
+        metavar="TOKENS",
+        help="with --through mcp: evidence in replies of so many tokens (default: %(default)s)",
+    )
+    new.add_argument(
         "--coverage",
         type=float,
         default=100,
@@ -97,12 +109,20 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _run(
-    make: StageMaker, case: Case, embedder: Embedder | None, scores: Scores, times: Times
+    make: StageMaker,
+    case: Case,
+    embedder: Embedder | None,
+    scores: Scores,
+    times: Times,
+    shown: dict[int, list[Shown]],
 ) -> float:
     """Ask everything of one case; gives the seconds it took to embed."""
     with TemporaryDirectory() as folder:
         stage = make(case, Path(folder), embedder)
         try:
+            if isinstance(stage, McpStage):
+                for budget, replies in shown.items():
+                    replies += stage.replies(case.asked, budget)
             for name, ranking in stage.rankings().items():
                 for asked in case.asked:
                     began = process_time()
@@ -133,6 +153,27 @@ def _table(scores: Scores, times: Times) -> str:
         for kind in sorted(kinds):
             cells = [_cell(measure, kinds[kind]) for measure in measures]
             lines.append(_line(name, kind, len(kinds[kind]), cells, ""))
+    return "\n".join(lines)
+
+
+def _budget_table(shown: dict[int, list[Shown]]) -> str:
+    """Return a row for each budget: how much of the evidence a reply shows, in how many tokens."""
+    lines = [
+        "\n| budget | evidence shown [95 %] | whole | facts | tokens |",
+        "|---|---|---|---|---|",
+    ]
+    for budget, replies in shown.items():
+        evidence = [reply.evidence for reply in replies]
+        low, high = interval(evidence)
+        whole = mean([float(share == 1) for share in evidence])
+        cells = [
+            str(budget),
+            f"{100 * mean(evidence):.1f} [{100 * low:.1f}, {100 * high:.1f}]",
+            f"{100 * whole:.1f}",
+            f"{mean([reply.facts for reply in replies]):.1f}",
+            f"{mean([reply.tokens for reply in replies]):.0f}",
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
 

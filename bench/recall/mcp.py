@@ -1,16 +1,18 @@
 """One case written with the tools of the native dialect, turn by turn, and read with `recall`, over the protocol."""
 
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+from msgspec import Struct
 from msgspec.json import decode, encode
 
 from bench.errors import BenchError
 from bench.recall.measures import DEPTHS
-from bench.recall.questions import Case, Place, Told
+from bench.recall.questions import Asked, Case, Place, Told
 from bench.recall.stage import Ranking
 from polymnia.dialects import open_dialect
 from polymnia.dialects.base import Client
@@ -26,6 +28,14 @@ from polymnia.stores import open_store
 _TIMEOUT_S = 60.0
 _MAX_TOKENS = 20_000
 _DEEPEST = DEPTHS[-1]
+
+
+class Shown(Struct, frozen=True):
+    """What a reply shows: the share of the evidence, how many facts, and in how many tokens."""
+
+    evidence: float
+    facts: int
+    tokens: float
 
 
 class PatientMeaning(Meaning):
@@ -67,6 +77,18 @@ class McpStage:
         """Stop everything and close the store."""
         self._cleanup.close()
 
+    def replies(self, asked: Sequence[Asked], budget: int) -> Iterator[Shown]:
+        """Ask with a budget, as an agent does, and yield what each reply shows."""
+        client = Conversation(Memory(self._store, self._meaning))
+        for question in asked:
+            if not question.answers:
+                continue
+            reply = client.call("recall", {"query": question.text, "max_tokens": budget})
+            labels = self._labels_of(reply)
+            evidence = len(question.answers.keys() & labels) / len(question.answers)
+            text = "".join(part["text"] for part in reply["content"])
+            yield Shown(evidence, len(labels), len(text) / 4)
+
     def _write(self, case: Case) -> dict[Place, str]:
         """Remember each turn by itself; return the labels of the facts. A fact that is known already is not written."""
         client = Conversation(Memory(self._store))
@@ -84,7 +106,10 @@ class McpStage:
         found = client.call(
             "recall", {"query": question, "limit": _DEEPEST, "max_tokens": _MAX_TOKENS}
         )
-        items = found["structuredContent"]["items"]
+        return self._labels_of(found)
+
+    def _labels_of(self, reply: Any) -> list[str]:
+        items = reply["structuredContent"]["items"]
         return [self._labels.get((item["name"], item.get("fact", 0)), "") for item in items]
 
 

@@ -268,6 +268,19 @@ def test_passages_of_entities_related_to_a_named_one_score_higher(memory: Memory
     assert (best.passage.entity, best.signals.linked) == ("Two", 1)
 
 
+def test_a_long_text_is_found_by_its_middle_and_shown_there(memory: Memory) -> None:
+    filler = [f"Paragraph {number} is about gardens and rivers." for number in range(340)]
+    filler[170] = "The valve of the boiler opens at three bar."
+    create(
+        memory,
+        EntityDraft("handbook", "document", ("\n\n".join(filler),)),
+        *[EntityDraft(f"boiler {number}", "thing", ("a boiler",)) for number in range(20)],
+    )
+    best = hits(memory, "At how many bar does the valve of the boiler open?")[0]
+    assert best.passage.entity == "handbook"
+    assert "opens at three bar" in best.excerpt
+
+
 def test_repeated_facts_are_shown_once(memory: Memory) -> None:
     create(memory, EntityDraft("Ann", "person"), EntityDraft("Ben", "person", ("likes green tea",)))
     for _ in range(5):

@@ -2,13 +2,16 @@
 
 import pytest
 
-from polymnia.model import Passage, Signals, WordCounts
+from polymnia.model import Hit, Passage, Signals, WordCounts
 from polymnia.search.hits import (
     MAX_EXCERPT_CHARACTERS,
+    best_hits,
     distinct,
     exact_kind,
     excerpt,
+    is_confident,
     is_weak,
+    match_quality,
     reasons,
     word_kind,
 )
@@ -108,3 +111,47 @@ def test_a_passage_that_equals_the_question_is_exact() -> None:
     assert exact_kind(Passage("Ann", "note", -1, "tea"), "ann") == "key"
     assert exact_kind(Passage("Ann", "person", 1, "Green Tea "), "green tea") == "text"
     assert exact_kind(Passage("Ann", "person", 1, "ann drinks"), "ann") == ""
+
+
+def dated(day: int, text: str, score: float, *, hour: int = 0) -> ScoredPassage:
+    valid_at = (day * 24 + hour) * 3_600_000_000
+    passage = Passage("shop", "project", day, text, valid_at=valid_at)
+    return ScoredPassage(passage, terms_of(text), Signals(), score, ask("the bill"))
+
+
+def test_of_two_values_of_an_attribute_the_newer_one_comes_first() -> None:
+    old = dated(1, "the monthly cloud bill is 2,340 euros", 5.0)
+    other = dated(2, "the roof leaks", 4.0)
+    new = dated(3, "the monthly cloud bill fell to 1,910 euros", 3.0)
+    ordinals = [hit.passage.ordinal for hit in best_hits("the bill", [old, other, new], 3)]
+    assert ordinals == [3, 2, 1]
+
+
+def test_what_was_said_at_a_time_of_day_is_not_reordered() -> None:
+    old = dated(1, "the monthly cloud bill is 2,340 euros", 5.0, hour=9)
+    new = dated(3, "the monthly cloud bill fell to 1,910 euros", 3.0, hour=9)
+    assert [hit.passage.ordinal for hit in best_hits("the bill", [old, new], 2)] == [1, 3]
+
+
+def hit_with(query: Query, text: str, cosine: float) -> list[Hit]:
+    return best_hits(query.folded, [scored(query, text, Signals(meaning=cosine))], 1)
+
+
+def test_a_topic_that_no_hit_is_near_is_not_stored() -> None:
+    query = ask("Which insurance covers the vans?")
+    assert match_quality(hit_with(query, "likes tea", 0.2), query) == "none"
+    assert match_quality(hit_with(query, "likes tea", 0.33), query) == "perhaps"
+    assert match_quality(hit_with(query, "likes tea", 0.6), query) == "clear"
+    assert match_quality(hit_with(query, "insurance for vans", 0.33), query) == "clear"
+
+
+def test_the_name_of_an_entity_is_not_the_topic() -> None:
+    query = ask("How tall is Ada?", named="Ada")
+    assert match_quality(hit_with(query, "Ada likes tea", 0.2), query) == "none"
+
+
+def test_a_hit_is_confident_only_if_words_and_meaning_agree() -> None:
+    query = ask("Which deploy steps are there?")
+    assert is_confident(hit_with(query, "the steps to deploy", 0.6), query)
+    assert not is_confident(hit_with(query, "the steps to deploy", 0.3), query)
+    assert not is_confident(hit_with(query, "likes tea", 0.6), query)

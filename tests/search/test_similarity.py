@@ -3,7 +3,12 @@
 import pytest
 
 from polymnia.model import Entity, Observation
-from polymnia.search.similarity import are_names_alike, normalize_text, similar_observations
+from polymnia.search.similarity import (
+    are_names_alike,
+    is_same_attribute,
+    normalize_text,
+    similar_observations,
+)
 
 
 @pytest.mark.parametrize(
@@ -41,3 +46,14 @@ def test_observations_with_the_same_words_are_similar() -> None:
 def test_case_spaces_and_a_full_stop_make_no_difference() -> None:
     assert normalize_text(" Likes  Tea.") == normalize_text("likes tea")
     assert normalize_text("likes tea") != normalize_text("likes teas")
+
+
+def test_two_values_of_one_attribute_are_recognized() -> None:
+    old = "the monthly cloud bill is 2,340 euros"
+    new = "the monthly cloud bill fell to 1,910 euros after the move"
+    assert is_same_attribute(old, new, "Kestrel")
+    assert not is_same_attribute(old, "the monthly report goes to Ada", "Kestrel")
+
+
+def test_the_name_and_numbers_alone_are_no_common_attribute() -> None:
+    assert not is_same_attribute("pilot begins with 7 shops", "pilot ends with 7 reviews", "pilot")

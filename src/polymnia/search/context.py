@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from polymnia.model import Neighbours, Passage, PassageKey
-from polymnia.search.scoring import context_share
+from polymnia.search.scoring import context_share, is_turn
 
 if TYPE_CHECKING:
     Matrix = np.ndarray[tuple[int, ...], np.dtype[np.float32]]
@@ -40,7 +40,7 @@ def context_cosines(
     def select(chosen: list[Passage | None]) -> "Matrix":
         return table[[rows.get(passage.id, 0) if passage else 0 for passage in chosen]]
 
-    near = [neighbours.get(passage.key, _ALONE) for passage in embedded]
+    near = [_context(passage, neighbours) for passage in embedded]
     shares = [[context_share(len(passage.text.split()))] for passage in embedded]
     around = BEFORE * select([beside.before for beside in near])
     around += EARLIER * select([beside.earlier for beside in near])
@@ -50,3 +50,9 @@ def context_cosines(
     lengths = np.maximum(np.linalg.norm(mixed, axis=1), 1e-6)  # never divide by zero
     cosines = np.maximum(own @ asked, mixed @ asked / lengths)
     return {passage.id: float(cosine) for passage, cosine in zip(embedded, cosines, strict=True)}
+
+
+def _context(passage: Passage, neighbours: Mapping[PassageKey, Neighbours]) -> Neighbours:
+    if not is_turn(passage):
+        return _ALONE
+    return neighbours.get(passage.key, _ALONE)

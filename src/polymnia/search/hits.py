@@ -3,11 +3,15 @@
 import re
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from functools import cache
+from itertools import combinations
 from typing import Literal
+
+from msgspec.structs import replace
 
 from polymnia.model import Hit, Passage, Signals
 from polymnia.search.dates import describe_period
-from polymnia.search.scoring import Query, ScoredPassage
+from polymnia.search.scoring import Query, ScoredPassage, best_piece, is_turn
+from polymnia.search.similarity import is_same_attribute
 from polymnia.search.terms import fold, terms_of, words_of
 
 # Kinds of match, best first.
@@ -28,6 +32,8 @@ CONTEXT = "context"
 EXACT_KINDS = (NAME, KEY, TEXT)
 # Two passages with this share of common terms say the same.
 MIN_SHARED_TERMS = 0.9
+# Among so many of the first hits, newer values of an attribute go before older ones.
+MAX_REORDERED = 30
 # A longer text is cut to the sentences that match best.
 MAX_EXCERPT_CHARACTERS = 300
 # A match with less of the question's words and with less meaning in common is weak.
@@ -36,11 +42,19 @@ WEAK_WORD_SHARE, WEAK_COSINE = 0.34, 0.3
 MIN_REASON_COSINE = 0.3
 
 # Whether anything about a question is stored, as a logistic regression sees it: from the highest
-# cosine of the first ten hits, and the highest share of its words in one of the first five. Fitted
-# on questions of other conversations and on topics that nobody stored (bench.agents.tasks).
+# cosine of the first ten hits, and the highest share of its topic in one of the first five. Fitted
+# on agents' facts and on conversations together: fitted on conversations alone it marked one in
+# seven questions that facts answer. docs/search.md has what it catches.
 NEAREST_HITS, MATCHING_HITS = 10, 5
-STORED_ZERO, STORED_COSINE, STORED_WORDS = -5.13, 8.22, 2.53
-MIN_PERHAPS, MIN_STORED = -3.0, -2.4
+STORED_ZERO, STORED_COSINE, STORED_TOPIC = -4.62, 8.12, 2.33
+MIN_PERHAPS, MIN_STORED = -2.4, -1.7
+# From here on hardly any question about something else is taken for one about a stored topic.
+MIN_CONFIDENT = 1.0
+# Words that say nothing about the topic of a question.
+_VAGUE_WORDS = """
+use used using have has get got go went come run make made do know name called kind type many much
+long often big large like want need thing people person someone somebody
+"""
 
 MatchQuality = Literal["clear", "perhaps", "none"]
 
@@ -62,7 +76,7 @@ def best_hits(folded: str, scored: Sequence[ScoredPassage], limit: int) -> list[
         place = EXACT_KINDS.index(kind) if kind else len(EXACT_KINDS)
         return place, -item.score, item.passage.key
 
-    ranked = sorted(scored, key=rank)
+    ranked = _newer_first(sorted(scored, key=rank))
     # A note and an observation may say the same, but one may change without the other.
     subjects = [((item.passage.entity, item.passage.kind == "note"), item.terms) for item in ranked]
     hits = []
@@ -70,6 +84,38 @@ def best_hits(folded: str, scored: Sequence[ScoredPassage], limit: int) -> list[
         item = ranked[position]
         hits.append(_hit(item, exact_kinds[item.passage.key], alike))
     return hits
+
+
+def _newer_first(ranked: list[ScoredPassage]) -> list[ScoredPassage]:
+    """Return the passages; of two values of one attribute, the newer one takes the better place.
+
+    Only facts count that are dated by a day. What was said in a conversation is left as it is:
+    ordering similar turns by time lost more than it won.
+    """
+    ordered = list(ranked)
+    places: dict[str, list[int]] = {}
+    for place, item in enumerate(ranked[:MAX_REORDERED]):
+        fact = item.passage
+        if fact.ordinal > 0 and fact.valid_at and not is_turn(fact):
+            places.setdefault(fact.entity, []).append(place)
+    for own_places in places.values():
+        for better, worse in combinations(own_places, 2):
+            first, second = ordered[better], ordered[worse]
+            if is_outdated(first.passage, second.passage):
+                ordered[better] = replace(second, score=first.score)
+                ordered[worse] = replace(first, score=second.score)
+    return ordered
+
+
+def is_outdated(fact: Passage, other: Passage) -> bool:
+    """Return True if the other fact gives a newer value of the same attribute."""
+    if fact.entity != other.entity or _since(fact) >= _since(other):
+        return False
+    return is_same_attribute(fact.text, other.text, fact.entity)
+
+
+def _since(fact: Passage) -> int:
+    return fact.valid_at or fact.created_at
 
 
 def _hit(scored: ScoredPassage, exact: str, alike: int) -> Hit:
@@ -85,7 +131,7 @@ def _hit(scored: ScoredPassage, exact: str, alike: int) -> Hit:
         scored.signals,
         alike,
         why,
-        excerpt(passage.text, (*query.terms, *query.widened)),
+        _excerpt(scored),
         not exact and is_weak(query, scored.terms, scored.signals),
     )
 
@@ -195,23 +241,67 @@ def match_quality(hits: Sequence[Hit], query: Query) -> MatchQuality:
     is_exact = bool(hits) and hits[0].match_kind in EXACT_KINDS
     if is_exact or query.question.period is not None:  # a date says more than words
         return "clear"
+    weight = evidence(hits, query)
+    if weight is None:
+        return "perhaps" if all(hit.is_weak for hit in hits[:3]) else "clear"
+    if weight < MIN_PERHAPS:
+        return "none"
+    return "perhaps" if weight < MIN_STORED else "clear"
+
+
+def is_confident(hits: Sequence[Hit], query: Query) -> bool:
+    """Return True if the hits are almost certainly about what was asked.
+
+    A caller that was not asked, such as a hook, shows only these.
+    """
+    weight = evidence(hits, query)
+    return weight is not None and weight >= MIN_CONFIDENT
+
+
+def evidence(hits: Sequence[Hit], query: Query) -> float | None:
+    """Return the logarithm of the odds that the topic is stored; None without vectors."""
     cosines = []
     for hit in hits[:NEAREST_HITS]:
         if hit.signals.meaning is not None:
             cosines.append(hit.signals.meaning)
     if not cosines:
-        return "perhaps" if all(hit.is_weak for hit in hits[:3]) else "clear"
-    shares = [query.matcher.share(terms_of(hit.passage.words)) for hit in hits[:MATCHING_HITS]]
-    evidence = STORED_ZERO + STORED_COSINE * max(cosines) + STORED_WORDS * max(shares)
-    if evidence < MIN_PERHAPS:
-        return "none"
-    return "perhaps" if evidence < MIN_STORED else "clear"
+        return None
+    topic = _topic(query)
+    shares = []
+    for hit in hits[:MATCHING_HITS]:
+        terms = terms_of(f"{hit.passage.entity} {hit.passage.words}")
+        shares.append(query.matcher.topic_share(topic, query.relation_terms.union(terms)))
+    return STORED_ZERO + STORED_COSINE * max(cosines) + STORED_TOPIC * max(shares)
+
+
+def _topic(query: Query) -> list[str]:
+    """Return the terms of the question without names: what is asked about them."""
+    named: set[str] = set()
+    for name in query.names:
+        named.update(terms_of(name))
+    return [term for term in query.terms if term not in named and term not in _vague_terms()]
+
+
+@cache
+def _vague_terms() -> frozenset[str]:
+    return frozenset(terms_of(_VAGUE_WORDS))
 
 
 def unknown_words(query: Query) -> tuple[str, ...]:
     """Return the words of the question that no passage has."""
     asked = _words_by_term(query.question.text)
     return tuple(asked.get(term, term) for term in query.terms if not query.matcher.knows(term))
+
+
+def _excerpt(scored: ScoredPassage) -> str:
+    """Return the part of a passage that matches best."""
+    query = scored.query
+    text = scored.passage.text
+    piece = best_piece(query, scored.passage)
+    terms = (*query.terms, *query.widened)
+    if len(piece) < len(text):
+        return f"{_CUT}{excerpt(piece.strip(), terms).strip(_CUT)}{_CUT}"
+    return excerpt(text, terms)
 
 
 def excerpt(text: str, terms: Collection[str]) -> str:

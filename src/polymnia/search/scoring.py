@@ -5,7 +5,7 @@ Without a vector:
 With a vector, when every passage has one:
     match = 2.25 words + before + 0.8 near + (meaning - 0.1) / 0.12
 Then:
-    score = match + 2 tells_time + 0.6 length - 2 asks + 0.5 linked
+    score = match + 2 tells_time + 0.6 length - 2 asks + 1.5 linked
         + entity (bonus + 0.35 max(0, match - 1)) + date (3 + 0.35 max(0, match - 1))
 
 `words` is BM25 as a share of the best in the store, times sqrt(best / 12): many rare words found at
@@ -28,6 +28,7 @@ from msgspec.structs import replace
 
 from polymnia.model import Neighbours, Passage, PassageKey, Signals, WordCounts
 from polymnia.search.dates import Period, agreement, tells_time, text_agreement
+from polymnia.search.pieces import split_text
 from polymnia.search.question import Question, request_terms
 from polymnia.search.terms import fold, plain, terms_of
 
@@ -56,7 +57,7 @@ USUAL_BEST, MIN_BEST = 12.0, 6.0
 MIN_COVERAGE = 0.1
 # The cosine of unrelated texts, and the difference that counts 1.
 COSINE_ZERO, COSINE_UNIT = 0.1, 0.12
-DATE, TELLS_TIME, LENGTH, ASKS, LINKED = 3.0, 2.0, 0.6, -2.0, 0.5
+DATE, TELLS_TIME, LENGTH, ASKS, LINKED = 3.0, 2.0, 0.6, -2.0, 1.5
 MAX_LENGTH_WORDS = 60
 # How much a question sentence counts that speaks of its author: "I have two cats, can you …?" states
 # something, too.
@@ -73,6 +74,9 @@ MATCH_SHARE = 0.35
 
 # How much another phrasing of a question counts: a wrong guess at the answer does little harm.
 ALSO_SHARE = 0.3
+
+# Microseconds.
+DAY = 86_400_000_000
 
 # The name of a signal, its value and its weight.
 WeightedSignal = tuple[str, float, float]
@@ -145,6 +149,17 @@ class Matcher:
             by_rarity = sum(self._rarity[term] for term in present) / total
         return max(by_rarity, len(present) / max(1, len(asked)))
 
+    def topic_share(self, topic: Collection[str], terms: Collection[str]) -> float:
+        """Return the share, by rarity, of some of the question's terms that these terms contain.
+
+        Another form of a word counts as the word.
+        """
+        present = {self._forms.get(term, term) for term in terms}
+        total = sum(self._rarity[term] for term in topic)
+        if not total:
+            return 1.0
+        return sum(self._rarity[term] for term in topic if term in present) / total
+
     def knows(self, term: str) -> bool:
         """Return True if a passage has the term."""
         return bool(self._counts.having.get(term))
@@ -200,7 +215,8 @@ class Query(Struct, frozen=True):
 
     `terms` are its content words without the names in it; `widened` are terms it does not contain
     but probably means, each with its kind of match; `search_terms` are those that candidates are
-    searched by. `bonuses` has what a named entity adds to its passages. `brevity` is how much the
+    searched by. `bonuses` has what a named entity adds to its passages, `linked` the entities one
+    relation away from it, `relation_terms` the words of these relations. `brevity` is how much the
     length of a text and the questions in it say in this store.
     """
 
@@ -215,6 +231,7 @@ class Query(Struct, frozen=True):
     matcher: Matcher
     folded: str
     brevity: float = 1.0
+    relation_terms: frozenset[str] = frozenset()
 
     @property
     def whole_names(self) -> list[str]:
@@ -365,6 +382,15 @@ def context_share(words: float) -> float:
     return HALF_CONTEXT_WORDS / (HALF_CONTEXT_WORDS + words)
 
 
+def is_turn(passage: Passage) -> bool:
+    """Return True if what was written just before and after probably has the same topic.
+
+    A fact that is true from a day on was noted, not said: the facts beside it are about other
+    things.
+    """
+    return bool(passage.source) or not passage.valid_at or bool(passage.valid_at % DAY)
+
+
 def brevity(counts: WordCounts) -> float:
     """Return how short the texts of a store are: 1 up to 30 words on average, then less.
 
@@ -417,7 +443,7 @@ class _Measures:
         self._words: dict[PassageKey, float] = {}
         for passage in [*passages, *scale, *self._before.values()]:
             if passage.key not in self.terms:
-                terms = terms_of(passage.words)
+                terms = _best_terms(query, passage)
                 self.terms[passage.key] = terms
                 self._words[passage.key] = _word_score(query, passage, terms)
         best = max((self._words[passage.key] for passage in scale), default=0.0)
@@ -468,6 +494,18 @@ def _date_agreement(period: Period | None, passage: Passage) -> float:
         return 0.0
     at = passage.valid_at or passage.created_at
     return max(agreement(period, at), text_agreement(period, passage.text, at))
+
+
+def best_piece(query: Query, passage: Passage) -> str:
+    """Return the piece of a long text that answers the question best; a short text as it is."""
+    pieces = split_text(passage.words)
+    if len(pieces) == 1:
+        return pieces[0]
+    return max(pieces, key=lambda piece: query.matcher.score(terms_of(piece)))
+
+
+def _best_terms(query: Query, passage: Passage) -> list[str]:
+    return terms_of(best_piece(query, passage))
 
 
 def _word_score(query: Query, passage: Passage, terms: Sequence[str]) -> float:

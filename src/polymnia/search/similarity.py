@@ -11,6 +11,9 @@ MIN_NAME_RATIO = 0.85
 # The share of the shorter text's content words that a similar text has too.
 MIN_SHARED_WORDS = 0.5
 MAX_SIMILAR = 3
+# Two facts are about the same attribute if they share this many words, and this share of the
+# shorter one's.
+MIN_ATTRIBUTE_WORDS, MIN_ATTRIBUTE_SHARE = 2, 0.6
 # The observations of an entity that are compared, the newest ones.
 MAX_COMPARED = 500
 _NOT_WORDS = re.compile(r"[\W_]+")
@@ -53,6 +56,22 @@ def similar_observations(text: str, entity: Entity) -> tuple[Observation, ...]:
             scored.append((share, observation))
     scored.sort(key=lambda pair: -pair[0])
     return tuple(observation for _, observation in scored[:MAX_SIMILAR])
+
+
+def is_same_attribute(one: str, other: str, name: str) -> bool:
+    """Return True if two facts of an entity probably give two values of one attribute.
+
+    Most content words agree, apart from numbers and the entity's name: "the bill is 2,340 euros",
+    "the bill fell to 1,910 euros in May".
+    """
+    named = set(terms_of(name))
+    first, second = _words_without_values(one) - named, _words_without_values(other) - named
+    is_enough = len(first & second) >= MIN_ATTRIBUTE_WORDS
+    return is_enough and _overlap(first, second) >= MIN_ATTRIBUTE_SHARE
+
+
+def _words_without_values(text: str) -> set[str]:
+    return {term for term in _content_terms(text) if not term.isdigit()}
 
 
 def _content_terms(text: str) -> set[str]:

@@ -36,14 +36,14 @@ from polymnia.engine.recall.passages import RecallResult
 from polymnia.engine.recall.passages import recall as find_passages
 from polymnia.formats.times import parse_optional_moment
 from polymnia.model import Author, Entity, Hit, Passage, Signals, Within
-from polymnia.search.hits import EXACT_KINDS, MatchQuality
+from polymnia.search.hits import EXACT_KINDS, MatchQuality, is_outdated
 from polymnia.search.terms import count_noun, terms_of
 from polymnia.search.tokens import count_tokens
 
 # Hits are ranked up to here, so that those left out can be counted.
 MAX_RANKED = 200
 # A fact is shown if its score is this share of the best one's. A list needs more and shorter facts.
-MIN_SCORE_SHARE, MIN_LIST_SCORE_SHARE = 0.6, 0.42
+MIN_SCORE_SHARE, MIN_LIST_SCORE_SHARE = 0.5, 0.42
 MAX_FACTS, MAX_LISTED, MAX_TURNS = 12, 24, 60
 # With "perhaps not stored", and with "nothing is stored".
 MAX_UNSURE_FACTS, MAX_NEAREST_FACTS = 8, 3
@@ -111,8 +111,10 @@ class _Answer:
         has_filter = bool(arguments.types or arguments.tags)
         self._is_list = has_filter or bool(_LIST_WORDS.search(arguments.query))
         self._match: MatchQuality = CLEAR
-        # A list or a page of hits that were asked for is shown as it is.
-        if not self._is_list and not self._offset:
+        names = {name for _, result in results for name in result.names}
+        # A filtered list, a list about somebody, or a further page is shown as it is.
+        is_asked_for = has_filter or (self._is_list and names) or self._offset
+        if not is_asked_for:
             self._match = max((result.match for _, result in results), key=_certainty)
 
     def reply(self) -> Reply:
@@ -222,8 +224,8 @@ class _Answer:
             author = authors[place.name].get(passage.key)
             lines.append(Line(place, passage, text, author))
         if self._shows_turns:
-            lines = _with_answers(lines)
-        return lines
+            return _with_answers(lines)
+        return [_with_newer_value(line, lines) for line in lines]
 
     def _text(self, hit: Hit, *, is_best: bool) -> str:
         text = prose(hit.passage.text)
@@ -240,12 +242,21 @@ class _Answer:
         sentence = "Nothing about this is stored."
         if self._match == PERHAPS:
             sentence = "Perhaps not stored."
+            sentence += self._mistaken_subject()
         unknown = list(
             dict.fromkeys(word for _, result in self._results for word in result.unknown)
         )
         if unknown:
             sentence += f" No fact has: {', '.join(unknown[:5])}."
         return f"{one_line(sentence)} Nearest:"
+
+    def _mistaken_subject(self) -> str:
+        """Return a sentence if the best hit is about somebody else than the question names."""
+        place, best = self._ranked[0]
+        names = [name for owner, result in self._results for name in result.names if owner is place]
+        if not self._shows_turns or not names or best.passage.entity in names:
+            return ""
+        return f" The best match is about {best.passage.entity}, not {names[0]}."
 
     def _remarks(self, more: int) -> list[str]:
         """Return what qualifies the answer, one line each."""
@@ -392,6 +403,18 @@ def _with_answers(lines: list[Line]) -> list[Line]:
         if answer is not None:
             followed.append(answer)
     return followed
+
+
+def _with_newer_value(line: Line, lines: list[Line]) -> Line:
+    """Return the line with a note on the newest fact that gives the same attribute another value."""
+    newer = []
+    for other in lines:
+        if other.place.name == line.place.name and is_outdated(line.passage, other.passage):
+            newer.append(other.passage)
+    if not newer:
+        return line
+    newest = max(newer, key=lambda fact: (fact.valid_at or fact.created_at, fact.ordinal))
+    return replace(line, notes=(*line.notes, f"newer: #{newest.ordinal}"))
 
 
 def _authors(hits: list[PlacedHit]) -> dict[str, dict[tuple[str, int], Author]]:

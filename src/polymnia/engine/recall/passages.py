@@ -2,7 +2,6 @@
 
 from collections import Counter, deque
 from collections.abc import Collection, Sequence
-from itertools import accumulate
 from time import time_ns
 from typing import TYPE_CHECKING
 
@@ -67,7 +66,8 @@ class RecallResult(Struct, frozen=True):
     `note` says why meaning was left out, wholly or in part, if it was. `coverage` is the share of
     passages that have a vector. `corrections` has the words of the question that were taken for
     typing mistakes. `match` says whether anything about the question seems to be stored,
-    `unknown` which of its words no passage has.
+    `unknown` which of its words no passage has. `is_confident` is True if the hits are almost
+    certainly about it. `names` are the entities that the question names.
     """
 
     hits: list[Hit]
@@ -76,6 +76,8 @@ class RecallResult(Struct, frozen=True):
     corrections: dict[str, str] = {}
     match: MatchQuality = "clear"
     unknown: tuple[str, ...] = ()
+    is_confident: bool = False
+    names: tuple[str, ...] = ()
 
 
 def recall(
@@ -98,19 +100,24 @@ def recall(
     with memory.reading() as read:
         searches = start_searches(memory, read, [question, *also[:MAX_ALSO]], within, timeout)
         scored = score_candidates(read, searches, within)
-        found = hits.best_hits(searches[0].query.folded, scored, limit)
-        found = _with_context(read, found, min(context, MAX_CONTEXT)) if context > 0 else found
-    corrections = {
-        wrong: right for search in searches for wrong, right in search.corrections.items()
-    }
+        # What says whether the topic is stored must not depend on how many hits are asked for.
+        ranked = hits.best_hits(searches[0].query.folded, scored, max(limit, hits.NEAREST_HITS))
+        shown = ranked[:limit]
+        if context > 0:
+            shown = _with_context(read, shown, min(context, MAX_CONTEXT))
+    corrections: dict[str, str] = {}
+    for search in searches:
+        corrections |= search.corrections
     asked = searches[0].query
     return RecallResult(
-        found,
+        shown,
         searches[0].note,
         searches[0].coverage,
         corrections,
-        hits.match_quality(found, asked),
+        hits.match_quality(ranked, asked),
         hits.unknown_words(asked),
+        hits.is_confident(ranked, asked),
+        tuple(asked.whole_names),
     )
 
 
@@ -209,32 +216,22 @@ def _prepare(read: Reader, asked: str) -> tuple[Query, dict[str, str]]:
     text, corrections = repair_spelling(read, asked)
     question = parse_question(text, now=time_ns() // 1000)
     counts = read.word_counts(question.name_terms)
-    rare = [
-        term
-        for term in question.name_terms
-        if 0 < counts.having.get(term, 0) <= MAX_NAME_TERM_PASSAGES
-    ]
-    names = match_names(
-        question, {*read.existing_names([text.strip()]), *read.names_with(rare, 5 * MAX_NAMES)}
-    )
-    whole = [name for name, share in names.items() if share == 1]
-    terms = content_without(question, whole)
+    names = _find_names(read, question, counts)
+    whole_names = [name for name, share in names.items() if share == 1]
+    terms = content_without(question, whole_names)
     other_forms = _other_forms(text, terms)
-    widened = dict.fromkeys(_prefixed(read, terms, counts), hits.PREFIX) | dict.fromkeys(
-        other_forms, hits.VARIANT
-    )
-    repeats = Counter(terms_of(" ".join(content_words(text))))
-    weights = {term: float(max(1, repeats[term])) for term in terms} | {
-        term: PREFIX_WEIGHT if kind == hits.PREFIX else 1.0 for term, kind in widened.items()
-    }
+    widened = dict.fromkeys(_prefixed(read, terms, counts), hits.PREFIX)
+    widened |= dict.fromkeys(other_forms, hits.VARIANT)
+    weights = _term_weights(text, terms, widened)
     if widened:
         counts = read.word_counts(weights)
-    own = read.observation_counts(names)
+    own_counts = read.observation_counts(names)
+    linked, relation_terms = _follow_relations(read, whole_names)
     query = Query(
         question,
         names,
-        {name: entity_bonus(counts.passages, own.get(name, 1)) for name in names},
-        _linked_entities(read, whole),
+        {name: entity_bonus(counts.passages, own_counts.get(name, 1)) for name in names},
+        linked,
         terms,
         widened,
         frozenset(terms_of(" ".join(corrections.values()))),
@@ -242,8 +239,29 @@ def _prepare(read: Reader, asked: str) -> tuple[Query, dict[str, str]]:
         Matcher(weights, counts, terms, other_forms),
         fold(asked.strip()),  # as it was typed: a part of a word is no mistake
         brevity(counts),
+        relation_terms,
     )
     return query, corrections
+
+
+def _find_names(read: Reader, question: Question, counts: WordCounts) -> dict[str, float]:
+    """Return the entities that the question names, wholly or in part."""
+    rare_terms = []
+    for term in question.name_terms:
+        if 0 < counts.having.get(term, 0) <= MAX_NAME_TERM_PASSAGES:
+            rare_terms.append(term)
+    names = read.existing_names([question.text.strip()])
+    names.update(read.names_with(rare_terms, 5 * MAX_NAMES))
+    return match_names(question, names)
+
+
+def _term_weights(text: str, terms: Collection[str], widened: dict[str, str]) -> dict[str, float]:
+    """Return how much each term counts: as often as the question has it."""
+    repeats = Counter(terms_of(" ".join(content_words(text))))
+    weights = {term: float(max(1, repeats[term])) for term in terms}
+    for term, kind in widened.items():
+        weights[term] = PREFIX_WEIGHT if kind == hits.PREFIX else 1.0
+    return weights
 
 
 def _other_forms(text: str, terms: Collection[str]) -> dict[str, str]:
@@ -268,24 +286,31 @@ def _prefixed(read: Reader, terms: Collection[str], counts: WordCounts) -> list[
     return [term for term in found if term not in terms]
 
 
-def _search_terms(weights: Collection[str], counts: WordCounts) -> tuple[str, ...]:
+def _search_terms(terms: Collection[str], counts: WordCounts) -> tuple[str, ...]:
     """Return the terms to find candidates by, rarest first: at least one, if any is known."""
-    rarest = sorted(
-        [term for term in weights if counts.having.get(term)], key=lambda term: counts.having[term]
-    )
-    totals = accumulate([counts.having[term] for term in rarest])
-    few = [term for term, total in zip(rarest, totals, strict=True) if total <= MAX_TERM_PASSAGES]
-    return tuple(few[:MAX_SEARCH_TERMS] or rarest[:1])
+    known_terms = [term for term in terms if counts.having.get(term)]
+    known_terms.sort(key=counts.having.__getitem__)
+    chosen: list[str] = []
+    passages = 0
+    for term in known_terms[:MAX_SEARCH_TERMS]:
+        passages += counts.having[term]
+        if chosen and passages > MAX_TERM_PASSAGES:
+            break  # common terms only weigh what rare ones find
+        chosen.append(term)
+    return tuple(chosen)
 
 
-def _linked_entities(read: Reader, names: Collection[str]) -> frozenset[str]:
-    """Return the entities one relation away from the named ones."""
-    if not names:
-        return frozenset()
-    ends = {
-        name for relation in read.relations(names) for name in (relation.source, relation.target)
-    }
-    return frozenset(ends.difference(names))
+def _follow_relations(
+    read: Reader, names: Collection[str]
+) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the entities one relation away from the named ones, and the words of the relations."""
+    linked: set[str] = set()
+    words: set[str] = set()
+    if names:
+        for relation in read.relations(names):
+            linked.update((relation.source, relation.target))
+            words.update(terms_of(relation.type.replace("_", " ")))
+    return frozenset(linked.difference(names)), frozenset(words)
 
 
 def _ask(
