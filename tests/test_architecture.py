@@ -33,6 +33,7 @@ LAYERS = [
     {"web"},
     {"app"},
     {"api"},
+    {"adapters"},
     {"cli", "__main__"},
 ]
 SQLITE_DRIVER_HOMES = {"stores/sqlite", "stores/directory", "search/terms.py"}

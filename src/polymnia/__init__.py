@@ -17,8 +17,11 @@ __all__ = [
     "NoteRecord",
     "ObservationRecord",
     "RelationRecord",
+    "RemoteMemory",
+    "RemoteNotes",
     "SearchHit",
     "__version__",
+    "connect",
     "open",
 ]
 

@@ -13,12 +13,20 @@ from typing import NoReturn
 
 import pytest
 
+ROOT = Path(__file__).parent.parent.parent
 SCRIPTS = Path(__file__).parent / "scripts"
 JUDGES = Path(__file__).parent / "judges"
 CLIENTS = Path(__file__).parent / "clients"
 WEB = Path(__file__).parent.parent / "web"
 SDK_V1 = "mcp>=1.20,<2"
 FASTMCP = "fastmcp==4.1.2"
+FRAMEWORKS = (
+    "langgraph-checkpoint==4.3.2",
+    "anthropic==2.9.0",
+    "openai-agents==0.24.0",
+    "google-adk==2.13.0",
+    "strands-agents==1.62.0",
+)
 
 
 def python_with_sdk_v1(cache: Path) -> Path:
@@ -37,6 +45,22 @@ def python_with_fastmcp(cache: Path) -> Path:
         cache / f"fastmcp-{_digest(wanted)}", lambda home: _install_python_package(home, FASTMCP)
     )
     return _interpreter(home)
+
+
+def python_with_frameworks(cache: Path) -> Path:
+    """Return the interpreter of a virtual environment with Polymnia and agent frameworks."""
+    manifest = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    wanted = f"{FRAMEWORKS} with {manifest} on {sys.version}"
+    home = _kept(cache / f"frameworks-{_digest(wanted)}", _install_frameworks)
+    return _interpreter(home)
+
+
+def _install_frameworks(home: Path) -> None:
+    # uv installs these hundred packages in a third of pip's time.
+    uv = [sys.executable, "-m", "uv"]
+    _fetch([*uv, "venv", "--quiet", "--python", sys.executable, str(home)], home.parent)
+    install = [*uv, "pip", "install", "--quiet", "--python", str(_interpreter(home))]
+    _fetch([*install, *FRAMEWORKS, "--editable", str(ROOT)], home.parent)
 
 
 def node_packages(cache: Path) -> Path:

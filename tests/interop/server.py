@@ -51,10 +51,11 @@ def polymnia(store: Path) -> Command:
 
 
 @contextmanager
-def guarded(store: Path, transport: str) -> Iterator[Place]:
+def guarded(store: Path, transport: str, options: Sequence[str] = ()) -> Iterator[Place]:
     """Run a server on the network that requires a token."""
     token = _new_token(store)
-    with running((*polymnia(store), "--transport", "http", "--bind", "127.0.0.1:0")) as base:
+    command = (*polymnia(store), "--transport", "http", "--bind", "127.0.0.1:0", *options)
+    with running(command) as base:
         yield place(base, transport, token)
 
 

@@ -11,6 +11,7 @@ from polymnia.api.records import (
     RelationRecord,
     SearchHit,
 )
+from polymnia.api.remote import RemoteMemory, RemoteNotes, connect
 
 __all__ = [
     "ChangeRecord",
@@ -21,6 +22,9 @@ __all__ = [
     "NoteRecord",
     "ObservationRecord",
     "RelationRecord",
+    "RemoteMemory",
+    "RemoteNotes",
     "SearchHit",
+    "connect",
     "open",
 ]

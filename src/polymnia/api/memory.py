@@ -106,14 +106,15 @@ class LocalMemory:
         summary: str | None = None,
         tags: Sequence[str] = (),
         valid_at: datetime | None = None,
+        source: str = "",
     ) -> EntityRecord:
         """Create an entity or extend it with texts it does not have yet, and return it.
 
         The type counts only if the entity is new. `valid_at` is when the texts were said or true,
-        if not now.
+        if not now; `source` names the conversation or document they come from.
         """
         at = to_model_time(valid_at)
-        facts = tuple(FactDraft(text=text, valid_at=at) for text in texts)
+        facts = tuple(FactDraft(text=text, valid_at=at, source=source) for text in texts)
         entity = EntityFacts(name=name, type=type, facts=facts, summary=summary, tags=tuple(tags))
         remember(self._engine, [entity], by=self._by)
         return self.open(name)
@@ -126,10 +127,18 @@ class LocalMemory:
         return receipt.relations[0].outcome == "created"
 
     def recall(
-        self, question: str, *, limit: int = 10, types: Sequence[str] = ()
+        self,
+        question: str,
+        *,
+        limit: int = 10,
+        types: Sequence[str] = (),
+        tags: Sequence[str] = (),
     ) -> list[SearchHit]:
-        """Return what answers the question, best first: by words, names, dates and by meaning."""
-        within = Within(types=tuple(types) or None)
+        """Return what answers the question, best first: by words, names, dates and by meaning.
+
+        With types or tags, only what is of one of the types and has all of the tags.
+        """
+        within = Within(types=tuple(types) or None, tags=tuple(tags) or None)
         result = recall(
             self._engine, question, limit=limit, within=within, timeout=_EMBED_TIMEOUT_S
         )
@@ -257,6 +266,11 @@ class LocalNotes:
         query = NoteQuery(text=text, tags=tuple(tags), limit=limit)
         result = note_verbs.search(self._memory, query, [VAULT])
         return [note_record(hit.note) for hit in result.hits]
+
+    def read(self, keys: Sequence[str]) -> list[NoteRecord]:
+        """Return the notes with these keys, in this order, without those that do not exist."""
+        notes = note_verbs.read_many(self._memory, VAULT, keys)
+        return [note_record(note) for note in notes]
 
     def keys(self, prefix: str = "") -> list[str]:
         """Return the keys that start with the prefix, in alphabetical order."""

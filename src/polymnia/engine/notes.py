@@ -152,6 +152,18 @@ def read(memory: Memory, scope: NoteScope, key: str) -> Note | None:
         return find_note(notes_of(memory, reader), scope, key)
 
 
+def read_many(memory: Memory, scope: NoteScope, keys: Sequence[str]) -> list[Note]:
+    """Return the notes with these keys, in this order, without those that do not exist."""
+    found = []
+    with memory.reading() as reader:
+        notes = notes_of(memory, reader)
+        for key in keys:
+            note = find_note(notes, scope, key)
+            if note is not None:
+                found.append(note)
+    return found
+
+
 def in_vault(memory: Memory, key: str) -> Note | None:
     """Return the vault's note with that key; None also if the store cannot hold notes."""
     with memory.reading() as reader:
@@ -180,6 +192,12 @@ def page(
     """Return a page of a scope's notes, oldest first."""
     with memory.reading() as reader:
         return notes_of(memory, reader).notes(scope, offset=offset, limit=limit)
+
+
+def listing(memory: Memory, *, prefix: str = "", tags: Collection[str] = ()) -> list[Note]:
+    """Return the vault's notes whose keys start with the prefix and that have all of the tags."""
+    with memory.reading() as reader:
+        return notes_of(memory, reader).notes(VAULT, prefix=prefix, tags=tags)
 
 
 def keys(memory: Memory, scope: NoteScope, prefix: str) -> list[str]:

@@ -1,7 +1,7 @@
 """Further tools that a server offers with `--toolsets`."""
 
 from collections.abc import Iterable
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
 from msgspec import Meta, Raw, Struct
@@ -29,12 +29,13 @@ from polymnia.engine.memory import Memory
 from polymnia.engine.statistics import statistics
 from polymnia.errors import BadInput, SettingsError
 from polymnia.formats.document import encode_document
+from polymnia.formats.times import iso_time
 from polymnia.model import VAULT, Entity, Note, NoteQuery, Relation
 
 MAX_EXPORT_BYTES = 20_000
+MAX_READ_CHARACTERS = 4_000_000
 _MAX_RESULTS = 20
 _MAX_FOUND_NOTES = 200
-_MAX_LISTED_NOTES = 1_000
 _MAX_COUNTED_TYPES = 20
 # Between the workspace and the name in the id of a document.
 _SEPARATOR = "::"
@@ -49,6 +50,11 @@ class WriteNote(Arguments, frozen=True, kw_only=True):
 class FindNotes(Bounded, frozen=True, kw_only=True):
     query: str = ""
     tags: list[str] = []
+    prefix: Annotated[str, Meta(description="how the keys begin")] = ""
+
+
+class ReadNotes(Arguments, frozen=True, kw_only=True):
+    keys: Annotated[list[str], Meta(max_length=100)]
 
 
 class DeleteNotes(Arguments, frozen=True, kw_only=True):
@@ -123,11 +129,11 @@ def _find_notes(place: Place, arguments: FindNotes) -> list[Note]:
     if not place.memory.store.capabilities.notes:
         return []
     if not arguments.query:
-        listed = notes.page(place.memory, VAULT, limit=_MAX_LISTED_NOTES)
-        return [note for note in listed if set(arguments.tags) <= set(note.tags)]
+        return notes.listing(place.memory, prefix=arguments.prefix, tags=arguments.tags)
     tags = tuple(arguments.tags)
     query = NoteQuery(text=arguments.query, tags=tags, limit=_MAX_FOUND_NOTES)
-    return [hit.note for hit in notes.search(place.memory, query, [VAULT]).hits]
+    hits = notes.search(place.memory, query, [VAULT]).hits
+    return [hit.note for hit in hits if hit.note.key.startswith(arguments.prefix)]
 
 
 def _note_item(place: Place, note: Note) -> Item:
@@ -141,6 +147,34 @@ def _note_item(place: Place, note: Note) -> Item:
         "workspace": place.name,
     }
     return line_item(f"- {note.key}: {text} [{updated}, {place.name}]", data)
+
+
+@tool(ReadNotes, needs="read", returns=Items, brief=True)
+def read_notes(call: Call, arguments: ReadNotes) -> Reply:
+    """Return notes by their keys, complete and unchanged."""
+    items = []
+    for place in places(call, arguments.workspace):
+        if not place.memory.store.capabilities.notes:
+            continue
+        for note in notes.read_many(place.memory, VAULT, arguments.keys):
+            items.append(_complete_note(place, note))
+    size = sum(len(item["content"]) for item in items)
+    if size > MAX_READ_CHARACTERS:
+        raise BadInput(f"that is {size:,} characters, too many for a reply; read fewer notes")
+    if not items:
+        return receipt_reply([], "No note has such a key.", ["No note has such a key."])
+    return receipt_reply(items)
+
+
+def _complete_note(place: Place, note: Note) -> dict[str, Any]:
+    return {
+        "key": note.key,
+        "content": note.content,
+        "tags": list(note.tags),
+        "created": iso_time(note.created_at),
+        "updated": iso_time(note.updated_at),
+        "workspace": place.name,
+    }
 
 
 @tool(DeleteNotes, needs="write", returns=Items, destructive=True, brief=True)
@@ -324,7 +358,7 @@ def _document_url(name: str) -> str:
 
 
 TOOLSETS: dict[str, tuple[Tool, ...]] = {
-    "notes": (write_note, find_notes, delete_note),
+    "notes": (write_note, find_notes, read_notes, delete_note),
     "export": (export, stats),
     "admin": (list_workspaces, manage_workspace, trash_can),
     "search-fetch": (search, fetch),

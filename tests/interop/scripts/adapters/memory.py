@@ -1,0 +1,12 @@
+"""The memory that a script gets: a path, or the address of a server and a token."""
+
+import sys
+
+import polymnia
+
+
+def open_memory():
+    location, token = sys.argv[1:3]
+    if location.startswith("http"):
+        return polymnia.connect(location, token=token, by="adapters")
+    return polymnia.open(location, by="adapters")
