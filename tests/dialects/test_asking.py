@@ -84,10 +84,7 @@ def test_without_elicitation_many_facts_need_a_confirmation(memory: Memory) -> N
     client = Client("native", memory)
     client.text("remember", {"entities": [MANY]})
     refusal = client.error("forget", {"name": "Ada", "whole": True})
-    assert (
-        refusal
-        == "that would forget 41 facts and relations: look with dry_run, or pass confirm: true"
-    )
+    assert refusal == "Forgetting Ada deletes 40 facts. Ask the user, then pass confirm: true."
     client.text("forget", {"name": "Ada", "whole": True, "dry_run": True})
     client.text("forget", {"name": "Ada", "whole": True, "confirm": True})
     assert "There is no entity Ada" in client.text("open", {"names": ["Ada"]})

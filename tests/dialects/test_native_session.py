@@ -64,9 +64,9 @@ def test_a_session_from_briefing_to_history(memory: Memory) -> None:
         "revise", {"name": "Ben", "facts": [{"old": "2", "new": "moved to Porto in June 2026"}]}
     )
     client.text("forget", {"name": "Ada", "facts": ["prefers Python to Java"]})
-    change = client.call("forget", {"name": "style", "whole": True})["structuredContent"]["items"][
-        0
-    ]["change"]
+    change = client.call("forget", {"name": "style", "whole": True, "confirm": True})[
+        "structuredContent"
+    ]["items"][0]["change"]
     assert "There is no entity style" in client.text("open", {"names": ["style"]})
     client.text("undo", {"changes": [change]})
     assert "120 characters" in client.text("open", {"names": ["style"]})

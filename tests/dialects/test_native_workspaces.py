@@ -159,7 +159,7 @@ def test_toolsets_add_tools(workspaces: Workspaces) -> None:
     assert '"facts":1' in client.text("stats")
     client.text("manage_workspace", {"action": "create", "name": "more", "to": "for later"})
     assert "- more (active): for later" in client.text("list_workspaces")
-    client.text("forget", {"name": "Ada", "whole": True})
+    client.text("forget", {"name": "Ada", "whole": True, "confirm": True})
     assert client.text("trash_can").count("deleted 20") == 2  # Ada and the note
     client.text("trash_can", {"restore": "Ada"})
     assert "drinks tea" in client.text("open", {"names": ["Ada"]})

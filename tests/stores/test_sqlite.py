@@ -317,6 +317,10 @@ def _memory_near_the_limit(store: SqliteStore, path: str) -> Memory:
 
 # Queries that need a whole table, or a table of another program.
 WHOLE_TABLE = {
+    "erase_observations",
+    "erase_summaries",
+    "erase_cards",
+    "erase_relations",
     "count_embeddable",
     "count_vectors",
     "note_texts",

@@ -12,7 +12,7 @@ from polymnia.cli.common import (
     print_lines,
     undo_command,
 )
-from polymnia.engine.facts.forget import ForgetReceipt, Unwanted, forget
+from polymnia.engine.facts.forget import ERASED_REMAINS, ForgetReceipt, Unwanted, erase, forget
 from polymnia.engine.facts.remember import (
     EntityFacts,
     EntityReceipt,
@@ -79,12 +79,19 @@ def add_forget(commands: "Subparsers") -> argparse.ArgumentParser:
     parser = commands.add_parser(
         "forget",
         help="delete facts, or a whole entity",
-        description="Delete facts, or a whole entity with its relations. It can be undone.",
+        description="Delete facts, or a whole entity with its relations. It can be undone, "
+        "unless --erase removes them for good.",
     )
     parser.add_argument("name", metavar="NAME", help="the entity")
     parser.add_argument("facts", metavar="FACT", nargs="*", help="its number or its text")
     parser.add_argument("--whole", action="store_true", help="delete the entity itself")
     parser.add_argument("--dry-run", action="store_true", help="only say what would be deleted")
+    parser.add_argument(
+        "--erase",
+        action="store_true",
+        help="remove the texts from the history and the files too; it cannot be undone",
+    )
+    parser.add_argument("--yes", action="store_true", help="agree to --erase")
     add_memory_arguments(parser)
     return parser
 
@@ -138,7 +145,10 @@ def run_forget(settings: Settings, options: argparse.Namespace) -> int:
         entities=(options.name,) if options.whole else (),
         observations=tuple((options.name, _fact_reference(fact)) for fact in options.facts),
     )
+    erases = options.erase and not options.dry_run
     with open_place(settings, read_only=options.dry_run) as place:
+        if erases:
+            return _erase(settings, place, unwanted, options)
         receipt = forget(place.memory, unwanted, by="polymnia forget", dry_run=options.dry_run)
         if receipt.unknown:
             raise _unknown_entity(settings, place, options.name)
@@ -149,6 +159,25 @@ def run_forget(settings: Settings, options: argparse.Namespace) -> int:
         print_json({"workspace": where, **shape, **_counts(receipt), "undo": undo or None})
         return 0
     print_lines(_forget_lines(receipt, where, undo, dry_run=options.dry_run))
+    return 0
+
+
+def _erase(
+    settings: Settings, place: Place, unwanted: Unwanted, options: argparse.Namespace
+) -> int:
+    """Erase what is named and say what remains. Raise BadInput without --yes."""
+    receipt = erase(place.memory, unwanted, by="polymnia forget", dry_run=True)
+    if receipt.unknown:
+        raise _unknown_entity(settings, place, options.name)
+    what = " and ".join(receipt.erased)
+    if not options.yes:
+        raise BadInput(f"erasing {what} cannot be undone: add --yes to agree")
+    erase(place.memory, unwanted, by="polymnia forget")
+    where = place_label(settings, place)
+    if options.json:
+        print_json({"workspace": where, "erased": list(receipt.erased)})
+        return 0
+    print_lines([f"erased {what} in {where}, for good", ERASED_REMAINS])
     return 0
 
 
@@ -184,7 +213,9 @@ def _fact_lines(entity: EntityReceipt, fact: FactReceipt) -> list[str]:
     for similar in fact.similar:
         lines.append(f"      similar to {similar.ordinal}: {similar.text}")
     if fact.secret:
-        lines.append(f"      looks like {fact.secret}: forget it if it is secret")
+        lines.append(
+            f"      looks like {fact.secret}: `polymnia forget --erase` removes it for good"
+        )
     return lines
 
 

@@ -13,7 +13,7 @@ _AGE = re.compile(r"(?P<count>\d{1,6})(?P<unit>[wdhm])")
 _SPOKEN_AGE = re.compile(
     r"(?P<count>\d{1,4}|last|a|an|one) ?(?P<unit>day|week|month|year)s?(?: ago)?", re.IGNORECASE
 )
-_SPOKEN_DAYS = {"today": 0, "yesterday": 1}
+_SPOKEN_DAYS = {"today": 0, "yesterday": 1, "tomorrow": -1, "next week": -7}
 _DAYS_OF_UNIT = {"day": 1, "week": 7, "month": 30, "year": 365}
 _UNITS = {"w": "weeks", "d": "days", "h": "hours", "m": "minutes"}
 _EXAMPLE = "such as 2026-04-27T14:00:00Z or 2026-04-27T16:00:00+02:00"

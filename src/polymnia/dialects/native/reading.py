@@ -1,6 +1,9 @@
 """`open`, `explore` and `briefing`: the tools that read what is known."""
 
+from msgspec.structs import replace
+
 from polymnia.dialects.base import Call, Reply, tool
+from polymnia.dialects.native.listing import DAY
 from polymnia.dialects.native.replies import (
     STORED,
     Item,
@@ -16,12 +19,13 @@ from polymnia.dialects.native.replies import (
 from polymnia.dialects.native.scope import Place, join_names, own_names, places
 from polymnia.dialects.native.shapes import Briefing, Explore, Items, Open
 from polymnia.engine.facts import briefing as briefings
+from polymnia.engine.facts.names import resolve_name
 from polymnia.engine.graph import entities, traverse
 from polymnia.engine.history import changes as history
 from polymnia.engine.recall.names import similar_names
 from polymnia.errors import BadInput, EntityNotFound
 from polymnia.formats.times import parse_optional_moment
-from polymnia.model import Author, Entity, Graph, PassageKey, Relation
+from polymnia.model import Author, Entity, Graph, Observation, PassageKey, Relation
 from polymnia.search.terms import count_noun
 
 # What a briefing's heading takes of the budget, and the least that its entities get.
@@ -31,21 +35,34 @@ _MIN_BRIEF_TOKENS = 20
 
 @tool(Open, needs="read", returns=Items, brief=True)
 def open(call: Call, arguments: Open) -> Reply:  # noqa: A001  # the name that clients call
-    """Read entities by name: numbered facts with time and author, and relations. as_of reads the \
-past."""
+    """Read all that is known of entities: numbered facts with time and author, and relations. Use \
+it after recall when you need the whole, the exact text or the numbers. Partial and old names work \
+if only one entity fits. Two clocks: true_on asks what was true on a day, as_of what this memory \
+held at a time."""
     if not any(name.strip() for name in arguments.names):
         raise BadInput("names: give at least one name")
     at = parse_optional_moment(arguments.as_of, "as_of")
     read = places(call, arguments.workspace)
+    true_on = parse_optional_moment(arguments.true_on, "true_on")
     items: list[Item] = []
     missing = dict.fromkeys(arguments.names)
+    remarks: dict[str, None] = {}
     for place in read:
         if at is None:
-            graph = entities.open_named(place.memory, set(arguments.names))
+            names = _resolve_names(place, arguments.names)
+            graph = entities.open_named(place.memory, set(names.values()))
         else:
-            graph = history.as_of(place.memory, at, set(arguments.names))
+            names = {name: name for name in arguments.names}
+            graph = history.as_of(place.memory, at, set(names))
+        opened = {entity.name for entity in graph.entities}
+        for given, name in names.items():
+            if name in opened:
+                missing.pop(given, None)
+            if name != given:
+                remarks[f'"{given}" was taken as {name}.'] = None
         for entity in graph.entities:
-            missing.pop(entity.name, None)
+            if true_on is not None:
+                entity = replace(entity, observations=_true_facts(place, entity, true_on))
             items += entity_items(
                 place,
                 entity,
@@ -53,7 +70,31 @@ past."""
                 is_past=at is not None,
                 with_superseded=arguments.superseded,
             )
-    return page_reply(items, arguments, note=_missing_note(read, list(missing), at))
+    note = " ".join([*remarks, _missing_note(read, list(missing), at)])
+    return page_reply(items, arguments, note=one_line(note))
+
+
+def _resolve_names(place: Place, names: list[str]) -> dict[str, str]:
+    """Return the entities that the names mean: a former or partial name may stand for one."""
+    with place.memory.reading() as reader:
+        return {name: resolve_name(reader, name) for name in names}
+
+
+def _true_facts(place: Place, entity: Entity, day: int) -> tuple[Observation, ...]:
+    """Return the facts that had become true by the end of a day and were not replaced before it."""
+    end = day + DAY - 1
+    facts = [fact for fact in entity.observations if _became_true(fact) <= end]
+    for past in history.superseded_facts(place.memory, entity.name):
+        ended_at = past.ended_at
+        if past.new:
+            ended_at = _became_true(past.new[0])
+        if _became_true(past.old) <= end < ended_at:
+            facts.append(past.old)
+    return tuple(sorted(facts, key=lambda fact: fact.ordinal))
+
+
+def _became_true(fact: Observation) -> int:
+    return fact.valid_at or fact.created_at
 
 
 def entity_items(
@@ -88,7 +129,8 @@ def _missing_note(read: list[Place], missing: list[str], at: int | None) -> str:
     sentences = []
     for name in missing:
         if at is not None:
-            sentences.append(f"There was no entity {name} at {short_time(at)}.")
+            then = f"The memory held no {name} at {short_time(at)}."
+            sentences.append(f"{then} For what was true then: true_on.")
             continue
         similar = [other for place in read for other in similar_names(place.memory, name)]
         if similar:
@@ -103,6 +145,7 @@ def explore(call: Call, arguments: Explore) -> Reply:
     """Follow relations from an entity: who owns, blocks, leads, is part of what. With to: the \
 shortest path between two."""
     read = places(call, arguments.workspace)
+    arguments = _resolve_ends(read, arguments)
     if arguments.to:
         return _path_reply(read, arguments)
     homes = _homes(read, arguments.name)
@@ -116,6 +159,21 @@ shortest path between two."""
     if not items:
         note = f"{one_line(arguments.name)} has no relations in {join_names(homes)}."
     return page_reply(items, arguments, note=note)
+
+
+def _resolve_ends(read: list[Place], arguments: Explore) -> Explore:
+    """Return the arguments with names that entities have, as far as a workspace knows them."""
+    resolved = {}
+    for field in ("name", "to"):
+        given = getattr(arguments, field)
+        resolved[field] = given
+        for place in read:
+            with place.memory.reading() as reader:
+                name = resolve_name(reader, given) if given else given
+            if name != given:
+                resolved[field] = name
+                break
+    return replace(arguments, **resolved)
 
 
 def _homes(read: list[Place], *names: str) -> list[Place]:
@@ -137,11 +195,13 @@ def _homes(read: list[Place], *names: str) -> list[Place]:
 def _neighbourhood_items(place: Place, graph: Graph, arguments: Explore) -> list[Item]:
     """Return the relations around an entity in one workspace, and then its neighbours."""
     items = []
+    related: set[str] = set()
     for relation in graph.relations:
         if arguments.type in ("", relation.type):
             items.append(relation_item(relation, place.name))
+            related.update(relation.ends)
     for entity in graph.entities:
-        if entity.name != arguments.name:
+        if entity.name != arguments.name and entity.name in related:
             data = {"name": entity.name, "type": entity.type, "workspace": place.name}
             items.append(line_item(f"{entity.name} ({entity.type})", data))
     return items

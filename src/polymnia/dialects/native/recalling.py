@@ -22,6 +22,7 @@ from polymnia.dialects.native.grouping import (
     relation_lines,
     turn_groups,
 )
+from polymnia.dialects.native.listing import list_entities, names_with_status
 from polymnia.dialects.native.replies import (
     offset_of,
     one_line,
@@ -73,15 +74,22 @@ CLEAR: MatchQuality = "clear"
 @tool(Recall, needs="read", returns=Found, always_load=True, brief=True)
 def recall(call: Call, arguments: Recall) -> Reply:
     """Search the memory before you answer or act. Ask one whole question per call; put other \
-wordings, synonyms and guessed answers into also. Facts come grouped by entity; [Fri 13 Nov] is the \
+wordings, synonyms and guessed answers into also. Without query it lists: \
+{"types":["todo"],"status":"open"} or {"types":["decision"],"since":"last week"}. Facts come grouped by entity; [Fri 13 Nov] is the \
 day a fact became true. "Nothing about this is stored" is an answer: say so. open shows all."""
+    if not arguments.query.strip() and not arguments.also:
+        return list_entities(call, arguments)
     read = places(call, arguments.workspace)
     offset = offset_of(arguments.cursor)
     within = _within(arguments)
     results = []
     for place in read:
         result = find_passages(
-            place.memory, arguments.query, also=arguments.also, limit=MAX_RANKED, within=within
+            place.memory,
+            arguments.query,
+            also=arguments.also,
+            limit=MAX_RANKED,
+            within=_with_status(place, within, arguments.status),
         )
         results.append((place, result))
     ranked = _rank(results)
@@ -298,6 +306,15 @@ def _within(arguments: Recall) -> Within | None:
     if within == Within():
         return None
     return within
+
+
+def _with_status(place: Place, within: Within | None, status: str) -> Within | None:
+    """Return the filters with the names of the entities that have the status."""
+    if not status:
+        return within
+    with place.memory.reading() as reader:
+        names = names_with_status(reader, status)
+    return replace(within or Within(), names=tuple(names))
 
 
 def _rank(results: list[tuple[Place, RecallResult]]) -> list[PlacedHit]:

@@ -11,6 +11,7 @@ from polymnia.engine.facts.forget import ForgetReceipt
 from polymnia.engine.facts.remember import EntityReceipt, FactReceipt, RememberReceipt
 from polymnia.engine.facts.revise import RevisionReceipt
 from polymnia.engine.history.undo import UndoReceipt
+from polymnia.search.dates import day_of
 from polymnia.search.terms import count_noun
 
 # More facts than these are only counted.
@@ -114,8 +115,9 @@ def _entity_exceptions(entity: EntityReceipt) -> Iterator[str]:
             similar = f'is similar to #{similar_fact.ordinal} "{quoted}"'
             yield f"! {subject} {similar}. If it replaces it: {mend}"
         if fact.secret:
-            mend = _call("forget", {"name": name, "facts": [f"#{fact.ordinal}"]})
-            yield f"! {subject} looks like {fact.secret}. If it is a real secret: {mend}"
+            erasure = {"name": name, "facts": [f"#{fact.ordinal}"], "erase": True}
+            mend = _call("forget", erasure)
+            yield f"! {subject} looks like {fact.secret}. To remove it for good: {mend}"
 
 
 def _call(tool: str, arguments: dict[str, Any]) -> str:
@@ -131,10 +133,16 @@ def revision_lines(place: Place, receipt: RevisionReceipt) -> list[str]:
     for edit in receipt.replaced:
         parts.append(f"#{edit.new.ordinal} corrected")
     if before.name != after.name:
-        parts.append(f"renamed from {before.name}")
+        parts.append(f"renamed from {before.name}, which stays an alias")
     for attribute in ("type", "summary", "tags"):
         if getattr(before, attribute) != getattr(after, attribute):
             parts.append(f"{attribute} changed")
+    if before.status != after.status:
+        parts.append(f"status {after.status}")
+    if before.due != after.due:
+        parts.append(f"due {day_of(after.due)}")
+    if before.expires != after.expires:
+        parts.append(f"expires {day_of(after.expires)}")
     line = f"{after.name}: {', '.join(parts) or 'nothing changed'}."
     return [_labelled(place, receipt.change, line)]
 

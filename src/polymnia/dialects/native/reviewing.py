@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from msgspec.structs import replace
 
 from polymnia.dialects.base import Call, Reply, tool
+from polymnia.dialects.native.listing import OVERDUE, entities_with_status
 from polymnia.dialects.native.replies import (
     Item,
     bounded_reply,
@@ -13,21 +14,24 @@ from polymnia.dialects.native.replies import (
     fitting_items,
     line_item,
     offset_of,
+    one_line,
     page_reply,
     short_time,
 )
 from polymnia.dialects.native.scope import Place, join_names, other_places, places
 from polymnia.dialects.native.shapes import History, Items, Review, ReviewKind
+from polymnia.engine.curation.contradictions import contradictions
 from polymnia.engine.curation.findings import orphans, part_of, pending, relation_gaps
 from polymnia.engine.curation.similar import duplicate_names, similar_pairs
 from polymnia.engine.history import changes as histories
 from polymnia.errors import BadInput, Cancelled, PolymniaError
 from polymnia.formats.times import parse_optional_moment
-from polymnia.model import Change
+from polymnia.model import Change, Observation
 from polymnia.search.terms import count_noun, fold
 
-_DEFAULT_KINDS: tuple[ReviewKind, ...] = ("duplicates", "gaps", "summaries", "orphans")
+_DEFAULT_KINDS: tuple[ReviewKind, ...] = ("contradictions", "overdue", "duplicates")
 _MAX_LISTED_ACTORS = 10
+_MAX_QUOTED_LETTERS = 120
 
 
 @tool(History, needs="read", returns=Items, brief=True)
@@ -134,8 +138,9 @@ def _cursor(read: list[Place], last_ids: list[int], shown: list[tuple[Place, Cha
 
 @tool(Review, needs="read", returns=Items, brief=True)
 def review(call: Call, arguments: Review) -> Reply:
-    """Find what needs care: duplicate names, gaps between entities, orphans, stale summaries, \
-similar entities."""
+    """Find what needs care, worst first: facts that contradict each other, overdue to-dos, names \
+that are probably the same. On request also gaps, orphans, summaries and similar entities. Use it \
+when asked to tidy up."""
     items: list[Item] = []
     notes: list[str] = []
     kinds = arguments.kinds or _DEFAULT_KINDS
@@ -156,6 +161,31 @@ similar entities."""
     if not items and not notes:
         note = "Nothing needs attention."
     return page_reply(items, arguments, note=note)
+
+
+def _contradictions(call: Call, place: Place, limit: int) -> Iterator[Item]:
+    pairs = contradictions(place.memory, limit=limit, progress=call.progress, check=call.check)
+    for pair in pairs:
+        older, newer = _quote(pair.older), _quote(pair.newer)
+        line = f"- contradiction? {pair.entity} {older} and {newer}: ask, then revise one"
+        yield _finding(place, "contradiction", line, pair.entity)
+
+
+def _quote(fact: Observation) -> str:
+    text = one_line(fact.text)
+    if len(text) > _MAX_QUOTED_LETTERS:
+        text = text[: _MAX_QUOTED_LETTERS - 1] + "…"
+    return f'#{fact.ordinal} "{text}" ({short_time(fact.valid_at or fact.created_at)[:10]})'
+
+
+def _overdue(call: Call, place: Place, limit: int) -> Iterator[Item]:
+    with place.memory.reading() as reader:
+        entities = entities_with_status(reader, OVERDUE)
+    entities.sort(key=lambda entity: entity.due)
+    for entity in entities[:limit]:
+        done = '{"name": …, "status": "done"} or a new due'
+        line = f"- overdue: {entity.name} ({short_time(entity.due)}): revise with {done}"
+        yield _finding(place, "overdue", line, entity.name)
 
 
 def _duplicates(call: Call, place: Place, limit: int) -> Iterator[Item]:
@@ -204,6 +234,8 @@ def _finding(place: Place, kind: str, line: str, *names: str) -> Item:
 
 
 _FINDERS: dict[ReviewKind, Callable[[Call, Place, int], Iterator[Item]]] = {
+    "contradictions": _contradictions,
+    "overdue": _overdue,
     "duplicates": _duplicates,
     "gaps": _gaps,
     "orphans": _orphans,

@@ -8,7 +8,9 @@ from msgspec import Meta, Struct, field
 Reference = Annotated[Any, Meta(extra_json_schema={"type": "string"})]
 Limit = Annotated[int, Meta(ge=1, le=200)]
 Tokens = Annotated[int, Meta(ge=200, le=20_000)]
-ReviewKind = Literal["duplicates", "gaps", "orphans", "summaries", "similar"]
+ReviewKind = Literal[
+    "contradictions", "overdue", "duplicates", "gaps", "orphans", "summaries", "similar"
+]
 
 
 # Names that models use for arguments, and the arguments that they mean.
@@ -44,6 +46,7 @@ class FactShape(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     text: str
     replaces: Reference = None
     when: str = ""
+    expires: str = ""
 
 
 class EntityShape(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -56,8 +59,11 @@ class EntityShape(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
         Meta(description="#numbers or texts of older facts: the first fact replaces the first"),
     ] = []
     when: Annotated[str, Meta(description="date the facts were true")] = ""
+    due: Annotated[str, Meta(description="day it is due")] = ""
+    status: Annotated[str, Meta(description="open or done")] = ""
+    expires: Annotated[str, Meta(description="day after which it is not recalled")] = ""
     tags: list[str] = []
-    summary: str = ""
+    summary: Annotated[str, Meta(description="one line: what it is")] = ""
 
 
 class Remember(Arguments, frozen=True, kw_only=True):
@@ -67,10 +73,11 @@ class Remember(Arguments, frozen=True, kw_only=True):
 
 
 class Recall(Arguments, frozen=True, kw_only=True):
-    query: str
+    query: str = ""
     also: list[str] = []
     types: list[str] = []
     tags: list[str] = []
+    status: Annotated[str, Meta(description="open, done or overdue")] = ""
     since: Annotated[str, Meta(description="date or age: 7d")] = ""
     until: str = ""
     limit: Annotated[int, Meta(ge=0, le=200, description="at most so many facts")] = 0
@@ -80,15 +87,16 @@ class Recall(Arguments, frozen=True, kw_only=True):
 
 class Open(Bounded, frozen=True, kw_only=True):
     names: list[str]
-    as_of: str = ""
-    superseded: bool = False
+    true_on: Annotated[str, Meta(description="only what was true on that day")] = ""
+    as_of: Annotated[str, Meta(description="what the memory held then, true or not")] = ""
+    superseded: Annotated[bool, Meta(description="also facts that were replaced")] = False
 
 
 class Explore(Bounded, frozen=True, kw_only=True):
     name: str
     to: Annotated[str, Meta(description="find the shortest path to it")] = ""
     depth: Annotated[int, Meta(ge=1, le=4)] = 1
-    type: Annotated[str, Meta(description="relation type")] = ""
+    type: Annotated[str, Meta(description="only relations of this type")] = ""
 
 
 class EditShape(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -103,6 +111,9 @@ class Revise(Arguments, frozen=True, kw_only=True):
     rename: str = ""
     type: str = ""
     summary: str = ""
+    due: str = ""
+    status: Annotated[str, Meta(description="open or done")] = ""
+    expires: str = ""
     add_tags: list[str] = []
     remove_tags: list[str] = []
     facts: list[EditShape] = []
@@ -113,9 +124,13 @@ class Forget(Arguments, frozen=True, kw_only=True):
     name: str = ""
     facts: Annotated[list[Reference], Meta(description="#numbers, texts, or how they begin")] = []
     relations: list[RelationShape] = []
-    whole: bool = False
+    whole: Annotated[bool, Meta(description="the entity with all its facts")] = False
+    erase: Annotated[bool, Meta(description="for good, also from history")] = False
     dry_run: bool = False
-    confirm: bool = False
+    confirm: Annotated[
+        bool,
+        Meta(description="needed for erase, whole and over 20 facts; ask the user first"),
+    ] = False
 
 
 class History(Bounded, frozen=True, kw_only=True):
@@ -133,7 +148,7 @@ class Undo(Arguments, frozen=True, kw_only=True):
 
 
 class Review(Bounded, frozen=True, kw_only=True):
-    kinds: Annotated[list[ReviewKind], Meta(description="default: all but similar")] = []
+    kinds: Annotated[list[ReviewKind], Meta(description="default: the first three")] = []
 
 
 class Briefing(Arguments, frozen=True, kw_only=True):

@@ -28,9 +28,11 @@ from polymnia.dialects.native.shapes import (
     Undo,
 )
 from polymnia.dialects.questions import Elicited, Question, confirmation
-from polymnia.engine.facts.forget import ForgetReceipt, Unwanted
+from polymnia.engine.facts.forget import ERASED_REMAINS, ForgetReceipt, Unwanted
+from polymnia.engine.facts.forget import erase as erase_rows
 from polymnia.engine.facts.forget import forget as forget_rows
 from polymnia.engine.facts.merge import merge
+from polymnia.engine.facts.names import resolve_name
 from polymnia.engine.facts.remember import (
     EntityFacts,
     EntityReceipt,
@@ -100,6 +102,9 @@ def _entity_facts(shape: EntityShape, source: str) -> EntityFacts:
         facts=tuple(facts),
         summary=shape.summary or None,
         tags=tuple(shape.tags),
+        due=parse_optional_moment(shape.due, "due") or 0,
+        status=shape.status.strip().lower(),
+        expires=parse_optional_moment(shape.expires, "expires") or 0,
     )
 
 
@@ -115,7 +120,8 @@ def _fact_draft(fact: object, valid_at: int, source: str) -> FactDraft:
     if shape.replaces is not None:
         replaces = _fact_reference(_require_text(shape.replaces, "replaces"))
     valid_at = parse_optional_moment(shape.when, "when") or valid_at
-    return FactDraft(shape.text, valid_at, source, replaces)
+    expires = parse_optional_moment(shape.expires, "expires") or 0
+    return FactDraft(shape.text, valid_at, source, replaces, expires)
 
 
 def _require_text(value: object, argument: str) -> str:
@@ -149,7 +155,7 @@ def _fact_item(receipt: FactReceipt) -> dict[str, Any]:
         similar.append(f"#{fact.ordinal} {excerpt}")
     warning = ""
     if receipt.secret:
-        warning = f"looks like {receipt.secret}; call forget if this is a real secret"
+        warning = f"looks like {receipt.secret}; call forget with erase if this is a real secret"
     return _drop_empty(
         {
             "fact": receipt.ordinal,
@@ -183,6 +189,7 @@ rename, or merge other entities into this one; relations follow."""
     revision = _revision(arguments)
     items: list[dict[str, Any]] = []
     lines: list[str] = []
+    arguments, lines = _resolve_names(place, arguments)
     if arguments.merge:
         merged = merge(place.memory, arguments.merge, arguments.name, by=call.by)
         items.append(
@@ -197,6 +204,7 @@ rename, or merge other entities into this one; relations follow."""
         line = f"merged {', '.join(arguments.merge)} into {merged.target}: {facts}"
         if merged.known:
             line += f" ({merged.known} identical)"
+        line += ", authors and dates kept; old names stay aliases"
         if merged.change:
             line = f"{change_label(place, merged.change)} {line}"
         lines.append(one_line(f"{line}."))
@@ -211,6 +219,18 @@ rename, or merge other entities into this one; relations follow."""
     return receipt_reply(items, lines=lines)
 
 
+def _resolve_names(place: Place, arguments: Revise) -> tuple[Revise, list[str]]:
+    """Return the arguments with names that entities have, and a line for each that was guessed."""
+    given = [arguments.name, *arguments.merge]
+    with place.memory.reading() as read:
+        names = [resolve_name(read, name) for name in given]
+    lines = []
+    for old, new in zip(given, names, strict=True):
+        if old != new:
+            lines.append(one_line(f'! "{old}" was taken as {new}.'))
+    return replace(arguments, name=names[0], merge=names[1:]), lines
+
+
 def _revision(arguments: Revise) -> Revision:
     corrections = []
     replacements = []
@@ -223,6 +243,9 @@ def _revision(arguments: Revise) -> Revision:
         name=arguments.rename or None,
         type=arguments.type or None,
         summary=arguments.summary or UNSET,
+        due=parse_optional_moment(arguments.due, "due"),
+        status=arguments.status.strip().lower() or None,
+        expires=parse_optional_moment(arguments.expires, "expires"),
         add_tags=tuple(arguments.add_tags),
         remove_tags=tuple(arguments.remove_tags),
         replace=tuple(corrections),
@@ -270,9 +293,15 @@ def _revision_item(receipt: RevisionReceipt) -> dict[str, Any]:
 @tool(Forget, needs="write", returns=Items, destructive=True, brief=True)
 def forget(call: Call, arguments: Forget) -> Reply:
     """Delete facts, relations or a whole entity; undo brings them back. Use revise for what \
-changed. Look first with dry_run."""
+changed. For a secret or personal data pass erase: it is also removed from history and search, for \
+good. Look first with dry_run."""
     place = target(call, arguments.workspace)
+    if arguments.name:
+        with place.memory.reading() as read:
+            arguments = replace(arguments, name=resolve_name(read, arguments.name))
     unwanted = _unwanted(arguments)
+    if arguments.erase:
+        return _erase(call, place, unwanted, arguments)
     receipt = forget_rows(place.memory, unwanted, by=call.by, dry_run=True)
     if not arguments.dry_run:
         _confirm_forgetting(call, receipt, is_confirmed=arguments.confirm)
@@ -287,6 +316,36 @@ changed. Look first with dry_run."""
     }
     lines = forget_lines(place, receipt, _count_facts(receipt), dry_run=arguments.dry_run)
     return receipt_reply([_drop_empty(item)], lines=lines)
+
+
+def _erase(call: Call, place: Place, unwanted: Unwanted, arguments: Forget) -> Reply:
+    """Erase what is named after the user has agreed, and say what remains."""
+    planned = erase_rows(place.memory, unwanted, by=call.by, dry_run=True)
+    subject = ", ".join(planned.erased) or "nothing"
+    if arguments.dry_run:
+        line = f"Would erase {subject} from {place.name} for good. Nothing is changed yet."
+    else:
+        loss = f"Erasing {subject} cannot be undone"
+        _require_agreement(call, f"Erase {subject} for good?", loss, arguments.confirm)
+        erase_rows(place.memory, unwanted, by=call.by)
+        line = f"Erased {subject} from facts, history and search in {place.name}."
+        line += f" This cannot be undone. {ERASED_REMAINS}"
+    lines = [one_line(line), *(f"! There is no {one_line(name)}." for name in planned.unknown)]
+    item = {
+        "dry_run": arguments.dry_run,
+        "erased": list(planned.erased),
+        "unknown": list(planned.unknown),
+    }
+    return receipt_reply([_drop_empty(item)], lines=lines)
+
+
+def _require_agreement(call: Call, question: str, loss: str, is_confirmed: bool) -> None:
+    """Raise BadInput if the user declines, or cannot be asked and `confirm` is not given."""
+    is_agreed = call.confirm(confirmation("forget", question), otherwise=is_confirmed)
+    if is_agreed is None:
+        raise BadInput(one_line(f"{loss}. Ask the user, then pass confirm: true."))
+    if not is_agreed:
+        raise BadInput("the user declined; nothing was forgotten")
 
 
 def _unwanted(arguments: Forget) -> Unwanted:
@@ -311,20 +370,18 @@ def _unwanted(arguments: Forget) -> Unwanted:
 
 
 def _confirm_forgetting(call: Call, planned: ForgetReceipt, *, is_confirmed: bool) -> None:
-    """Raise BadInput if much would be deleted and the user declines, or cannot be asked."""
-    rows = len(planned.entities) + _count_facts(planned) + len(planned.relations)
-    if rows <= _MAX_UNCONFIRMED:
+    """Raise BadInput if a whole entity or much else would go and the user does not agree."""
+    facts = _count_facts(planned)
+    rows = len(planned.entities) + facts + len(planned.relations)
+    is_whole = any(entity.observations for entity in planned.entities)
+    if rows <= _MAX_UNCONFIRMED and not is_whole:
         return
     names = [entity.name for entity in planned.entities]
     names += [changed.entity for changed in planned.observations]
     subject = ", ".join(dict.fromkeys(names)) or "relations"
-    question = confirmation("forget", f"Forget {subject}: {rows} facts and relations in all?")
-    is_agreed = call.confirm(question, otherwise=is_confirmed)
-    if is_agreed is None:
-        advice = "look with dry_run, or pass confirm: true"
-        raise BadInput(f"that would forget {rows} facts and relations: {advice}")
-    if not is_agreed:
-        raise BadInput("the user declined; nothing was forgotten")
+    question = f"Forget {subject}: {rows} facts and relations in all?"
+    loss = f"Forgetting {subject} deletes {count_noun(facts, 'fact')}"
+    _require_agreement(call, question, loss, is_confirmed)
 
 
 def _count_facts(rows: ForgetReceipt | Rows) -> int:

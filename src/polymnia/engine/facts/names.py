@@ -21,6 +21,14 @@ def find_candidates(read: Reader, name: str) -> list[Entity]:
     return candidates + [entity for entity in read.aliased() if _had_name(entity, _key(name))]
 
 
+def resolve_name(read: Reader, name: str) -> str:
+    """Return the name of the only entity that a name can mean; the name itself if none is clear."""
+    if read.existing_names([name]):
+        return name
+    entity = guess_entity(name, find_candidates(read, name))
+    return name if entity is None else entity.name
+
+
 def guess_entity(name: str, candidates: list[Entity], *, new_type: str = "") -> Entity | None:
     """Return the only entity that the name can mean; None if it is not clear.
 

@@ -17,11 +17,15 @@ from polymnia.errors import BadInput
 from polymnia.model import Entity, EntityDraft, Observation, ObservationSet, Relation, Rows
 from polymnia.search.dates import stamped_time
 from polymnia.search.similarity import normalize_text, similar_observations
+from polymnia.search.terms import fold
 from polymnia.stores.contract import Reader
 
 Outcome = Literal["created", "added", "unchanged"]
 
 DEFAULT_TYPE = "thing"
+# Entities of these types are open until their status says otherwise.
+TODO_TYPES = ("todo", "task", "to-do")
+OPEN = "open"
 
 
 class FactDraft(Struct, frozen=True):
@@ -34,12 +38,14 @@ class FactDraft(Struct, frozen=True):
     valid_at: int = 0
     source: str = ""
     replaces: int | str | None = None
+    expires: int = 0
 
 
 class EntityFacts(Struct, frozen=True, kw_only=True):
     """What to remember of an entity.
 
-    The type counts only if the entity is new. A summary replaces the former one.
+    The type counts only if the entity is new. A summary replaces the former one, and so do a due
+    time, a status and a time of expiry.
     """
 
     name: str
@@ -47,6 +53,9 @@ class EntityFacts(Struct, frozen=True, kw_only=True):
     facts: tuple[FactDraft, ...] = ()
     summary: str | None = None
     tags: tuple[str, ...] = ()
+    due: int = 0
+    status: str = ""
+    expires: int = 0
 
 
 class FactReceipt(Struct, frozen=True):
@@ -210,6 +219,9 @@ def _join_repeats(entities: Sequence[EntityFacts]) -> list[EntityFacts]:
                 facts=first.facts + entity.facts,
                 summary=first.summary if entity.summary is None else entity.summary,
                 tags=first.tags + entity.tags,
+                due=entity.due or first.due,
+                status=entity.status or first.status,
+                expires=entity.expires or first.expires,
             )
     return list(joined.values())
 
@@ -244,12 +256,22 @@ def _create(facts: EntityFacts, at: int, times: Iterator[int]) -> Entity:
         _observation(ordinal, fact, next(times))
         for ordinal, fact in enumerate(distinct.values(), 1)
     ]
-    return replace(entity, observations=tuple(observations), next_ordinal=len(observations) + 1)
+    status = facts.status
+    if not status and (facts.due or fold(kind) in TODO_TYPES):
+        status = OPEN
+    return replace(
+        entity,
+        observations=tuple(observations),
+        next_ordinal=len(observations) + 1,
+        due=facts.due,
+        status=status,
+        expires=facts.expires,
+    )
 
 
 def _observation(ordinal: int, fact: FactDraft, at: int) -> Observation:
     valid_at = fact.valid_at or stamped_time(fact.text)
-    return Observation(ordinal, fact.text, at, valid_at, fact.source)
+    return Observation(ordinal, fact.text, at, valid_at, fact.source, fact.expires)
 
 
 class _StoredFact(Struct, frozen=True):
@@ -322,9 +344,15 @@ class _Extension:
     def _new_card(self, at: int) -> Entity | None:
         tags = tuple(dict.fromkeys((*self.entity.tags, *self._given.tags)))
         summary = self._given.summary
-        if tags == self.entity.tags and summary in (None, self.entity.summary):
+        due = self._given.due or self.entity.due
+        status = self._given.status or self.entity.status
+        if self._given.due and not status:
+            status = OPEN
+        expires = self._given.expires or self.entity.expires
+        card = replace(self.entity, tags=tags, due=due, status=status, expires=expires)
+        if card == self.entity and summary in (None, self.entity.summary):
             return None
-        card = replace(self.entity, tags=tags, updated_at=at)
+        card = replace(card, updated_at=at)
         return card if summary is None else replace(card, summary=summary, summary_at=at)
 
 

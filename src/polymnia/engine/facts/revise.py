@@ -39,7 +39,8 @@ class Revision(Struct, frozen=True, kw_only=True):
 
     `replace` corrects an observation; `supersede` ends it and adds a newer fact. If the entity has
     the new text already, the old observation ends and that one remains. A summary counts as
-    written now, even if its text stays; None removes it. `tags` replaces all tags.
+    written now, even if its text stays; None removes it. `tags` replaces all tags. A due time or
+    time of expiry of 0 removes it.
     """
 
     name: str | None = None
@@ -48,6 +49,9 @@ class Revision(Struct, frozen=True, kw_only=True):
     tags: tuple[str, ...] | None = None
     add_tags: tuple[str, ...] = ()
     remove_tags: tuple[str, ...] = ()
+    due: int | None = None
+    status: str | None = None
+    expires: int | None = None
     replace: tuple[Edit, ...] = ()
     supersede: tuple[Edit, ...] = ()
 
@@ -317,6 +321,9 @@ def _revise_card(entity: Entity, revision: Revision, at: int) -> Entity:
         name=entity.name if revision.name is None else revision.name,
         type=entity.type if revision.type is None else revision.type,
         tags=tuple(dict.fromkeys((*kept, *revision.add_tags))),
+        due=entity.due if revision.due is None else revision.due,
+        status=entity.status if revision.status is None else revision.status,
+        expires=entity.expires if revision.expires is None else revision.expires,
     )
     if not changed.name.strip():
         raise BadInput(f"the new name of {entity.name} is blank")

@@ -1,6 +1,6 @@
 """A store: one workspace's memory, read in snapshots and written one change at a time. A catalogue: many of them."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
@@ -59,6 +59,13 @@ class Store(Protocol):
         """Delete all rows that ended before that time, or ever, and their texts everywhere.
 
         This needs `capabilities.trash`.
+        """
+
+    def erase(self, texts: Collection[str], names: Collection[str] = ()) -> None:
+        """Replace these texts in everything that has ended, with `capabilities.trash`.
+
+        Also replace the names of deleted entities with these names, and what is known of them. The history then shows
+        ERASED in their place. No copy is left in the store's files; what a database server keeps is its own affair.
         """
 
     def check(self) -> list[str]:

@@ -163,6 +163,9 @@ class GraphOnlyStore:
     def purge(self, before: int | None) -> PurgeCounts:
         raise not_supported("a trash")
 
+    def erase(self, texts: Collection[str], names: Collection[str] = ()) -> None:
+        raise not_supported("a trash")
+
 
 class MemoryStore(GraphOnlyStore):
     """A store that lasts as long as the process."""

@@ -1031,6 +1031,34 @@ DELETE FROM updates AS u WHERE u.workspace_id = $1
 -- Delete the vectors of passages whose texts are gone.
 DELETE FROM vectors WHERE workspace_id = $1 AND passage = ANY ($2::bigint[]);
 
+-- name: erase_observations
+-- Replace texts in observations that have ended.
+UPDATE observations SET text = '(erased)', source = NULL
+WHERE workspace_id = $1 AND until IS NOT NULL AND text = ANY ($2::text[]) RETURNING id;
+
+-- name: erase_summaries
+-- Replace summaries that have ended and contain one of the texts.
+UPDATE cards SET summary = '(erased)'
+WHERE workspace_id = $1 AND until IS NOT NULL
+    AND EXISTS (SELECT 1 FROM unnest($2::text[]) AS erased WHERE position(erased IN summary) > 0)
+RETURNING id;
+
+-- name: erase_cards
+-- Replace what is known of deleted entities that had one of these names.
+UPDATE cards SET name = '(erased)', summary = NULL, tags = NULL, aliases = NULL
+WHERE workspace_id = $1 AND until IS NOT NULL AND entity IN (
+    SELECT gone.entity FROM cards AS gone WHERE gone.workspace_id = $1 AND gone.name = ANY ($2::text[]) AND gone.until IS NOT NULL
+        AND NOT EXISTS (SELECT 1 FROM cards AS living
+            WHERE living.workspace_id = $1 AND living.entity = gone.entity AND living.until IS NULL))
+RETURNING id;
+
+-- name: erase_relations
+-- Replace these names in relations that have ended.
+UPDATE relations SET
+    source = CASE WHEN source = ANY ($2::text[]) THEN '(erased)' ELSE source END,
+    target = CASE WHEN target = ANY ($2::text[]) THEN '(erased)' ELSE target END
+WHERE workspace_id = $1 AND until IS NOT NULL AND (source = ANY ($2::text[]) OR target = ANY ($2::text[]));
+
 -- name: record_purge
 -- Record that states up to this change can no longer be read.
 INSERT INTO purges (workspace_id, change) VALUES ($1, $2) ON CONFLICT DO NOTHING;

@@ -836,6 +836,33 @@ DELETE FROM vectors WHERE passage IN (SELECT value FROM json_each(?));
 -- Record that states up to this change can no longer be read.
 INSERT OR IGNORE INTO purges (change) VALUES (?);
 
+-- name: erase_observations
+-- Replace texts (a JSON array) in observations that have ended.
+UPDATE observations SET text = '(erased)', source = NULL
+WHERE until IS NOT NULL AND text IN (SELECT value FROM json_each(?)) RETURNING id;
+
+-- name: erase_summaries
+-- Replace summaries that have ended and contain one of the texts (a JSON array).
+UPDATE cards SET summary = '(erased)'
+WHERE until IS NOT NULL AND EXISTS (SELECT 1 FROM json_each(?) AS erased WHERE instr(cards.summary, erased.value) > 0)
+RETURNING id;
+
+-- name: erase_cards
+-- Replace what is known of deleted entities that had one of these names (a JSON array).
+UPDATE cards SET name = '(erased)', summary = NULL, tags = NULL, aliases = NULL
+WHERE until IS NOT NULL AND entity IN (
+    SELECT gone.entity FROM cards AS gone WHERE gone.name IN (SELECT value FROM json_each(?1)) AND gone.until IS NOT NULL
+        AND NOT EXISTS (SELECT 1 FROM cards AS living WHERE living.entity = gone.entity AND living.until IS NULL))
+RETURNING id;
+
+-- name: erase_relations
+-- Replace these names (a JSON array) in relations that have ended.
+UPDATE relations SET
+    source = iif(source IN (SELECT value FROM json_each(?1)), '(erased)', source),
+    target = iif(target IN (SELECT value FROM json_each(?1)), '(erased)', target)
+WHERE until IS NOT NULL
+    AND (source IN (SELECT value FROM json_each(?1)) OR target IN (SELECT value FROM json_each(?1)));
+
 -- name: request_rewrite
 -- Remember that deleted text may be left in unused space, until the file is written anew.
 INSERT OR REPLACE INTO marks (name, change, at) SELECT 'rewrite due', coalesce(max(id), 0), 0 FROM changes;

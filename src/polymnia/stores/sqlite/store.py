@@ -1,6 +1,6 @@
 """A workspace in one SQLite file: its connections, snapshots and transactions."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
@@ -140,6 +140,14 @@ class SqliteStore:
         if self._rewrite_is_due():
             self.compact()
         return purged
+
+    def erase(self, texts: Collection[str], names: Collection[str] = ()) -> None:
+        from polymnia.stores.versioned.trash import erase
+
+        with self._transaction() as port:
+            erase(port, texts, names)
+            port.write("request_rewrite")
+        self.compact()
 
     def compact(self) -> None:
         """Merge the text indexes and write the file anew, so that no deleted text is left in it.

@@ -1,0 +1,141 @@
+"""To-dos, lists without a question, erasure and old names, as an agent sees them."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from polymnia.engine.memory import Memory
+from polymnia.stores import open_store
+from tests.dialects.conversation import Client
+
+# Made up for this test: the right shape with no account behind it.
+SECRET = "PGPASSWORD=Xk9-made-up"
+
+
+@pytest.fixture
+def client(versioned_url: str) -> Iterator[Client]:
+    store = open_store(versioned_url)
+    yield Client("native", Memory(store))
+    store.close()
+
+
+def remember(client: Client, name: str, *facts: object, **more: Any) -> str:
+    return client.text("remember", {"entities": [{"name": name, "facts": list(facts), **more}]})
+
+
+def test_open_to_dos_are_listed_by_due_date_and_overdue_ones_first(client: Client) -> None:
+    remember(client, "index", "Add an index", type="todo", due="2999-11-20")
+    remember(client, "docs", "Owner Deniz", type="todo", due="2020-11-13")
+    remember(client, "logo", "Draw it", type="todo")
+    remember(client, "old", "Was done", type="todo", status="done")
+    lines = client.text("recall", {"types": ["todo"], "status": "open"}).splitlines()
+    assert lines[1] == "docs (todo, OVERDUE since Fri 13 Nov 2020)"
+    assert lines[2].startswith("  #1 Owner Deniz [noted ")
+    assert lines[3] == "index (todo, due Wed 20 Nov 2999)"
+    assert lines[5] == "logo (todo, open)"
+    assert len(lines) == 7
+    assert "docs" in client.text("recall", {"status": "overdue"})
+    assert "index" not in client.text("recall", {"status": "overdue"})
+
+
+def test_a_to_do_is_closed(client: Client) -> None:
+    remember(client, "docs", "Owner Deniz", type="todo", due="2020-11-13")
+    assert "status done" in client.text("revise", {"name": "docs", "status": "done"})
+    assert "OVERDUE" not in client.text("recall", {"types": ["todo"]})
+    assert client.text("recall", {"status": "done"}).splitlines()[1].startswith("docs (todo")
+    assert "Nothing" in client.text("recall", {"status": "open"})
+
+
+def test_a_question_may_be_asked_of_open_entities_only(client: Client) -> None:
+    remember(client, "docs", "Describe the heartbeat", type="todo")
+    remember(client, "old docs", "Describe the heartbeat again", type="todo", status="done")
+    text = client.text("recall", {"query": "heartbeat", "status": "open"})
+    assert "docs (todo" in text
+    assert "again" not in text
+
+
+def test_an_unknown_type_is_answered_with_those_in_use(client: Client) -> None:
+    remember(client, "docs", "Owner Deniz", type="todo")
+    expected = "No entity has the type task. Types in use: todo 1."
+    assert client.text("recall", {"types": ["task"]}) == expected
+
+
+def test_a_list_is_limited_to_a_period(client: Client) -> None:
+    remember(client, "ADR-1", "Use SQLite", type="decision", when="2020-01-01")
+    remember(client, "ADR-2", "Use PostgreSQL", type="decision", when="yesterday")
+    text = client.text("recall", {"types": ["decision"], "since": "last week"})
+    assert "ADR-2" in text
+    assert "ADR-1" not in text
+
+
+def test_an_expired_fact_is_not_recalled_but_opened(client: Client) -> None:
+    fact = {"text": "The office is closed", "expires": "2020-01-01"}
+    remember(client, "office", fact, "The office is in Lund")
+    assert "closed" not in client.text("recall", {"query": "office"})
+    assert "closed" in client.text("open", {"names": ["office"]})
+
+
+def test_a_secret_is_erased_from_facts_history_and_search(client: Client) -> None:
+    receipt = remember(client, "production database", SECRET, "Runs on db1")
+    assert '"erase":true' in receipt
+    call: dict[str, Any] = {"name": "production database", "facts": ["#1"], "erase": True}
+    refused = client.error("forget", call)
+    assert "confirm" in refused
+    assert SECRET not in refused
+    reply = client.text("forget", {**call, "confirm": True})
+    assert "Erased production database #1" in reply
+    assert "Backups" in reply
+    for tool, arguments in (
+        ("history", {"name": "production database"}),
+        ("recall", {"query": "PGPASSWORD"}),
+        ("open", {"names": ["production database"], "superseded": True}),
+    ):
+        assert SECRET not in client.text(tool, arguments)
+    assert "(erased)" in client.text("history", {"name": "production database"})
+    assert "Runs on db1" in client.text("open", {"names": ["production database"]})
+
+
+def test_an_erased_entity_leaves_no_byte_in_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    with closing(open_store(str(path))) as store:
+        client = Client("native", Memory(store))
+        remember(client, "Zebedee Quux", "Lives in Xanadu street 17", tags=["customer-xyzzy"])
+        edit = {"old": "#1", "new": "Moved to Erewhon"}
+        client.text("revise", {"name": "Zebedee Quux", "facts": [edit]})
+        call = {"name": "Zebedee Quux", "whole": True, "erase": True, "confirm": True}
+        client.text("forget", call)
+    content = b"".join(file.read_bytes() for file in tmp_path.iterdir())
+    for word in (b"Zebedee", b"Erewhon", b"xyzzy", b"Xanadu"):
+        assert word not in content
+
+
+def test_a_whole_entity_needs_confirmation(client: Client) -> None:
+    remember(client, "Worker", "Runs", "Stops")
+    refused = client.error("forget", {"name": "Worker", "whole": True})
+    assert refused == "Forgetting Worker deletes 2 facts. Ask the user, then pass confirm: true."
+
+
+def test_old_and_partial_names_work(client: Client) -> None:
+    remember(client, "Deniz Aydin", "Is on leave", type="person")
+    client.text("revise", {"name": "Deniz Aydin", "rename": "Deniz Kaya"})
+    opened = client.text("open", {"names": ["deniz aydin"]})
+    assert "Is on leave" in opened
+    assert '"deniz aydin" was taken as Deniz Kaya.' in opened
+    revised = client.text("revise", {"name": "Deniz", "status": "away"})
+    assert '"Deniz" was taken as Deniz Kaya.' in revised
+    assert "Deniz Kaya" in client.text("explore", {"name": "Deniz Aydin"})
+
+
+def test_open_answers_for_what_was_true_on_a_day(client: Client) -> None:
+    remember(client, "release", "Due 27 Nov", when="2026-11-10")
+    edit = {"old": "#1", "new": "Due 4 Dec", "when": "2026-11-13"}
+    client.text("revise", {"name": "release", "facts": [edit]})
+    then = client.text("open", {"names": ["release"], "true_on": "2026-11-12"})
+    assert "Due 27 Nov" in then
+    assert "Due 4 Dec" not in then
+    now = client.text("open", {"names": ["release"], "true_on": "2026-11-14"})
+    assert "Due 4 Dec" in now
+    assert "Due 27 Nov" not in now
