@@ -1,6 +1,8 @@
 """What the pages of the web interface cost in a large memory: `python -m bench.web`."""
 
 import argparse
+import gzip
+import os
 import re
 import sys
 from collections.abc import Iterator, Sequence
@@ -9,7 +11,7 @@ from http.client import HTTPConnection
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
-from time import perf_counter
+from time import perf_counter, sleep
 from urllib.parse import urlencode
 
 from bench.budgets import Verdict, at_most
@@ -24,16 +26,22 @@ _MAX_ROWS = 50
 _ROW = re.compile(rb"<[^>]*\sdata-row[\s>]")
 _TABLE_ROW, _TABLE_HEAD = re.compile(rb"<tr[\s>]"), re.compile(rb"<thead[\s>]")
 _FORM_TOKEN = re.compile(rb'"X-Form-Token": "(\w+)"')
-_HOME, _SEARCH, _GRAPH = "home", "search", "graph overview, JSON"
+_HOME, _SEARCH, _GRAPH, _CURATION = "home", "search", "graph overview, JSON", "curation"
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """Milliseconds of the first request and in the middle of the others, and the size and rows of the response."""
+    """Milliseconds of the first request and in the middle of the others, and what the response is like.
+
+    `cpu` is the server's CPU time for one request in milliseconds, without the first; `size` and `packed` are the bytes of
+    the response and of what is sent.
+    """
 
     first: float
     usual: float
+    cpu: float
     size: int
+    packed: int
     rows: int
 
 
@@ -41,6 +49,7 @@ class Client:
     """A browser without a window: one connection, no login, because the server has no tokens."""
 
     def __init__(self, port: int) -> None:
+        self.packed = 0
         self._connection = HTTPConnection("127.0.0.1", port, timeout=300)
         found = _FORM_TOKEN.search(self.send("/ui/more"))
         assert found
@@ -49,14 +58,19 @@ class Client:
 
     def send(self, path: str, form: dict[str, str] | None = None) -> bytes:
         """Return the body of a page, or of the answer to a form."""
+        encoding = {"Accept-Encoding": "gzip"}
         if form is None:
-            self._connection.request("GET", path)
+            self._connection.request("GET", path, headers=encoding)
         else:
             headers = {"Content-Type": "application/x-www-form-urlencoded", "Origin": self._origin}
+            headers |= encoding
             body = urlencode({"form_token": self._form_token, **form})
             self._connection.request("POST", path, body, headers)
         response = self._connection.getresponse()
         body_bytes = response.read()
+        self.packed = len(body_bytes)
+        if response.getheader("Content-Encoding") == "gzip":
+            body_bytes = gzip.decompress(body_bytes)
         assert response.status == 200, (path, response.status, body_bytes[:300])
         return body_bytes
 
@@ -78,8 +92,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with TemporaryDirectory() as folder:
         figures = _measure(Path(folder), options.entities, options.requests)
     for name, each in figures.items():
-        times = f"{each.usual:.1f} ms, first {each.first:.0f} ms"
-        print(f"{name}: {times}, {each.size / 1024:.1f} KB, {each.rows} rows")
+        times = f"{each.usual:.1f} ms, first {each.first:.0f} ms, CPU {each.cpu:.0f} ms"
+        sizes = f"{each.size / 1024:.1f} KB, compressed {each.packed / 1024:.1f} KB"
+        print(f"{name}: {times}, {sizes}, {each.rows} rows")
     for verdict in _judge(figures):
         print(
             f"{verdict.what}: {verdict.measured}, budget {verdict.budget}: {'met' if verdict.met else 'missed'}"
@@ -91,6 +106,12 @@ def _judge(figures: dict[str, Figure]) -> Iterator[Verdict]:
     yield at_most("home, server time", figures[_HOME].usual, 300, " ms")
     yield at_most("search, server time", figures[_SEARCH].usual, 100, " ms")
     yield at_most("graph overview", figures[_GRAPH].size / 1024, 100, " KB")
+    yield at_most(
+        "server CPU of a page", max(figure.cpu for figure in figures.values()), 150, " ms"
+    )
+    largest = max(figure.packed for figure in figures.values())
+    yield at_most("compressed page", largest / 1024, 60, " KB")
+    yield at_most("curation from the cache", figures[_CURATION].usual, 50, " ms")
     yield at_most("rows of a page", max(figure.rows for figure in figures.values()), _MAX_ROWS, "")
 
 
@@ -113,9 +134,25 @@ def _measure(folder: Path, entities: int, requests: int) -> dict[str, Figure]:
     with running([*command, "--port", str(port), "--embedder", "none"], log) as process:
         await_port(port, process, log)
         client = Client(port)
-        return {
-            name: _time(client, list(asked), requests) for name, asked in _pages(entities, requests)
-        }
+        _await_findings(client)
+        figures = {}
+        for name, asked in _pages(entities, requests):
+            figures[name] = _time(client, list(asked), requests, process.pid)
+        return figures
+
+
+def _await_findings(client: Client) -> None:
+    """Let the server compute findings and groups, which it does in the background."""
+    client.send("/ui/graph?refresh=1")
+    while b"Look again" in client.send("/ui/curation"):
+        sleep(0.5)
+
+
+def _cpu_ms(process: int) -> float:
+    """Return the CPU time that a process has used."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    ticks = int(fields[11]) + int(fields[12])
+    return 1000 * ticks / os.sysconf("SC_CLK_TCK")
 
 
 def _pages(
@@ -140,20 +177,34 @@ def _pages(
     yield "graph page", pages("/ui/graph")
     yield _GRAPH, (("/ui/graph/data", {}) for _ in numbers)
     yield "graph around an entity", pages("/ui/graph", name="{name}")
+    yield "graph at a moment", pages("/ui/graph", name="{name}", at="2100-01-01")
+    yield "entity at a moment", pages("/ui/entity", name="{name}", at="2100-01-01")
+    yield _CURATION, pages("/ui/curation")
+    yield "agents", pages("/ui/agents")
+    yield "agent", pages("/ui/agents/agent", client="polymnia import")
+    yield "table of entities", pages("/ui/entities")
+    yield "go to", pages("/ui/goto", q="{name}")
+    yield "add", pages("/ui/new")
     yield "import and export", pages("/ui/import")
     yield "access", pages("/ui/access")
     yield "health", pages("/ui/health")
 
 
-def _time(client: Client, asked: list[tuple[str, dict[str, str] | None]], requests: int) -> Figure:
+def _time(
+    client: Client, asked: list[tuple[str, dict[str, str] | None]], requests: int, process: int
+) -> Figure:
     taken, body = [], b""
+    before = 0.0
     for path, form in asked[:requests]:
         began = perf_counter()
         body = client.send(path, form)
         taken.append(1000 * (perf_counter() - began))
+        before = before or _cpu_ms(process)  # the first request fills caches
     usual = median(taken[1:] or taken)
+    cpu = (_cpu_ms(process) - before) / max(1, len(taken) - 1)
     in_tables = len(_TABLE_ROW.findall(body)) - len(_TABLE_HEAD.findall(body))
-    return Figure(taken[0], usual, len(body), max(len(_ROW.findall(body)), in_tables))
+    rows = max(len(_ROW.findall(body)), in_tables)
+    return Figure(taken[0], usual, cpu, len(body), client.packed, rows)
 
 
 if __name__ == "__main__":

@@ -55,6 +55,21 @@ class FactRow(Struct, frozen=True, kw_only=True):
     reasons: tuple[str, ...] = ()
     alike: int = 0
     is_weak: bool = False
+    said_at: int = 0
+    workspace: str = ""
+    before: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+    # True for a further hit of the entity of the row above.
+    is_more: bool = False
+
+    @property
+    def fit(self) -> str:
+        """How well it answers, in a word."""
+        if self.is_weak:
+            return "weak"
+        if self.score >= 0.75:
+            return "strong"
+        return "good" if self.score >= 0.4 else "fair"
 
     @property
     def stamp(self) -> str:
@@ -65,6 +80,9 @@ class FactRow(Struct, frozen=True, kw_only=True):
 def hit_row(hit: Hit, actor: str, best_score: float) -> FactRow:
     """Return the row of a hit."""
     passage = hit.passage
+    # Without a source the neighbours are other facts, not turns of a conversation.
+    before = hit.before if passage.source else ()
+    after = hit.after if passage.source else ()
     share = hit.score / best_score if best_score > 0 else 0.0
     return FactRow(
         key=FactKey(passage.kind, passage.entity, max(passage.ordinal, 0)),
@@ -79,6 +97,9 @@ def hit_row(hit: Hit, actor: str, best_score: float) -> FactRow:
         reasons=hit.reasons,
         alike=hit.alike,
         is_weak=hit.is_weak,
+        said_at=passage.valid_at,
+        before=tuple(item.text for item in before),
+        after=tuple(item.text for item in after),
     )
 
 

@@ -6,6 +6,7 @@ from time import time
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 from starlette.responses import Response
 
 from polymnia.engine.graph import entities
@@ -27,6 +28,10 @@ MAX_HITS = 200
 # Other workspaces that a search without hits looks into.
 _MAX_OTHERS = 8
 _MAX_TYPES = 12
+# Hits of each workspace in a search over all.
+_MAX_HITS_EACH = 20
+# Turns of a conversation that come with a hit, before and after it.
+_CONTEXT = 2
 # Ages for the counts, in days.
 _AGES_D = (7, 30, 365)
 _DAY_US = 86_400_000_000
@@ -88,7 +93,7 @@ class SearchResult(Struct, frozen=True):
 
 def search(memory: Memory, question: str, filters: Filters) -> SearchResult:
     """Return what a search with these filters finds."""
-    result = recall(memory, question, limit=MAX_HITS, within=filters.within)
+    result = recall(memory, question, limit=MAX_HITS, within=filters.within, context=_CONTEXT)
     authors = history.authors(memory, [hit.passage.key for hit in result.hits])
     hits: list[SignedHit] = []
     weak = 0
@@ -129,6 +134,8 @@ def _count_ages(hits: list[SignedHit]) -> list[tuple[int, int]]:
 def show(page: Page) -> Response:
     """Show hits or, without a question, the entities of a type or the latest changes."""
     question, filters = page.query.get("q").strip(), Filters.of(page.query)
+    if question and "all" in page.query:
+        return _show_all(page, question, filters)
     if question:
         return _show_hits(page, question, filters)
     if filters.types:
@@ -143,6 +150,7 @@ def _show_hits(page: Page, question: str, filters: Filters) -> Response:
     end = start + ROWS
     best = max((signed.hit.score for signed in result.hits), default=0.0)
     rows = [hit_row(signed.hit, signed.actor, best) for signed in result.hits[start:end]]
+    rows = _group(rows)
     words = [*content_words(question), *result.corrections.values()]
     return _render(
         page,
@@ -155,6 +163,45 @@ def _show_hits(page: Page, question: str, filters: Filters) -> Response:
         start=start,
         next=end if end < len(result.hits) else None,
         hidden={} if result.hits else _count_hidden(page, question, filters),
+        took_ms=int((time() - started) * 1000),
+    )
+
+
+def _group(rows: list[FactRow]) -> list[FactRow]:
+    """Return the rows with all of an entity together, in the order of its best one."""
+    groups: dict[tuple[str, str], list[FactRow]] = {}
+    for row in rows:
+        groups.setdefault((row.workspace, row.key.name), []).append(row)
+    ordered = []
+    for group in groups.values():
+        ordered.append(group[0])
+        ordered += [replace(row, is_more=True) for row in group[1:]]
+    return ordered
+
+
+def _show_all(page: Page, question: str, filters: Filters) -> Response:
+    """Show the best hits of every workspace that the user may enter."""
+    started = time()
+    others = [name for name in page.workspaces if name != page.chosen]
+    names = [page.chosen, *others[:_MAX_OTHERS]] if page.chosen else others[:_MAX_OTHERS]
+    found: list[tuple[str, SignedHit]] = []
+    weak = 0
+    for name in names:
+        result = search(page.memory_of(name), question, filters)
+        found += [(name, signed) for signed in result.hits[:_MAX_HITS_EACH]]
+        weak += result.weak
+    found.sort(key=lambda pair: -pair[1].hit.score)
+    best = max((signed.hit.score for _, signed in found), default=0.0)
+    rows = []
+    for name, signed in found[:ROWS]:
+        rows.append(replace(hit_row(signed.hit, signed.actor, best), workspace=name))
+    return page.render(
+        "search/everywhere.html",
+        question=question,
+        rows=_group(rows),
+        weak=weak,
+        count=len(names),
+        terms=frozenset(terms_of(" ".join(content_words(question)))),
         took_ms=int((time() - started) * 1000),
     )
 
@@ -190,6 +237,7 @@ def _show_type(page: Page, filters: Filters) -> Response:
 
 def _show_latest(page: Page) -> Response:
     memory, before = page.memory, page.query.number("before")
+    page.site.overviews.prepare(memory)
     shown: dict[str, Any] = {"days": [], "older": None, "is_empty": False, "clients": []}
     has_history = memory.store.capabilities.history
     if has_history:

@@ -4,8 +4,8 @@ from starlette.responses import Response
 
 from polymnia.engine import notes
 from polymnia.engine.facts.forget import ForgetReceipt, forget
-from polymnia.engine.facts.merge import move_observations
-from polymnia.engine.facts.revise import tag_entities
+from polymnia.engine.facts.merge import merge, move_observations
+from polymnia.engine.facts.revise import Revision, revise, tag_entities
 from polymnia.engine.graph.entities import open_named
 from polymnia.errors import BadInput
 from polymnia.formats.document import encode_document
@@ -15,7 +15,7 @@ from polymnia.web.page import Page, download, post
 from polymnia.web.pages.facts import FactKey, load_row, parse_picks, unwanted
 from polymnia.web.pages.search import Filters, search
 
-ACTIONS = ("delete", "move", "tag", "export")
+ACTIONS = ("delete", "move", "tag", "type", "merge", "export")
 # Examples in a preview.
 _MAX_EXAMPLES = 8
 
@@ -67,11 +67,11 @@ def apply(page: Page) -> Response:
     action, keys = page.form["action"], parse_picks(page.form.getlist("pick"))
     if not keys:
         raise BadInput("nothing is selected")
-    run = {"delete": _delete, "move": _move, "tag": _tag}.get(action)
+    run = _RUNS.get(action)
     if run is None:
-        raise BadInput(f"action: expected delete, move or tag, got {action!r}")
-    text, change = run(page, keys)
-    return page.done(page.toast(text, change), page.own_address(page.form.get("back")))
+        raise BadInput(f"action: expected one of {', '.join(_RUNS)}, got {action!r}")
+    text, changes = run(page, keys)
+    return page.done(page.toast(text, *changes), page.own_address(page.form.get("back")))
 
 
 def _chosen_keys(page: Page) -> list[FactKey]:
@@ -86,12 +86,12 @@ def _chosen_keys(page: Page) -> list[FactKey]:
     return list(dict.fromkeys(keys))
 
 
-def _delete(page: Page, keys: list[FactKey]) -> tuple[str, int]:
+def _delete(page: Page, keys: list[FactKey]) -> tuple[str, list[int]]:
     receipt = forget(page.memory, unwanted(keys), by=page.by)
-    return f"Deleted {count_noun(len(keys), 'thing')}", receipt.change
+    return f"Deleted {count_noun(len(keys), 'thing')}", [receipt.change]
 
 
-def _move(page: Page, keys: list[FactKey]) -> tuple[str, int]:
+def _move(page: Page, keys: list[FactKey]) -> tuple[str, list[int]]:
     target = page.form["target"].strip()
     if not target:
         raise BadInput("the name of the other entity is missing")
@@ -104,10 +104,10 @@ def _move(page: Page, keys: list[FactKey]) -> tuple[str, int]:
         new_type=page.form.get("type").strip() or None,
     )
     known = f"; it had {receipt.known} of them already" if receipt.known else ""
-    return f"Moved {count_noun(receipt.moved, 'observation')} to {target}{known}", receipt.change
+    return f"Moved {count_noun(receipt.moved, 'observation')} to {target}{known}", [receipt.change]
 
 
-def _tag(page: Page, keys: list[FactKey]) -> tuple[str, int]:
+def _tag(page: Page, keys: list[FactKey]) -> tuple[str, list[int]]:
     tags = split_tags(page.form["tags"])
     if not tags:
         raise BadInput("the tag is missing")
@@ -116,7 +116,29 @@ def _tag(page: Page, keys: list[FactKey]) -> tuple[str, int]:
         verb, receipt = "Untagged", tag_entities(page.memory, names, remove=tags, by=page.by)
     else:
         verb, receipt = "Tagged", tag_entities(page.memory, names, add=tags, by=page.by)
-    return f"{verb} {count_noun(len(receipt.names), 'entity')}", receipt.change
+    return f"{verb} {count_noun(len(receipt.names), 'entity')}", [receipt.change]
+
+
+def _set_type(page: Page, keys: list[FactKey]) -> tuple[str, list[int]]:
+    kind = page.form["type"].strip()
+    if not kind:
+        raise BadInput("the type is missing")
+    names = _entity_names(keys)
+    changes = [revise(page.memory, name, Revision(type=kind), by=page.by).change for name in names]
+    return f"Changed the type of {count_noun(len(names), 'entity')}", changes
+
+
+def _merge(page: Page, keys: list[FactKey]) -> tuple[str, list[int]]:
+    names, keep = _entity_names(keys), page.form["keep"]
+    if len(names) < 2 or keep not in names:
+        raise BadInput("a merge needs two entities or more, and the one to keep among them")
+    gone = [name for name in names if name != keep]
+    receipt = merge(page.memory, gone, keep, by=page.by)
+    return f"Merged {count_noun(len(gone), 'entity')} into {keep[:60]}", [receipt.change]
+
+
+# What carries out each action, and returns what it did and the changes.
+_RUNS = {"delete": _delete, "move": _move, "tag": _tag, "type": _set_type, "merge": _merge}
 
 
 def split_tags(text: str) -> list[str]:

@@ -1,0 +1,103 @@
+"""All entities as a table that sorts, and as CSV or JSON."""
+
+import csv
+import io
+from collections.abc import Callable
+from typing import Any
+
+from msgspec.json import encode
+from starlette.responses import Response
+
+from polymnia.errors import BadInput
+from polymnia.model import Entity
+from polymnia.web.page import ROWS, Page, download, get
+from polymnia.web.pages.facts import FactKey
+from polymnia.web.text import moment
+
+# A larger memory is only sorted by the last update: the store answers that without reading all.
+MAX_SORTED = 5_000
+_COLUMNS: dict[str, Callable[[Entity], Any]] = {
+    "name": lambda entity: entity.name.casefold(),
+    "type": lambda entity: (entity.type.casefold(), entity.name.casefold()),
+    "created": lambda entity: entity.created_at,
+    "updated": lambda entity: entity.updated_at,
+}
+
+
+@get("/entities")
+def show(page: Page) -> Response:
+    """Show a page of the table."""
+    sort, is_down = page.query.get("sort") or "updated", "down" in page.query
+    if sort not in _COLUMNS:
+        raise BadInput(f"sort: expected one of {', '.join(_COLUMNS)}, got {sort[:40]!r}")
+    kind = page.query.get("type") or None
+    start = page.query.number("from") or 0
+    end = start + ROWS
+    with page.memory.reading() as read:
+        total = read.counts().entities
+        can_sort = total <= MAX_SORTED
+        if can_sort:
+            entities = read.outlines(kind=kind)
+            entities.sort(key=_COLUMNS[sort], reverse=is_down or sort == "updated")
+            if sort == "updated" and is_down:
+                entities.reverse()
+        else:
+            entities = read.outlines(latest=end + 1)
+        rows = entities[start:end]
+        counts = read.observation_counts([entity.name for entity in rows]) if rows else {}
+    return page.render(
+        "entities/page.html",
+        rows=rows,
+        picks={entity.name: FactKey("entity", entity.name).value for entity in rows},
+        counts=counts,
+        total=len(entities) if can_sort else total,
+        sort=sort,
+        is_down=is_down,
+        can_sort=can_sort,
+        start=start,
+        next=end if len(entities) > end else None,
+        columns=list(_COLUMNS),
+    )
+
+
+@get("/entities/export")
+def export(page: Page) -> Response:
+    """Return the table as a file."""
+    chosen = page.query.get("format")
+    kind = page.query.get("type") or None
+    with page.memory.reading() as read:
+        entities = read.outlines(kind=kind)
+    rows = [_record(entity) for entity in entities]
+    name = f"entities-{_plain(page.workspace)}"
+    if chosen == "json":
+        return download(encode(rows), f"{name}.json", "application/json")
+    if chosen != "csv":
+        raise BadInput(f"format: expected csv or json, got {chosen[:40]!r}")
+    text = io.StringIO()
+    writer = csv.DictWriter(text, fieldnames=list(_record(Entity("", ""))))
+    writer.writeheader()
+    for row in rows:
+        writer.writerow({field: _harmless(str(value)) for field, value in row.items()})
+    return download(text.getvalue().encode(), f"{name}.csv", "text/csv; charset=utf-8")
+
+
+def _record(entity: Entity) -> dict[str, str]:
+    return {
+        "name": entity.name,
+        "type": entity.type,
+        "summary": entity.summary or "",
+        "tags": ", ".join(entity.tags),
+        "created": moment(entity.created_at).isoformat() if entity.created_at else "",
+        "updated": moment(entity.updated_at).isoformat() if entity.updated_at else "",
+    }
+
+
+def _harmless(text: str) -> str:
+    """Return the text so that no spreadsheet takes it for a formula."""
+    return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text
+
+
+def _plain(text: str) -> str:
+    """Return the text as a part of a file name."""
+    letters = [letter if letter.isascii() and letter.isalnum() else "-" for letter in text]
+    return "".join(letters)[:60]

@@ -1,0 +1,113 @@
+"""The table of entities, actions on several, the look of pages, and a search over all workspaces."""
+
+import csv
+import io
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from msgspec import json
+
+from polymnia.engine.graph import entities, observations
+from polymnia.engine.graph.entities import open_named
+from polymnia.engine.memory import Memory
+from polymnia.engine.workspaces.workspaces import open_workspaces
+from polymnia.model import EntityDraft, ObservationDraft
+from tests.ui.client import Shown, Visitor, make_token, serve
+from tests.ui.pages import HOSTILE, harbour
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Visitor, Memory]]:
+    with harbour(tmp_path_factory.mktemp("entities")) as (running, memory):
+        entities.create(memory, [EntityDraft("=1+1", "formula")], by="codex")
+        yield Visitor(running.port), memory
+
+
+def test_the_table_sorts_and_is_exported(place: tuple[Visitor, Memory]) -> None:
+    visitor, _ = place
+    words = visitor.get("/ui/entities?sort=name").words
+    assert words.index("billing-worker") < words.index("Harbour API") < words.index("mara.lindqv")
+    words = visitor.get("/ui/entities?sort=name&down=1").words
+    assert words.index("billing-worker") > words.index("Harbour API")
+    assert visitor.get("/ui/entities?sort=secret").status == 400
+    rows = list(csv.DictReader(io.StringIO(visitor.get("/ui/entities/export?format=csv").text)))
+    names = {row["name"] for row in rows}
+    assert {"billing-worker", HOSTILE, "'=1+1"} <= names  # a spreadsheet runs no formula of others
+    records = json.decode(visitor.get("/ui/entities/export?format=json").text)
+    assert {"billing-worker", "=1+1"} <= {record["name"] for record in records}
+    assert visitor.get("/ui/entities/export?format=pdf").status == 400
+
+
+def test_several_entities_get_a_type_or_are_merged(place: tuple[Visitor, Memory]) -> None:
+    visitor, memory = place
+    names = ("Mara Lindqvist", "mara.lindqvist")
+    picks = [("pick", f"entity\t0\t{name}") for name in names]
+    assert "will change" in _post(visitor, "/ui/selection", [*picks, ("action", "type")]).words
+    done = _post(visitor, "/ui/selection/apply", [*picks, ("action", "type"), ("type", "human")])
+    assert "Changed the type of 2 entities" in done.words
+    assert {entity.type for entity in open_named(memory, names).entities} == {"human"}
+    merge = [*picks, ("action", "merge"), ("keep", "Mara Lindqvist")]
+    assert (
+        "Merged 1 entity into Mara Lindqvist" in _post(visitor, "/ui/selection/apply", merge).words
+    )
+    assert len(open_named(memory, names).entities) == 1
+    assert _post(visitor, "/ui/selection/apply", [*picks, ("action", "drop")]).status == 400
+
+
+def _post(visitor: Visitor, path: str, fields: list[tuple[str, str]]) -> Shown:
+    token = visitor.get("/ui/more").form_token
+    shown = visitor.post_raw(path, [("form_token", token), *fields], Origin=visitor.origin)
+    return visitor.get(shown.headers["location"]) if shown.status == 303 else shown
+
+
+def test_a_theme_is_kept_in_a_cookie(place: tuple[Visitor, Memory]) -> None:
+    visitor = Visitor(place[0].port)
+    assert "data-theme" not in visitor.get("/ui/look").text
+    shown = visitor.post("/ui/look", theme="dark", density="compact")
+    assert 'data-theme="dark" data-density="compact"' in shown.text
+    assert visitor.post("/ui/look", theme='"><script>', density="").status == 400
+    visitor.cookies["polymnia_look"] = '"><script>.x'
+    assert "data-theme" not in visitor.get("/ui/look").text
+
+
+def test_a_search_over_all_workspaces_shows_only_what_a_token_may_see(tmp_path: Path) -> None:
+    store = f"{tmp_path}/data/"
+    with closing(open_workspaces(store)) as workspaces:
+        for name in ("shop", "lab", "secret"):
+            workspaces.create(name)
+            memory = workspaces.memory(name)
+            entities.create(memory, [EntityDraft(f"{name} kettle", "tool")], by="codex")
+            turns = tuple(f"turn {number} of {name}" for number in range(3))
+            draft = ObservationDraft(f"{name} kettle", (*turns, "kettle boils"), source="chat 1")
+            observations.add(memory, [draft], by="codex", skip_repeats=False)
+    with serve(store) as running:
+        visitor = Visitor(running.port)
+        visitor.log_in(make_token(store, "admin", "admin"))
+        limited = Visitor(running.port)
+        limited.log_in(make_token(store, "limited", "write", ("shop", "lab")))
+        shown = visitor.get("/ui/?q=kettle&all=1")
+        assert all(f"{name} kettle" in shown.words for name in ("shop", "lab", "secret"))
+        for path in ("/ui/?q=kettle&all=1", "/ui/goto?q=kettle"):
+            words = limited.get(path).words
+            assert "shop kettle" in words and "lab kettle" in words
+            assert "secret" not in words
+        assert "Nothing good found" in limited.get("/ui/?q=zzqqxx&all=1").words
+        assert "neighbouring turn" in visitor.get("/ui/?q=kettle+boils&w=shop").words
+        forbidden = [
+            "agents",
+            "goto",
+            "graph/find?name=x",
+            "entities",
+            "entities/export?format=csv",
+            "new",
+            "curation",
+            "curation/all?kind=gaps",
+            "entity?name=x&at=7d",
+        ]
+        for path in forbidden:
+            joint = "&" if "?" in path else "?"
+            shown = limited.get(f"/ui/{path}{joint}w=secret")
+            assert "secret kettle" not in shown.text, path
+            assert shown.status == 403 or path == "goto", path
