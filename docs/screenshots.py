@@ -78,14 +78,31 @@ def _at_rest(page: Page, ui: Ui) -> None:
     page.wait_for_load_state("networkidle")
 
 
+def _in_the_past(page: Page, ui: Ui) -> None:
+    """Go back three versions."""
+    for _ in range(3):
+        with page.expect_navigation():
+            page.keyboard.press("[")
+    _at_rest(page, ui)
+
+
+def _go_to(page: Page, ui: Ui) -> None:
+    page.keyboard.press("Control+k")
+    page.keyboard.type("tide")
+    page.get_by_role("option", name="harmonic tide models").wait_for()
+
+
 SHOTS: dict[str, tuple[str, Callable[[Page, Ui], None]]] = {
     "home": ("/ui/", _at_rest),
     "search": ("/ui/?q=who+owns+the+tide+forecast", _with_meaning),
     "entity": ("/ui/entity?name=tide-forecast", _at_rest),
+    "then": ("/ui/entity?name=tide-forecast", _in_the_past),
+    "goto": ("/ui/", _go_to),
+    "agent": ("/ui/agents/agent?client=claude-code", _at_rest),
     "history": ("/ui/history", _at_rest),
-    "graph": ("/ui/graph?name=Harbour", _drawn),
+    "graph": ("/ui/graph", _drawn),
     "playground": ("/ui/playground?q=why+were+invoices+lost", _at_rest),
-    "curation": ("/ui/curation", _at_rest),
+    "curation": ("/ui/curation?kind=duplicates", _at_rest),
     "import": ("/ui/import", _import_report),
     "access": ("/ui/access", _new_token),
     "health": ("/ui/health", _at_rest),

@@ -11,5 +11,5 @@ def test_every_page_is_measured_and_judged(capsys: pytest.CaptureFixture[str]) -
     for name in ("home", "search", "entity", "history", "graph overview, JSON", "access", "health"):
         assert f"\n{name}: " in printed
     judged = [line for line in printed.splitlines() if ", budget <= " in line]
-    assert len(judged) == 4
+    assert len(judged) == 7
     assert "rows of a page: 50, budget <= 50: met" in judged[-1]

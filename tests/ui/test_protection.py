@@ -1,10 +1,13 @@
 """What protects the web interface: foreign pages, forged forms, the content policy, capabilities and workspaces."""
 
 from collections.abc import Iterator
+from importlib import import_module
 
 import pytest
 
 from polymnia.engine.workspaces.workspaces import open_workspaces
+from polymnia.web.page import HANDLERS, Handler
+from polymnia.web.pages import MODULES
 from tests.transports.running import Running
 from tests.ui.client import Visitor, make_token, serve
 
@@ -124,6 +127,50 @@ def test_a_reader_may_not_write(server: Running, tokens: dict[str, str]) -> None
     shown = logged_in(server, tokens["reader"]).post_once("/ui/undo", change="1")
     assert shown.status == 403
     assert "The token reader may only read" in shown.words
+
+
+def _routes(method: str) -> list[Handler]:
+    for module in MODULES:
+        import_module(f"polymnia.web.pages.{module}")
+    return [handler for handler in HANDLERS if handler.method == method and not handler.is_public]
+
+
+def test_every_route_that_writes_refuses_forgery(writer: Visitor) -> None:
+    token = writer.get("/ui/more").form_token
+    own = {"Origin": writer.origin}
+    pages = {handler.path for handler in _routes("GET")}
+    for handler in _routes("POST"):
+        path = f"/ui{handler.path}"
+        form = {"form_token": token, "w": "harbour"}
+        statuses = [
+            writer.post_raw(path, {"w": "harbour"}, **own).status,
+            writer.post_raw(path, {**form, "form_token": "0" * 64}, **own).status,
+            writer.post_raw(path, form, Origin="https://elsewhere.example").status,
+            writer.post_raw(path, form, Origin="null").status,
+            writer.post_raw(path, form).status,
+        ]
+        assert statuses == [403] * 5, path
+        plain = {"Content-Type": "text/plain", **own}
+        assert writer.post_raw(path, form, **plain).status in (400, 403), path
+        if handler.path not in pages:
+            assert writer.get(path).status in (404, 405), path
+
+
+def test_every_route_keeps_to_capabilities_and_workspaces(
+    server: Running, tokens: dict[str, str]
+) -> None:
+    reader, limited = (logged_in(server, tokens[name]) for name in ("reader", "limited"))
+    for handler in _routes("POST"):
+        path = f"/ui{handler.path}"
+        if handler.needs != "read":
+            assert reader.post_once(path, w="harbour").status == 403, path
+        if handler.path not in ("/logout", "/look"):
+            assert limited.post_once(path, w="payroll").status in (400, 403), path
+    for handler in _routes("GET"):
+        if handler.stream is None:
+            shown = limited.get(f"/ui{handler.path}?w=payroll&name=x&key=x&q=x&client=x&id=1")
+            assert shown.status in (200, 400, 403, 404), handler.path
+            assert "payroll" not in shown.text or shown.status == 403, handler.path
 
 
 def test_a_limited_token_sees_only_its_workspaces(server: Running, tokens: dict[str, str]) -> None:

@@ -27,6 +27,8 @@ LONG = "<b>" + "x" * 2**20
 # The paths of pages that need no more than the rights to see them, and an entity that each may name.
 PATHS = [spec.path for spec in PAGES if spec.group] + [
     "/entity?name={name}",
+    "/entity?name={name}&at=2100-01-01",
+    "/entities",
     "/graph?name={name}",
     "/?q=tide",
     "/more",
