@@ -128,12 +128,19 @@ class Fields(ImmutableMultiDict[str, str]):
 
     def number(self, name: str) -> int | None:
         """Return a whole number, or None if the field is missing or empty. Raise BadInput."""
-        text = self.get(name).strip()
-        if not text:
-            return None
-        if not (text.isascii() and text.isdigit() and len(text) < 19):
-            raise BadInput(f"{name}: expected a number, got {text[:40]!r}")
-        return int(text)
+        numbers = self.numbers(name)
+        return numbers[-1] if numbers else None
+
+    def numbers(self, name: str) -> list[int]:
+        """Return the whole numbers of a repeated field, without empty ones. Raise BadInput."""
+        numbers = []
+        for value in self.getlist(name):
+            text = value.strip()
+            if text and not (text.isascii() and text.isdigit() and len(text) < 19):
+                raise BadInput(f"{name}: expected a number, got {text[:40]!r}")
+            if text:
+                numbers.append(int(text))
+        return numbers
 
 
 def parse_fields(data: bytes) -> Fields:

@@ -204,7 +204,7 @@ def merge_two(page: Page) -> Response:
 def resolve(page: Page) -> Response:
     """Keep one of two facts that contradict each other."""
     name, other = page.form["name"], page.form["other"]
-    ordinals = [int(part) for part in page.form.getlist("n") if part.isdigit()]
+    ordinals = page.form.numbers("n")
     keep = page.form.number("keep")
     if keep not in ordinals or len(ordinals) != 2:
         raise BadInput("choose which of the two facts is true")

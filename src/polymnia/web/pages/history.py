@@ -164,7 +164,7 @@ def run_undo(page: Page) -> Response:
 @post("/undo")
 def undo_change(page: Page) -> Response:
     """Undo a change, or the user's last one. If others built upon it, ask what to do."""
-    numbers = [int(text) for text in page.form.getlist("change") if text.isdecimal()]
+    numbers = page.form.numbers("change")
     is_redo = "redo" in page.form
     steps = [numbers] if numbers else [[change] for change in _own_changes(page)]
     for changes in steps:
