@@ -7,6 +7,7 @@ MARKED = {
         "directory/test_crashes.py",
         "directory/test_processes.py",
         "durability",
+        "soak",
         "stores/test_postgres_processes.py",
         "test_bench.py",
         "test_bench_agents.py",
@@ -26,6 +27,7 @@ MARKED = {
 
 # The modules that read a server's memory or load the machine. They share one worker.
 ONE_AT_A_TIME = (
+    "soak/test_soak.py",
     "transports/test_many_sessions.py",
     "transports/test_hostile.py",
     "transports/test_stopping.py",

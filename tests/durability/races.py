@@ -23,7 +23,7 @@ from polymnia.engine.history.undo import undo
 from polymnia.engine.memory import Memory
 from polymnia.engine.moving.migrate import migrate
 from polymnia.engine.semantic.indexer import index_store
-from polymnia.errors import StoreBusy
+from polymnia.errors import BadInput, StoreBusy
 from polymnia.model import EntityDraft, ObservationDraft
 from polymnia.stores import open_store
 from polymnia.stores.backup import back_up
@@ -66,6 +66,7 @@ class Race:
         self._scheduler = scheduler
         self._random = Random(f"race {seed}")
         self._ledger = Ledger()
+        self._has_purged = False
         self.stores: list[Store] = [open_store(str(self._path)) for _ in range(2)]
         entities.create(Memory(self.stores[0]), [EntityDraft(_HUB, "thing")], by="setup")
 
@@ -119,6 +120,7 @@ class Race:
         self._ledger.removing.add(text)
         forget.forget(memory, forget.Unwanted(observations=((_HUB, ordinal),)), by=name)
         self._ledger.removed.add(text)
+        self._has_purged = True
         with suppress(StoreBusy):  # readers kept the log in use; the command says so
             trash.purge(memory, days=0)
 
@@ -127,7 +129,13 @@ class Race:
         self._add(memory, text)
         change = changes.latest(memory, limit=1, actor=text).changes[0]
         self._ledger.removing.add(text)
-        receipt = undo(memory, [change.id], by=name)
+        try:
+            receipt = undo(memory, [change.id], by=name)
+        except BadInput:
+            # A purge that came between has removed what the change replaced.
+            assert self._has_purged, f"{name} was refused without a purge"
+            self._ledger.removing.remove(text)
+            return
         assert not receipt.conflicts, receipt
         self._ledger.removed.add(text)
 

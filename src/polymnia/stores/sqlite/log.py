@@ -177,7 +177,9 @@ def _add_transaction(head: LogHead, pages: list[tuple[int, bytes]], size: int) -
             lineage[0].previous
         )
     head.lineage += lineage
-    head.cookies.update(*[_COOKIE.unpack(part) for number, part in pages if number == 1])
+    for number, part in pages:
+        if number == 1 and len(part) == _COOKIE.size:  # it may have been cut off meanwhile
+            head.cookies.update(_COOKIE.unpack(part))
     head.cookies.update([item.cookie for item in lineage if item.cookie])
 
 
@@ -189,9 +191,10 @@ def _frames(file: IO[bytes], *, verify: bool) -> Iterator[tuple[int, int, bytes]
     magic, _, size, _, salts, *_ = _LOG_HEADER.unpack(header)
     size = _page_size(size)
     checksum = _Checksum("<" if magic % 2 == 0 else ">", header[:24]) if verify else None
-    for offset in range(
-        _LOG_HEADER.size, os.fstat(file.fileno()).st_size, _FRAME_HEADER.size + size
-    ):
+    frame_size = _FRAME_HEADER.size + size
+    end = os.fstat(file.fileno()).st_size
+    # A log that was cut off may end in a part of a frame.
+    for offset in range(_LOG_HEADER.size, end - frame_size + 1, frame_size):
         file.seek(offset)
         head = file.read(_FRAME_HEADER.size)
         if len(head) < _FRAME_HEADER.size:
