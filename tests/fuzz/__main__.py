@@ -4,6 +4,7 @@ It needs `pip install atheris`. `--keep` adds the inputs that reach new code to 
 """
 
 import argparse
+import logging
 import subprocess
 import sys
 from importlib import import_module
@@ -23,10 +24,9 @@ def main() -> int:
     parser.add_argument("--seconds", type=int, default=60, help="for each target")
     parser.add_argument("--keep", action="store_true")
     parser.add_argument("--work", help=argparse.SUPPRESS)
-    parser.add_argument("--merge", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.work:
-        _work(options.targets[0], Path(options.work), options.seconds, merge=options.merge)
+        _work(options.targets[0], Path(options.work), options.seconds)
         return 0
     failures = 0
     for target in options.targets or NAMES:
@@ -37,7 +37,7 @@ def main() -> int:
 def _fuzz(target: str, seconds: int, *, keep: bool) -> bool:
     """Fuzz one target from its corpus on. Print the input that breaks it."""
     with TemporaryDirectory() as home:
-        for folder in ("corpus", "new", "merged"):
+        for folder in ("corpus", "new"):
             (Path(home) / folder).mkdir()
         for number, data in enumerate(read_corpus(target)):
             (Path(home) / "corpus" / str(number)).write_bytes(data)
@@ -54,13 +54,13 @@ def _fuzz(target: str, seconds: int, *, keep: bool) -> bool:
         for path in broken:
             print(f"{path.name}: {path.read_bytes()!r}", flush=True)
         if keep and not result.returncode:
-            subprocess.run([*command, "--merge"], capture_output=True, check=True)
-            inputs = [path.read_bytes() for path in (Path(home) / "merged").iterdir()]
+            # The fuzzer writes an input to "new" only if it reaches new code.
+            inputs = [path.read_bytes() for path in Path(home).glob("[cn]*/*")]
             print(f"{target}: {write_corpus(target, inputs)} inputs in the corpus", flush=True)
         return not result.returncode
 
 
-def _work(target: str, home: Path, seconds: int, *, merge: bool) -> None:
+def _work(target: str, home: Path, seconds: int) -> None:
     """Run atheris in this process, which it ends."""
     try:
         atheris: Any = import_module("atheris")
@@ -70,12 +70,7 @@ def _work(target: str, home: Path, seconds: int, *, merge: bool) -> None:
         from tests.fuzz.targets import TARGETS
     folders = [str(home / "new"), str(home / "corpus")]
     limits = [f"-max_total_time={seconds}", "-print_final_stats=1"]
-    if merge:
-        folders = [str(home / "merged"), *folders]
-        limits = ["-merge=1"]
     options = [f"-max_len={MAX_INPUT_BYTES}", f"-artifact_prefix={home}/broken-", "-rss_limit_mb=0"]
-    import logging
-
     logging.disable()
     atheris.Setup([sys.argv[0], *limits, *options, *folders], TARGETS[target])
     atheris.Fuzz()
