@@ -354,6 +354,14 @@ def test_a_dry_run_changes_nothing(memory: Memory, folder: Path) -> None:
     assert (files(folder), texts(memory, "A")) == (before, ("one", "two"))
 
 
+def test_a_dry_run_tells_what_the_synchronization_then_does(memory: Memory, folder: Path) -> None:
+    edit(folder / "A.md", "- one ^o1", "- edited ^o1")
+    expected = sync(memory, folder, dry_run=True)
+    report = sync(memory, folder)
+    assert (expected.memory, expected.files) == (report.memory, report.files)
+    assert (report.memory.changed, report.files.changed) == (1, 1)
+
+
 def test_a_synchronization_is_one_change_that_can_be_undone(memory: Memory, folder: Path) -> None:
     (folder / "B.md").unlink()
     edit(folder / "A.md", "- one ^o1", "- edited ^o1")

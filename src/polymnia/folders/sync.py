@@ -2,9 +2,11 @@
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from time import time_ns
 
 from msgspec import DecodeError, Struct, field
 from msgspec.json import decode, encode
+from msgspec.structs import replace
 
 from polymnia.disk.errors import map_os_errors
 from polymnia.disk.replace import (
@@ -154,7 +156,23 @@ def _change_memory(
         report.at = transaction.at
         report.change = transaction.change.id if transaction.change else 0
     _count(before, after, report.memory)
+    if dry_run:
+        merged = _with_times(merged, before, after, time_ns() // 1000)
     return places, merged
+
+
+def _with_times(state: State, before: Rows, after: Rows, at: int) -> State:
+    """Return the state with the times of a change that was not made: files have them too."""
+    touched = {entity.name for entity in after.entities}
+    touched |= {group.entity for group in (*before.observations, *after.observations)}
+    entities = dict(state.entities)
+    for key, entity in state.entities.items():
+        if entity.name in touched:
+            entities[key] = replace(entity, updated_at=at)
+    notes = dict(state.notes)
+    for note in after.notes:
+        notes[note.key] = replace(note, updated_at=at)
+    return State(entities, state.relations, notes)
 
 
 def _copy_of(
