@@ -12,6 +12,7 @@ from polymnia.cli.install import DEFAULT_NAME
 from polymnia.cli.main import build_parser
 from polymnia.cli.manual import manual_page
 from polymnia.clients.configuration import edit
+from polymnia.clients.hooks import HOOK_FILES
 from polymnia.clients.table import CLIENTS, Client, cursor_link, vscode_link
 from polymnia.dialects.registry import DEFAULT_DIALECT, DIALECTS, open_dialect
 from polymnia.settings import ClientRoots
@@ -151,6 +152,11 @@ def client_page(client: Client) -> str:
 
 def _plugin_part(client: Client) -> str:
     """Return what to say of the plugin, if there is one for the client."""
+    if client.name in HOOK_FILES:
+        return (
+            f"`polymnia install {client.name} --hooks` adds hooks: a briefing when a session starts, and "
+            "[facts on prompts](../agents.md#facts-on-every-prompt).\n"
+        )
     if not client.has_plugin:
         return ""
     return (

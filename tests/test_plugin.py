@@ -12,6 +12,13 @@ from polymnia.hooks.events import EVENTS
 ROOT = Path(__file__).parent.parent
 PLUGIN = ROOT / "packages" / "plugin"
 # Other words that the skill writes as code: a type, a tag, arguments and a workspace.
+PLUGIN_EVENTS = (
+    "SessionStart",
+    "UserPromptSubmit",
+    "PreCompact",
+    "Stop",
+    "SessionEnd",
+)
 NOT_TOOLS = {"conversation", "pinned", "wrong", "dry_run", "personal"}
 
 
@@ -25,7 +32,8 @@ def test_every_hook_runs_the_command_for_its_event() -> None:
         event: [hook["command"] for group in groups for hook in group["hooks"]]
         for event, groups in hooks.items()
     }
-    assert commands == {event: [f"polymnia hook {event}"] for event in EVENTS}
+    assert commands == {event: [f"polymnia hook {event}"] for event in PLUGIN_EVENTS}
+    assert set(PLUGIN_EVENTS) < set(EVENTS)
     assert "hook" in COMMANDS
 
 

@@ -1,4 +1,4 @@
-"""A server that speaks the protocols of the Anthropic and OpenAI models and answers from a script, for tests."""
+"""A server that speaks the protocols of Anthropic, OpenAI and Gemini models and answers from a script, for tests."""
 
 import json
 import threading
@@ -65,6 +65,11 @@ class _Handler(BaseHTTPRequestHandler):
             self._send_events(_anthropic_events(self.server.next_step(body)))
         elif path.endswith("/responses"):
             self._send_events(_openai_events(self.server.next_step(body)))
+        elif path.endswith(":streamGenerateContent"):
+            answer = json.dumps(_gemini_answer(self.server.next_step(body)))
+            self._send("text/event-stream", f"data: {answer}\n\n".encode())
+        elif path.endswith(":generateContent"):
+            self._send("application/json", json.dumps(_gemini_answer("{}")).encode())
         else:
             self._send("application/json", b"{}")
 
@@ -136,6 +141,15 @@ def _openai_events(step: Step) -> list[dict[str, Any]]:
         {"type": "response.output_item.done", "item": item},
         {"type": "response.completed", "response": {"id": "response_1", "usage": usage}},
     ]
+
+
+def _gemini_answer(step: Step) -> dict[str, Any]:
+    part: dict[str, Any] = {"text": step}
+    if isinstance(step, ToolCall):
+        part = {"functionCall": {"name": step.name, "args": step.arguments}}
+    candidate = {"content": {"role": "model", "parts": [part]}, "finishReason": "STOP", "index": 0}
+    usage = {"promptTokenCount": 10, "candidatesTokenCount": 5, "totalTokenCount": 15}
+    return {"candidates": [candidate], "usageMetadata": usage}
 
 
 @contextmanager

@@ -98,6 +98,12 @@ class Home:
             variables={"KEY": "scripted"},
         )
 
+    def ask_gemini(self, model: ModelServer, question: str) -> str:
+        variables = {"GEMINI_API_KEY": "scripted", "GOOGLE_GEMINI_BASE_URL": model.url}
+        variables["GEMINI_CLI_TRUST_WORKSPACE"] = "true"
+        gemini = self._programs / ".bin" / "gemini"
+        return self.run(gemini, "-m", "gemini-2.5-flash", "-p", question, variables=variables)
+
     def polymnia(self, *arguments: str, status: int = 0) -> str:
         return self.run(sys.executable, "-m", "polymnia", *arguments, status=status)
 
@@ -188,3 +194,18 @@ def test_a_session_of_codex_is_imported_without_its_tools(home: Home) -> None:
     kind, items, report = read_items(home.path / ".codex" / "sessions")
     assert (kind, report.dropped_parts) == ("codex", [])
     assert [item.texts for item in items] == [(f"user: {QUESTION}", f"assistant: {FACT}")]  # type: ignore[union-attr]
+
+
+def test_a_session_of_gemini_is_briefed_until_its_hooks_are_removed(home: Home) -> None:
+    home.polymnia("remember", "deployment", FACT)
+    settings = home.path / ".gemini" / "settings.json"
+    settings.parent.mkdir()
+    settings.write_text('{"security": {"auth": {"selectedType": "gemini-api-key"}}}', "utf-8")
+    home.polymnia("install", "gemini", "--hooks")
+    with serve_model("Hello") as model:
+        home.ask_gemini(model, QUESTION)
+        home.polymnia("install", "gemini", "--hooks", "--remove")
+        home.ask_gemini(model, QUESTION)
+        with_hooks, without = model.prompts()
+    assert FACT in with_hooks
+    assert FACT not in without

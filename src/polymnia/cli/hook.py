@@ -1,4 +1,4 @@
-"""`polymnia hook`: answer a hook of Claude Code or Codex. Whatever happens, the agent continues."""
+"""`polymnia hook`: answer a hook of a coding agent. Whatever happens, the agent continues."""
 
 import argparse
 import os
@@ -24,8 +24,8 @@ MAX_INPUT_BYTES = 16 << 20
 def add_hook(commands: "Subparsers") -> argparse.ArgumentParser:
     parser = commands.add_parser(
         "hook",
-        help="answer a hook of Claude Code or Codex: a briefing, or a checkpoint",
-        description="Read the hook's JSON from standard input and answer it. The plugin runs this command.",
+        help="answer a hook of a coding agent: a briefing, facts for a prompt, or a checkpoint",
+        description="Read the hook's JSON from standard input and answer it. Plugins and hooks run this command.",
     )
     # Any word is accepted: the status 2 of a wrong choice would stop the agent.
     parser.add_argument("event", metavar="EVENT", help=", ".join(EVENTS))
@@ -58,6 +58,9 @@ def run_hook(settings: Settings, options: argparse.Namespace) -> int:
 
 def _give_up(seconds: float) -> None:
     """End the process as a crash would: what was acknowledged is on disk, the rest is done at the next event."""
-    sys.stderr.write(f"polymnia: gave up after {seconds} seconds\n")
-    sys.stderr.flush()
+    if (
+        seconds > MAX_PROMPT_SECONDS
+    ):  # some programs would show it with every prompt of a busy machine
+        sys.stderr.write(f"polymnia: gave up after {seconds} seconds\n")
+        sys.stderr.flush()
     os._exit(0)

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from polymnia.cli.common import add_json_argument, add_store_arguments, print_json, print_table
 from polymnia.clients.configuration import change_servers, edit, read_servers
 from polymnia.clients.handshake import try_command, try_url
+from polymnia.clients.hooks import HOOK_FILES, add_hooks, remove_hooks
 from polymnia.clients.table import CLIENTS, SCOPES, Client, Scope, is_polymnia, is_reference_server
 from polymnia.dialects.registry import DIALECTS
 from polymnia.engine.workspaces.projects import PERSONAL, create_missing
@@ -45,22 +46,7 @@ def add_install(commands: "Subparsers") -> argparse.ArgumentParser:
         action="store_true",
         help="list the clients, their configuration files and whether they have the server",
     )
-    parser.add_argument(
-        "--scope",
-        choices=SCOPES,
-        default="user",
-        help="for all your projects, or for the project in this directory (default: user)",
-    )
-    parser.add_argument("--print", action="store_true", help="print the entry and change nothing")
-    parser.add_argument("--remove", action="store_true", help="remove the entry")
-    parser.add_argument(
-        "--name",
-        default=DEFAULT_NAME,
-        help="the server's name in the client (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--yes", action="store_true", help="replace existing entries without asking"
-    )
+    _add_change_arguments(parser)
     remote = parser.add_argument_group("a server for a team")
     remote.add_argument(
         "--http", metavar="URL", help="connect to this URL instead of starting a server"
@@ -80,6 +66,30 @@ def add_install(commands: "Subparsers") -> argparse.ArgumentParser:
     return parser
 
 
+def _add_change_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--scope",
+        choices=SCOPES,
+        default="user",
+        help="for all your projects, or for the project in this directory (default: user)",
+    )
+    parser.add_argument("--print", action="store_true", help="print the entry and change nothing")
+    parser.add_argument("--remove", action="store_true", help="remove the entry")
+    parser.add_argument(
+        "--hooks",
+        action="store_true",
+        help=f"add hooks instead, or remove them: {', '.join(HOOK_FILES)}",
+    )
+    parser.add_argument(
+        "--name",
+        default=DEFAULT_NAME,
+        help="the server's name in the client (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--yes", action="store_true", help="replace existing entries without asking"
+    )
+
+
 def run_install(settings: Settings, options: argparse.Namespace) -> int:
     """Change the client's configuration. Raise BadInput."""
     if options.list:
@@ -88,6 +98,8 @@ def run_install(settings: Settings, options: argparse.Namespace) -> int:
     if options.client is None:
         raise BadInput(f"name a client: {', '.join(CLIENTS)}; --list shows which are here")
     client = CLIENTS[options.client]
+    if options.hooks:
+        return _change_hooks(client, options)
     path = client.path(options.scope, client_roots(), Path.cwd())
     if path is None:
         raise BadInput(f"{client.title} has no configuration for one project: use --scope user")
@@ -136,6 +148,32 @@ def _install(
             f"`polymnia install {client.name} --remove` removes this entry",
             file=sys.stderr,
         )
+    return 0
+
+
+def _change_hooks(client: Client, options: argparse.Namespace) -> int:
+    """Add our hooks to a program, or remove them. Raise BadInput."""
+    hooks = HOOK_FILES.get(client.name)
+    if hooks is None:
+        where = "its hooks come with the plugin" if client.has_plugin else "it has no hooks"
+        raise BadInput(f"there are no hooks to add to {client.title}: {where}")
+    base = Path.cwd() if options.scope == "project" else client_roots().home
+    path = hooks.path(base)
+    if options.remove:
+        kept = remove_hooks(hooks, path)
+        if kept is None:
+            raise BadInput(f"{path} has no hooks of Polymnia")
+        print(f"removed the hooks from {path}\nthe former file is {kept}")
+        return 0
+    command = own_command()
+    if options.print:
+        entries = {event: [hooks.entry(command, event)] for event in hooks.events}
+        print_json({**hooks.fixed, "hooks": entries})
+        return 0
+    kept = add_hooks(hooks, path, command)
+    print(f"{path} has hooks for {', '.join(hooks.events)}")
+    if kept is not None:
+        print(f"the former file is {kept}")
     return 0
 
 

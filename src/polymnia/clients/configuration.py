@@ -15,7 +15,7 @@ _BOM = "\ufeff"
 
 def read_servers(client: Client, path: Path) -> dict[str, Any]:
     """Return the servers in the file by name; none if there is no file. Raise BadInput."""
-    text = _read(path)
+    text = read_text(path)
     try:
         document = toml.parse(text) if client.form == "toml" else jsonc.parse(text)
     except BadInput as exc:
@@ -29,12 +29,20 @@ def change_servers(client: Client, path: Path, entries: Mapping[str, Any]) -> Pa
 
     Return where the former file is kept; None if there was none or nothing changed. Raise BadInput.
     """
-    text = _read(path)
+    text = read_text(path)
     try:
         new = edit(client, text, entries)
     except BadInput as exc:
         raise _cannot(path, exc) from exc
-    if new == text:
+    return replace_text(path, new)
+
+
+def replace_text(path: Path, new: str) -> Path | None:
+    """Replace the text of a configuration file, and keep the former file beside it.
+
+    Return where; None if there was none or nothing changed. Raise BadInput.
+    """
+    if new == read_text(path):
         return None
     if path.exists() and path.read_bytes().startswith(_BOM.encode()):
         new = _BOM + new
@@ -60,7 +68,8 @@ def edit(client: Client, text: str, entries: Mapping[str, Any]) -> str:
     return text
 
 
-def _read(path: Path) -> str:
+def read_text(path: Path) -> str:
+    """Return the text of a configuration file; empty if there is none. Raise BadInput."""
     try:
         return path.read_bytes().decode("utf-8-sig") if path.exists() else ""
     except (OSError, UnicodeDecodeError) as exc:

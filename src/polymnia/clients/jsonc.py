@@ -71,6 +71,9 @@ def render(
             members.append(f"{inner}{render(key)}: {rendered}")
         return "{" + newline + f",{newline}".join(members) + f"{newline}{margin}" + "}"
     if isinstance(value, list):
+        if any(isinstance(item, dict) for item in value):
+            items = [render(item, indent=indent, margin=margin, newline=newline) for item in value]
+            return "[" + ", ".join(items) + "]"
         return "[" + ", ".join(render(item) for item in value) + "]"
     return json.encode(value).decode()
 

@@ -1,4 +1,8 @@
-"""The events of Claude Code and Codex, which have the same names and fields, and our answers."""
+"""The events of coding agents and our answers.
+
+Claude Code, Codex and Gemini CLI have the same fields and the same form of an answer. Cursor, whose
+events begin with a small letter, has others.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -9,10 +13,12 @@ from msgspec.json import decode, encode
 from polymnia.errors import BadInput
 from polymnia.settings import Settings, sessions_directory
 
-BRIEFED = ("SessionStart",)
-PROMPTED = ("UserPromptSubmit",)
+BRIEFED = ("SessionStart", "sessionStart")
+# The second is Gemini CLI's.
+PROMPTED = ("UserPromptSubmit", "BeforeAgent", "beforeSubmitPrompt")
 # The first comes before a long conversation is replaced by a summary, the second after each answer.
 SAVED = ("PreCompact", "Stop", "SessionEnd")
+CURSOR_EVENTS = ("sessionStart", "beforeSubmitPrompt")
 EVENTS = (*BRIEFED, *PROMPTED, *SAVED)
 
 
@@ -22,8 +28,8 @@ def answer_hook(settings: Settings, event: str, data: bytes) -> str:
     Raise BadInput for an event that is not known, and StoreError.
     """
     fields = _parse(data)
-    directory = Path(fields.get("cwd") or ".")
-    session = fields.get("session_id", "")
+    directory = Path(fields.get("cwd") or fields.get("workspace_root") or ".")
+    session = fields.get("session_id") or fields.get("conversation_id", "")
     if event in BRIEFED:
         from polymnia.hooks.briefing import briefing_text  # each event imports only what it needs
         from polymnia.hooks.session import remove_old_files
@@ -52,7 +58,12 @@ def _parse(data: bytes) -> dict[str, str]:
         value: Any = decode(data)
     except (DecodeError, UnicodeDecodeError, RecursionError):
         return {}
-    fields = value.items() if isinstance(value, dict) else ()
+    if not isinstance(value, dict):
+        return {}
+    roots = value.get("workspace_roots")
+    if isinstance(roots, list) and roots:
+        value["workspace_root"] = roots[0]  # Cursor has a list where others have `cwd`
+    fields = value.items()
     return {name: field for name, field in fields if isinstance(field, str) and "\0" not in field}
 
 
@@ -60,6 +71,8 @@ def _context(event: str, text: str) -> str:
     """Return the text as additional context for the model."""
     if not text:
         return ""
+    if event in CURSOR_EVENTS:
+        return encode({"additional_context": text}).decode()
     return encode(
         {"hookSpecificOutput": {"hookEventName": event, "additionalContext": text}}
     ).decode()

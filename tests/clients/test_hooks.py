@@ -1,0 +1,55 @@
+"""Hooks in the files of programs that have no plugin of ours."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from polymnia.clients.hooks import HOOK_FILES, add_hooks, remove_hooks
+from polymnia.errors import BadInput
+from polymnia.hooks.events import EVENTS
+
+COMMAND = ("/opt/my tools/polymnia",)
+OTHERS = {
+    "cursor": {"command": "./audit.sh"},
+    "gemini": {"matcher": "startup", "hooks": [{"type": "command", "command": "./audit.sh"}]},
+}
+
+
+@pytest.mark.parametrize("name", HOOK_FILES)
+def test_every_event_has_an_answer(name: str) -> None:
+    assert set(HOOK_FILES[name].events) <= set(EVENTS)
+
+
+@pytest.mark.parametrize("name", HOOK_FILES)
+def test_hooks_are_added_once_and_removed_without_a_trace(name: str, tmp_path: Path) -> None:
+    hooks = HOOK_FILES[name]
+    path = tmp_path / hooks.file
+    path.parent.mkdir()
+    first = hooks.events[0]
+    before = {"theme": "dark", "hooks": {first: [OTHERS[name]]}, **hooks.fixed}
+    path.write_text(json.dumps(before), "utf-8")
+    assert add_hooks(hooks, path, ("/old/polymnia",)) is not None
+    add_hooks(hooks, path, COMMAND)
+    assert add_hooks(hooks, path, COMMAND) is None
+    added = json.loads(path.read_text("utf-8"))
+    assert added["hooks"][first] == [OTHERS[name], hooks.entry(COMMAND, first)]
+    assert set(added["hooks"]) == set(hooks.events)
+    assert "'/opt/my tools/polymnia' hook" in path.read_text("utf-8")
+    remove_hooks(hooks, path)
+    assert json.loads(path.read_text("utf-8")) == before
+
+
+@pytest.mark.parametrize("name", HOOK_FILES)
+def test_a_missing_file_is_created(name: str, tmp_path: Path) -> None:
+    hooks = HOOK_FILES[name]
+    assert add_hooks(hooks, tmp_path / hooks.file, COMMAND) is None
+    written = json.loads((tmp_path / hooks.file).read_text("utf-8"))
+    assert list(written["hooks"]) == list(hooks.events)
+
+
+def test_hooks_of_another_form_are_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "hooks.json"
+    path.write_text('{"hooks": []}', "utf-8")
+    with pytest.raises(BadInput, match="'hooks' is not an object"):
+        add_hooks(HOOK_FILES["cursor"], path, COMMAND)
