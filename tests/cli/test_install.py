@@ -227,3 +227,32 @@ def test_in_a_terminal_the_user_is_asked(answer: str, args: list[str], tmp_path:
     os.close(ours)
     os.close(theirs)
     assert servers(path)["memory"]["args"] == args
+
+
+def test_past_sessions_are_counted_and_the_command_imports_them(tmp_path: Path) -> None:
+    folder = tmp_path / ".claude" / "projects" / "shop"
+    folder.mkdir(parents=True)
+    for name in ("one", "two"):
+        said = {"role": "user", "content": "We deploy on Fridays"}
+        line = {"type": "user", "sessionId": name, "message": said}
+        line["timestamp"] = "2026-03-01T10:00:00Z"
+        (folder / f"{name}.jsonl").write_text(json.dumps(line) + "\n", "utf-8")
+    printed = install(tmp_path, "cursor").stdout
+    assert f"Claude Code has 2 sessions (0.0 MB) in {folder.parent}; to store them:" in printed
+    command = f"polymnia import {folder.parent} --dry-run"
+    assert command in printed
+    environment = {**_without_settings(), "HOME": str(tmp_path)}
+    counted = subprocess.run(
+        [sys.executable, "-m", *command.split()],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=True,
+    )
+    assert "2 " in counted.stdout
+
+
+def test_without_past_sessions_nothing_is_offered(tmp_path: Path) -> None:
+    assert "polymnia import" not in install(tmp_path, "cursor").stdout

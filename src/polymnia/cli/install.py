@@ -6,6 +6,7 @@ import sys
 from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
@@ -14,11 +15,13 @@ from polymnia.cli.common import add_json_argument, add_store_arguments, print_js
 from polymnia.clients.configuration import change_servers, edit, read_servers
 from polymnia.clients.handshake import try_command, try_url
 from polymnia.clients.hooks import HOOK_FILES, add_hooks, remove_hooks
+from polymnia.clients.past import find_past_sessions
 from polymnia.clients.table import CLIENTS, SCOPES, Client, Scope, is_polymnia, is_reference_server
 from polymnia.dialects.registry import DIALECTS
 from polymnia.engine.workspaces.projects import PERSONAL, create_missing
 from polymnia.engine.workspaces.workspaces import open_workspaces
 from polymnia.errors import BadInput
+from polymnia.search.terms import count_noun
 from polymnia.settings import Settings, client_roots
 from polymnia.stores import store_kind
 
@@ -142,6 +145,8 @@ def _install(
     for name in replaced:
         _import_memory(_target(settings, options.scope), servers[name], is_local=not options.http)
     print(client.then)
+    if not options.http:
+        _offer_past_sessions()
     if client.has_plugin and _has_plugin():
         print(
             f"{client.title} has the plugin, too, so its agents see the tools twice: "
@@ -175,6 +180,17 @@ def _change_hooks(client: Client, options: argparse.Namespace) -> int:
     if kept is not None:
         print(f"the former file is {kept}")
     return 0
+
+
+def _offer_past_sessions() -> None:
+    """Say which sessions of coding agents could be imported, and how."""
+    for past in find_past_sessions(client_roots()):
+        sessions = count_noun(past.count, "session")
+        megabytes = past.size / 1e6
+        print(
+            f"{past.program} has {sessions} ({megabytes:.1f} MB) in {past.folder}; to store them:"
+        )
+        print(f"  polymnia import {quote(str(past.folder))} --dry-run   # counts first")
 
 
 def _has_plugin() -> bool:
