@@ -155,9 +155,12 @@ class GraphOverviews:
 
     def prepare(self, memory: Memory) -> None:
         """Let the overview of a large memory be computed before somebody asks for it."""
-        with memory.reading() as read:
-            is_large = read.counts().entities > MAX_WHOLE
-        if is_large:
+        with self._lock:
+            is_known = memory.store in self._runs
+        if not is_known:
+            with memory.reading() as read:
+                is_known = read.counts().entities > MAX_WHOLE
+        if is_known:
             self._start(memory)
 
     def _start(self, memory: Memory, *, refresh: bool = False) -> "_Run":
