@@ -70,6 +70,14 @@ class PostgresServer:
         """The URL of the database `postgres` for a superuser."""
         return f"postgresql://postgres:{self._password}@127.0.0.1:{self.port}/postgres"
 
+    def adopt(self, primary: "PostgresServer") -> None:
+        """Use a copy of another server's data, on the port and in the directory of this one."""
+        self._password = primary._password
+        own = {name: self._settings[name] for name in ("port", "unix_socket_directories")}
+        lines = [f"{name} = '{value}'\n" for name, value in own.items()]
+        with (self._data / "postgresql.auto.conf").open("a", encoding="utf-8") as file:
+            file.writelines(lines)
+
     def start(self) -> None:
         """Start the server, with new data the first time, and wait until it accepts connections."""
         if not self._data.exists():
@@ -105,6 +113,20 @@ def running_server(
         _watch(directory)
         server.start()
         yield server
+
+
+@contextmanager
+def running_standby(primary: PostgresServer) -> Iterator[PostgresServer]:
+    """Run a hot standby of a server for the block. It follows the primary without delay."""
+    with _owned_directory() as directory:
+        standby = PostgresServer(directory)
+        source = ("--dbname", primary.url, "--pgdata", directory / "data")
+        how = ("--write-recovery-conf", "--wal-method=stream", "--checkpoint=fast", "--no-sync")
+        _run(directory, "pg_basebackup", *source, *how)
+        standby.adopt(primary)
+        _watch(directory)
+        standby.start()
+        yield standby
 
 
 @contextmanager

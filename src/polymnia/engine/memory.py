@@ -35,9 +35,9 @@ class Memory:
         self.drafter: Drafter | None = None
         self._listeners: list[ChangeListener] = []
 
-    def reading(self) -> AbstractContextManager[Reader]:
-        """Open one snapshot for the block."""
-        return self.store.reading()
+    def reading(self, *, may_lag: bool = False) -> AbstractContextManager[Reader]:
+        """Open one snapshot for the block. For a search it may lag behind other processes."""
+        return self.store.reading(may_lag=may_lag)
 
     @contextmanager
     def writing(self, operation: str, by: str) -> Iterator["Transaction"]:

@@ -97,7 +97,7 @@ def recall(
     hit are returned with it, at most MAX_CONTEXT. Without a `timeout` in seconds, the embedder gets
     half a second to embed the question.
     """
-    with memory.reading() as read:
+    with memory.reading(may_lag=True) as read:
         searches = start_searches(memory, read, [question, *also[:MAX_ALSO]], within, timeout)
         scored = score_candidates(read, searches, within)
         # What says whether the topic is stored must not depend on how many hits are asked for.

@@ -52,7 +52,7 @@ class FoundObservation(Struct, frozen=True):
 
 def containing(memory: Memory, query: str) -> Graph:
     """Return the entities that contain the query in any case, and their relations."""
-    with memory.reading() as read:
+    with memory.reading(may_lag=True) as read:
         entities = read.containing(fold(query))
         return Graph(entities, read.relations([entity.name for entity in entities]))
 
@@ -66,7 +66,7 @@ def best_matches(
     all of the words, then those with any. Equals are in order of creation.
     """
     folded = fold(query.strip())
-    with memory.reading() as read:
+    with memory.reading(may_lag=True) as read:
         outlines = _rank_outlines(read, folded)
         names = [outline.name for outline in outlines if kind in (None, outline.type)]
         shown = names[offset:]
@@ -86,7 +86,7 @@ def full_text(memory: Memory, query: str) -> Graph:
     """
     _require_index(memory)
     expression = parse(query, QUERY_COLUMNS) or plain_words(query)
-    with memory.reading() as read:
+    with memory.reading(may_lag=True) as read:
         names = match_entities(expression, partial(_best_scores, read))
         known = find_by_name(read, names)
         entities = [known[name] for name in names if name in known]
@@ -101,7 +101,7 @@ def entities_by_meaning(
     Raise EmbedderError if the question cannot be embedded, or nothing is embedded by its model.
     """
     question = _Question.embed(memory, query, defaults)
-    with memory.reading() as read:
+    with memory.reading(may_lag=True) as read:
         count = max(_MIN_PASSAGES, _PASSAGES_PER_ENTITY * limit)
         while True:
             hits, is_complete = question.nearest(read, count)
@@ -138,7 +138,7 @@ def entities_by_words(memory: Memory, query: str, *, limit: int) -> list[FoundOb
 
     Scores are keyword weights.
     """
-    with memory.reading() as read:
+    with memory.reading(may_lag=True) as read:
         best: dict[str, Match] = {}
         for match in _matches(memory, read, query):
             best.setdefault(match.entity, match)

@@ -37,8 +37,11 @@ class Store(Protocol):
     def vectors(self) -> "VectorStore":
         """Writes of vectors, with `capabilities.vectors`."""
 
-    def reading(self) -> AbstractContextManager[Reader]:
-        """Open one snapshot for the block. Reads never write and never wait for a writer."""
+    def reading(self, *, may_lag: bool = False) -> AbstractContextManager[Reader]:
+        """Open one snapshot for the block. Reads never write and never wait for a writer.
+
+        With `may_lag`, a replica may answer, without the latest changes of other processes.
+        """
 
     def writing(self) -> AbstractContextManager[Writer]:
         """Open a transaction for the block: durable when the block ends, undone when it raises."""

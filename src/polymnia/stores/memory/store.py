@@ -179,7 +179,7 @@ class MemoryStore(GraphOnlyStore):
         self._lock = threading.RLock()
 
     @contextmanager
-    def reading(self) -> Iterator[MemoryGraph]:
+    def reading(self, *, may_lag: bool = False) -> Iterator[MemoryGraph]:
         with self._lock:
             yield self._graph
 

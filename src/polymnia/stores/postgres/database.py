@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from threading import Lock
 from time import monotonic, sleep
 from typing import Any
@@ -30,6 +31,7 @@ from polymnia.stores.postgres.connection import (
 )
 from polymnia.stores.postgres.pooler import require_sessions
 from polymnia.stores.postgres.presence import ServerPresence
+from polymnia.stores.postgres.replica import ReadReplica
 from polymnia.stores.postgres.schema import read_state
 from polymnia.stores.postgres.url import PostgresUrl, parse_url
 from polymnia.stores.versioned.port import LastChange
@@ -78,6 +80,10 @@ class Database:
         self._schema_checked_at = monotonic()
         self._lock = Lock()
         self._in_use = 0  # connections that calls hold
+        # The last changes that this process made, by workspace: a replica may not have them yet.
+        self.written: dict[int, int] = {}
+        replica = url.replica_url
+        self.replica = ReadReplica(partial(Database, replica)) if replica else None
         self._pool: ConnectionPool[Connection] = ConnectionPool(
             url.conninfo,
             connection_class=Connection,
@@ -174,8 +180,14 @@ class Database:
             if self.users:
                 return
             _open.pop(_key(self.url), None)
+        self.disconnect()
+
+    def disconnect(self) -> None:
+        """Close all connections."""
         self.server.close()
         self._pool.close()
+        if self.replica is not None:
+            self.replica.close()
 
     def share(self) -> None:
         """Count one more user, who closes the database too."""
@@ -240,7 +252,7 @@ def wait_for_server(url: str) -> None:
 
 def _key(url: PostgresUrl) -> Row:
     """Return what URLs have in common that share their connections."""
-    return url.conninfo, url.timeout, url.connections
+    return url.conninfo, url.timeout, url.connections, url.replica
 
 
 class WorkspaceConnection:

@@ -72,8 +72,12 @@ class PostgresStore:
         return VectorIndexes(self._database, self.workspace)
 
     @contextmanager
-    def reading(self) -> Iterator[VersionReader]:
-        with self._database.transaction(self.workspace) as connection:
+    def reading(self, *, may_lag: bool = False) -> Iterator[VersionReader]:
+        database = self._database
+        if may_lag and database.replica is not None:
+            own_change = database.written.get(self.workspace, 0)
+            database = database.replica.find(self.workspace, own_change) or database
+        with database.transaction(self.workspace) as connection:
             yield VersionReader(self._port(connection))
 
     @contextmanager
@@ -87,6 +91,8 @@ class PostgresStore:
             except CommitLost:
                 connection.close()  # so that the server releases the lock
                 self._settle(port)
+            if port.key is not None:
+                self._database.written[self.workspace] = port.last_change().id + 1
         self._after_writing(port.indexed)
 
     def write_rows(self, table: str, rows: Sequence[TableRow]) -> None:

@@ -32,6 +32,23 @@ class PostgresUrl(Struct, frozen=True):
     timeout: float = 30.0
     connections: int = 10
     row_security: bool | None = None
+    replica: str = ""
+
+    @property
+    def replica_url(self) -> "PostgresUrl | None":
+        """The same database on the hosts of its replica; None if there is none."""
+        if not self.replica:
+            return None
+        hosts, ports = [], []
+        own_port = str(conninfo_to_dict(self.conninfo).get("port") or "").partition(",")[0]
+        for address in self.replica.split(","):
+            host, _, port = address.partition(":")
+            hosts.append(host)
+            ports.append(port or own_port)
+        conninfo = make_conninfo(
+            self.conninfo, host=",".join(hosts), port=",".join(ports), target_session_attrs="any"
+        )
+        return PostgresUrl(conninfo, "", self.timeout, self.connections)
 
     @property
     def patience(self) -> float:
@@ -78,7 +95,7 @@ def parse_url(url: str) -> PostgresUrl:
     }
     ours = {
         name: given.pop(name)
-        for name in ("workspace", "timeout", "connections", "row_security")
+        for name in ("workspace", "timeout", "connections", "row_security", "replica")
         if name in given
     }
     try:
@@ -92,6 +109,7 @@ def parse_url(url: str) -> PostgresUrl:
             _positive("timeout", ours.get("timeout", "30")),
             int(_positive("connections", ours.get("connections", "10"))),
             _switch(ours.get("row_security")),
+            ours.get("replica", ""),
         )
     except psycopg.ProgrammingError as exc:
         raise SettingsError(

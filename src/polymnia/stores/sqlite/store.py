@@ -91,7 +91,7 @@ class SqliteStore:
         self.vectors = VersionVectorStore(self._transaction, self._server.name)
 
     @contextmanager
-    def reading(self) -> Iterator[VersionReader]:
+    def reading(self, *, may_lag: bool = False) -> Iterator[VersionReader]:
         if self._in_memory:
             with self.writing() as writer:
                 yield writer

@@ -68,7 +68,7 @@ class BinlogStore(GraphOnlyStore):
             make_parent(self._path)
 
     @contextmanager
-    def reading(self) -> Iterator[MemoryGraph]:
+    def reading(self, *, may_lag: bool = False) -> Iterator[MemoryGraph]:
         with self._lock, self._os_errors:
             self._catch_up()
             yield self._graph
