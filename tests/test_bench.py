@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from bench import floor, lists, long_calls, postgres, projects
+from bench import floor, lists, long_calls, postgres, postgres_size, projects
 from bench.__main__ import main
 from bench.budgets import Verdict, judge
 from bench.dataset import token, write_dataset
@@ -82,6 +82,15 @@ def test_long_calls_are_listed_with_their_progress(capsys: pytest.CaptureFixture
     printed = capsys.readouterr()
     assert "| graph   | export_graph" in printed.out
     assert "cancelled" not in printed.err
+
+
+def test_the_size_of_a_memory_in_postgresql_is_measured(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert postgres_size.main(["--observations", "60"]) == 0
+    rows = capsys.readouterr().out.splitlines()
+    assert any(row.startswith("| `words` |") for row in rows)
+    assert rows[-1].startswith("| all |")
 
 
 def test_postgresql_is_measured_beside_the_bare_driver(capsys: pytest.CaptureFixture[str]) -> None:
