@@ -76,15 +76,6 @@ def test_the_readme_is_short() -> None:
     assert len(text("README.md").splitlines()) <= MAX_README_LINES
 
 
-def test_every_table_of_the_database_is_in_the_calls_that_distribute_it() -> None:
-    migrations = ROOT / "src" / "polymnia" / "stores" / "postgres" / "migrations"
-    schema = "".join(file.read_text("utf-8") for file in sorted(migrations.glob("*.sql")))
-    tables = re.findall(r"^CREATE TABLE (\w+) \(", schema, re.MULTILINE)
-    assert "observations" in tables
-    calls = re.findall(r"create_(?:distributed|reference)_table\('(\w+)'", text("docs/scaling.md"))
-    assert sorted(calls) == sorted(tables)
-
-
 def test_every_relative_link_resolves() -> None:
     broken = [
         f"{page.relative_to(ROOT)}: {target}"
