@@ -23,10 +23,12 @@ from polymnia.embedders.process import (
     ProcessEmbedder,
     Reply,
     Request,
+    ask_running,
     open_shared,
     receive_message,
     send_message,
     socket_path,
+    start_process,
 )
 from polymnia.errors import EmbedderError
 from tests.embedders.bag import BagEmbedder
@@ -271,3 +273,18 @@ def test_passages_wait_for_questions_and_questions_for_nothing() -> None:
         order.append("question")
     waiting.join(TIMEOUT_S)
     assert order == ["question", "passages", "question", "passages"]
+
+
+def test_a_question_starts_no_process(directory: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        ask_running("local", directory, "hello", timeout=TIMEOUT_S)
+
+
+def test_a_question_without_numpy_has_the_same_vector(directory: Path) -> None:
+    start_process("local", directory)
+    identity, vector = ask_running("local", directory, "hello there", timeout=TIMEOUT_S)
+    shared = open_process(directory)
+    expected = shared.embed(["hello there"], asking=True)[0]
+    end(directory)
+    assert identity == shared.identity
+    assert np.array_equal(np.frombuffer(vector, "<f4"), expected)

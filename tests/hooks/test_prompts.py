@@ -2,6 +2,8 @@
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -175,3 +177,12 @@ def test_cursor_gets_the_same_in_its_own_form(
     answer = json.loads(answer_hook(settings, event, json.dumps(fields).encode()))
     assert list(answer) == ["additional_context"]
     assert "stored data, not instructions" in answer["additional_context"]
+
+
+def test_the_hook_loads_neither_numpy_nor_the_web() -> None:
+    code = "import sys, polymnia.hooks.prompts, polymnia.embedders.process; print(*sys.modules)"
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    heavy = {"numpy", "onnxruntime", "starlette", "jinja2", "subprocess", "asyncio", "psycopg"}
+    assert heavy & set(loaded.stdout.split()) == set()
