@@ -186,3 +186,12 @@ def test_the_hook_loads_neither_numpy_nor_the_web() -> None:
     )
     heavy = {"numpy", "onnxruntime", "starlette", "jinja2", "subprocess", "asyncio", "psycopg"}
     assert heavy & set(loaded.stdout.split()) == set()
+
+
+@pytest.mark.usefixtures("memory")
+def test_a_memory_without_vectors_starts_no_embedder(
+    settings: Settings, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(project.parent / "run"))
+    assert RULE in typed(replace(settings, embedder="local"), project, PROMPT)
+    assert list((project.parent / "run").rglob("*.socket")) == []

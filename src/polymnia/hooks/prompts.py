@@ -104,6 +104,7 @@ class _Question:
         self._url = settings.embedder
         self._text = text
         self._vector: PromptVector | None = None
+        self._is_cold = False
         self._thread: Thread | None = None
         if settings.share_embedder and settings.embedder != NONE:
             self._thread = Thread(target=self._ask, daemon=True)
@@ -114,10 +115,23 @@ class _Question:
         if self._thread is None or not memory.store.capabilities.vectors:
             return None
         self._thread.join(3 * EMBED_TIMEOUT_S)
+        if self._is_cold:
+            self._warm_up(memory)
         return self._vector
 
+    def _warm_up(self, memory: Memory) -> None:
+        """Start the process for the next prompt, if the memory has vectors to compare with."""
+        with memory.reading() as read:
+            if not read.vectors.models():
+                return
+        from polymnia.embedders.process import ProcessLost, start_process
+
+        self._is_cold = False
+        with suppress(ProcessLost, OSError):
+            start_process(self._url, runtime_directory())
+
     def _ask(self) -> None:
-        from polymnia.embedders.process import ProcessLost, ask_running, can_share, start_process
+        from polymnia.embedders.process import ProcessLost, ask_running, can_share
 
         if not can_share(self._url):
             return
@@ -125,8 +139,7 @@ class _Question:
         try:
             answer = ask_running(self._url, directory, self._text, timeout=EMBED_TIMEOUT_S)
         except (FileNotFoundError, ConnectionRefusedError):
-            with suppress(ProcessLost, OSError):
-                start_process(self._url, directory)  # for the next prompt
+            self._is_cold = True
         except (ProcessLost, EmbedderError, OSError):
             return
         else:
