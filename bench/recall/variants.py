@@ -81,6 +81,20 @@ def in_one_store(cases: list[Case]) -> list[Case]:
     return [Case("all", cases[0].kind, told, asked)] if cases else []
 
 
+def by_session(cases: list[Case]) -> list[Case]:
+    """Write one entity per time, with the speaker before each text, as a transcript has it."""
+    return [
+        replace(
+            case,
+            told=[
+                replace(item, entity=f"session {item.valid_at}", text=f"{item.entity}: {item.text}")
+                for item in case.told
+            ],
+        )
+        for case in cases
+    ]
+
+
 VARIANTS: dict[str, Variant] = {
     "plain": lambda cases: cases,
     "no-times": without_times,
@@ -91,6 +105,7 @@ VARIANTS: dict[str, Variant] = {
     "dates": with_dates,
     "wrong-dates": with_wrong_dates,
     "one-store": in_one_store,
+    "sessions": by_session,
 }
 
 

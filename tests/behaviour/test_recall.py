@@ -281,6 +281,19 @@ def test_a_long_text_is_found_by_its_middle_and_shown_there(memory: Memory) -> N
     assert "opens at three bar" in best.excerpt
 
 
+def test_a_speaker_before_a_text_counts_like_the_entity_it_belongs_to(memory: Memory) -> None:
+    turns = (
+        "Ann: I adopted a puppy",
+        "Ben: I adopted a puppy from the shelter in town, and Ann was there",
+        "Ann: Lovely weather we are having",
+        "Ben: Indeed it is",
+    )
+    create(memory, EntityDraft("session 1", "conversation", turns))
+    best = hits(memory, "Which animal did Ann adopt, a puppy?")[0]
+    assert best.passage.text == turns[0]
+    assert "about: Ann" in best.reasons
+
+
 def test_repeated_facts_are_shown_once(memory: Memory) -> None:
     create(memory, EntityDraft("Ann", "person"), EntityDraft("Ben", "person", ("likes green tea",)))
     for _ in range(5):

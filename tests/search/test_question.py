@@ -1,10 +1,13 @@
 """Parsed questions: content, names, and the rest without the names."""
 
+import pytest
+
 from polymnia.search.question import (
     content_without,
     match_names,
     parse_question,
     replace_words,
+    speaker_of,
     text_without,
 )
 
@@ -63,3 +66,18 @@ def test_words_are_replaced_whatever_their_case() -> None:
         replace_words("Did Carolnie's carolnies sing?", {"carolnie": "caroline"})
         == "Did caroline's carolnies sing?"
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "speaker"),
+    [
+        ("Caroline: I adopted a puppy", "Caroline"),
+        ("Mary Ann Smith: yes", "Mary Ann Smith"),
+        ("\u00c9mile: oui", "\u00c9mile"),
+        ("note: remember the milk", ""),
+        ("The port is: 80", ""),
+        ("https://example.org", ""),
+    ],
+)
+def test_the_speaker_of_a_line_stands_before_a_colon(text: str, speaker: str) -> None:
+    assert speaker_of(text) == speaker

@@ -216,7 +216,7 @@ def reasons(scored: ScoredPassage, kind: str) -> tuple[str, ...]:
         why.append(f"meaning: {signals.meaning:.2f}")
     if signals.entity:
         part = "" if signals.entity == 1 else " (part of the name)"
-        why.append(f"about: {scored.passage.entity}{part}")
+        why.append(f"about: {query.subject(scored.passage)}{part}")
     if signals.linked:
         why.append(f"related to: {', '.join(query.whole_names)}")
     if signals.date and query.question.period is not None:

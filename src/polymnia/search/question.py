@@ -22,6 +22,10 @@ information details please
 _MAY = re.compile(r"(?<!\S)may(?!\S)")
 
 
+# Who says a line of a transcript: up to three capitalised words and a colon.
+_SPEAKER = re.compile(r"((?:[^\W\d_a-z][\w'\u2019.-]*)(?: [^\W\d_a-z][\w'\u2019.-]*){0,2}): ")
+
+
 class Question(Struct, frozen=True):
     """A parsed question.
 
@@ -94,6 +98,12 @@ def match_names(question: Question, names: Collection[str]) -> dict[str, float]:
         elif len(terms) > 1 and not possible.isdisjoint(terms):
             shares[name] = NAME_PART_SHARE * len(set(terms) & possible) / len(set(terms))
     return shares
+
+
+def speaker_of(text: str) -> str:
+    """Return who says a text such as `Caroline: I adopted a puppy`; nothing if it does not tell."""
+    found = _SPEAKER.match(text)
+    return found[1] if found else ""
 
 
 def content_without(question: Question, names: Collection[str]) -> tuple[str, ...]:

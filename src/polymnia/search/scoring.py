@@ -29,7 +29,7 @@ from msgspec.structs import replace
 from polymnia.model import Neighbours, Passage, PassageKey, Signals, WordCounts
 from polymnia.search.dates import Period, agreement, tells_time, text_agreement
 from polymnia.search.pieces import split_text
-from polymnia.search.question import Question, request_terms
+from polymnia.search.question import Question, request_terms, speaker_of
 from polymnia.search.terms import fold, plain, terms_of
 
 # BM25: the saturation of repeated words, and the penalty for long texts.
@@ -261,6 +261,14 @@ class Query(Struct, frozen=True):
             linked=self.linked | asked.linked,
         )
 
+    def subject(self, passage: Passage) -> str:
+        """Return whom a passage is about: its entity or, if the question names it, its speaker."""
+        if passage.entity not in self.names:
+            speaker = speaker_of(passage.text)
+            if speaker in self.names:
+                return speaker
+        return passage.entity
+
     def is_in(self, passage: Passage) -> bool:
         """Return True if the passage contains the question as a substring."""
         return bool(self.folded) and self.folded in fold(passage.words)
@@ -301,7 +309,7 @@ def score_passages(
     scored = []
     for passage in passages:
         signals = measures.signals(passage, cosines.get(passage.id), assumed)
-        total = score(signals, query.bonuses.get(passage.entity, 0.0), coverage)
+        total = score(signals, query.bonuses.get(query.subject(passage), 0.0), coverage)
         scored.append(ScoredPassage(passage, measures.terms[passage.key], signals, total, query))
     return scored
 
@@ -464,7 +472,7 @@ class _Measures:
         count = len(passage.words.split())
         names_entity = 0.0
         if passage.kind != "entity":
-            names_entity = query.names.get(passage.entity, 0.0)
+            names_entity = query.names.get(query.subject(passage), 0.0)
         return Signals(
             words=self._words[passage.key] / self._unit,
             before=self._before_signal(passage, count),

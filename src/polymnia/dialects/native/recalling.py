@@ -38,6 +38,7 @@ from polymnia.engine.recall.passages import recall as find_passages
 from polymnia.formats.times import parse_optional_moment
 from polymnia.model import Author, Entity, Hit, Passage, Signals, Within
 from polymnia.search.hits import EXACT_KINDS, MatchQuality, is_outdated
+from polymnia.search.question import speaker_of
 from polymnia.search.terms import count_noun, terms_of
 from polymnia.search.tokens import count_tokens
 
@@ -262,9 +263,10 @@ class _Answer:
         """Return a sentence if the best hit is about somebody else than the question names."""
         place, best = self._ranked[0]
         names = [name for owner, result in self._results for name in result.names if owner is place]
-        if not self._shows_turns or not names or best.passage.entity in names:
+        subject = speaker_of(best.passage.text) or best.passage.entity
+        if not self._shows_turns or not names or subject in names:
             return ""
-        return f" The best match is about {best.passage.entity}, not {names[0]}."
+        return f" The best match is about {subject}, not {names[0]}."
 
     def _remarks(self, more: int) -> list[str]:
         """Return what qualifies the answer, one line each."""

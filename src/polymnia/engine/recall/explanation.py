@@ -180,9 +180,8 @@ def _explain_hit(
 
 
 def _weigh(found: Hit | ScoredPassage, search: Search) -> list[WeightedSignal]:
-    return weigh(
-        found.signals, search.query.bonuses.get(found.passage.entity, 0.0), search.coverage
-    )
+    subject = search.query.subject(found.passage)
+    return weigh(found.signals, search.query.bonuses.get(subject, 0.0), search.coverage)
 
 
 def _place(ranked: Sequence[Passage], key: PassageKey) -> int | None:

@@ -19,6 +19,7 @@ from polymnia.search.question import (
     content_words,
     match_names,
     parse_question,
+    speaker_of,
     text_without,
 )
 from polymnia.search.scoring import (
@@ -50,6 +51,9 @@ MAX_SEARCH_TERMS = 40
 # what is found.
 MAX_TERM_PASSAGES = 2_000
 MAX_NAMES = 8
+# Capitalised words of a question that may be speakers, how many passages with each are looked at,
+# and how many of them a speaker must begin.
+MAX_SPEAKERS, SPEAKER_SAMPLE, MIN_SPOKEN = 3, 12, 2
 # How many other phrasings of a question count, and how many neighbours a hit may have on each side.
 MAX_ALSO = 5
 MAX_CONTEXT = 10
@@ -217,6 +221,8 @@ def _prepare(read: Reader, asked: str) -> tuple[Query, dict[str, str]]:
     question = parse_question(text, now=time_ns() // 1000)
     counts = read.word_counts(question.name_terms)
     names = _find_names(read, question, counts)
+    speakers = _find_speakers(read, question, counts, names)
+    names |= dict.fromkeys(speakers, 1.0)
     whole_names = [name for name, share in names.items() if share == 1]
     terms = content_without(question, whole_names)
     other_forms = _other_forms(text, terms)
@@ -225,7 +231,7 @@ def _prepare(read: Reader, asked: str) -> tuple[Query, dict[str, str]]:
     weights = _term_weights(text, terms, widened)
     if widened:
         counts = read.word_counts(weights)
-    own_counts = read.observation_counts(names)
+    own_counts = speakers | read.observation_counts(names)
     linked, relation_terms = _follow_relations(read, whole_names)
     query = Query(
         question,
@@ -253,6 +259,27 @@ def _find_names(read: Reader, question: Question, counts: WordCounts) -> dict[st
     names = read.existing_names([question.text.strip()])
     names.update(read.names_with(rare_terms, 5 * MAX_NAMES))
     return match_names(question, names)
+
+
+def _find_speakers(
+    read: Reader, question: Question, counts: WordCounts, names: Collection[str]
+) -> dict[str, int]:
+    """Return whom the question names that is no entity but says texts: "Caroline: I adopted …".
+
+    With each comes in how many passages the name occurs.
+    """
+    named_terms = set(terms_of(" ".join(names)))
+    speakers = {}
+    for term in sorted(question.capitalised - named_terms)[:MAX_SPEAKERS]:
+        count = counts.having.get(term, 0)
+        if not MIN_SPOKEN <= count <= MAX_NAME_TERM_PASSAGES:
+            continue
+        texts = [passage.text for passage in read.candidates([term], SPEAKER_SAMPLE)]
+        spoken = Counter(speaker_of(text) for text in texts)
+        for speaker in match_names(question, [name for name in spoken if name]):
+            if spoken[speaker] >= MIN_SPOKEN and term in terms_of(speaker):
+                speakers[speaker] = count
+    return speakers
 
 
 def _term_weights(text: str, terms: Collection[str], widened: dict[str, str]) -> dict[str, float]:
