@@ -12,10 +12,12 @@ from polymnia.engine.graph import entities, observations
 from polymnia.engine.history import trash
 from polymnia.engine.memory import Memory
 from polymnia.engine.workspaces.workspaces import ManyWorkspaces
-from polymnia.errors import BadInput, StoreSealed, WorkspaceArchived, WorkspaceNotFound
+from polymnia.errors import BadInput, StoreError, StoreSealed, WorkspaceArchived, WorkspaceNotFound
 from polymnia.model import ChangeQuery, EntityDraft, Note, ObservationDraft
+from polymnia.search.expression import Phrase
 from polymnia.stores import open_catalogue, open_store
 from polymnia.stores.contract import Catalogue
+from polymnia.stores.postgres.catalogue import migrate_schema
 from tests.postgres import new_database, shared_server
 
 ME = "test"
@@ -38,18 +40,13 @@ def catalogue(database: str) -> Iterator[Catalogue]:
 
 @pytest.fixture
 def application(database: str) -> Iterator[str]:
-    """Yield the URL of a role that owns nothing but what it creates: no superuser."""
+    """Yield the URL of a role that may use the tables and owns none of them, as servers should."""
     role = f"app_{urlsplit(database).path[1:]}"
     with psycopg.connect(database, autocommit=True) as connection:
-        connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
-        connection.execute("CREATE EXTENSION IF NOT EXISTS pg_trgm")
         connection.execute(
             sql.SQL("CREATE ROLE {} LOGIN PASSWORD {}").format(sql.Identifier(role), PASSWORD)
         )
-        name = sql.Identifier(urlsplit(database).path[1:])
-        connection.execute(
-            sql.SQL("GRANT CREATE ON DATABASE {} TO {}").format(name, sql.Identifier(role))
-        )
+        migrate_schema(database, grant_to=role)
         yield database.replace(urlsplit(database).netloc.partition("@")[0], f"{role}:{PASSWORD}")
         connection.execute(sql.SQL("DROP OWNED BY {} CASCADE").format(sql.Identifier(role)))
         connection.execute(sql.SQL("DROP ROLE {}").format(sql.Identifier(role)))
@@ -64,7 +61,13 @@ def names(memory: Memory) -> list[str]:
     return [entity.name for entity in entities.read_all(memory).entities]
 
 
-def test_workspaces_do_not_see_one_another(catalogue: Catalogue) -> None:
+@pytest.mark.parametrize("row_security", ["off", "on"])
+def test_workspaces_do_not_see_one_another(
+    database: str, application: str, row_security: str
+) -> None:
+    open_store(f"{database}?row_security={row_security}").close()
+    catalogue = open_catalogue(application)
+    assert catalogue is not None
     one, two = memory_in(catalogue, "one"), memory_in(catalogue, "two")
     entities.create(one, [EntityDraft("Ann", "person", ("tea",))], by=ME)
     notes.commit(one, Note("plan", "tea"), by=ME)
@@ -74,15 +77,19 @@ def test_workspaces_do_not_see_one_another(catalogue: Catalogue) -> None:
             found = (
                 read.candidates(["tea"], 10),
                 read.containing("tea"),
+                read.passages_containing("ea", 10),
+                read.match(Phrase(("tea",)), ("observation",)),
+                read.vocabulary("tea", "teb", 10),
                 read.history.changes(ChangeQuery(limit=None))[::-1],
                 read.counts().entities,
             )
-        assert [bool(item) for item in found] == [memory is one] * 4
+        assert [bool(item) for item in found] == [memory is one] * 7
     assert entities.delete(two, ["Ann"], by=ME).entities == []
     assert names(one) == ["Ann"]
     for memory in (one, two):
         assert memory.store.check() == []
         memory.store.close()
+    catalogue.close()
 
 
 def test_an_archived_workspace_cannot_be_read_or_written_until_it_is_restored(
@@ -160,8 +167,11 @@ def test_the_workspaces_of_a_server_are_those_of_the_database(
     workspaces.close()
 
 
-def test_row_security_binds_a_role_that_goes_around_the_application(application: str) -> None:
-    store = open_store(f"{application}?workspace=one&row_security=on")
+def test_row_security_binds_a_role_that_goes_around_the_application(
+    database: str, application: str
+) -> None:
+    open_store(f"{database}?row_security=on").close()
+    store = open_store(f"{application}?workspace=one")
     memory = Memory(store)
     entities.create(memory, [EntityDraft("Ann", "person", ("tea",))], by=ME)
     other = open_store(f"{application}?workspace=two")
@@ -181,6 +191,12 @@ def test_row_security_binds_a_role_that_goes_around_the_application(application:
             connection.execute("SELECT set_config('polymnia.workspace', %s, true)", [str(one[0])])
             assert connection.execute("SELECT name FROM cards").fetchall() == [("Ann",)]
             assert connection.execute("DELETE FROM relations RETURNING 1").fetchall() == []
+            for call in (
+                "matching_words(%s, 'milk')",
+                "matching_texts(%s, '%%milk%%', '{observation}')",
+            ):
+                with pytest.raises(psycopg.errors.InsufficientPrivilege), connection.transaction():
+                    connection.execute(f"SELECT * FROM {call}", [one[0] + 1])
             with pytest.raises(psycopg.errors.InsufficientPrivilege), connection.transaction():
                 connection.execute("UPDATE cards SET workspace_id = workspace_id + 1")
     for item in (store, other):
@@ -188,11 +204,16 @@ def test_row_security_binds_a_role_that_goes_around_the_application(application:
         item.close()
 
 
-def test_row_security_is_switched_while_servers_run(application: str) -> None:
+def test_a_command_that_only_reads_does_not_ignore_row_security(application: str) -> None:
+    with pytest.raises(StoreError, match="row-level security is off"):
+        open_catalogue(f"{application}?row_security=on", read_only=True)
+
+
+def test_row_security_is_switched_while_servers_run(database: str, application: str) -> None:
     memory = Memory(open_store(f"{application}?workspace=one&timeout=20"))
     entities.create(memory, [EntityDraft("Ann", "person")], by=ME)
     for switch in ("on", "off"):
-        open_store(f"{application}?workspace=one&row_security={switch}").close()
+        open_store(f"{database}?workspace=one&row_security={switch}").close()
         assert names(memory) == ["Ann"]
         entities.create(memory, [EntityDraft(switch, "thing")], by=ME)
         entities.delete(memory, [switch], by=ME)

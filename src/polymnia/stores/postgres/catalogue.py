@@ -19,6 +19,7 @@ from polymnia.stores.postgres.schema import (
     grant,
     migrate,
     read_state,
+    require_row_security,
     require_schema,
     set_row_security,
 )
@@ -192,9 +193,13 @@ def open_migrated(url: str, *, read_only: bool) -> Database:
     database = open_database(parts)
     try:
         with database.connection() as connection:
-            (require_schema if read_only else migrate)(parts.title, connection)
-            wanted = None if read_only else parts.row_security
-            database.row_security = set_row_security(parts.title, connection, wanted)
+            if read_only:
+                require_schema(parts.title, connection)
+                set_or_require = require_row_security
+            else:
+                migrate(parts.title, connection)
+                set_or_require = set_row_security
+            database.row_security = set_or_require(parts.title, connection, parts.row_security)
     except BaseException:
         database.close()
         raise

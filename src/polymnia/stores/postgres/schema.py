@@ -166,8 +166,21 @@ def set_row_security(title: str, connection: Connection, wanted: bool | None) ->
         is_on = wanted
     if is_on and is_exempt:
         logger.warning(
-            "%s: row-level security does not bind this role; use one without SUPERUSER and BYPASSRLS",
+            "%s: row-level security does not bind this role; serve with one that neither owns the "
+            "tables nor has SUPERUSER or BYPASSRLS",
             title,
+        )
+    return bool(is_on)
+
+
+def require_row_security(title: str, connection: Connection, wanted: bool | None) -> bool:
+    """Return True if row-level security is on. Raise StoreError if it is not as wanted."""
+    ((is_on, _),) = connection.execute(QUERIES["has_row_security"]).fetchall()
+    if wanted is not None and wanted != is_on:
+        state = "on" if is_on else "off"
+        raise StoreError(
+            f"row-level security is {state} in {title}, and a command that only reads cannot switch it: "
+            "leave row_security out of the URL, or open the store once to write, as the owner of the tables"
         )
     return bool(is_on)
 

@@ -7,13 +7,8 @@ ARRAY(SELECT row_key($1, unnest($2::bigint[])))
 CROSS JOIN LATERAL (SELECT * FROM cards AS c WHERE c.entity_key = o.entity_key AND c.until IS NULL LIMIT 1) AS c
 
 -- name: texts_containing
--- The texts of cards and observations that contain a folded text, by entity. The expressions are those of the trigram
--- indexes, here and below.
-SELECT entity, name, type FROM cards
-WHERE workspace_id = $1 AND until IS NULL AND coalesce(folded, lower(name || E'\n' || type)) LIKE $2::text
-UNION ALL
-SELECT entity, text, '' FROM observations
-WHERE workspace_id = $1 AND until IS NULL AND coalesce(folded, lower(text)) LIKE $2::text;
+-- The texts of cards and observations that contain a folded text, by entity.
+SELECT entity, first, second FROM matching_texts($1::bigint, $2::text, ARRAY['card', 'observation']);
 
 -- name: texts_with_few_letters
 -- The same for a text without a trigram, for which an index would be read from end to end, here and below.
@@ -27,8 +22,7 @@ WHERE entity_key BETWEEN row_key($1, 0) AND last_key($1) AND until IS NULL
 
 -- name: notes_containing
 -- The texts of vault notes that contain a folded text.
-SELECT id, key, text FROM notes
-WHERE workspace_id = $1 AND until IS NULL AND coalesce(folded, lower(key || E'\n' || text)) LIKE $2::text;
+SELECT id, first, second FROM matching_texts($1::bigint, $2::text, ARRAY['note']);
 
 -- name: notes_with_few_letters
 -- The same for a text without a trigram.
@@ -38,14 +32,7 @@ WHERE row_key BETWEEN row_key($1, 0) AND last_key($1) AND until IS NULL
 
 -- name: passages_containing
 -- The texts of passages that contain a folded text, oldest first.
-SELECT id, name, type FROM cards
-WHERE workspace_id = $1 AND until IS NULL AND coalesce(folded, lower(name || E'\n' || type)) LIKE $2::text
-UNION ALL
-SELECT id, text, '' FROM observations
-WHERE workspace_id = $1 AND until IS NULL AND coalesce(folded, lower(text)) LIKE $2::text
-UNION ALL
-SELECT id, key, text FROM notes
-WHERE workspace_id = $1 AND until IS NULL AND coalesce(folded, lower(key || E'\n' || text)) LIKE $2::text
+SELECT id, first, second FROM matching_texts($1::bigint, $2::text, ARRAY['card', 'observation', 'note'])
 ORDER BY 1;
 
 -- name: passages_with_few_letters
@@ -129,34 +116,27 @@ ORDER BY f.score DESC, f.passage LIMIT $7::bigint;
 
 -- name: word_counts
 -- The totals of the index, and how many passages have each of the lexemes that were ever indexed.
-SELECT p.passages, p.words, t.term, (
-    SELECT count(*) FROM words AS w WHERE w.workspace_id = $1 AND w.terms @@ q.query
-)
+SELECT p.passages, p.words, t.term, count_words($1::bigint, q.query)
 FROM unnest($2::text[], $3::tsquery[]) AS q (lexeme, query)
 JOIN terms AS t ON t.workspace_id = $1 AND t.term = q.lexeme COLLATE "C"
 JOIN workspaces AS p ON p.workspace_id = $1;
 
 -- name: phrase_counts
 -- The totals of the index, and how many passages match each of the queries, in order.
-SELECT p.passages, p.words, (
-    SELECT count(*) FROM words AS w WHERE w.workspace_id = $1 AND w.terms @@ q.query
-)
+SELECT p.passages, p.words, count_words($1::bigint, q.query)
 FROM unnest($2::tsquery[]) WITH ORDINALITY AS q (query, number)
 JOIN workspaces AS p ON p.workspace_id = $1
 ORDER BY q.number;
 
 -- name: find_words
 -- The passages that match a query, and how many words they have.
-SELECT passage, length FROM words WHERE workspace_id = $1 AND terms @@ $2::tsquery;
+SELECT passage, length FROM matching_words($1::bigint, $2::tsquery);
 
 -- name: terms_between
 -- The terms from one to before another, up to a limit, without those whose passages are all gone.
 SELECT t.term FROM terms AS t
 WHERE t.workspace_id = $1 AND t.term >= $2::text COLLATE "C" AND t.term < $3::text COLLATE "C"
-    AND EXISTS (
-        SELECT 1 FROM words AS w
-        WHERE w.workspace_id = $1 AND w.terms @@ quote_literal(t.term)::tsquery
-    )
+    AND EXISTS (SELECT 1 FROM matching_words($1::bigint, quote_literal(t.term)::tsquery))
 ORDER BY t.term LIMIT $4::bigint;
 
 -- name: delete_unused_terms
