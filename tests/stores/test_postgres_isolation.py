@@ -13,7 +13,7 @@ from polymnia.engine.history import trash
 from polymnia.engine.memory import Memory
 from polymnia.engine.workspaces.workspaces import ManyWorkspaces
 from polymnia.errors import BadInput, StoreError, StoreSealed, WorkspaceArchived, WorkspaceNotFound
-from polymnia.model import ChangeQuery, EntityDraft, Note, ObservationDraft
+from polymnia.model import ChangeQuery, EntityDraft, Note, ObservationDraft, PassageKind
 from polymnia.search.expression import Phrase
 from polymnia.stores import open_catalogue, open_store
 from polymnia.stores.contract import Catalogue
@@ -22,6 +22,7 @@ from tests.postgres import new_database, shared_server
 
 ME = "test"
 PASSWORD = "app"
+KINDS: tuple[PassageKind, ...] = ("observation",)
 
 
 @pytest.fixture
@@ -78,7 +79,7 @@ def test_workspaces_do_not_see_one_another(
                 read.candidates(["tea"], 10),
                 read.containing("tea"),
                 read.passages_containing("ea", 10),
-                read.match(Phrase(("tea",)), ("observation",)),
+                read.match(Phrase(("tea",)), KINDS),
                 read.vocabulary("tea", "teb", 10),
                 read.history.changes(ChangeQuery(limit=None))[::-1],
                 read.counts().entities,

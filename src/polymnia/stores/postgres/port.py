@@ -43,7 +43,7 @@ class PostgresPort:
         self.connection = connection
         # Of the change that this transaction makes: it tells whether a lost commit took place.
         self.key: UUID | None = None
-        self.indexed = 0  # passages
+        self.rows_written = 0
         self._presence = presence
         self._store = store
 
@@ -80,6 +80,7 @@ class PostgresPort:
     def write_rows(self, query: str, rows: Collection[Row], *values: object) -> None:
         if not rows:
             return
+        self.rows_written += len(rows)
         arrays = columns(rows)
         searched = _SEARCHED_COLUMNS.get(query)
         if searched is None:
@@ -110,7 +111,6 @@ class PostgresPort:
     def index(self, texts: Sequence[IndexedText]) -> None:
         if not texts:
             return
-        self.indexed += len(texts)
         vectors = [word_vector(text.name, text.labels, text.content) for text in texts]
         rows = [
             (text.id, words.length, words.vector)

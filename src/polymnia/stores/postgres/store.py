@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# After this many new passages the planner's statistics are updated; then after twice as many, and so on.
-_ANALYZED_FROM = 5_000
+# After this many rows the planner's statistics are updated; then after twice as many, and so on.
+_ANALYZED_FROM = 1_000
 _numbers = count(1)
 
 
@@ -54,7 +54,7 @@ class PostgresStore:
         self._is_closed = False
         # Writers of this process take turns, so that those who wait hold no connection.
         self._turn = Lock()
-        self._new_passages = 0
+        self._rows_written = 0
         self._analyze_after = _ANALYZED_FROM
         database.share()
 
@@ -93,14 +93,14 @@ class PostgresStore:
                 self._settle(port)
             if port.key is not None:
                 self._database.written[self.workspace] = port.last_change().id + 1
-        self._after_writing(port.indexed)
+        self._after_writing(port.rows_written)
 
     def write_rows(self, table: str, rows: Sequence[TableRow]) -> None:
         from polymnia.stores.versioned.tables import write_rows
 
         with self._transaction() as port:
             write_rows(port, table, rows)
-        self._after_writing(port.indexed)
+        self._after_writing(port.rows_written)
 
     def follow(self, wake: Callable[[], None] | None = None) -> ChangeFeed:
         from polymnia.stores.postgres.feed import PostgresChangeFeed
@@ -180,12 +180,15 @@ class PostgresStore:
         finally:
             self._turn.release()
 
-    def _after_writing(self, passages: int) -> None:
-        """Update the statistics of the planner after many new passages: autovacuum takes minutes."""
-        self._new_passages += passages
-        if self._new_passages < self._analyze_after:
+    def _after_writing(self, rows: int) -> None:
+        """Update the statistics of the planner after many rows: autovacuum takes minutes.
+
+        That also makes every connection give up its plans, which may have been made for small tables.
+        """
+        self._rows_written += rows
+        if self._rows_written < self._analyze_after:
             return
-        self._new_passages = 0
+        self._rows_written = 0
         self._analyze_after *= 2
         try:
             with self._database.connection() as connection:

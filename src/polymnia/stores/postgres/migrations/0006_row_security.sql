@@ -96,3 +96,15 @@ BEGIN
     END LOOP;
 END
 $$;
+
+-- Searches go by the inverted indexes, whatever the planner believes: a B-tree that starts with the workspace would find all
+-- of its rows, and only a bitmap can combine the workspace with words or trigrams.
+ALTER FUNCTION rank_words SET enable_indexscan = off;
+ALTER FUNCTION rank_words SET enable_indexonlyscan = off;
+ALTER FUNCTION rank_words SET enable_seqscan = off;
+ALTER FUNCTION matching_words SET enable_indexscan = off;
+ALTER FUNCTION matching_words SET enable_indexonlyscan = off;
+ALTER FUNCTION count_words SET enable_indexscan = off;
+ALTER FUNCTION count_words SET enable_indexonlyscan = off;
+ALTER FUNCTION matching_texts SET enable_indexscan = off;
+ALTER FUNCTION matching_texts SET enable_indexonlyscan = off;
