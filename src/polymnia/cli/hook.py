@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 # The longest that an agent waits, for a lock, a database or a disk. Codex allows 3 seconds at the end of a session.
 MAX_SECONDS = 2.5
-# A user waits for every prompt. With the start of the interpreter this is about 0.4 seconds.
+# A user waits for every prompt. The start of the interpreter comes before it and is not bounded.
 MAX_PROMPT_SECONDS = 0.3
 MAX_INPUT_BYTES = 16 << 20
 
