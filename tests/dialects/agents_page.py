@@ -16,7 +16,7 @@ _EXCHANGE = re.compile(
 )
 _TIME = re.compile(r"20\d\d-\d\d-\d\dT\d\d:\d\dZ")
 _SHOWN_TIME = "2026-11-16T09:30Z"
-_TODAY = re.compile(r"(Today|noted) [A-Z][a-z]{2} \d+ [A-Z][a-z]{2}")
+_TODAY = re.compile(r"(Today|noted|write) [A-Z][a-z]{2} \d+ [A-Z][a-z]{2}")
 _SHOWN_TODAY = r"\1 Mon 16 Nov"
 
 

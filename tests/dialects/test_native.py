@@ -430,7 +430,7 @@ def test_pinned_entities_lead_the_briefing(client: Client) -> None:
     )
     client.text("remember", {"entities": [{"name": f"e{n}", "facts": ["x"]} for n in range(30)]})
     text = client.text("briefing")
-    assert text.splitlines()[2:4] == ["- rules (thing)", "  · Use tabs."]
+    assert text.splitlines()[1:3] == ["Pinned", "  Use tabs. (rules)"]
     assert estimate_tokens(client.text("briefing", {"max_tokens": 200})) <= 200
 
 

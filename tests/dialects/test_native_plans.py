@@ -7,7 +7,10 @@ from typing import Any
 
 import pytest
 
+from polymnia.engine.facts import remember as facts
+from polymnia.engine.facts.remember import EntityFacts, FactDraft
 from polymnia.engine.memory import Memory
+from polymnia.search.tokens import estimate_tokens
 from polymnia.stores import open_store
 from tests.dialects.conversation import Client
 
@@ -139,3 +142,41 @@ def test_open_answers_for_what_was_true_on_a_day(client: Client) -> None:
     now = client.text("open", {"names": ["release"], "true_on": "2026-11-14"})
     assert "Due 4 Dec" in now
     assert "Due 27 Nov" not in now
+
+
+def test_a_briefing_says_what_matters(client: Client, versioned_url: str) -> None:
+    remember(client, "user", "Lives in Lund", "Prefers short answers", type="person")
+    remember(client, "merge rule", "Never merge to main on Fridays", type="rule")
+    remember(client, "index", "Add an index", type="todo", due="2999-11-20")
+    remember(client, "docs", "Owner Deniz", type="todo", due="2020-11-13")
+    remember(client, "CI", "CI moved to Forgejo", type="decision", when="yesterday")
+    remember(client, "old", "Use RabbitMQ", type="decision", when="2020-01-01")
+    remember(client, "glossary", "A job is a row", tags=["pinned"])
+    store = open_store(versioned_url)
+    other = [EntityFacts(name="Worker", facts=(FactDraft("Heartbeat is 15 s"),))]
+    facts.remember(Memory(store), other, by="codex 2.0")
+    store.close()
+    lines = client.text("briefing").splitlines()
+    assert "Today " in lines[0]
+    assert lines[1:9] == [
+        "About you",
+        "  Prefers short answers (user)",
+        "  Lives in Lund (user)",
+        "Rules",
+        "  Never merge to main on Fridays (merge rule)",
+        "To-dos",
+        "  OVERDUE since Fri 13 Nov 2020: docs. Owner Deniz",
+        "  due Wed 20 Nov 2999: index. Add an index",
+    ]
+    assert lines[9] == "Decided in the last two weeks"
+    assert lines[10].endswith("CI: CI moved to Forgejo")
+    assert lines[11] == "Changed by others since your last write"
+    assert lines[12].startswith("  codex: Worker #1 Heartbeat is 15 s (default:")
+    assert lines[13:15] == ["Pinned", "  A job is a row (glossary)"]
+    assert "entities and" in lines[-1]
+
+
+def test_a_short_briefing_stays_within_its_budget(client: Client) -> None:
+    for number in range(30):
+        remember(client, f"rule {number}", f"Never do thing {number} again", type="rule")
+    assert estimate_tokens(client.text("briefing", {"max_tokens": 300})) <= 300

@@ -9,15 +9,14 @@ from polymnia.dialects.base import Call, Reply
 from polymnia.dialects.native.replies import day, offset_of, one_line, prose, short_time
 from polymnia.dialects.native.scope import Place, join_names, places
 from polymnia.dialects.native.shapes import Found, Recall
-from polymnia.engine.facts.remember import OPEN, TODO_TYPES
+from polymnia.engine.facts.remember import OPEN
+from polymnia.engine.facts.todos import entities_with_status, is_overdue
 from polymnia.formats.times import parse_optional_moment
 from polymnia.model import Entity, Observation, Within
 from polymnia.search.terms import count_noun, fold, terms_of
 from polymnia.search.tokens import count_tokens
 from polymnia.stores.contract import Reader
 
-DAY = 86_400_000_000
-OVERDUE = "overdue"
 MAX_LISTED = 24
 # Entities that are considered where an index does not select them.
 MAX_CONSIDERED = 500
@@ -77,7 +76,7 @@ def describe_plan(entity: Entity) -> list[str]:
     labels = []
     if entity.due:
         due = day(_moment(entity.due), datetime.now(UTC))
-        labels.append(f"OVERDUE since {due}" if _is_overdue(entity) else f"due {due}")
+        labels.append(f"OVERDUE since {due}" if is_overdue(entity) else f"due {due}")
     if entity.status and entity.status != OPEN:
         labels.append(entity.status)
     elif entity.status == OPEN and not entity.due:
@@ -171,33 +170,6 @@ def _names_of_types(reader: Reader, types: set[str]) -> list[str]:
             page = reader.entities(kind=counted.type, offset=first, limit=MAX_CONSIDERED)
             names += [entity.name for entity in page]
     return names
-
-
-def entities_with_status(reader: Reader, status: str) -> list[Entity]:
-    """Return outlines of the entities with a status, such as open, done or overdue."""
-    status = fold(status.strip())
-    if status == OVERDUE:
-        return [entity for entity in _open_entities(reader) if _is_overdue(entity)]
-    if status == OPEN:
-        return _open_entities(reader)
-    return reader.with_status(status)
-
-
-def _open_entities(reader: Reader) -> list[Entity]:
-    """Return the open entities, and to-dos of other clients that have no status."""
-    entities = reader.with_status(OPEN)
-    for kind in TODO_TYPES:
-        cards = reader.candidates(terms_of(kind), MAX_CONSIDERED, Within(types=(kind,)))
-        names = {passage.entity for passage in cards}
-        entities += [one for one in reader.outlines(names) if not one.status] if names else []
-    return list({entity.id: entity for entity in entities}.values())
-
-
-def _is_overdue(entity: Entity) -> bool:
-    """Return True from the day after an open entity was due."""
-    now = (datetime.now(UTC) - _EPOCH) // timedelta(microseconds=1)
-    is_open = entity.status in ("", OPEN)
-    return is_open and bool(entity.due) and entity.due // DAY < now // DAY
 
 
 def _explain_nothing(read: list[Place], arguments: Recall) -> str:

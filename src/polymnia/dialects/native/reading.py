@@ -1,13 +1,17 @@
 """`open`, `explore` and `briefing`: the tools that read what is known."""
 
+from datetime import UTC, datetime
+
+from msgspec import Raw
+from msgspec.json import encode
 from msgspec.structs import replace
 
 from polymnia.dialects.base import Call, Reply, tool
-from polymnia.dialects.native.listing import DAY
 from polymnia.dialects.native.replies import (
     STORED,
     Item,
     bounded_reply,
+    client_label,
     entity_item,
     fact_item,
     line_item,
@@ -16,10 +20,12 @@ from polymnia.dialects.native.replies import (
     relation_item,
     short_time,
 )
+from polymnia.dialects.native.replies import day as day_label
 from polymnia.dialects.native.scope import Place, join_names, own_names, places
 from polymnia.dialects.native.shapes import Briefing, Explore, Items, Open
-from polymnia.engine.facts import briefing as briefings
 from polymnia.engine.facts.names import resolve_name
+from polymnia.engine.facts.sections import BriefingLine, Section, SessionBriefing, brief_session
+from polymnia.engine.facts.todos import DAY
 from polymnia.engine.graph import entities, traverse
 from polymnia.engine.history import changes as history
 from polymnia.engine.recall.names import similar_names
@@ -31,6 +37,15 @@ from polymnia.search.terms import count_noun
 # What a briefing's heading takes of the budget, and the least that its entities get.
 _BRIEF_HEAD_TOKENS = 60
 _MIN_BRIEF_TOKENS = 20
+_TITLES = {
+    "About you": "About you",
+    "Rules": "Rules",
+    "To-dos": "To-dos",
+    "Decided": "Decided in the last two weeks",
+    "Changed": "Changed by others since your last write",
+    "Pinned": "Pinned",
+    "Lately": "Lately",
+}
 
 
 @tool(Open, needs="read", returns=Items, brief=True)
@@ -220,43 +235,82 @@ def _path_reply(read: list[Place], arguments: Explore) -> Reply:
 
 @tool(Briefing, needs="read", returns=Items, brief=True)
 def briefing(call: Call, arguments: Briefing) -> Reply:
-    """Get what to know at the start of a session: pinned entities, then what changed last. Call \
-it first."""
-    head, items = brief(call, arguments.workspace, arguments.max_tokens)
-    note = ""
-    if not items:
-        note = head
-    return bounded_reply(items, max_tokens=arguments.max_tokens, note=note, head=head)
+    """Call it once at the start of a session: the date, about the user, rules, open to-dos by due \
+date, decisions of two weeks, what others changed since your last write, what is pinned, and how \
+much more there is."""
+    text, items = brief(call, arguments.workspace, arguments.max_tokens)
+    return Reply(text, Raw(encode(Items(items=items))))
 
 
-def brief(call: Call, workspace: str, max_tokens: int) -> tuple[str, list[Item]]:
-    """Return the heading of a briefing, and its entities."""
+def brief(call: Call, workspace: str, max_tokens: int) -> tuple[str, list[dict[str, object]]]:
+    """Return a briefing as text, and its lines as JSON."""
     read = places(call, workspace)
-    share = max(max_tokens // max(len(read), 1) - _BRIEF_HEAD_TOKENS, _MIN_BRIEF_TOKENS)
-    heads = []
-    items = []
-    for place in read:
-        brief = briefings.brief(place.memory, max_tokens=share)
-        heads.append(_brief_head(place, brief))
-        for entity in brief.entities:
-            data = {"name": entity.name, "type": entity.type, "text": entity.text}
-            data["workspace"] = place.name
-            items.append(Item(entity.text, data))
+    memories = [(place.name, place.memory) for place in read]
+    budget = max(max_tokens - _BRIEF_HEAD_TOKENS, _MIN_BRIEF_TOKENS)
+    session = brief_session(memories, by=call.by, max_tokens=budget)
+    home = read[0].name if read else ""
+    lines = [_brief_head(session)]
+    items: list[dict[str, object]] = []
+    for section in session.sections:
+        lines.append(_section_title(section))
+        for line in section.lines:
+            lines.append(one_line_indented(_section_line(section, line, home)))
+            items.append({"section": section.title, "name": line.name, "text": line.text})
     if not workspace:
         existing = {place.name for place in read}
         for name in own_names(call):
             if name not in existing:
-                heads.append(f"{name}: nothing yet; the first write creates it.")
-    if items:
-        heads.append(STORED)
-    return "\n".join(heads), items
+                lines.append(f"{name}: nothing yet; the first write creates it.")
+    lines.append(_not_shown(session, read))
+    return "\n".join(lines), items
 
 
-def _brief_head(place: Place, brief: briefings.Briefing) -> str:
-    entity_count = count_noun(brief.counts.entities, "entity")
-    fact_count = count_noun(brief.counts.observations, "fact")
-    types = ", ".join(f"{counted.type} {counted.count}" for counted in brief.types)
-    head = f"{place.name}: {entity_count}, {fact_count} ({types or 'no types'})"
-    if brief.last_actor:
-        head += f"; last change {short_time(brief.last_change_at)} by {brief.last_actor}"
-    return one_line(head)
+def one_line_indented(text: str) -> str:
+    """Return a line of a section, whose stored text cannot begin another line."""
+    return f"  {one_line(text)}"
+
+
+def _brief_head(session: SessionBriefing) -> str:
+    today = day_label(datetime.now(UTC).replace(hour=0, minute=0))
+    head = f"{STORED.rstrip(':')}. Today {today}"
+    if session.last_write_at:
+        head += f"; your last write {_short_day(session.last_write_at)}"
+    return f"{head}."
+
+
+def _section_title(section: Section) -> str:
+    title = _TITLES[section.title]
+    if section.left_out:
+        title += f" ({section.left_out} more)"
+    return title
+
+
+def _section_line(section: Section, line: BriefingLine, home: str) -> str:
+    where = "" if line.workspace == home else f", {line.workspace}"
+    if section.title == "To-dos":
+        when = "open"
+        if line.due:
+            when = f"{'OVERDUE since' if line.is_overdue else 'due'} {_short_day(line.due)}"
+        return f"{when}: {line.name}{where and f' ({line.workspace})'}. {line.text}"
+    if section.title == "Changed":
+        return (
+            f"{client_label(line.actor)}: {line.name} {line.text} ({line.workspace}:{line.change})"
+        )
+    if section.title == "Decided":
+        return f"{_short_day(line.at)} {line.name}: {line.text}"
+    return f"{line.text} ({line.name}{where})"
+
+
+def _not_shown(session: SessionBriefing, read: list[Place]) -> str:
+    entities = count_noun(session.entities, "entity")
+    facts = count_noun(session.facts, "fact")
+    total = f"{join_names(read) or 'The memory'} has {entities} and {facts}"
+    hidden = session.entities - session.shown
+    if hidden <= 0:
+        return f"{total}."
+    return f"{total}; {hidden} not shown: recall finds them."
+
+
+def _short_day(at: int) -> str:
+    moment = datetime.fromtimestamp(at / 1_000_000, UTC).replace(hour=0, minute=0)
+    return day_label(moment, datetime.now(UTC))

@@ -21,8 +21,8 @@ _MAX_COMPLETED_FROM = 1_000
 
 
 def _read_briefing(call: Call) -> str:
-    head, items = brief(call, "", DEFAULT_TOKENS)
-    return "\n".join([head, *(item.line for item in items)])
+    text, _ = brief(call, "", DEFAULT_TOKENS)
+    return text
 
 
 def _read_entity(call: Call, uri: str) -> str | None:

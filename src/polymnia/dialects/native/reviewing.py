@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from msgspec.structs import replace
 
 from polymnia.dialects.base import Call, Reply, tool
-from polymnia.dialects.native.listing import OVERDUE, entities_with_status
 from polymnia.dialects.native.replies import (
     Item,
     bounded_reply,
@@ -23,6 +22,7 @@ from polymnia.dialects.native.shapes import History, Items, Review, ReviewKind
 from polymnia.engine.curation.contradictions import contradictions
 from polymnia.engine.curation.findings import orphans, part_of, pending, relation_gaps
 from polymnia.engine.curation.similar import duplicate_names, similar_pairs
+from polymnia.engine.facts.todos import OVERDUE, entities_with_status
 from polymnia.engine.history import changes as histories
 from polymnia.errors import BadInput, Cancelled, PolymniaError
 from polymnia.formats.times import parse_optional_moment

@@ -152,7 +152,7 @@ class Review(Bounded, frozen=True, kw_only=True):
 
 
 class Briefing(Arguments, frozen=True, kw_only=True):
-    max_tokens: Tokens = 1_000
+    max_tokens: Tokens = 800
 
 
 class Items(Struct, frozen=True, kw_only=True):

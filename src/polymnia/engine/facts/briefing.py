@@ -6,7 +6,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from polymnia.engine.memory import Memory, find_by_name
-from polymnia.model import ChangeQuery, Counts, Entity, Observation, TypeCount, Within
+from polymnia.model import Entity, Observation, Within
 from polymnia.search.terms import terms_of
 from polymnia.search.tokens import estimate_tokens, shorten_to
 from polymnia.stores.contract import Reader
@@ -47,52 +47,27 @@ class BriefedEntity(Struct, frozen=True):
         return "\n".join(lines)
 
 
-class Briefing(Struct, frozen=True):
-    """What a memory holds, and the entities to know of: pinned ones, then those updated last."""
-
-    counts: Counts
-    types: tuple[TypeCount, ...]
-    entities: tuple[BriefedEntity, ...]
-    left_out: int
-    last_change_at: int = 0
-    last_actor: str = ""
-
-
-def brief(memory: Memory, *, max_tokens: int = DEFAULT_TOKENS) -> Briefing:
-    """Return what to know of a memory, within a budget for the texts of the entities."""
-    last_at, last_actor = 0, ""
-    with memory.reading() as read:
-        counts = read.counts()
-        types = read.type_counts("entities")
-        entities = _fit_budget(_brief_all(read), max_tokens)
-        if memory.store.capabilities.history:
-            for change in read.history.changes(ChangeQuery(limit=1)):
-                last_at, last_actor = change.at, change.actor
-    left_out = counts.entities - len(entities)
-    shown_types = tuple(types[:MAX_TYPES])
-    return Briefing(counts, shown_types, tuple(entities), left_out, last_at, last_actor)
-
-
 def brief_entities(memory: Memory, *, max_tokens: int = DEFAULT_TOKENS) -> list[BriefedEntity]:
-    """Return the entities of a briefing alone: counting takes long in a large memory."""
+    """Return the entities to know of, within a budget: pinned ones, then those updated last."""
     with memory.reading() as read:
         return _fit_budget(_brief_all(read), max_tokens)
 
 
 def _brief_all(read: Reader) -> list[BriefedEntity]:
-    pinned = _find_pinned(read)
-    recent = _find_recent(read, {entity.name for entity in pinned})
+    pinned = find_pinned(read)
+    recent = find_recent(read, {entity.name for entity in pinned})
     briefed = [_brief_entity(entity, is_pinned=True) for entity in pinned]
     return briefed + [_brief_entity(entity) for entity in recent]
 
 
-def _find_pinned(read: Reader) -> list[Entity]:
+def find_pinned(read: Reader) -> list[Entity]:
+    """Return the entities that are pinned."""
     passages = read.candidates(terms_of(PINNED_TAG), 5 * MAX_PINNED, Within(tags=(PINNED_TAG,)))
     names = dict.fromkeys(passage.entity for passage in passages if passage.kind == "entity")
     return read.entities(list(names)[:MAX_PINNED]) if names else []
 
 
-def _find_recent(read: Reader, pinned: set[str]) -> list[Entity]:
+def find_recent(read: Reader, pinned: set[str]) -> list[Entity]:
     """Return the entities updated last, the latest first, with few conversations among them."""
     names: list[str] = []
     conversations = 0

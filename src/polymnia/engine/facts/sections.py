@@ -1,0 +1,255 @@
+"""The sections of a briefing: what matters at the start of a session, not what is recent."""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from time import time_ns
+
+from msgspec import Struct
+
+from polymnia.engine.facts.briefing import (
+    MAX_FACT_TOKENS,
+    MAX_PINNED,
+    find_pinned,
+    find_recent,
+)
+from polymnia.engine.facts.remember import OPEN
+from polymnia.engine.facts.todos import DAY, entities_with_status, is_overdue
+from polymnia.engine.history.changes import differences
+from polymnia.engine.memory import Memory
+from polymnia.model import ChangeQuery, Entity, Observation, Within
+from polymnia.search.terms import fold, terms_of
+from polymnia.search.tokens import estimate_tokens, shorten_to
+from polymnia.stores.contract import Reader
+
+USER = "user"
+RULE, PREFERENCE, DECISION = "rule", "preference", "decision"
+DECISION_DAYS = 14
+MAX_CANDIDATES, MAX_CHANGES = 200, 30
+# Shares of the budget. What a section does not use is left for those after it.
+_SHARES = {
+    "About you": 0.2,
+    "Rules": 0.15,
+    "To-dos": 0.2,
+    "Decided": 0.15,
+    "Changed": 0.1,
+    "Pinned": 0.15,
+    "Lately": 0.05,
+}
+_PREFERENCE_WORDS = re.compile(r"\b(?:prefer|like|love|want|hate|dislike|avoid|favou?r)", re.I)
+_RULE_WORDS = re.compile(r"\b(?:never|always|must)\b", re.I)
+
+
+class BriefingLine(Struct, frozen=True):
+    """A line of a section: an entity and what is said of it. `at` and `due` are times, or 0."""
+
+    workspace: str
+    name: str
+    type: str
+    text: str
+    at: int = 0
+    due: int = 0
+    is_overdue: bool = False
+    actor: str = ""
+    change: int = 0
+
+
+class Section(Struct, frozen=True):
+    """A part of a briefing, and how many of its lines did not fit."""
+
+    title: str
+    lines: tuple[BriefingLine, ...]
+    left_out: int = 0
+
+
+class SessionBriefing(Struct, frozen=True):
+    """The sections that have lines, when this client last wrote, and what is not shown."""
+
+    sections: tuple[Section, ...]
+    last_write_at: int
+    entities: int
+    facts: int
+    shown: int
+
+
+Memories = Sequence[tuple[str, Memory]]
+
+
+def brief_session(memories: Memories, *, by: str, max_tokens: int) -> SessionBriefing:
+    """Return what a client should know of the memories, by workspace, within a budget."""
+    finders: dict[str, Callable[[str, Memory, Reader], Iterable[BriefingLine]]] = {
+        "About you": _about_user,
+        "Rules": _rules,
+        "To-dos": _todos,
+        "Decided": _decisions,
+        "Changed": lambda name, memory, read: _changes(name, memory, read, by),
+        "Pinned": _pinned,
+        "Lately": _recent,
+    }
+    lines: dict[str, list[BriefingLine]] = {title: [] for title in finders}
+    entities = facts = last_write_at = 0
+    for name, memory in memories:
+        with memory.reading() as read:
+            for title, find in finders.items():
+                lines[title] += find(name, memory, read)
+            counts = read.counts()
+            last_write_at = max(last_write_at, _last_write(memory, read, by))
+        entities += counts.entities
+        facts += counts.observations
+    lines["To-dos"].sort(key=lambda line: line.due or 2**62)
+    lines["Decided"].sort(key=lambda line: -line.at)
+    sections = _fit(lines, max_tokens)
+    shown = {(line.workspace, line.name) for section in sections for line in section.lines}
+    return SessionBriefing(tuple(sections), last_write_at, entities, facts, len(shown))
+
+
+def _fit(lines: dict[str, list[BriefingLine]], max_tokens: int) -> list[Section]:
+    """Return the sections with the lines that fit. A text is said once."""
+    sections: list[Section] = []
+    said: set[tuple[str, str, str]] = set()
+    left = 0.0
+    for title, share in _SHARES.items():
+        left += share * max_tokens
+        fitting: list[BriefingLine] = []
+        candidates = []
+        for line in lines[title]:
+            if (line.workspace, line.name, line.text) not in said:
+                candidates.append(line)
+        for line in candidates:
+            cost = estimate_tokens(f"{line.name} {line.type} {line.text}") + 12
+            if cost > left and (fitting or sections):
+                break
+            left -= cost
+            fitting.append(line)
+            said.add((line.workspace, line.name, line.text))
+        if fitting:
+            sections.append(Section(title, tuple(fitting), len(candidates) - len(fitting)))
+    return sections
+
+
+def _about_user(workspace: str, memory: Memory, read: Reader) -> list[BriefingLine]:
+    """Return facts about the user: preferences first, then the newest."""
+    entities = read.entities([USER, "User"])
+    entities += _of_type(read, PREFERENCE)
+    facts = [(entity, fact) for entity in entities for fact in entity.observations[::-1]]
+    facts.sort(key=lambda pair: not _is_preference(*pair))
+    return [_line(workspace, entity, fact) for entity, fact in facts]
+
+
+def _is_preference(entity: Entity, fact: Observation) -> bool:
+    return entity.type == PREFERENCE or bool(_PREFERENCE_WORDS.search(fact.text))
+
+
+def _rules(workspace: str, memory: Memory, read: Reader) -> list[BriefingLine]:
+    """Return the facts of rules, and facts that say never, always or must."""
+    lines = []
+    for entity in _of_type(read, RULE):
+        lines += [_line(workspace, entity, fact) for fact in entity.observations]
+    for word in ("never", "always", "must"):
+        for passage in read.candidates(terms_of(word), MAX_CANDIDATES):
+            is_said = passage.type == "conversation" or bool(passage.valid_at % DAY)
+            if passage.ordinal > 0 and not is_said and _RULE_WORDS.search(passage.text):
+                at = passage.valid_at or passage.created_at
+                text = _shorten(passage.text)
+                lines.append(BriefingLine(workspace, passage.entity, passage.type, text, at))
+    return list(dict.fromkeys(lines))
+
+
+def _todos(workspace: str, memory: Memory, read: Reader) -> list[BriefingLine]:
+    names = {entity.name for entity in entities_with_status(read, OPEN)}
+    lines = []
+    for entity in read.entities(names) if names else []:
+        text = _shorten(entity.texts[-1] if entity.texts else entity.summary or "")
+        overdue = is_overdue(entity)
+        lines.append(
+            BriefingLine(
+                workspace, entity.name, entity.type, text, due=entity.due, is_overdue=overdue
+            )
+        )
+    return lines
+
+
+def _decisions(workspace: str, memory: Memory, read: Reader) -> list[BriefingLine]:
+    """Return the newest fact of each decision of the last days."""
+    since = time_ns() // 1000 - DECISION_DAYS * DAY
+    lines = []
+    for entity in _of_type(read, DECISION):
+        recent = [fact for fact in entity.observations if _time_of(fact) >= since]
+        if recent:
+            lines.append(_line(workspace, entity, max(recent, key=_time_of)))
+    return lines
+
+
+def _changes(workspace: str, memory: Memory, read: Reader, by: str) -> list[BriefingLine]:
+    """Return facts that others added or changed since the client last wrote."""
+    since = _last_write(memory, read, by)
+    if not since:
+        return []
+    lines = []
+    for change in read.history.changes(ChangeQuery(limit=MAX_CHANGES, since=since)):
+        if change.actor == by:
+            continue
+        for difference in differences(change):
+            if difference.what != "observation" or difference.after is None:
+                continue
+            text = f"#{difference.ordinal} {_shorten(difference.after)}"
+            lines.append(
+                BriefingLine(
+                    workspace,
+                    difference.name,
+                    "",
+                    text,
+                    change.at,
+                    actor=change.actor,
+                    change=change.id,
+                )
+            )
+    return lines
+
+
+def _pinned(workspace: str, memory: Memory, read: Reader) -> list[BriefingLine]:
+    lines = []
+    for entity in find_pinned(read)[:MAX_PINNED]:
+        if entity.summary:
+            lines.append(
+                BriefingLine(workspace, entity.name, entity.type, _shorten(entity.summary))
+            )
+        lines += [_line(workspace, entity, fact) for fact in entity.observations]
+    return lines
+
+
+def _recent(workspace: str, memory: Memory, read: Reader) -> list[BriefingLine]:
+    """Return the newest fact of the entities updated last."""
+    lines = []
+    for entity in find_recent(read, set()):
+        if entity.observations and entity.status in ("", OPEN):
+            lines.append(_line(workspace, entity, entity.observations[-1]))
+    return lines
+
+
+def _last_write(memory: Memory, read: Reader, by: str) -> int:
+    """Return when the client last changed the memory; 0 if it never did."""
+    if not memory.store.capabilities.history:
+        return 0
+    changes = read.history.changes(ChangeQuery(limit=1, actors=(by,)))
+    return changes[0].at if changes else 0
+
+
+def _of_type(read: Reader, kind: str) -> list[Entity]:
+    """Return the entities of a type, found by the index of words."""
+    cards = read.candidates(terms_of(kind), MAX_CANDIDATES, Within(types=(kind, kind.title())))
+    names = {passage.entity for passage in cards}
+    entities = read.entities(names) if names else []
+    return [entity for entity in entities if fold(entity.type) == kind]
+
+
+def _line(workspace: str, entity: Entity, fact: Observation) -> BriefingLine:
+    text = _shorten(fact.text)
+    return BriefingLine(workspace, entity.name, entity.type, text, _time_of(fact))
+
+
+def _time_of(fact: Observation) -> int:
+    return fact.valid_at or fact.created_at
+
+
+def _shorten(text: str) -> str:
+    return shorten_to(" ".join(text.split()), MAX_FACT_TOKENS)

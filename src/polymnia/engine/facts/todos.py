@@ -1,0 +1,42 @@
+"""To-dos: entities that are open, done or overdue."""
+
+from datetime import UTC, datetime, timedelta
+
+from polymnia.engine.facts.remember import OPEN, TODO_TYPES
+from polymnia.model import Entity, Within
+from polymnia.search.terms import fold, terms_of
+from polymnia.stores.contract import Reader
+
+DAY = 86_400_000_000
+OVERDUE = "overdue"
+# To-dos without a status that are considered.
+MAX_CONSIDERED = 500
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def entities_with_status(reader: Reader, status: str) -> list[Entity]:
+    """Return outlines of the entities with a status, such as open, done or overdue."""
+    status = fold(status.strip())
+    if status == OVERDUE:
+        return [entity for entity in _open_entities(reader) if is_overdue(entity)]
+    if status == OPEN:
+        return _open_entities(reader)
+    return reader.with_status(status)
+
+
+def is_overdue(entity: Entity) -> bool:
+    """Return True from the day after an open entity was due."""
+    now = (datetime.now(UTC) - _EPOCH) // timedelta(microseconds=1)
+    is_open = entity.status in ("", OPEN)
+    return is_open and bool(entity.due) and entity.due // DAY < now // DAY
+
+
+def _open_entities(reader: Reader) -> list[Entity]:
+    """Return the open entities, and to-dos of other clients that have no status."""
+    entities = reader.with_status(OPEN)
+    for kind in TODO_TYPES:
+        cards = reader.candidates(terms_of(kind), MAX_CONSIDERED, Within(types=(kind,)))
+        names = {passage.entity for passage in cards}
+        if names:
+            entities += [entity for entity in reader.outlines(names) if not entity.status]
+    return list({entity.id: entity for entity in entities}.values())
