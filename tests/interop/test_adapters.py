@@ -32,7 +32,7 @@ def memory(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[str
         yield str(tmp_path / "memory.db"), ""
         return
     options = ("--dialect", "native", "--toolsets", "notes")
-    with guarded(tmp_path / "workspaces", "http", options) as place:
+    with guarded(tmp_path / "memory.db", "http", options) as place:
         yield place.url, place.token
 
 
@@ -62,9 +62,11 @@ def test_a_framework_keeps_its_memory_here(
 def test_the_examples_of_the_page_run(python: Path, tmp_path: Path) -> None:
     examples = re.findall(r"```python\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
     assert len(examples) == len(FRAMEWORKS)
-    for example in examples:
+    for number, example in enumerate(examples):
+        directory = tmp_path / str(number)
+        directory.mkdir()
         shown = re.findall(r"# prints (.*)", example)
-        assert run(python, "-c", example, directory=tmp_path).splitlines() == shown
+        assert run(python, "-c", example, directory=directory).splitlines() == shown
 
 
 def test_a_missing_framework_is_named() -> None:

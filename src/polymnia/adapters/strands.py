@@ -19,8 +19,8 @@ _MAX_RESULTS = 10
 class PolymniaMemoryStore:
     """A store for `Agent(memory_manager=MemoryManager(stores=[…]))`.
 
-    `entity` is the name under which facts are stored. Searches see the whole memory. A text that
-    is stored already is not stored again, so a repeated write does no harm.
+    `entity` is the name under which facts are stored. Searches see all facts of the memory. A text
+    that is stored already is not stored again, so a repeated write does no harm.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class PolymniaMemoryStore:
         """Return what answers the query, best first."""
         limit = (options or {}).get("max_search_results") or self.max_search_results
         hits = await run(lambda: self._memory.recall(query, limit=limit))
-        return [_entry(hit) for hit in hits if hit.text]
+        return [_entry(hit) for hit in hits if hit.kind == "observation"]
 
     async def add(self, content: str, metadata: dict[str, Any] | None = None) -> None:
         """Store a fact. The metadata may name its `entity` and its `source`."""
