@@ -498,7 +498,7 @@ def test_one_fact_is_not_some_facts(client: Client) -> None:
     entities = [{"name": "Ada", "facts": ["drinks tea"]}, {"name": "Bob"}]
     client.text("remember", {"entities": entities, "relations": [relation]})
     assert "1 fact, 1 relation" in client.text("open", {"names": ["Ada"]})
-    assert ": 2 entities, 1 fact (" in client.text("briefing")
+    assert ": 2 entities, 1 fact;" in client.text("briefing")
 
 
 def store(client: Client, *facts: object, name: str = "Worker") -> str:

@@ -173,10 +173,24 @@ def test_a_briefing_says_what_matters(client: Client, versioned_url: str) -> Non
     assert lines[11] == "Changed by others since your last write"
     assert lines[12].startswith("  codex: Worker #1 Heartbeat is 15 s (default:")
     assert lines[13:15] == ["Pinned", "  A job is a row (glossary)"]
-    assert "entities and" in lines[-1]
+    assert lines[-1].startswith("In default: 8 entities, ")
 
 
 def test_a_short_briefing_stays_within_its_budget(client: Client) -> None:
     for number in range(30):
         remember(client, f"rule {number}", f"Never do thing {number} again", type="rule")
     assert estimate_tokens(client.text("briefing", {"max_tokens": 300})) <= 300
+
+
+def test_a_fact_that_expires_does_not_take_its_entity_along(client: Client) -> None:
+    remember(client, "Ines Rocha", "Approves migrations", type="person")
+    remember(client, "Ines Rocha", "Is on leave", expires="2020-01-01")
+    text = client.text("recall", {"query": "Ines Rocha"})
+    assert "Approves migrations" in text
+    assert "on leave" not in text
+
+
+def test_history_has_the_ids_that_undo_takes(client: Client) -> None:
+    remember(client, "CI", "CI runs on Forgejo")
+    assert "- default:1, " in client.text("history")
+    assert client.text("undo", {"changes": ["default:1"]}).startswith("default:2 undid")

@@ -133,7 +133,7 @@ def test_toolsets_add_tools(workspaces: Workspaces) -> None:
     server = Server(dialect, workspaces, workspace="app")
     client = Client("native", server)
     assert list(dialect.tools)[10:] == [
-        "write_note", "find_notes", "delete_note", "export", "stats", "list_workspaces", "manage_workspace",
+        "write_note", "find_notes", "read_notes", "delete_note", "export", "stats", "list_workspaces", "manage_workspace",
         "trash_can", "search", "fetch",
     ]  # fmt: skip
     client.text(
@@ -178,7 +178,7 @@ def test_resources_prompts_and_completion(workspaces: Workspaces) -> None:
     (read,) = client.request("resources/read", uri="polymnia://entity/Ada%20L")["contents"]
     assert "#1 drinks tea" in read["text"]
     (briefing,) = client.request("resources/read", uri="polymnia://briefing")["contents"]
-    assert "- Ada L (person)" in briefing["text"]
+    assert "drinks tea (Ada L)" in briefing["text"]
     prompts = client.request("prompts/list")["prompts"]
     assert [prompt["name"] for prompt in prompts] == ["recall", "remember", "tidy"]
     (message,) = client.request("prompts/get", name="recall", arguments={"topic": "tea"})[
@@ -260,8 +260,8 @@ def test_changes_of_an_actor_are_found_in_every_workspace(workspaces: Workspaces
     client = client_of(workspaces, "app")
     client.text("remember", {"entities": [{"name": "Ben"}]})
     shown = client.text("history", {"actor": "test"})
-    assert "change 1 in shop" in shown
-    assert "change 1 in app" in shown
+    assert "shop:1" in shown
+    assert "app:1" in shown
     error = client.error("history", {"actor": "codx"})
     assert error.startswith("nobody called 'codx' has changed app and ")
     assert error.endswith("; actors: test 1")

@@ -192,7 +192,8 @@ def _explain_nothing(read: list[Place], arguments: Recall) -> str:
             filters.append(f"{name} {value if isinstance(value, str) else ', '.join(value)}")
     where = join_names(read) if read else "a memory without facts"
     total = count_noun(sum(counts.values()), "entity")
-    return one_line(f"Nothing in {where} has {' and '.join(filters) or 'a fact'}. It has {total}.")
+    chosen = f" with {' and '.join(filters)}" if filters else ""
+    return one_line(f"Nothing{chosen} in {where}; without filters: {total}.")
 
 
 def _newest_time(one: _Listed) -> int:

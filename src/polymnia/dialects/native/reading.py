@@ -293,9 +293,7 @@ def _section_line(section: Section, line: BriefingLine, home: str) -> str:
             when = f"{'OVERDUE since' if line.is_overdue else 'due'} {_short_day(line.due)}"
         return f"{when}: {line.name}{where and f' ({line.workspace})'}. {line.text}"
     if section.title == "Changed":
-        return (
-            f"{client_label(line.actor)}: {line.name} {line.text} ({line.workspace}:{line.change})"
-        )
+        return f"{client_label(line.actor)}: {line.name} #{line.ordinal} {line.text} ({line.workspace}:{line.change})"
     if section.title == "Decided":
         return f"{_short_day(line.at)} {line.name}: {line.text}"
     return f"{line.text} ({line.name}{where})"
@@ -304,7 +302,7 @@ def _section_line(section: Section, line: BriefingLine, home: str) -> str:
 def _not_shown(session: SessionBriefing, read: list[Place]) -> str:
     entities = count_noun(session.entities, "entity")
     facts = count_noun(session.facts, "fact")
-    total = f"{join_names(read) or 'The memory'} has {entities} and {facts}"
+    total = f"In {join_names(read) or 'this memory'}: {entities}, {facts}"
     hidden = session.entities - session.shown
     if hidden <= 0:
         return f"{total}."

@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from time import time_ns
 
 from msgspec import Raw
 from msgspec.json import encode
@@ -358,10 +359,12 @@ def _newest_of_asked_types(place: Place, query: str) -> list[Passage]:
 
 
 def _newest_passage(entity: Entity) -> Passage:
-    """Return the newest fact of an entity, or its card if it has none."""
-    if not entity.observations:
+    """Return the newest fact of an entity that has not expired, or its card if it has none."""
+    now = time_ns() // 1000
+    facts = [fact for fact in entity.observations if not fact.expires or fact.expires > now]
+    if not facts:
         return Passage(entity.name, entity.type, 0, entity.summary or "", tags=entity.tags)
-    newest = entity.observations[-1]
+    newest = facts[-1]
     return Passage(
         entity.name,
         entity.type,

@@ -246,14 +246,15 @@ def change_item(change: Change, workspace: str, differences: list[Difference]) -
         "text": text,
         "workspace": workspace,
     }
-    heading = f"- change {change.id} in {workspace}, {at}, {change.actor}, {change.operation}"
+    heading = f"- {workspace}:{change.id}, {at}, {change.actor}, {change.operation}"
     return line_item(f"{heading}: {text}", data)
 
 
 def _describe_difference(difference: Difference) -> str:
     before = _excerpt(difference.before or "")
     after = _excerpt(difference.after or "")
-    subject = f"{difference.what} {difference.name}"
+    what = "fact" if difference.what == "observation" else difference.what
+    subject = f"{what} {difference.name}"
     if difference.ordinal:
         subject += f" #{difference.ordinal}"
     if difference.before is None:

@@ -61,7 +61,7 @@ class EntityShape(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
     when: Annotated[str, Meta(description="date the facts were true")] = ""
     due: Annotated[str, Meta(description="day it is due")] = ""
     status: Annotated[str, Meta(description="open or done")] = ""
-    expires: Annotated[str, Meta(description="day after which it is not recalled")] = ""
+    expires: Annotated[str, Meta(description="day from which these facts are not recalled")] = ""
     tags: list[str] = []
     summary: Annotated[str, Meta(description="one line: what it is")] = ""
 

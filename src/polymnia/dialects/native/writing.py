@@ -91,7 +91,10 @@ def _entity_facts(shape: EntityShape, source: str) -> EntityFacts:
     valid_at = parse_optional_moment(shape.when, "when") or 0
     if len(shape.replaces) > len(shape.facts):
         raise BadInput("replaces: give a new fact for each of them; to delete facts, use forget")
-    facts = [_fact_draft(fact, valid_at, source) for fact in shape.facts]
+    expires = parse_optional_moment(shape.expires, "expires") or 0
+    # Of the facts alone: a fact that ends must not take all that is known of a person along.
+    common = FactDraft("", valid_at, source, expires=expires)
+    facts = [_fact_draft(fact, common) for fact in shape.facts]
     for position, older in enumerate(shape.replaces):
         if older:
             reference = _fact_reference(_require_text(older, "replaces"))
@@ -104,14 +107,16 @@ def _entity_facts(shape: EntityShape, source: str) -> EntityFacts:
         tags=tuple(shape.tags),
         due=parse_optional_moment(shape.due, "due") or 0,
         status=shape.status.strip().lower(),
-        expires=parse_optional_moment(shape.expires, "expires") or 0,
     )
 
 
-def _fact_draft(fact: object, valid_at: int, source: str) -> FactDraft:
-    """Return a fact that is given as a text or an object. Raise BadInput."""
+def _fact_draft(fact: object, common: FactDraft) -> FactDraft:
+    """Return a fact that is given as a text or an object. Raise BadInput.
+
+    `common` has the times and the source of facts that do not say their own.
+    """
     if not isinstance(fact, dict):
-        return FactDraft(_require_text(fact, "facts"), valid_at, source)
+        return replace(common, text=_require_text(fact, "facts"))
     try:
         shape = convert(fact, FactShape)
     except ValidationError as exc:
@@ -119,9 +124,9 @@ def _fact_draft(fact: object, valid_at: int, source: str) -> FactDraft:
     replaces = None
     if shape.replaces is not None:
         replaces = _fact_reference(_require_text(shape.replaces, "replaces"))
-    valid_at = parse_optional_moment(shape.when, "when") or valid_at
-    expires = parse_optional_moment(shape.expires, "expires") or 0
-    return FactDraft(shape.text, valid_at, source, replaces, expires)
+    valid_at = parse_optional_moment(shape.when, "when") or common.valid_at
+    expires = parse_optional_moment(shape.expires, "expires") or common.expires
+    return FactDraft(shape.text, valid_at, common.source, replaces, expires)
 
 
 def _require_text(value: object, argument: str) -> str:

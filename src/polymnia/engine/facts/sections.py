@@ -51,6 +51,7 @@ class BriefingLine(Struct, frozen=True):
     is_overdue: bool = False
     actor: str = ""
     change: int = 0
+    ordinal: int = 0  # of a fact that somebody changed
 
 
 class Section(Struct, frozen=True):
@@ -191,7 +192,7 @@ def _changes(workspace: str, memory: Memory, read: Reader, by: str) -> list[Brie
         for difference in differences(change):
             if difference.what != "observation" or difference.after is None:
                 continue
-            text = f"#{difference.ordinal} {_shorten(difference.after)}"
+            text = _shorten(difference.after)
             lines.append(
                 BriefingLine(
                     workspace,
@@ -201,6 +202,7 @@ def _changes(workspace: str, memory: Memory, read: Reader, by: str) -> list[Brie
                     change.at,
                     actor=change.actor,
                     change=change.id,
+                    ordinal=difference.ordinal,
                 )
             )
     return lines
