@@ -43,6 +43,6 @@ def test_prompts_are_typed_and_their_lines_judged(capsys: pytest.CaptureFixture[
     assert prompts.main(["--embedder", "none"]) == 0
     rows = [line.strip("| ").split(" | ") for line in capsys.readouterr().out.splitlines()]
     questions, tasks_typed = rows[2:]
-    assert questions[:4] == ["questions of an agent", "words alone", "102", "86"]
+    assert questions[:4] == ["questions of an agent", "words alone", "116", "86"]
     assert tasks_typed[:4] == ["tasks for an agent", "words alone", "72", "36"]
     assert {questions[-1], tasks_typed[-1]} == {"met"}
