@@ -1,10 +1,12 @@
 """What is fuzzed: functions that take any bytes and raise nothing but errors of ours."""
 
+import atexit
 import os
 from collections.abc import Callable
 from contextlib import closing, suppress
 from functools import cache
 from pathlib import Path
+from shutil import rmtree
 from tempfile import mkdtemp
 
 import apsw
@@ -102,7 +104,9 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
 def _home() -> Path:
     """Return a directory of this process, in memory if there is such a disk."""
     parent = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-    return Path(mkdtemp(prefix="polymnia-fuzz-", dir=parent))
+    home = Path(mkdtemp(prefix="polymnia-fuzz-", dir=parent))
+    atexit.register(rmtree, home, ignore_errors=True)
+    return home
 
 
 @cache
