@@ -9,7 +9,6 @@ from polymnia.search.hits import (
     distinct,
     exact_kind,
     excerpt,
-    is_confident,
     is_weak,
     match_quality,
     reasons,
@@ -148,10 +147,3 @@ def test_a_topic_that_no_hit_is_near_is_not_stored() -> None:
 def test_the_name_of_an_entity_is_not_the_topic() -> None:
     query = ask("How tall is Ada?", named="Ada")
     assert match_quality(hit_with(query, "Ada likes tea", 0.2), query) == "none"
-
-
-def test_a_hit_is_confident_only_if_words_and_meaning_agree() -> None:
-    query = ask("Which deploy steps are there?")
-    assert is_confident(hit_with(query, "the steps to deploy", 0.6), query)
-    assert not is_confident(hit_with(query, "the steps to deploy", 0.3), query)
-    assert not is_confident(hit_with(query, "likes tea", 0.6), query)

@@ -48,8 +48,6 @@ MIN_REASON_COSINE = 0.3
 NEAREST_HITS, MATCHING_HITS = 10, 5
 STORED_ZERO, STORED_COSINE, STORED_TOPIC = -4.62, 8.12, 2.33
 MIN_PERHAPS, MIN_STORED = -2.4, -1.7
-# From here on hardly any question about something else is taken for one about a stored topic.
-MIN_CONFIDENT = 1.0
 # Words that say nothing about the topic of a question.
 _VAGUE_WORDS = """
 use used using have has get got go went come run make made do know name called kind type many much
@@ -247,15 +245,6 @@ def match_quality(hits: Sequence[Hit], query: Query) -> MatchQuality:
     if weight < MIN_PERHAPS:
         return "none"
     return "perhaps" if weight < MIN_STORED else "clear"
-
-
-def is_confident(hits: Sequence[Hit], query: Query) -> bool:
-    """Return True if the hits are almost certainly about what was asked.
-
-    A caller that was not asked, such as a hook, shows only these.
-    """
-    weight = evidence(hits, query)
-    return weight is not None and weight >= MIN_CONFIDENT
 
 
 def evidence(hits: Sequence[Hit], query: Query) -> float | None:

@@ -70,8 +70,7 @@ class RecallResult(Struct, frozen=True):
     `note` says why meaning was left out, wholly or in part, if it was. `coverage` is the share of
     passages that have a vector. `corrections` has the words of the question that were taken for
     typing mistakes. `match` says whether anything about the question seems to be stored,
-    `unknown` which of its words no passage has. `is_confident` is True if the hits are almost
-    certainly about it. `names` are the entities that the question names.
+    `unknown` which of its words no passage has. `names` are the entities that the question names.
     """
 
     hits: list[Hit]
@@ -80,7 +79,6 @@ class RecallResult(Struct, frozen=True):
     corrections: dict[str, str] = {}
     match: MatchQuality = "clear"
     unknown: tuple[str, ...] = ()
-    is_confident: bool = False
     names: tuple[str, ...] = ()
 
 
@@ -120,7 +118,6 @@ def recall(
         corrections,
         hits.match_quality(ranked, asked),
         hits.unknown_words(asked),
-        hits.is_confident(ranked, asked),
         tuple(asked.whole_names),
     )
 
