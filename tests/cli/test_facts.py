@@ -86,6 +86,17 @@ def test_a_person_forgets_a_fact_or_all_and_can_undo_it(
     assert facts(capsys, store, "Ada") == ["owns a cat"]
 
 
+def test_a_person_erases_a_secret_after_agreeing(
+    store: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(capsys, "remember", "db", "PGPASSWORD=made-up-9x", "is in Lund", "--store", store)
+    words = ("forget", "db", "1", "--erase", "--store", store)
+    assert "add --yes to agree" in run(capsys, *words)[2]
+    assert run(capsys, *words, "--yes")[1].startswith("erased db #1 in ")
+    assert facts(capsys, store, "db") == ["is in Lund"]
+    assert "made-up-9x" not in run(capsys, "history", "--store", store)[1]
+
+
 @pytest.mark.parametrize("words", [("revise", "Adda", "1", "x"), ("forget", "Adda", "1")])
 def test_an_unknown_entity_gets_a_suggestion(
     words: tuple[str, ...], store: str, capsys: pytest.CaptureFixture[str]

@@ -171,7 +171,7 @@ def test_a_client_is_asked_and_hears_and_cancels(
     assert [item["method"] for item in memory["asked"]] == [*roots, "elicitation/create"]
     assert memory["asked"][-1]["params"]["message"] == "Forget Ada: 41 facts and relations in all?"
     where = "my-project" if roots else "personal"
-    assert f"change 2 in {where}" in memory["replies"][2]["content"][0]["text"]
+    assert f"{where}:2" in memory["replies"][2]["content"][0]["text"]
     assert [item["method"] for item in drafts["asked"]] == ["sampling/createMessage"]
     assert (
         drafts["replies"][1]["structuredContent"]["stale_summaries"][0]["draft_summary"] == "Tea."
