@@ -13,10 +13,11 @@ from polymnia.engine import notes
 from polymnia.engine.graph import entities, observations
 from polymnia.engine.history import trash
 from polymnia.engine.memory import Memory
-from polymnia.errors import StoreBusy
+from polymnia.errors import StoreBusy, StoreError, StoreFull
 from polymnia.model import EntityDraft, Note, NoteScope, ObservationDraft, PurgeCounts
 from polymnia.stores.directory.catalogue import DirectoryCatalogue
 from polymnia.stores.sqlite.backup import copy_store
+from polymnia.stores.sqlite.commit import GroupCommit
 from polymnia.stores.sqlite.store import SqliteStore
 
 _ME = "test"
@@ -119,6 +120,22 @@ def test_a_rewrite_that_a_reader_hindered_is_made_up_for(memory: Memory, tmp_pat
     assert _residue(tmp_path, forgotten) != []
     assert trash.purge(memory, days=0) == PurgeCounts()
     assert _residue(tmp_path, forgotten) == []
+
+
+def test_a_rewrite_that_a_full_disk_stopped_is_told_and_made_up_for(
+    memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(commit: GroupCommit, statement: str) -> None:
+        raise StoreFull("no space left; nothing was changed")
+
+    entities.create(memory, [EntityDraft("Ada", "person", ("zqsecret",))], by=_ME)
+    entities.delete(memory, ["Ada"], by=_ME)
+    with monkeypatch.context() as full_disk:
+        full_disk.setattr(GroupCommit, "rewrite_file", fail)
+        with pytest.raises(StoreError, match="rows are deleted, but deleted text may be left"):
+            trash.purge(memory, days=0)
+    trash.purge(memory, days=0)
+    assert b"zqsecret" not in (tmp_path / "memory.db").read_bytes()
 
 
 def test_a_purge_that_removes_nothing_leaves_the_file_alone(memory: Memory, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import apsw
 
 from polymnia.disk.lock import ServerLock, file_lock
 from polymnia.disk.replace import make_parent
-from polymnia.errors import StoreBusy
+from polymnia.errors import StoreBusy, StoreError
 from polymnia.model import VAULT, Change, PurgeCounts
 from polymnia.stores.contract import Capabilities, ChangeFeed, TableRow
 from polymnia.stores.sqlite.commit import GroupCommit
@@ -138,7 +138,7 @@ class SqliteStore:
                 port.write("request_rewrite")
         # A rewrite that was interrupted or could not finish is still due.
         if self._rewrite_is_due():
-            self.compact()
+            self._compact_after_deletion()
         return purged
 
     def erase(self, texts: Collection[str], names: Collection[str] = ()) -> None:
@@ -147,7 +147,19 @@ class SqliteStore:
         with self._transaction() as port:
             erase(port, texts, names)
             port.write("request_rewrite")
-        self.compact()
+        self._compact_after_deletion()
+
+    def _compact_after_deletion(self) -> None:
+        try:
+            self.compact()
+        except StoreBusy:
+            raise
+        except StoreError as exc:
+            # The rows are gone, so the usual "nothing was changed" would be wrong.
+            raise StoreError(
+                f"the rows are deleted, but deleted text may be left in {self._path}: it could not be "
+                "written anew; free twice its size on the disk and purge again"
+            ) from exc
 
     def compact(self) -> None:
         """Merge the text indexes and write the file anew, so that no deleted text is left in it.
