@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from polymnia.cli.main import main
 from polymnia.engine.graph import entities
+from polymnia.engine.history import changes
 from polymnia.engine.memory import Memory
 from polymnia.engine.recall import search
 from polymnia.model import EntityDraft
@@ -85,3 +87,16 @@ def test_a_database_of_an_earlier_version_holds_what_it_held(
     run_program("psql", postgres_database, *script)
     store = open_store(f"{postgres_database}?workspace={WORKSPACE}")
     _check_database(store, _expected(stored, "postgres.sql"))
+
+
+def test_a_document_with_fewer_columns_brings_its_history(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = str(tmp_path / "memory.db")
+    assert main(["import", str(ROOT / "document-1.json"), "--store", store]) == 0
+    assert "restored the history of 5 changes" in capsys.readouterr().out
+    memory = Memory(open_store(store))
+    page = changes.latest(memory, limit=10)
+    operations = [change.operation for change in page.changes]
+    assert operations == ["forget", "remember", "revise", "revise", "remember"]
+    memory.store.close()

@@ -1,14 +1,14 @@
 """The JSON document that `polymnia export --format json` writes, with its history or without."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from hashlib import sha256
 from itertools import chain
 from typing import Protocol, TypeVar
 
 from msgspec import DecodeError, Raw, Struct, msgpack
-from msgspec.json import decode
+from msgspec.json import decode, encode
 
 from polymnia.engine.moving.intake import Item
 from polymnia.errors import BadInput
@@ -87,7 +87,7 @@ def read_history(source: Source, report: Report) -> ReadRows | None:
     sections = _open(source)
     if not sections.columns:
         return None
-    if {table: tuple(names) for table, names in sections.columns.items()} != TABLES:
+    if not _has_known_columns(sections.columns):
         report.drop_part("history", "written by another version of the program")
         return None
     tables = _DocumentTables(source, sections)
@@ -95,6 +95,17 @@ def read_history(source: Source, report: Report) -> ReadRows | None:
         report.drop_part("history", "the document was changed since it was exported")
         return None
     return tables.read
+
+
+def _has_known_columns(columns: Mapping[str, Sequence[str]]) -> bool:
+    """Return True for our tables, also if an earlier version wrote fewer columns."""
+    if columns.keys() != TABLES.keys():
+        return False
+    for table, names in TABLES.items():
+        written = columns[table]
+        if tuple(written) != tuple(name for name in names if name in written):
+            return False
+    return True
 
 
 def _items(source: Source, sections: Sections) -> Iterator[Item]:
@@ -134,13 +145,38 @@ class _DocumentTables:
         return self._sections.count(_TABLE + table)
 
     def read(self, table: str) -> Iterator[TableRow]:
-        return _read(self._source, self._sections, _TABLE + table, partial(parse_row, table))
+        parse = partial(parse_row, table)
+        missing = self._missing(table)
+        if missing:
+            parse = partial(_parse_shorter_row, table, missing)
+        return _read(self._source, self._sections, _TABLE + table, parse)
 
     def checksum(self) -> str:
+        """Return the checksum of the rows with the columns that they were written with."""
         whole = sha256()
-        for row in chain.from_iterable(map(self.read, TABLES)):
-            whole.update(msgpack.encode(row))
+        for table in TABLES:
+            missing = set(self._missing(table))
+            for row in self.read(table):
+                written = tuple(
+                    value for position, value in enumerate(row) if position not in missing
+                )
+                whole.update(msgpack.encode(written))
         return whole.hexdigest()
+
+    def _missing(self, table: str) -> list[int]:
+        """Return the positions of the columns that the document does not have."""
+        written = self._sections.columns[table]
+        return [number for number, name in enumerate(TABLES[table]) if name not in written]
+
+
+def _parse_shorter_row(table: str, missing: Sequence[int], data: bytes, place: str) -> TableRow:
+    """Return a row that was written before the table had all of its columns."""
+    values = _decode(data, list[Raw])
+    if values is None:
+        return parse_row(table, data, place)  # which says what is wrong
+    for position in missing:
+        values.insert(position, Raw(b"null"))
+    return parse_row(table, encode(values), place)
 
 
 def _open(source: Source) -> Sections:
