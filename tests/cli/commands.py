@@ -42,6 +42,7 @@ EXAMPLES = {
     "backup": ("copy.db", "--store", "memory.db"),
     "restore": ("backup.db", "--store", "memory.db"),
     "migrate": ("memory.db", "data/"),
+    "migrate-schema": ("--help",),
     "history": ("--store", "memory.db"),
     "undo": ("1", "--dry-run", "--store", "memory.db"),
     "trash": ("list", "--store", "memory.db"),

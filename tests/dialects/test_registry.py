@@ -17,7 +17,7 @@ SOURCE = Path(__file__).parents[2] / "src" / "polymnia"
 # Names of dialects that mean something else too.
 DOMAIN_WORDS = {"project", "workspace"}
 # The web interface has a page of that name.
-PAGES = {("web/pages/__init__.py", "graph")}
+PAGES = {("web/pages/__init__.py", "graph"), ("web/findings.py", "graph")}
 OUTSIDE = [
     path
     for path in sorted(SOURCE.rglob("*.py"))
