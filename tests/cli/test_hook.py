@@ -195,4 +195,6 @@ def _remembered(home: Path) -> str:
 
 def _fields(home: Path, transcript: Path) -> bytes:
     fields = {"session_id": "other", "cwd": str(home), "transcript_path": str(transcript)}
-    return encode(fields | {"prompt": "write the database migration and its rollback script"})
+    return encode(
+        fields | {"prompt": "write every rollback script that a database migration needs"}
+    )
