@@ -18,11 +18,11 @@ import apsw
 import polymnia.disk.lock
 import polymnia.engine.history.trash
 import polymnia.engine.history.undo
+import polymnia.stores.clock
 import polymnia.stores.sqlite.commit
 import polymnia.stores.sqlite.connection
 import polymnia.stores.sqlite.vector_index
 import polymnia.stores.sqlite.vectors
-import polymnia.stores.versioned.reader
 import polymnia.stores.versioned.vectors
 from polymnia.disk.lock import _try_lock
 from polymnia.errors import StoreBusy
@@ -170,7 +170,7 @@ class Scheduler:
             (sqlite.connection, "sleep", self.sleep),
             (sqlite.connection, "monotonic", self.monotonic),
             (polymnia.disk.lock, "_wait_for_lock", self._wait_for_file_lock),
-            (versioned.reader, "time_ns", time_ns),
+            (polymnia.stores.clock, "time_ns", time_ns),
             (versioned.vectors, "time_ns", time_ns),
             (polymnia.engine.history.undo, "time_ns", time_ns),
             (polymnia.engine.history.trash, "time", lambda: self.now_us() / 1e6),

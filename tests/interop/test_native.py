@@ -151,7 +151,8 @@ async def play_session(client: Client) -> None:
     await ask(
         client, "revise", name="Ben", facts=[{"old": "2", "new": "moved to Porto in June 2026"}]
     )
-    (gone,) = (await ask(client, "forget", name="style", whole=True))["items"]
+    forgotten = await ask(client, "forget", name="style", whole=True, confirm=True)
+    (gone,) = forgotten["items"]
     await ask(client, "undo", changes=[gone["change"]])
     changes = (await ask(client, "history"))["items"]
     made = [(change["workspace"], change["operation"]) for change in changes]

@@ -255,7 +255,8 @@ def brief(call: Call, workspace: str, max_tokens: int) -> tuple[str, list[dict[s
         lines.append(_section_title(section))
         for line in section.lines:
             lines.append(one_line_indented(_section_line(section, line, home)))
-            items.append({"section": section.title, "name": line.name, "text": line.text})
+            item: dict[str, object] = {"section": section.title, "name": line.name}
+            items.append(item | {"text": line.text, "workspace": line.workspace})
     if not workspace:
         existing = {place.name for place in read}
         for name in own_names(call):
