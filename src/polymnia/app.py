@@ -44,8 +44,9 @@ def serve(
 ) -> None:
     """Serve until the client disconnects or a signal asks to stop.
 
-    An HTTP server calls `on_ready` with its URL and the sessions of its web interface before it takes requests. With
-    `requires_login`, its web interface asks for a login even if there are no tokens.
+    An HTTP server calls `on_ready` with its URL and the sessions of its web interface before it
+    takes requests. With `requires_login`, its web interface asks for a login even if there are no
+    tokens.
     """
     if settings.transport != "stdio":
         # Before the port is open: a proxy sends requests to other servers meanwhile.
@@ -100,7 +101,10 @@ def open_servers(settings: Settings) -> Iterator[dict[str, Server]]:
 
 
 def _check_store(dialect: Dialect, settings: Settings) -> None:
-    """Adopt legacy files. Raise SettingsError if the store cannot hold what the dialect's tools write."""
+    """Adopt legacy files.
+
+    Raise SettingsError if the store cannot hold what the dialect's tools write.
+    """
     if not dialect.any_store and store_kind(settings.store)[0] in ("memory", "jsonl", "binlog"):
         raise SettingsError(
             f"the {dialect.name} dialect cannot use {settings.store}: "
@@ -115,8 +119,8 @@ def _make_server(settings: Settings, dialect: Dialect, workspaces: Workspaces) -
     if dialect.requires_workspace and not settings.workspace:
         if settings.transport == "stdio":
             raise SettingsError(
-                f"the {dialect.name} dialect needs a workspace: name it with --workspace or POLYMNIA_WORKSPACE; "
-                "`polymnia workspace create NAME` creates one"
+                f"the {dialect.name} dialect needs a workspace: name it with --workspace or "
+                "POLYMNIA_WORKSPACE; `polymnia workspace create NAME` creates one"
             )
         return Server(dialect, workspaces, workspace=None)
     if dialect.finds_project and workspaces.sole is None:
@@ -154,7 +158,8 @@ def _serve_lines(settings: Settings, server: Server) -> None:
 
     if sys.stdin is None or sys.stdout is None:
         raise SettingsError(
-            "standard input and output are closed: start it from an MCP client, or use --transport http"
+            "standard input and output are closed: "
+            "start it from an MCP client, or use --transport http"
         )
     if sys.stdin.isatty():
         _greet(settings)
@@ -225,7 +230,10 @@ def _serve_http_with(
 def _request_guard(
     settings: Settings, authenticator: "Authenticator", host: str, base: str
 ) -> "RequestGuard":
-    """Return the checks that every request must pass. Raise SettingsError for an invalid host or origin."""
+    """Return the checks that every request must pass.
+
+    Raise SettingsError for an invalid host or origin.
+    """
     from urllib.parse import urlsplit
 
     from polymnia.transports.address import is_loopback, require_hosts, require_origins
@@ -346,7 +354,10 @@ def _max_capability(settings: Settings) -> Capability:
 
 @contextmanager
 def _use_chat_model(settings: Settings, workspaces: Workspaces) -> Iterator[None]:
-    """Let the chat model, if one is set, write drafts for all memories during the block. Raise SettingsError."""
+    """Let the chat model, if one is set, write drafts for all memories during the block.
+
+    Raise SettingsError.
+    """
     if not settings.chat_model:
         yield
         return

@@ -191,7 +191,11 @@ def sessions_directory(environment: Mapping[str, str] | None = None) -> Path:
 def _choose_store(
     values: Mapping[str, _Value], given: Mapping[str, Any], environment: Mapping[str, str]
 ) -> str:
-    """Return the store: from flags, then variables, the settings file, the dialect's default and the user's default."""
+    """Return the store.
+
+    The first of these that names one: flags, variables, the settings file, the dialect's default,
+    the user's default.
+    """
     spec = _chosen_dialect(values)
     candidates = (
         given.get("store"),
@@ -222,7 +226,7 @@ def _chosen_dialect(values: Mapping[str, _Value]) -> DialectSpec:
 
 
 def _own_file(scheme: str, path: str) -> str:
-    """Return the URL of a file in the dialect's own format, unless its suffix names another format."""
+    """Return the URL of a file in the dialect's own format, unless its suffix names another."""
     if not path or not scheme or Path(path).suffix.lower() in _STORE_SUFFIXES:
         return path
     return f"{scheme}:{path}"
@@ -263,7 +267,7 @@ def _parse(name: str, value: Any) -> Any:
 
 
 def _explain(problem: str, values: Mapping[str, _Value]) -> str:
-    """Name the flag, variable or file entry that is wrong, what was expected there, and what it holds."""
+    """Name the flag, variable or file entry that is wrong, what it should be, and what it is."""
     if (unknown := _UNKNOWN_FIELD.match(problem)) and unknown["name"] in values:
         return f"{values[unknown['name']].source}: there is no such setting"
     from polymnia.arguments import explain_mistake  # needed only when something is wrong

@@ -3,8 +3,8 @@
 import sys
 
 # msgspec prefers typing_extensions to typing, where Python 3.11 has the same. Loading it, with the
-# `inspect` that it needs, takes 15 of the 175 ms of processor time until a server or hook answers. A
-# program that imports polymnia as a library is left alone: other threads may want the module.
+# `inspect` that it needs, takes 15 of the 175 ms of processor time until a server or hook answers.
+# A program that imports polymnia as a library is left alone: other threads may want the module.
 if "msgspec" not in sys.modules and "typing_extensions" not in sys.modules:
     sys.modules["typing_extensions"] = None  # type: ignore[assignment]  # makes importing it fail
     try:

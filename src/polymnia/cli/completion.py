@@ -1,11 +1,11 @@
-"""`polymnia completion`: print a script that lets bash, zsh or fish complete commands and options."""
+"""`polymnia completion`: print a script that completes commands in bash, zsh or fish."""
 
 import argparse
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from polymnia.cli.grammar import Command, Option, read_grammar
+from polymnia.cli.grammar import Argument, Command, Option, read_grammar
 from polymnia.settings import Settings
 
 if TYPE_CHECKING:
@@ -41,25 +41,37 @@ def run_completion(settings: Settings, options: argparse.Namespace) -> int:
 
 
 def bash_script(root: Command) -> str:
-    """Return a script for bash: words by the commands before the cursor, values by the option before it."""
+    """Return a script for bash.
+
+    It offers words by the commands before the cursor, and values by the option before it.
+    """
     cases, values = [], []
     for path, command in _walk(root):
-        words = [action.name for action in command.actions] + [
-            flag for option in command.options for flag in option.flags
-        ]
-        words += [choice for argument in command.arguments for choice in argument.choices]
-        cases.append(f'    "{" ".join(path)}") words="{" ".join(words)}" ;;')
+        words_before = " ".join(path)
+        words = " ".join(_bash_words(command))
+        cases.append(f'    "{words_before}") words="{words}" ;;')
         for option in command.options:
             if option.metavar:
-                flags = "|".join(f'"{" ".join(path)}:{flag}"' for flag in option.flags)
-                reply = (
-                    f'$(compgen -W "{" ".join(option.choices)}" -- "$current")'
-                    if option.choices
-                    else ""
-                )
-                files = "" if option.choices else "compopt -o default; "
-                values.append(f"    {flags}) {files}COMPREPLY=({reply}); return ;;")
+                values.append(_bash_values(words_before, option))
     return _BASH.format(cases="\n".join(cases), values="\n".join(values), paths=_paths(root))
+
+
+def _bash_words(command: Command) -> Iterator[str]:
+    for action in command.actions:
+        yield action.name
+    for option in command.options:
+        yield from option.flags
+    for argument in command.arguments:
+        yield from argument.choices
+
+
+def _bash_values(words_before: str, option: Option) -> str:
+    """Return the case for what comes after an option: one of its choices, or a file."""
+    patterns = "|".join(f'"{words_before}:{flag}"' for flag in option.flags)
+    if not option.choices:
+        return f"    {patterns}) compopt -o default; COMPREPLY=(); return ;;"
+    choices = " ".join(option.choices)
+    return f'    {patterns}) COMPREPLY=($(compgen -W "{choices}" -- "$current")); return ;;'
 
 
 def zsh_script(root: Command) -> str:
@@ -73,19 +85,15 @@ def fish_script(root: Command) -> str:
     lines = ["# Completions of polymnia."]
     for path, command in _walk(root):
         condition = shlex.quote(_fish_condition(path, command))
+        no_files = f"complete -c polymnia -f -n {condition}"
         for action in command.actions:
-            lines.append(
-                f"complete -c polymnia -f -n {condition} -a {action.name} -d {shlex.quote(action.help)}"
-            )
+            lines.append(f"{no_files} -a {action.name} -d {shlex.quote(action.help)}")
         for argument in command.arguments:
             if argument.choices:
-                lines.append(
-                    f"complete -c polymnia -f -n {condition} -a {shlex.quote(' '.join(argument.choices))}"
-                )
-        lines += [
-            f"complete -c polymnia -n {condition} {_fish_option(option)}"
-            for option in command.options
-        ]
+                choices = shlex.quote(" ".join(argument.choices))
+                lines.append(f"{no_files} -a {choices}")
+        for option in command.options:
+            lines.append(f"complete -c polymnia -n {condition} {_fish_option(option)}")
     return "\n".join(lines) + "\n"
 
 
@@ -98,10 +106,12 @@ SHELLS: dict[str, Callable[[Command], str]] = {
 _BASH = """\
 # Completions of polymnia.
 _polymnia() {{
-    local current="${{COMP_WORDS[COMP_CWORD]}}" before="${{COMP_WORDS[COMP_CWORD - 1]}}" path="" words="" index
+    local current="${{COMP_WORDS[COMP_CWORD]}}" before="${{COMP_WORDS[COMP_CWORD - 1]}}"
+    local path="" words="" index longer
     for ((index = 1; index < COMP_CWORD; index++)); do
+        longer="${{path:+$path }}${{COMP_WORDS[index]}}"
         case " {paths} " in
-        *" ${{path:+${{path// /,}},}}${{COMP_WORDS[index]}} "*) path="${{path:+$path }}${{COMP_WORDS[index]}}" ;;
+        *" ${{longer// /,}} "*) path="$longer" ;;
         esac
     done
     case "$path:$before" in
@@ -134,11 +144,8 @@ def _zsh_function(path: Sequence[str], command: Command) -> str:
     name = "_".join(("_polymnia", *path))
     options = " \\\n        ".join(_zsh_option(option) for option in command.options)
     if not command.actions:
-        arguments = [
-            f"'{'*' if argument.is_repeated else ''}:{argument.metavar}:{_zsh_values(argument.choices)}'"
-            for argument in command.arguments
-        ]
-        return f"{name}() {{\n    _arguments \\\n        {' '.join([options, *arguments])}\n}}\n"
+        arguments = " ".join([options, *map(_zsh_argument, command.arguments)])
+        return f"{name}() {{\n    _arguments \\\n        {arguments}\n}}\n"
     described = " ".join(shlex.quote(f"{action.name}:{action.help}") for action in command.actions)
     cases = "\n".join(
         f"            {action.name}) {name}_{action.name} ;;" for action in command.actions
@@ -161,13 +168,18 @@ def _zsh_function(path: Sequence[str], command: Command) -> str:
 """
 
 
+def _zsh_argument(argument: Argument) -> str:
+    repeated = "*" if argument.is_repeated else ""
+    return f"'{repeated}:{argument.metavar}:{_zsh_values(argument.choices)}'"
+
+
 def _zsh_option(option: Option) -> str:
+    # Brackets, colons and quotes have a meaning in the specification of an option.
     text = option.help.replace("[", "(").replace("]", ")").replace(":", " ").replace("'", "")
-    value = (
-        f":{option.metavar.strip('{}') or 'value'}:{_zsh_values(option.choices)}"
-        if option.metavar
-        else ""
-    )
+    value = ""
+    if option.metavar:
+        label = option.metavar.strip("{}") or "value"
+        value = f":{label}:{_zsh_values(option.choices)}"
     return " ".join(f"'{flag}[{text}]{value}'" for flag in option.flags)
 
 
@@ -179,19 +191,23 @@ def _fish_condition(path: Sequence[str], command: Command) -> str:
     if not path:
         return "__fish_use_subcommand"
     seen = "; and ".join(f"__fish_seen_subcommand_from {word}" for word in path)
-    others = " ".join(action.name for action in command.actions)
-    return f"{seen}; and not __fish_seen_subcommand_from {others}" if others else seen
+    if not command.actions:
+        return seen
+    actions = " ".join(action.name for action in command.actions)
+    return f"{seen}; and not __fish_seen_subcommand_from {actions}"
 
 
 def _fish_option(option: Option) -> str:
-    flags = [
-        f"-l {flag[2:]}" if flag.startswith("--") else f"-s {flag[1:]}" for flag in option.flags
-    ]
-    values = (
-        f"-x -a {shlex.quote(' '.join(option.choices))}"
-        if option.choices
-        else "-r"
-        if option.metavar
-        else ""
-    )
-    return " ".join(part for part in (*flags, values, f"-d {shlex.quote(option.help)}") if part)
+    parts = []
+    for flag in option.flags:
+        if flag.startswith("--"):
+            parts.append(f"-l {flag[2:]}")
+        else:
+            parts.append(f"-s {flag[1:]}")
+    if option.choices:
+        choices = shlex.quote(" ".join(option.choices))
+        parts.append(f"-x -a {choices}")
+    elif option.metavar:
+        parts.append("-r")
+    parts.append(f"-d {shlex.quote(option.help)}")
+    return " ".join(parts)

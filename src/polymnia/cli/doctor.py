@@ -34,7 +34,8 @@ def add_doctor(commands: "Subparsers") -> argparse.ArgumentParser:
         metavar="FILE",
         nargs="?",
         const="",
-        help="write what can be read of a damaged .mcpmem or .db file to FILE (default: beside it, named .salvaged)",
+        help="write what can be read of a damaged .mcpmem or .db file to FILE "
+        "(default: beside it, named .salvaged)",
     )
     parser.add_argument(
         "--rebuild",
@@ -107,8 +108,10 @@ def _holds(counts: Counts, notes: int) -> str:
 
 
 def _tell(counts: Counts) -> str:
+    entities = count_noun(counts.entities, "entity")
+    observations = count_noun(counts.observations, "observation")
     relations = count_noun(counts.relations, "relation")
-    return f"{count_noun(counts.entities, 'entity')}, {count_noun(counts.observations, 'observation')}, {relations}"
+    return f"{entities}, {observations}, {relations}"
 
 
 def _rebuild(store: str, *, as_json: bool) -> int:
@@ -119,7 +122,8 @@ def _rebuild(store: str, *, as_json: bool) -> int:
     for workspace in found:
         print(printable(f"{workspace.status}: {workspace.name}"))
     print(
-        f"What to do: start every server on {store} again; `polymnia workspace rename` changes a name."
+        f"What to do: start every server on {store} again; "
+        "`polymnia workspace rename` changes a name."
     )
     return 0
 
@@ -132,7 +136,8 @@ def _salvage(store: str, target: str, *, as_json: bool) -> int:
     for gap in gaps:
         print(printable(f"not readable: {gap}"))
     print(f"{new}: {_tell(counts)}")
+    _, damaged_file = store_kind(store)
     print(
-        f"What to do: inspect it with `polymnia export --store {new}`; {store_kind(store)[1]} is unchanged."
+        f"What to do: inspect it with `polymnia export --store {new}`; {damaged_file} is unchanged."
     )
     return 0

@@ -106,7 +106,10 @@ def _export_lines(options: argparse.Namespace, memory: Memory) -> dict[str, int]
 
 
 def _write(options: argparse.Namespace, pieces: Iterable[bytes]) -> None:
-    """Write to standard output, or replace the file. Raise BadInput for a path that is not a file."""
+    """Write to standard output, or replace the file.
+
+    Raise BadInput for a path that is not a file.
+    """
     if options.output is None:
         is_terminal = sys.stdout.isatty()
         for piece in pieces:

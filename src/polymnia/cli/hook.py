@@ -14,7 +14,8 @@ from polymnia.settings import Settings
 if TYPE_CHECKING:
     from polymnia.cli.common import Subparsers
 
-# The longest that an agent waits, for a lock, a database or a disk. Codex allows 3 seconds at the end of a session.
+# The longest that an agent waits, for a lock, a database or a disk.
+# Codex allows 3 seconds at the end of a session.
 MAX_SECONDS = 2.5
 # A user waits for every prompt. The start of the interpreter comes before it and is not bounded.
 MAX_PROMPT_SECONDS = 0.3
@@ -25,7 +26,8 @@ def add_hook(commands: "Subparsers") -> argparse.ArgumentParser:
     parser = commands.add_parser(
         "hook",
         help="answer a hook of a coding agent: a briefing, facts for a prompt, or a checkpoint",
-        description="Read the hook's JSON from standard input and answer it. Plugins and hooks run this command.",
+        description="Read the hook's JSON from standard input and answer it. "
+        "Plugins and hooks run this command.",
     )
     # Any word is accepted: the status 2 of a wrong choice would stop the agent.
     parser.add_argument("event", metavar="EVENT", help=", ".join(EVENTS))
@@ -57,7 +59,10 @@ def run_hook(settings: Settings, options: argparse.Namespace) -> int:
 
 
 def _give_up(seconds: float) -> None:
-    """End the process as a crash would: what was acknowledged is on disk, the rest is done at the next event."""
+    """End the process as a crash would.
+
+    What was acknowledged is on disk. The next event does the rest.
+    """
     if (
         seconds > MAX_PROMPT_SECONDS
     ):  # some programs would show it with every prompt of a busy machine

@@ -108,7 +108,7 @@ def run_import(settings: Settings, options: argparse.Namespace) -> int:
 
 
 class _Input(NamedTuple):
-    """What to import: its kind, items, history if it has one, and how edits of a copy are applied."""
+    """What to import: its kind, items, history if any, and how edits of a copy are applied."""
 
     kind: str
     items: Iterator[Item]

@@ -39,7 +39,8 @@ def add_install(commands: "Subparsers") -> argparse.ArgumentParser:
     parser = commands.add_parser(
         "install",
         help="add the server to an MCP client, or remove it",
-        description="Add the server to the configuration of an MCP client. The former file is kept beside it.",
+        description="Add the server to the configuration of an MCP client. "
+        "The former file is kept beside it.",
     )
     parser.add_argument(
         "client", metavar="CLIENT", nargs="?", choices=tuple(CLIENTS), help=", ".join(CLIENTS)
@@ -217,7 +218,7 @@ def _remove(client: Client, path: Path, name: str, *, confirmed: bool) -> int:
 
 
 def own_command() -> list[str]:
-    """Return the command that starts this program from anywhere: an absolute path where there is one."""
+    """Return the command that starts this program from anywhere, absolute where possible."""
     places = [
         Path(sys.argv[0]),
         *(Path(sys.executable).with_name(f"polymnia{end}") for end in ("", ".exe")),
@@ -276,7 +277,10 @@ def _ask(question: str) -> bool:
 
 
 def _target(settings: Settings, scope: Scope) -> Settings:
-    """Return the settings of the import: into the personal workspace, unless another one or a project is chosen."""
+    """Return the settings of the import.
+
+    It goes into the personal workspace, unless another one or a project is chosen.
+    """
     is_directory = store_kind(settings.store)[0] == "directory"
     if scope == "project" or settings.workspace or not is_directory:
         return settings
@@ -325,7 +329,10 @@ def _list(*, as_json: bool) -> None:
 
 
 def _has(client: Client, scope: Scope) -> bool:
-    """Return True if a scope is listed: the user's always, the project's if its file exists and is another one."""
+    """Return True if a scope is listed.
+
+    The user's always is, the project's if its file exists and is another one.
+    """
     user, path = (client.path(option, client_roots(), Path.cwd()) for option in (SCOPES[0], scope))
     return path is not None and (scope == "user" or (path != user and path.exists()))
 

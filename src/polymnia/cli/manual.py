@@ -23,14 +23,17 @@ def manual_page(root: Command, version: str) -> str:
             for line in _command(command, f"polymnia {command.name}")
         ),
         ".SH EXIT STATUS",
-        "0 for success, 1 for a failure, a search without a hit or a store that is not sound, 2 for wrong arguments.",
+        "0 for success, 1 for a failure, a search without a hit or a store that is not sound, "
+        "2 for wrong arguments.",
         ".SH FILES",
         ".TP",
         r"\fI~/.local/share/polymnia/workspaces\fR",
-        "The memory, unless another store is named: a workspace for each project, and a personal one.",
+        "The memory, unless another store is named: "
+        "a workspace for each project, and a personal one.",
         ".TP",
         r"\fI~/.config/polymnia/config.toml\fR",
-        "Settings. Environment variables that start with POLYMNIA_ go before it, and options before both.",
+        "Settings. Environment variables that start with POLYMNIA_ go before it, "
+        "and options before both.",
     ]
     return "\n".join(lines) + "\n"
 
@@ -40,7 +43,8 @@ def _command(command: Command, name: str) -> Iterator[str]:
         for action in command.actions:
             yield from _command(action, f"{name} {action.name}")
         return
-    yield f".SS {_escape(name)}{''.join(' ' + _escape(_usage(argument)) for argument in command.arguments)}"
+    usage = " ".join([name, *map(_usage, command.arguments)])
+    yield f".SS {_escape(usage)}"
     yield _escape(f"{command.help[:1].upper()}{command.help[1:]}.")
     for argument in command.arguments:
         yield from (

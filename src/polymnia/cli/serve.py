@@ -172,7 +172,8 @@ def _add_http_arguments(group: "argparse._ArgumentGroup") -> None:
         dest="allow_origins",
         action="append",
         metavar="URL",
-        help="origin of web pages that may use the server, e.g. https://app.example.com (repeatable)",
+        help="origin of web pages that may use the server, "
+        "e.g. https://app.example.com (repeatable)",
     )
     group.add_argument(
         "--trusted-proxy",

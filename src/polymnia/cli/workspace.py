@@ -1,4 +1,4 @@
-"""`polymnia workspace`: list, create, archive, restore, rename and delete the workspaces of a data directory."""
+"""`polymnia workspace`: list, create, archive, restore, rename and delete workspaces."""
 
 import argparse
 import sys
@@ -103,7 +103,8 @@ def _confirm_deletion(name: str, *, confirmed: bool) -> None:
         return
     if not sys.stdin.isatty():
         raise BadInput(
-            f"deleting {name} cannot be undone: add --yes, or use `polymnia workspace archive {name}`"
+            f"deleting {name} cannot be undone: "
+            f"add --yes, or use `polymnia workspace archive {name}`"
         )
     if input(f"This deletes {name} permanently. Type its name to continue: ") != name:
         raise BadInput("nothing was deleted")

@@ -1,4 +1,7 @@
-"""The shared embedder process. `process.py` starts it: `python -m polymnia.embedders FD PATH URL`."""
+"""The shared embedder process.
+
+`process.py` starts it: `python -m polymnia.embedders FD PATH URL`.
+"""
 
 import os
 import socket

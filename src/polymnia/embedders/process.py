@@ -133,7 +133,10 @@ def ask_running(url: str, directory: Path, text: str, *, timeout: float) -> tupl
 
 
 def start_process(url: str, directory: Path) -> None:
-    """Start the process unless it runs, without waiting for its model. Raise ProcessLost, OSError."""
+    """Start the process unless it runs, without waiting for its model.
+
+    Raise ProcessLost, OSError.
+    """
     _reach(socket_path(url, directory), url).close()
 
 

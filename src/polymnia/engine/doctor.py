@@ -88,12 +88,12 @@ def cannot_read(url: str, exc: StoreError) -> Findings:
 def _clock_remarks(latest_time: int) -> tuple[str, ...]:
     if not is_ahead(latest_time):
         return ()
-    ahead = timedelta(microseconds=latest_time - now_us())
+    ahead = timedelta(seconds=(latest_time - now_us()) // 1_000_000)
     moment = datetime.fromtimestamp(latest_time // 1_000_000, UTC)
     return (
-        f"a change has the time {moment:%Y-%m-%d %H:%M}, {str(ahead).partition('.')[0]} ahead of the "
-        "clock: the clock is wrong, or was when the change was made; check `date`. Order, undo and "
-        "purge go by the number of a change and are right.",
+        f"a change has the time {moment:%Y-%m-%d %H:%M}, {ahead} ahead of the clock: "
+        "the clock is wrong, or was when the change was made; check `date`. "
+        "Order, undo and purge go by the number of a change and are right.",
     )
 
 

@@ -121,7 +121,7 @@ def _add_neighbours(
 def _neighbours_of(
     read: Reader, front: Sequence[str], shown: Collection[str], kinds: Collection[str] | None
 ) -> dict[str, list[str]]:
-    """Return the neighbours of each entity that are not shown, those of the latest relations first."""
+    """Return the hidden neighbours of each entity, those of the latest relations first."""
     around: dict[str, dict[str, None]] = {name: {} for name in front}
     for relation in reversed(_of_kinds(read.relations(set(front)), kinds)):
         ends = (relation.source, relation.target)

@@ -22,7 +22,8 @@ from polymnia.model import (
 from polymnia.search.terms import count_noun
 from polymnia.stores.contract import Reader, check_cancelled, find_note
 
-# ("entity", id), (an attribute, id), ("observation", id, ordinal), ("relation", *key), ("note", key)
+# ("entity", id), (an attribute, id), ("observation", id, ordinal), ("relation", *key)
+# or ("note", key)
 Item = tuple[str | int, ...]
 Value = object  # None: the item does not exist
 ATTRIBUTES = ("name", "type", "summary", "tags", "aliases", "due", "status", "expires")

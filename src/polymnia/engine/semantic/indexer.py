@@ -32,7 +32,7 @@ _LEASE, _LEASE_S = "embedding", 60.0
 _POLL_S = 0.5
 
 Progress = Callable[[int, int], None]
-# The passage id up to which everything is embedded, by the model's number and the document template.
+# The passage id up to which everything is embedded, by model number and document template.
 Watermarks = dict[tuple[int, str], int]
 
 

@@ -1,6 +1,7 @@
 """Cancel the reads of a request that nobody waits for.
 
-A transport sets `CANCELLED` for a request and the store asks it, so the code in between does not pass it on.
+A transport sets `CANCELLED` for a request and the store asks it. The code in between need not pass
+it on.
 """
 
 from collections.abc import Callable
@@ -13,8 +14,8 @@ def _never() -> bool:
     return False
 
 
-# Returns True once nobody waits for the result. A store asks several times a second while a read takes long and raises
-# Cancelled. It asks in the thread that reads.
+# Returns True once nobody waits for the result. A store asks several times a second while a read
+# takes long and raises Cancelled. It asks in the thread that reads.
 CANCELLED: ContextVar[Callable[[], bool]] = ContextVar("cancelled", default=_never)
 
 
@@ -24,7 +25,10 @@ def is_cancelled() -> bool:
 
 
 def check_cancelled() -> None:
-    """Raise Cancelled once nobody waits for the result. Verbs that work for long without reading call it regularly."""
+    """Raise Cancelled once nobody waits for the result.
+
+    Verbs that work for long without reading call it regularly.
+    """
     if is_cancelled():
         raise cancellation()
 

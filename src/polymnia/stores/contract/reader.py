@@ -34,13 +34,17 @@ from polymnia.stores.contract.tables import TableRow
 
 # The perspective that embeds a passage's own text. Every store has it.
 TEXT = "text"
-# Observations without a source belong to one conversation up to this many places and microseconds apart.
+# Observations without a source belong to one conversation if they are at most this many places and
+# microseconds apart.
 MAX_CONVERSATION_STEPS = 8
 MAX_CONVERSATION_GAP = 3_600_000_000
 
 
 class GraphReader(Protocol):
-    """Reads of living rows. Lists are in order of creation. An outline is an entity without its observations."""
+    """Reads of living rows.
+
+    Lists are in order of creation. An outline is an entity without its observations.
+    """
 
     def existing_names(self, names: Collection[str]) -> set[str]:
         """Return the names that are in use."""
@@ -53,7 +57,10 @@ class GraphReader(Protocol):
         offset: int = 0,
         limit: int | None = None,
     ) -> list[Entity]:
-        """Return the entities with these names, or a page of all entities of this type; None matches any."""
+        """Return the entities with these names, or a page of the entities of this type.
+
+        None matches any.
+        """
 
     def outlines(
         self,
@@ -64,9 +71,10 @@ class GraphReader(Protocol):
         latest: int | None = None,
         updated_since: int = 0,
     ) -> list[Entity]:
-        """Return outlines of the entities with these names or ids, or of this type; None matches any.
+        """Return outlines of the entities with these names or ids, or of this type.
 
-        With `latest`, return that many of the entities updated at that time or later, the latest first.
+        None matches any. With `latest`, return that many entities updated at that time or later,
+        the latest first.
         """
 
     def aliased(self) -> list[Entity]:
@@ -86,7 +94,7 @@ class GraphReader(Protocol):
         target: str | None = None,
         kind: str | None = None,
     ) -> list[Relation]:
-        """Return the relations that start or end at one of the names, or those with this source, target and type.
+        """Return the relations that touch one of the names, or have this source, target and type.
 
         None matches any.
         """
@@ -99,13 +107,17 @@ class GraphReader(Protocol):
 
 
 class SearchReader(Protocol):
-    """Searches over living passages: entity cards, observations and vault notes, never the notes of a session.
+    """Searches over living passages: entity cards, observations and vault notes.
 
-    A term is a stemmed word as `search.terms` makes it. Only `containing` and `match` return what has expired.
+    The notes of a session are never found. A term is a stemmed word as `search.terms` makes it.
+    Only `containing` and `match` return what has expired.
     """
 
     def containing(self, folded: str, *, outlines: bool = False) -> list[Entity]:
-        """Return the entities, or their outlines, whose name, type or an observation contains the case-folded text."""
+        """Return the entities that contain the case-folded text, or their outlines.
+
+        The text is in their name, their type or one of their observations.
+        """
 
     def match(
         self, expression: Expression, kinds: Collection[PassageKind], limit: int | None = None
@@ -129,25 +141,28 @@ class SearchReader(Protocol):
         *,
         every: bool = False,
     ) -> list[Passage]:
-        """Return the `limit` best passages by BM25 that contain one of the terms, or every one of them."""
+        """Return the `limit` best passages by BM25 that contain one of the terms, or every term."""
 
     def names_with(self, terms: Collection[str], limit: int) -> list[str]:
         """Return names of entities that contain one of the terms, best matches first."""
 
     def neighbours(self, passages: Collection[Passage]) -> dict[PassageKey, Neighbours]:
-        """Return the two living observations before each observation in its conversation, and the one after it.
+        """Return the two observations before each one in its conversation, and the one after it.
 
-        The order is that of writing (of row ids), whatever entity they belong to. For an observation with a source, the
-        conversation is all observations with the same source. For one without, it is found among the
-        MAX_CONVERSATION_STEPS observations without a source written just before it and as many just after it: those
-        that the same client wrote (the actor and server of their changes) and whose time (valid time, else creation
-        time) is at most MAX_CONVERSATION_GAP from its own. Stores that do not record clients assume one client.
+        Only living ones count. The order is that of writing (of row ids), whatever entity they
+        belong to. For an observation with a source, the conversation is all observations with the
+        same source.
+
+        For one without, it is found among the MAX_CONVERSATION_STEPS observations without a source
+        written just before it and as many just after it. They belong to it if the same client wrote
+        them (the actor and server of their changes) and their time (valid time, else creation time)
+        is at most MAX_CONVERSATION_GAP from its own. Stores that do not record clients assume one.
         """
 
     def passages(
         self, ids: Collection[int] = (), *, cards_of: Collection[str] = ()
     ) -> list[Passage]:
-        """Return the living passages with these ids and the cards of the entities with these names, in any order."""
+        """Return the living passages with these ids, and the cards of these entities, unordered."""
 
     def passages_containing(self, folded: str, limit: int) -> list[Passage]:
         """Return passages whose name, type, key or text contains the case-folded text."""
@@ -156,14 +171,17 @@ class SearchReader(Protocol):
         """Return how many observations the entities with these names have."""
 
     def observations_between(self, start: int, end: int, limit: int) -> list[Passage]:
-        """Return the newest observations with start <= time < end, by valid time or else by creation time."""
+        """Return the newest observations with start <= time < end.
+
+        Their time is the valid time, or else the creation time.
+        """
 
 
 class NoteReader(Protocol):
     """Reads of living notes, and of which conversations use which sessions.
 
-    The empty member is this server itself, for clients that never leave. `join_session` and `leave_sessions` write, so
-    they need a Writer.
+    The empty member is this server itself, for clients that never leave. `join_session` and
+    `leave_sessions` write, so they need a Writer.
     """
 
     def notes(
@@ -179,23 +197,26 @@ class NoteReader(Protocol):
     ) -> list[Note]:
         """Return a page of the scope's notes with their embeddings, in order of creation.
 
-        They have the key, a key with the prefix, all of the tags, and a creation time before `before`.
+        They have the key, a key with the prefix, all of the tags, and were created before `before`.
         """
 
     def containing(self, folded: str) -> list[Note]:
-        """Return the vault notes whose key or content contains the case-folded text, without their embeddings."""
+        """Return the vault notes whose key or content contains the case-folded text.
+
+        They come without their embeddings.
+        """
 
     def search(self, query: NoteQuery) -> list[NoteHit]:
-        """Return the notes of the query's scope that answer it, best first, without their embeddings."""
+        """Return the notes of the query's scope that answer it, best first, without embeddings."""
 
     def join_session(self, member: str, scope: NoteScope, at: int) -> None:
         """Record that a conversation uses the session."""
 
     def has_joined(self, member: str, *, unused_since: int | None = None) -> bool:
-        """Return True if the conversation uses a session, or one it has not used since that time."""
+        """Return True if the conversation uses a session, or one not used since that time."""
 
     def leave_sessions(self, member: str, *, unused_since: int | None = None) -> None:
-        """Record that a conversation no longer uses its sessions, or those it has not used since that time."""
+        """Record that a conversation left its sessions, or those not used since that time."""
 
     def abandoned_sessions(self) -> list[NoteScope]:
         """Return the sessions that no conversation on a running server uses."""
@@ -210,9 +231,10 @@ def find_note(notes: NoteReader, scope: NoteScope, key: str) -> Note | None:
 class VectorReader(Protocol):
     """Vectors of passages, as little-endian float32.
 
-    A vector is made from a passage's text in one perspective by one model. A passage's text never changes under its id,
-    so a vector never becomes stale. Perspectives with the same document template share their vectors. A method with a
-    `perspective` raises BadInput if there is none of that name.
+    A vector is made from a passage's text in one perspective by one model. A passage's text never
+    changes under its id, so a vector never becomes stale. Perspectives with the same document
+    template share their vectors. A method with a `perspective` raises BadInput if there is none of
+    that name.
     """
 
     def perspectives(self) -> list[Perspective]:
@@ -238,8 +260,9 @@ class VectorReader(Protocol):
         """Return the vectors of those of the passages that have one."""
 
     def means(self, model: int, *, perspective: str = TEXT) -> dict[str, bytes]:
-        """Return the mean of the vectors of each entity's observations, by name. Entities without a vector are missing.
+        """Return the mean of the vectors of each entity's observations, by name.
 
+        Entities without a vector are missing.
         A store that compares vectors in memory needs numpy for it.
         """
 
@@ -252,9 +275,9 @@ class VectorReader(Protocol):
         below: int | None = None,
         perspective: str = TEXT,
     ) -> list[tuple[int, str]]:
-        """Return living passages with above < id < below and without a vector, newest first, with the text to embed.
+        """Return the living passages without a vector, newest first, with the text to embed.
 
-        `search.templates.render_document` makes the text.
+        Only passages with above < id < below. `search.templates.render_document` makes the text.
         """
 
     def last_passage(self) -> int:
@@ -268,22 +291,29 @@ class HistoryReader(Protocol):
     """Changes in commit order, and the state at any time."""
 
     def changes(self, query: ChangeQuery) -> list[Change]:
-        """Return the changes that the query selects, newest first. Purged rows are missing from them."""
+        """Return the changes that the query selects, newest first.
+
+        Purged rows are missing from them.
+        """
 
     def change_heads(self, query: ChangeQuery) -> list[Change]:
-        """Return the changes that the query selects, newest first, without their rows: an import may have thousands."""
+        """Return the changes that the query selects, newest first, without their rows.
+
+        The change of an import may have thousands of rows.
+        """
 
     def actors(self) -> list[str]:
         """Return everyone who made a change, in alphabetical order."""
 
     def authors(self, passages: Collection[PassageKey]) -> dict[PassageKey, Author]:
-        """Return who first wrote the living passages with these keys: a card's entity, an observation's or note's text.
+        """Return who first wrote the living passages with these keys.
 
-        The author of a text whose first version was purged is the one who wrote the oldest version that is left.
+        That is the author of a card's entity, or of an observation's or note's text. If the first
+        version of a text was purged, it is the author of the oldest version that is left.
         """
 
     def state_at(self, time: int, names: Collection[str] | None = None) -> Rows:
-        """Return everything that lived at that time, or the named entities and the relations that touched them.
+        """Return everything that lived at that time, or the named entities and their relations.
 
         Raise BadInput for a time whose rows were purged.
         """
@@ -298,7 +328,10 @@ class HistoryReader(Protocol):
         """Return the point of history that was last marked with that name."""
 
     def set_mark(self, name: str, mark: Mark) -> None:
-        """Mark a point of history, in place of the last one with that name. This needs a Writer and is not a change."""
+        """Mark a point of history, in place of the last one with that name.
+
+        This needs a Writer and is not a change.
+        """
 
 
 class Reader(GraphReader, SearchReader, Protocol):
@@ -323,7 +356,7 @@ class Reader(GraphReader, SearchReader, Protocol):
         """
 
     def read_rows(self, table: str) -> Iterator[TableRow]:
-        """Yield all rows of a table as they are, living or not, in order, with `capabilities.tables`.
+        """Yield all rows of a table in order, living or not, with `capabilities.tables`.
 
         Vectors are those of living passages, and all that clients supplied.
         """
@@ -333,11 +366,14 @@ class Writer(Reader, Protocol):
     """A reader that may also apply one change."""
 
     def clock(self) -> int:
-        """Return the time for a change made now. It is later than the time of every change before."""
+        """Return the time for a change made now.
+
+        It is later than the time of every change before.
+        """
 
     def apply(self, change: Change) -> int:
         """Make the change part of the transaction, once, after everything that is read.
 
-        Return the id of the change; 0 in a store without history. An entity whose observations change, and every
-        touched one, is updated at the change's time.
+        Return the id of the change; 0 in a store without history. An entity whose observations
+        change, and every touched one, is updated at the change's time.
         """

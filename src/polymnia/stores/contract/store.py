@@ -1,4 +1,7 @@
-"""A store: one workspace's memory, read in snapshots and written one change at a time. A catalogue: many of them."""
+"""A store: one workspace's memory, read in snapshots and written one change at a time.
+
+A catalogue is many of them.
+"""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -47,15 +50,16 @@ class Store(Protocol):
         """Open a transaction for the block: durable when the block ends, undone when it raises."""
 
     def follow(self, wake: Callable[[], None] | None = None) -> ChangeFeed:
-        """Open a feed of the changes that other servers make from now on, with `capabilities.change_feed`.
+        """Open a feed of the changes that other servers make from now on.
 
-        A store that is notified of changes then calls `wake`, from any thread. Read the feed regularly anyway.
+        This needs `capabilities.change_feed`. A store that is notified of changes then calls
+        `wake`, from any thread. Read the feed regularly anyway.
         """
 
     def write_rows(self, table: str, rows: Sequence[TableRow]) -> None:
-        """Add rows of another store that follow those the table has, and index what is living, in one transaction.
+        """Add rows of another store that follow those the table has, and index what is living.
 
-        The store has no other rows. This needs `capabilities.tables`.
+        This is one transaction. The store has no other rows. This needs `capabilities.tables`.
         """
 
     def purge(self, before: int | None) -> PurgeCounts:
@@ -67,8 +71,9 @@ class Store(Protocol):
     def erase(self, texts: Collection[str], names: Collection[str] = ()) -> None:
         """Replace these texts in everything that has ended, with `capabilities.trash`.
 
-        Also replace the names of deleted entities with these names, and what is known of them. The history then shows
-        ERASED in their place. No copy is left in the store's files; what a database server keeps is its own affair.
+        Also replace the names of deleted entities with these names, and what is known of them. The
+        history then shows ERASED in their place. No copy is left in the store's files; what a
+        database server keeps is its own affair.
         """
 
     def check(self) -> list[str]:
@@ -88,14 +93,16 @@ class VectorStore(Protocol):
         """Return the model with that identity, registered from now on."""
 
     def remove_vectors(self, limit: int, *, model: int | None = None) -> bool:
-        """Delete up to `limit` vectors that no perspective uses any more. Return True when there are none.
+        """Delete up to `limit` vectors that no perspective uses any more.
 
+        Return True when there are none.
         With a model, delete all of its vectors, and the model with the last of them.
         """
 
     def set_perspective(self, perspective: Perspective) -> None:
-        """Add a perspective or replace the one with that name. TEXT cannot be replaced: raise BadInput.
+        """Add a perspective or replace the one with that name.
 
+        TEXT cannot be replaced: raise BadInput.
         A new document template starts without vectors, unless another perspective has the same.
         """
 
@@ -110,9 +117,10 @@ class VectorStore(Protocol):
         perspective: str = TEXT,
         document: str | None = None,
     ) -> None:
-        """Store the vectors of passages. Ignore passages that no longer live and those that have a vector already.
+        """Store the vectors of passages.
 
-        Raise BadInput if there is no such perspective or, if `document` is given, its template has changed since.
+        Ignore passages that no longer live and those that have a vector already. Raise BadInput if
+        there is no such perspective or, if `document` is given, its template has changed since.
         """
 
     def lease(self, name: str, seconds: float) -> bool:
@@ -123,7 +131,10 @@ class VectorStore(Protocol):
 
 
 class Catalogue(Protocol):
-    """The workspaces of a data directory or a database. Safe for several threads and several processes."""
+    """The workspaces of a data directory or a database.
+
+    Safe for several threads and several processes.
+    """
 
     max_open: int  # how many stores one process should keep open
 
@@ -146,8 +157,9 @@ class Catalogue(Protocol):
     ) -> Workspace:
         """Rename, describe, archive or restore a workspace, and return it. None keeps what it has.
 
-        An archived workspace keeps everything and cannot be used. Raise WorkspaceNotFound, BadInput if the name is
-        invalid or taken, WorkspaceArchived if it is archived already, and BadInput if it is active already.
+        An archived workspace keeps everything and cannot be used. Raise WorkspaceNotFound, BadInput
+        if the name is invalid or taken, WorkspaceArchived if it is archived already, and BadInput
+        if it is active already.
         """
 
     def delete(self, name: str) -> Workspace:
@@ -156,7 +168,8 @@ class Catalogue(Protocol):
     def adopt(self, workspace: Workspace) -> None:
         """Give a workspace the id, description, status and times that it has in another catalogue.
 
-        Create it if there is none of that name. Raise BadInput if the name is invalid or belongs to another id.
+        Create it if there is none of that name. Raise BadInput if the name is invalid or has
+        another id.
         """
 
     def open(self, name: str, *, archived: bool = False) -> Store:

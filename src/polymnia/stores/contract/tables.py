@@ -1,4 +1,4 @@
-"""The rows of a store as they are, with all versions: what `polymnia migrate` copies from one store to another."""
+"""The rows of a store with all versions, as `polymnia migrate` copies them between stores."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -8,7 +8,8 @@ TableRow = tuple[Any, ...]
 # Yields the rows of a table, in order.
 ReadRows = Callable[[str], Iterator[TableRow]]
 
-# The tables in the order in which they are copied, with their columns. Rows are in the order of their first columns.
+# The tables in the order in which they are copied, with their columns.
+# Rows are in the order of their first columns.
 TABLES: dict[str, tuple[str, ...]] = {
     "changes": ("id", "at", "actor", "server", "operation", "last_row"),
     "purges": ("change",),

@@ -40,7 +40,7 @@ class TokenStore(Protocol):
     def follow(self) -> None:
         """Notice from now on what other processes change, within a second, without being asked.
 
-        After this, `read` and `find` do not wait for a database, and may be called by an event loop.
+        After this, `read` and `find` do not wait for a database: an event loop may call them.
         """
 
     def close(self) -> None:

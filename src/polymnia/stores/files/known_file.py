@@ -123,7 +123,8 @@ class KnownFile:
 
     def _current_stamp(self) -> Stamp | None:
         try:
-            return _stamp(os.stat(self._path))  # noqa: PTH116  # before every operation, and Path.stat is slower
+            # This runs before every operation, and Path.stat is slower.
+            return _stamp(os.stat(self._path))  # noqa: PTH116
         except FileNotFoundError:
             return None
 

@@ -1,4 +1,4 @@
-"""Take over the file of a memory server that keeps `session_memories` and `vault_memories` in SQLite."""
+"""Take over the SQLite file of a memory server with `session_memories` and `vault_memories`."""
 
 import logging
 import math
@@ -35,7 +35,7 @@ class RejectedValue(Struct, frozen=True, omit_defaults=True):
 
 
 def adopt_memories(path: str) -> bool:
-    """Replace the file by a store of ours with the same memories, and keep it under another name, ending in `.bak`.
+    """Replace the file by a store of ours with the same memories, and keep it as a `.bak` file.
 
     Return False, with nothing done, if the file is not of that kind. Raise StoreError.
     """
@@ -75,7 +75,10 @@ class _Conversion:
         self._now = time_ns() // 1000
 
     def notes(self, vault: Iterable[Row], sessions: Iterable[Row]) -> tuple[Note, ...]:
-        """Return the notes of both tables. A memory of no session is a vault note unless its key is taken there."""
+        """Return the notes of both tables.
+
+        A memory of no session is a vault note unless its key is taken there.
+        """
         found = {row[0]: self._vault_note(row) for row in vault}
         others: list[Note] = []
         for session, *row in sessions:

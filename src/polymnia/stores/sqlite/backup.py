@@ -20,7 +20,10 @@ _SIDE_FILES = ("", "-wal", "-shm", "-journal")
 
 
 def copy_store(source: Path, target: Path) -> None:
-    """Copy a store to a new file as it is at one moment, private to the user, and check the copy. Raise StoreError."""
+    """Copy a store to a new file as it is at one moment, private to the user, and check the copy.
+
+    Raise StoreError.
+    """
 
     def inspect(connection: apsw.Connection) -> None:
         set_aside_foreign_log(str(source), connection, read_only=True)
@@ -31,7 +34,7 @@ def copy_store(source: Path, target: Path) -> None:
 
 
 def copy_database(source: Path, target: Path) -> None:
-    """Copy any SQLite file in the same way: a registry, an archived workspace, the file of another program."""
+    """Copy any SQLite file in the same way: a registry, an archive, the file of another program."""
     _copy(
         source,
         target,
@@ -42,7 +45,8 @@ def copy_database(source: Path, target: Path) -> None:
 def replace_store(new: Path, path: Path, kept: Path) -> bool:
     """Put a new file in the place of a store. Give the former file and its log the name `kept`.
 
-    Servers that use the former file notice, and refuse further calls. Return False if there was none. Raise StoreError.
+    Servers that use the former file notice, and refuse further calls.
+    Return False if there was none. Raise StoreError.
     """
     path = path.resolve()  # a symbolic link stays a link
     with map_os_errors(str(path)):
@@ -57,7 +61,8 @@ def replace_store(new: Path, path: Path, kept: Path) -> bool:
             if log.exists() and log.stat().st_size:
                 _link(log, Path(f"{kept}-wal"))
             new.replace(path)
-            # From here on the log fits no file at its path. If this process ends, it is set aside later.
+            # From here on the log fits no file at its path.
+            # If this process ends, the log is set aside later.
             for ending in ("-wal", "-shm"):
                 Path(f"{path}{ending}").unlink(missing_ok=True)
             fsync_directory(path.parent)
@@ -114,7 +119,10 @@ def _separate(copy: apsw.Connection) -> None:
 
 @contextmanager
 def _lock_out_writers(path: Path) -> Iterator[None]:
-    """Hold the write lock of a store, if it is sound enough to have one. Closing leaves its log alone."""
+    """Hold the write lock of a store, if it is sound enough to have one.
+
+    Closing leaves its log alone.
+    """
     try:
         connection = _lock(path)
     except (StoreDamaged, StoreForeign):

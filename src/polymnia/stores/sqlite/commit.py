@@ -25,10 +25,11 @@ class _Group:
 
 
 class GroupCommit:
-    """The one writing connection of a store. `transaction()` returns only when the disk has the data.
+    """The one writing connection of a store.
 
-    A writer that finds others waiting leaves its work in the open transaction for the next one; the last of them
-    commits for all. Each writer's work is whole or absent: a failure undoes only its own.
+    `transaction()` returns only when the disk has the data. A writer that finds others waiting
+    leaves its work in the open transaction for the next one; the last of them commits for all. Each
+    writer's work is whole or absent: a failure undoes only its own.
     """
 
     def __init__(
@@ -91,7 +92,7 @@ class GroupCommit:
             self._release()
 
     def require_in_place(self) -> None:
-        """Raise StoreError if something happened to the files: writes to them would be lost with this process.
+        """Raise StoreError if something happened to the files, so that writes would be lost.
 
         Never wait: a writer has verified the files itself.
         """
@@ -102,11 +103,14 @@ class GroupCommit:
             raise StoreError(problem)
 
     def require_schema(self, connection: apsw.Connection) -> None:
-        """Raise StoreTooNew if another process has changed the schema since the store was opened."""
+        """Raise StoreTooNew if another process changed the schema since the store was opened."""
         self._require_schema(connection.pragma("user_version"))
 
     def may_checkpoint(self) -> bool:
-        """Return True if closing may bring the log into the file: both are still ours, or only the log was deleted."""
+        """Return True if closing may bring the log into the file.
+
+        It may if both are still ours, or if only the log was deleted.
+        """
         try:
             return (
                 self._watch is None or self._verify(self._watch) is None or self._watch.log_is_lost
@@ -115,7 +119,10 @@ class GroupCommit:
             return False  # the file or its log cannot even be read
 
     def _verify(self, watch: FileWatch) -> str | None:
-        """Return what happened to the files. While a writer uses the connection, only their names are looked at."""
+        """Return what happened to the files.
+
+        While a writer uses the connection, only their names are looked at.
+        """
         if not self._lock.acquire(blocking=False):
             return watch.find_problem()
         try:
@@ -160,7 +167,10 @@ class GroupCommit:
             raise
 
     def _acquire(self, timeout: float | None) -> None:
-        """Take the lock. Only a writer that will not give up counts as waiting: others may leave their commit to it."""
+        """Take the lock.
+
+        Count only writers without a timeout as waiting: they can commit for others.
+        """
         if timeout is not None:
             if not self._lock.acquire(timeout=timeout):
                 raise StoreBusy(f"{self._path} is being written; nothing was changed, try again")
@@ -227,7 +237,10 @@ class GroupCommit:
         self._count = self._connection.total_changes()
 
     def _read_header(self) -> int:
-        """Return the schema cookie. Raise StoreSealed and StoreTooNew: both are written inside a transaction."""
+        """Return the schema cookie.
+
+        Raise StoreSealed and StoreTooNew: both are written inside a transaction.
+        """
         query = "PRAGMA application_id; PRAGMA user_version; PRAGMA schema_version"
         mark, schema, cookie = [
             int(str(value)) for (value,) in self._connection.execute(query).fetchall()
@@ -242,12 +255,12 @@ class GroupCommit:
     def _require_schema(self, schema: object) -> None:
         if schema != self._schema:
             raise StoreTooNew(
-                f"another version of polymnia has changed {self._path} to schema {schema}; nothing was changed, "
-                "upgrade polymnia and start the server again"
+                f"another version of polymnia has changed {self._path} to schema {schema}; "
+                "nothing was changed, upgrade polymnia and start the server again"
             )
 
     def _begin_log(self) -> None:
-        """Give the file itself a new token before the log begins, so that no earlier copy of the file fits the log."""
+        """Give the file a new token before the log begins, so that no earlier copy fits the log."""
         renew_lineage(self._connection, self._cookie)
         self._connection.execute("COMMIT")
         self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
@@ -260,7 +273,7 @@ class GroupCommit:
         if group.size and self._connection.in_transaction:
             self._connection.execute("ROLLBACK TO writer; RELEASE writer")
             return
-        # The first of the group, or SQLite rolled everything back by itself (a full disk does that).
+        # The first of the group, or SQLite rolled everything back itself, as on a full disk.
         if self._connection.in_transaction:
             self._connection.execute("ROLLBACK")
         self._group = None

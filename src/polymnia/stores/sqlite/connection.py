@@ -30,11 +30,12 @@ DRIVER_ERRORS = (apsw.Error, UnicodeError)
 BUSY_TIMEOUT_MS = 15_000
 _WAL_RETRY_S = 0.005
 
-# Steps of its virtual machine after which SQLite asks whether to continue: less than a millisecond of work.
+# Steps of its virtual machine after which SQLite asks whether to continue.
+# They take less than a millisecond.
 _STEPS_PER_CHECK = 2_000
 
-# The application id in the file's header. "PLYM" marks a store, "PLYS" an archived one, which may be copied but is
-# never written again.
+# The application id in the file's header. "PLYM" marks a store, "PLYS" an archived one, which may
+# be copied but is never written again.
 APPLICATION_ID = 0x504C594D
 SEALED_ID = 0x504C5953
 
@@ -62,8 +63,8 @@ def connect(
 ) -> apsw.Connection:
     """Open a connection that waits for other writers and whose commits are durable.
 
-    `inspect` sees it before anything is changed. A read-only connection leaves the file unchanged; its path may be a
-    URI. Raise StoreError.
+    `inspect` sees it before anything is changed. A read-only connection leaves the file unchanged;
+    its path may be a URI. Raise StoreError.
     """
     with map_errors(path):
         if read_only:
@@ -110,16 +111,23 @@ def map_errors(path: str) -> ErrorMapping:
 
 
 def _create_private(path: str) -> None:
-    """Create a file that only its owner may read. SQLite gives the files beside it the same mode."""
+    """Create a file that only its owner may read.
+
+    SQLite gives the files beside it the same mode.
+    """
     if path == ":memory:":
         return
-    # Closing a file ends all locks of this process on it, so this must happen before any connection opens it.
+    # Closing a file ends all locks of this process on it, so this must happen before any connection
+    # opens it.
     with _creating, suppress(OSError):  # it exists, or SQLite says what is wrong
         os.close(os.open(os.path.realpath(path), os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
 
 
 def _enable_wal(connection: apsw.Connection) -> None:
-    """Turn write-ahead logging on. SQLite does not wait while another process does so on a new file, so retry."""
+    """Turn write-ahead logging on.
+
+    SQLite does not wait while another process does so on a new file, so retry.
+    """
     deadline = monotonic() + BUSY_TIMEOUT_MS / 1000
     while True:
         try:
@@ -164,12 +172,14 @@ def store_error(path: str, exc: apsw.Error | UnicodeError) -> PolymniaError:
         )
     if isinstance(exc, apsw.IOError):
         return StoreError(
-            f"the disk refused {path} ({exc}); nothing was changed, check its space, quotas and health"
+            f"the disk refused {path} ({exc}); nothing was changed, "
+            "check its space, quotas and health"
         )
     return StoreError(f"{path}: {exc}")
 
 
-# After one of these the operating system may have dropped pages it had accepted: what is on disk is unknown.
+# After one of these nobody knows what is on disk: the operating system may have dropped pages that
+# it had accepted.
 _LOST_WRITES = frozenset(
     {
         apsw.SQLITE_IOERR_FSYNC,

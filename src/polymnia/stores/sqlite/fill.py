@@ -1,6 +1,7 @@
 """Fill a new store with rows from elsewhere: living ones, and deleted ones, which go to the trash.
 
-Every row keeps its own times. Changes are in commit order, so what was deleted elsewhere counts as deleted now.
+Every row keeps its own times.
+Changes are in commit order, so what was deleted elsewhere counts as deleted now.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
@@ -18,7 +19,10 @@ T = TypeVar("T")
 
 
 class DeletedEntity(Struct, frozen=True):
-    """A deleted entity with its observations, the relations deleted with it, and the observations deleted before it."""
+    """A deleted entity with its observations, and what was deleted with it or before it.
+
+    The relations were deleted with it, and `earlier` has the observations deleted before it.
+    """
 
     entity: Entity
     relations: tuple[Relation, ...] = ()
@@ -26,7 +30,10 @@ class DeletedEntity(Struct, frozen=True):
 
 
 class Contents(Struct, frozen=True, kw_only=True):
-    """Everything to write. What is not living was deleted; `observations` belonged to living entities."""
+    """Everything to write.
+
+    What is not living was deleted; `observations` belonged to living entities.
+    """
 
     living: Rows = Rows()
     entities: tuple[DeletedEntity, ...] = ()
@@ -89,7 +96,10 @@ def _apply(store: SqliteStore, *, before: Rows | None = None, after: Rows | None
 
 
 def _rounds(values: Iterable[T], key: Callable[[T], Hashable]) -> Iterator[list[T]]:
-    """Divide values into rounds in which no key occurs twice: values with the same key are written in order."""
+    """Divide values into rounds in which no key occurs twice.
+
+    So values with the same key are written in order.
+    """
     rounds: list[dict[Hashable, T]] = []
     for value in values:
         found = next((item for item in rounds if key(value) not in item), None)

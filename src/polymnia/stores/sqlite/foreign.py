@@ -1,4 +1,7 @@
-"""Read the tables of a SQLite file that another program made, and change nothing. The file is not trusted."""
+"""Read the tables of a SQLite file that another program made, and change nothing.
+
+The file is not trusted.
+"""
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -21,7 +24,10 @@ def is_sqlite(path: str) -> bool:
 
 
 def table_columns(path: str) -> dict[str, tuple[str, ...]]:
-    """Return the ordinary tables with the names of their columns. Raise StoreError if the file is damaged."""
+    """Return the ordinary tables with the names of their columns.
+
+    Raise StoreError if the file is damaged.
+    """
     columns: dict[str, list[str]] = {}
     with _connect(path) as connection:
         for table, column in run(connection, "foreign_columns"):
@@ -42,7 +48,10 @@ def table_rows(path: str, table: str) -> Iterator[dict[str, Any]]:
 
 @contextmanager
 def _connect(path: str) -> Iterator[apsw.Connection]:
-    """Open the file read-only. Nothing that its schema contains is run: no trigger, no view, no function."""
+    """Open the file read-only.
+
+    Nothing that its schema contains is run: no trigger, no view, no function.
+    """
     flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
     with (
         map_errors(path),

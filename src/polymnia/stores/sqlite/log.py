@@ -1,9 +1,12 @@
-"""Tell whether a write-ahead log belongs to the database file beside it. SQLite itself cannot, and replays any log.
+"""Tell whether a write-ahead log belongs to the database file beside it.
 
-Every commit writes a new random token, and the token before it, to the one row of `lineage`. The table is the first of
-the schema, so its row ends page 2, in the file and in the log. A log fits a file that has one of the log's tokens or
-the one before its first. It does not fit a file with another schema cookie, unless the log itself changes the schema:
-SQLite's own ways to copy a database keep the token, but not the cookie.
+SQLite itself cannot, and replays any log.
+
+Every commit writes a new random token, and the token before it, to the one row of `lineage`. The
+table is the first of the schema, so its row ends page 2, in the file and in the log. A log fits a
+file that has one of the log's tokens or the one before its first. It does not fit a file with
+another schema cookie, unless the log itself changes the schema: SQLite's own ways to copy a
+database keep the token, but not the cookie.
 """
 
 import logging
@@ -79,7 +82,7 @@ def log_path(path: str) -> Path:
 def read_file_head(connection: apsw.Connection) -> FileHead:
     """Return what the connection's file says about itself.
 
-    Read through SQLite: if this process opened and closed the file, it would lose SQLite's locks on it.
+    Read through SQLite: if this process opened and closed the file, it would lose SQLite's locks.
     """
     header = connection.read("main", 0, 0, 512)[1]
     size = _page_size(int.from_bytes(header[16:18]))
@@ -89,7 +92,7 @@ def read_file_head(connection: apsw.Connection) -> FileHead:
 
 
 def log_fits(path: str, connection: apsw.Connection) -> bool | None:
-    """Return True if the log at the path belongs to the file, None if that is unknown, as with an empty log.
+    """Return True if the log at the path belongs to the file; None if unknown, as when it is empty.
 
     Raise StoreError if the log cannot be read.
     """
@@ -98,7 +101,10 @@ def log_fits(path: str, connection: apsw.Connection) -> bool | None:
 
 
 def set_aside_foreign_log(path: str, connection: apsw.Connection, *, read_only: bool) -> None:
-    """Rename a log that does not fit the file, before the connection uses it. Raise StoreError if it is read-only."""
+    """Rename a log that does not fit the file, before the connection uses it.
+
+    Raise StoreError if it is read-only.
+    """
     if log_fits(path, connection) is not False:
         return
     if read_only:
@@ -133,7 +139,8 @@ def _set_aside(path: str) -> None:
         Path(f"{os.path.realpath(path)}-shm").unlink()  # SQLite's index of the log
     fsync_directory(log.parent)
     logger.warning(
-        "%s was replaced while a server used it: the log of the former file was not applied and is kept as %s",
+        "%s was replaced while a server used it: "
+        "the log of the former file was not applied and is kept as %s",
         path,
         kept,
     )
@@ -152,7 +159,10 @@ def _fits(file: FileHead, log: LogHead) -> bool | None:
 
 
 def _read_log(log: Path, *, verify: bool) -> LogHead:
-    """Return the head of the log. Verifying checksums takes some 0.1 ms a frame and ends at the first wrong one."""
+    """Return the head of the log.
+
+    Verifying checksums takes some 0.1 ms a frame and ends at the first wrong one.
+    """
     head = LogHead()
     transaction: list[tuple[int, bytes]] = []
     try:
@@ -172,7 +182,8 @@ def _add_transaction(head: LogHead, pages: list[tuple[int, bytes]], size: int) -
     found = [_unpack(part) for number, part in pages if number == 2]
     lineage = [item for item in found if any(item.token)]
     if lineage and not head.lineage:
-        # Another program restored a backup through SQLite, which writes every page. A new store does so too.
+        # Another program restored a backup through SQLite, which writes every page.
+        # A new store does so too.
         head.replaces_file = len({number for number, _ in pages}) >= size and any(
             lineage[0].previous
         )
@@ -184,7 +195,10 @@ def _add_transaction(head: LogHead, pages: list[tuple[int, bytes]], size: int) -
 
 
 def _frames(file: IO[bytes], *, verify: bool) -> Iterator[tuple[int, int, bytes]]:
-    """Yield page number, size of the database (0 unless the frame ends a transaction) and what matters of the page."""
+    """Yield page number, size of the database and what matters of the page.
+
+    The size is 0 unless the frame ends a transaction.
+    """
     header = file.read(_LOG_HEADER.size)
     if len(header) < _LOG_HEADER.size:
         return

@@ -1,4 +1,4 @@
-"""Read a SQLite file without changing anything: not the file, not its write-ahead log, not its directory."""
+"""Read a SQLite file without changing it, its write-ahead log or its directory."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from polymnia.errors import StoreBusy
 
-# What distinguishes one content of a file from another: device, inode, size, time of the last write.
+# What distinguishes one content of a file from another: device, inode, size, time of last write.
 Stamp = tuple[int, int, int, int]
 
 _LOG_HEADER_BYTES = 32
@@ -28,7 +28,10 @@ class FileState(Struct, frozen=True):
     has_index: bool = True
 
     def uri(self, path: str) -> str:
-        """Return the URI to open the file with. Without a log, SQLite needs no locks and no other files."""
+        """Return the URI to open the file with.
+
+        Without a log, SQLite needs no locks and no other files.
+        """
         base = f"{Path(path).absolute().as_uri()}?mode=ro"
         if self.log is None:
             return f"{base}&immutable=1"
@@ -56,7 +59,10 @@ class ReadOnlyPool:
 
     @contextmanager
     def connection(self) -> Iterator[apsw.Connection]:
-        """Yield a connection to the present content. Raise StoreBusy if that is overwritten during the block."""
+        """Yield a connection to the present content.
+
+        Raise StoreBusy if that is overwritten during the block.
+        """
         state = file_state(self._path)
         if state != self._state:
             self.close()
@@ -74,7 +80,7 @@ class ReadOnlyPool:
                 connection.close()
             else:
                 self._idle.append(connection)
-            # Without a log nothing is locked, so a writer may have come and changed the pages that were read.
+            # Without a log nothing is locked: a writer may have changed the pages that were read.
             if state.log is None and _stamp(self._path) != state.file:
                 self.close()
                 raise StoreBusy(f"{self._path} was changed while it was read; try again")

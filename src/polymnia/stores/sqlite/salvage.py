@@ -1,7 +1,7 @@
 """Salvage a damaged SQLite store: read every row that can be read, and write it to a new store.
 
-A row is read by its id alone, so damaged indexes do not matter. What lives and what is in the trash is salvaged; older
-versions and the notes of sessions are not.
+A row is read by its id alone, so damaged indexes do not matter. What lives and what is in the trash
+is salvaged; older versions and the notes of sessions are not.
 """
 
 import shutil
@@ -67,7 +67,7 @@ _NO_PLAN = (None, None, None, None)
 
 
 class SalvageReport(Struct, frozen=True):
-    """What the new store holds, and which rows of the damaged file could not be read, one sentence each."""
+    """What the new store holds, and a sentence for each row that could not be read."""
 
     counts: Counts
     notes: int
@@ -77,7 +77,8 @@ class SalvageReport(Struct, frozen=True):
 def salvage_sqlite(path: Path, target: Path) -> SalvageReport:
     """Write what can be read of a damaged store to a new one, and leave the damaged one as it is.
 
-    Raise BadInput if the target exists, StoreDamaged if nothing can be read, StoreForeign for another program's file.
+    Raise BadInput if the target exists, StoreDamaged if nothing can be read, StoreForeign for
+    another program's file.
     """
     if not path.is_file():
         raise StoreError(f"there is no file {path}")
@@ -110,7 +111,8 @@ def readable_rows(
 ) -> tuple[list[Row], list[tuple[int, int]]]:
     """Return the rows that can be read, and the ranges of ids that cannot.
 
-    `read` yields the rows of a range in order of their ids, which come first. A range that fails is divided.
+    `read` yields the rows of a range in order of their ids, which come first.
+    A range that fails is divided.
     """
     rows: list[Row] = []
     lost: list[tuple[int, int]] = []
@@ -143,7 +145,10 @@ def _join_ranges(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def _open(path: Path, copied: Path) -> apsw.Connection:
-    """Open the copy. If its list of tables is damaged, it gets that of a new store: all stores have the same tables."""
+    """Open the copy.
+
+    If its list of tables is damaged, it gets that of a new store: all stores have the same tables.
+    """
     for repair in (None, _replace_schema):
         if repair is not None:
             repair(copied)
@@ -354,7 +359,10 @@ def _is_ordinal(value: object) -> bool:
 
 
 def _latest(rows: list[Row], key: Callable[[Row], Any]) -> tuple[list[Row], list[Row]]:
-    """Return the living rows and, for keys without one, the rows that ended last; `until` is the last column."""
+    """Return the living rows and, for keys without one, the rows that ended last.
+
+    `until` is the last column.
+    """
     last: dict[Any, Row] = {}
     for row in sorted(rows, key=lambda row: (_end_of(row[-1]), row[0])):
         last[key(row)] = row

@@ -49,7 +49,8 @@ def require_schema(path: str, connection: apsw.Connection) -> None:
 
 def refuse_foreign(path: str, connection: apsw.Connection, *, allow_archived: bool = False) -> None:
     """Raise StoreForeign for another program's file and StoreSealed for an archived workspace."""
-    # In this order: another process may be creating the store, and its tables and its id appear together.
+    # In this order: another process may be creating the store.
+    # Its tables and its id appear together.
     tables, mark = run(connection, "count_tables")[0][0], connection.pragma("application_id")
     if mark == SEALED_ID and allow_archived:
         return

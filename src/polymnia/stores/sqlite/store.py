@@ -39,7 +39,7 @@ _MERGE_PAGES = 200
 
 
 class SqliteStore:
-    """One writing connection with group commit, and one reading connection for each concurrent read."""
+    """One writing connection with group commit, and a reading connection per concurrent read."""
 
     best_batch = 16_000
 
@@ -157,8 +157,8 @@ class SqliteStore:
         except StoreError as exc:
             # The rows are gone, so the usual "nothing was changed" would be wrong.
             raise StoreError(
-                f"the rows are deleted, but deleted text may be left in {self._path}: it could not be "
-                "written anew; free twice its size on the disk and purge again"
+                f"the rows are deleted, but deleted text may be left in {self._path}: "
+                "it could not be written anew; free twice its size on the disk and purge again"
             ) from exc
 
     def compact(self) -> None:
@@ -181,8 +181,8 @@ class SqliteStore:
                 port.write("end_rewrite")
 
     def check(self) -> list[str]:
-        # On a new connection: one that searched before the index was merged compares it with cached segments and
-        # reports damage where there is none.
+        # On a new connection: one that searched before the index was merged compares it with cached
+        # segments and reports damage where there is none.
         with (
             self._map_errors,
             nullcontext(self._writer)
@@ -272,8 +272,8 @@ class SqliteStore:
             ((busy, *_),) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         if busy:
             raise StoreBusy(
-                f"deleted text may be left in {self._path} and its write-ahead log: others are reading them; "
-                "run this again when they are idle"
+                f"deleted text may be left in {self._path} and its write-ahead log: "
+                "others are reading them; run this again when they are idle"
             )
 
     @contextmanager

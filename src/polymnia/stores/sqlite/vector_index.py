@@ -1,4 +1,7 @@
-"""The vectors of one model in memory, with numpy: an exact product, or sign bits first where there are many."""
+"""The vectors of one model in memory, with numpy.
+
+A few are compared by an exact product, many by their sign bits first.
+"""
 
 from collections.abc import Collection, Sequence
 from threading import Lock
@@ -43,7 +46,10 @@ class VectorIndex:
         return len(self._at)
 
     def add(self, passages: Sequence[int], vectors: Sequence[bytes]) -> None:
-        """Add stored vectors (float16 of length one, or float32 of any length); they replace those of the passages."""
+        """Add stored vectors, which replace those of the same passages.
+
+        They are float16 of length one, or float32 of any length.
+        """
         self.remove(passages)
         first, self._count = self._count, self._count + len(passages)
         self._grow(self._count)
@@ -74,7 +80,10 @@ class VectorIndex:
         return dict(zip(known, [row.tobytes() for row in rows], strict=True))
 
     def means(self, owners: Sequence[tuple[int, str]]) -> dict[str, bytes]:
-        """Return the mean vector of the passages of each owner as float32. Passages of an owner come together."""
+        """Return the mean vector of the passages of each owner as float32.
+
+        Passages of an owner come together.
+        """
         known = [(self._at[passage], name) for passage, name in owners if passage in self._at]
         names = list(dict.fromkeys(name for _, name in known))
         number = {name: place for place, name in enumerate(names)}
@@ -131,7 +140,10 @@ class VectorIndex:
 def _add_by_owner(
     sums: NDArray[np.float32], owner: NDArray[np.int64], rows: NDArray[np.float32]
 ) -> None:
-    """Add each row to the sum of its owner: first the first row of every owner, then the second ones, and so on."""
+    """Add each row to the sum of its owner.
+
+    First the first row of every owner, then the second ones, and so on.
+    """
     first = np.flatnonzero(np.diff(owner, prepend=-1))
     lengths = np.diff(first, append=len(owner))
     for place in range(int(lengths.max())):

@@ -45,7 +45,10 @@ class VectorCache:
     def add(
         self, model: int, template: int, dimension: int, in_use: Collection[int]
     ) -> "VectorIndex":
-        """Return a new index of a model and template. Drop those of templates that are no longer in use."""
+        """Return a new index of a model and template.
+
+        Drop those of templates that are no longer in use.
+        """
         from polymnia.stores.sqlite.vector_index import (
             VectorIndex,
         )  # numpy: 70 MB that many servers never need
@@ -140,7 +143,10 @@ class SqliteVectors:
             yield index
 
     def _bring_up_to_date(self, index: "VectorIndex", model: int, template: int) -> None:
-        """Add vectors that were written since, remove passages that ended since. An index never goes back in time."""
+        """Add vectors that were written since, remove passages that ended since.
+
+        An index never goes back in time.
+        """
         change: int = (self._port.run("last_change") or [(0,)])[0][0]
         ((purge,),) = self._port.run("last_purge")
         if purge > index.change:

@@ -1,4 +1,4 @@
-"""Notice that the file of an open store, or its write-ahead log, was moved, deleted, replaced or overwritten."""
+"""Notice that an open store's file or its log was moved, deleted, replaced or overwritten."""
 
 import os
 
@@ -13,9 +13,9 @@ _State = tuple[int, int, int, int]
 class FileWatch:
     """The files of a store as it opened them.
 
-    The connection is the one that writes; nothing else may use it during a call. SQLite keeps the log as long as a
-    connection is open, so the log must stay the file it was. Checkpoints of any process change the database file, so
-    after a change its lineage decides.
+    The connection is the one that writes; nothing else may use it during a call. SQLite keeps the
+    log as long as a connection is open, so the log must stay the file it was. Checkpoints of any
+    process change the database file, so after a change its lineage decides.
     """
 
     def __init__(self, path: str, connection: apsw.Connection, *, read_only: bool) -> None:
@@ -58,13 +58,19 @@ class FileWatch:
         return file == self._file and _identity(_state(self._log_path)) == _identity(self._log)
 
     def find_problem(self) -> str | None:
-        """Return what happened to the names of the files, None if nothing did. A problem never goes away."""
+        """Return what happened to the names of the files, None if nothing did.
+
+        A problem never goes away.
+        """
         if self._problem is None:
             self._problem = self._find_moved_file()
         return self._problem
 
     def verify(self) -> str | None:
-        """Return what happened to the files. If the file changed, find out whether that was a checkpoint."""
+        """Return what happened to the files.
+
+        If the file changed, find out whether that was a checkpoint.
+        """
         if not self.is_unchanged and self.find_problem() is None:
             self._problem = self._find_overwrite()
         return self._problem
@@ -78,7 +84,10 @@ class FileWatch:
         if not self.in_place:
             return f"{self._path} was moved, deleted or replaced meanwhile; start the server again"
         if self._log is not None and _identity(_state(self._log_path)) != _identity(self._log):
-            return f"{self._log_path} was deleted or replaced while the server used it; start the server again"
+            return (
+                f"{self._log_path} was deleted or replaced while the server used it; "
+                "start the server again"
+            )
         return None
 
     def _find_overwrite(self) -> str | None:
@@ -86,7 +95,8 @@ class FileWatch:
         head, fits = read_file_head(self._connection), log_fits(self._path, self._connection)
         if fits is None and version != self._connection.pragma("data_version"):
             return None  # another process is using the log; check again next time
-        # With an empty log the file changes only if the log was used since the last check. SQLite counts that.
+        # With an empty log the file changes only if the log was used since the last check.
+        # SQLite counts that.
         if fits is False or (fits is None and head != self._head and version == self._version):
             return f"{self._path} was overwritten while the server used it; start the server again"
         self._file, self._head, self._version = file, head, version

@@ -1,4 +1,4 @@
-"""History of a store whose rows are versions: what a change created and ended, and what lived at a time.
+"""History of a store whose rows are versions: what a change touched, and what lived at a time.
 
 Every such store has the named queries that are run here, with the same parameters and columns.
 """
@@ -117,7 +117,7 @@ class VersionHistory:
         return int(self._port.run("last_change_before", time)[0][0])
 
     def _touching(self, names: Collection[str]) -> set[int]:
-        """Return the changes that touched a note with one of the names, or an entity that has or had one."""
+        """Return the changes that touched a note or an entity that has or had one of the names."""
         known = self._port.run("identities_named", names)
         identities = {entity for entity, _ in known}
         rows = self._port.run("changes_of", identities, {*names, *(name for _, name in known)})
@@ -165,7 +165,7 @@ class VersionHistory:
     def _touched_before(
         self, change: int, cards: list[Row], observations: list[Row]
     ) -> dict[int, int]:
-        """Return when entities were last updated until a change, for those that were touched again after it."""
+        """Return when entities were last updated until a change, if they were touched after it."""
         later = {row[2] for row in cards if row[_TOUCHED] > change}
         return last_updates(
             self._port, change, [row for row in cards if row[2] in later], observations
@@ -175,7 +175,10 @@ class VersionHistory:
 def last_updates(
     port: DatabasePort, change: int, cards: list[Row], observations: list[Row]
 ) -> dict[int, int]:
-    """Return when the entities of these cards were last updated until a change, by the versions until then."""
+    """Return when the entities of these cards were last updated until a change.
+
+    The versions until then tell.
+    """
     last: defaultdict[int, int] = defaultdict(int)
     for since, _, entity, *_ in cards:
         last[entity] = max(last[entity], since)
@@ -199,7 +202,7 @@ def changes_by_server(port: DatabasePort, since: int, limit: int) -> list[tuple[
 
 
 def assemble_changes(port: DatabasePort, changes: list[Row]) -> list[Change]:
-    """Return the changes of consecutive rows of the change table, with the rows each created and ended."""
+    """Return the changes of consecutive rows of the change table, with the rows they touched."""
     if not changes:
         return []
     first, last = changes[0][0], changes[-1][0]
@@ -237,7 +240,7 @@ class _ByChange(Generic[T]):
 
 
 class _Side(Struct, frozen=True):
-    """What a change created, or what it ended: the rows on this side, and the cards on the other."""
+    """What a change created, or what it ended: its rows on one side, and the other side's cards."""
 
     cards: list[_Version[Entity]]
     observations: list[_Version[Observation]]
@@ -297,7 +300,10 @@ class _Versions:
         return self._values(change, side)
 
     def _values(self, change: int, side: _Side) -> Rows:
-        """Return one side of a change as values. An entity on this side only carries its observations."""
+        """Return one side of a change as values.
+
+        An entity on this side only carries its observations.
+        """
         check_cancelled()
         whole = {card.entity for card in side.cards} - {card.entity for card in side.other_cards}
         of: defaultdict[int, list[Observation]] = defaultdict(list)
@@ -324,7 +330,7 @@ class _Versions:
         )
 
     def _name(self, entity: int, change: int) -> str:
-        """Return the name that the entity had when the change was made; empty if that was purged."""
+        """Return the name that the entity had at the time of the change; empty if it was purged."""
         for name, since, until in self._names[entity]:
             if since <= change and (until is None or until >= change):
                 return str(name)

@@ -1,4 +1,4 @@
-"""Notes of a store whose rows are versions: read them, search them, and know which sessions are in use.
+"""Notes of a store whose rows are versions, and the sessions that are in use.
 
 Every such store has the named queries that are run here, with the same parameters and columns.
 """
@@ -19,8 +19,8 @@ from polymnia.stores.versioned.write import client_model
 _LAST_CHARACTER = "\U0010ffff"
 # The names of the columns of the words index in queries.
 _COLUMNS = {"key": "name", "content": "content", "tags": "labels"}
-# The nearest notes may all have matched by words already, so the vector search asks for as many more, up to this
-# number.
+# The nearest notes may all have matched by words already, so the vector search asks for as many
+# more, up to this number.
 _MAX_NEARER = 1_000
 
 
@@ -109,7 +109,10 @@ class VersionNotes:
         return _rank(blend(words, cosines), exact, allowed, query.limit)
 
     def _search_session(self, query: NoteQuery, notes: dict[int, Note]) -> Scores:
-        """Search all notes of a session: there are few, and notes of others must not influence the scores."""
+        """Search all notes of a session.
+
+        There are few, and notes of others must not influence the scores.
+        """
         allowed = {number for number, each in notes.items() if set(query.tags) <= set(each.tags)}
         if wants_everything(query.text) and not query.vector:
             return _rank(dict.fromkeys(allowed, 0.0), set(), allowed, query.limit)
@@ -121,7 +124,10 @@ class VersionNotes:
         return _rank(blend(words, cosines), exact, allowed, query.limit)
 
     def _cosines(self, query: NoteQuery, matched: Scores, allowed: set[int] | None) -> Scores:
-        """Return the cosines of the matched notes and of the nearest others, for vectors that clients supplied."""
+        """Return the cosines of the matched notes and of the nearest others.
+
+        The vectors are those that clients supplied.
+        """
         model = self._port.run("model_of", client_model(len(query.vector) // 4))
         if not model:
             return {}
@@ -148,7 +154,10 @@ class VersionNotes:
 
 
 def first_found(text: str, match: Callable[[Expression], Scores]) -> Scores:
-    """Return the BM25 scores of the notes that match the text as a query, or all of its words, or any of them."""
+    """Return the BM25 scores of the notes that match the text as a query.
+
+    If none does, of those with all of its words; else of those with any of them.
+    """
     return next(
         (found for expression in alternatives(text, _COLUMNS) if (found := match(expression))), {}
     )

@@ -25,7 +25,7 @@ class LastChange(NamedTuple):
 
 
 class IndexedText(NamedTuple):
-    """A passage as the indexes see it: its words by column, and the characters that can be searched for."""
+    """A passage as the indexes see it: its words by column, and the characters to search for."""
 
     id: int
     name: str | None
@@ -38,7 +38,7 @@ class WordSearch(Protocol):
     """Searches by characters and by words. BM25 scores of notes are negative: less is better."""
 
     def entities_containing(self, folded: str) -> set[int]:
-        """Return the row ids of the entities whose name, type or an observation contains the text."""
+        """Return the row ids of entities with the text in name, type or an observation."""
 
     def notes_containing(self, folded: str) -> set[int]:
         """Return the ids of the vault notes whose key or text contains the folded text."""
@@ -63,7 +63,7 @@ class WordSearch(Protocol):
     def best_passages(
         self, terms: Collection[str], limit: int, within: Within | None, *, every: bool
     ) -> list[int]:
-        """Return the ids of the best passages by BM25 that contain one of the terms, or every one."""
+        """Return the ids of the best passages by BM25 with one of the terms, or with every term."""
 
     def best_names(self, terms: Collection[str], limit: int) -> list[str]:
         """Return names of entities that have one of the terms in their name or their labels."""

@@ -222,7 +222,7 @@ class VersionReader:
         return read_rows(self._port, table)
 
     def _named_rows(self, names: Collection[str]) -> list[list[Row]]:
-        """Return the rows of entities, which end with their living cards, and of their observations."""
+        """Return the rows of entities, which end with the living card, and of observations."""
         if len(names) == 1:  # the most frequent read
             (name,) = names
             return self._port.run_together(("entity_named", name), ("observations_of", name))
@@ -244,7 +244,7 @@ class VersionWriter(VersionReader):
         return apply_change(self._port, change, self._identities)
 
     def set_updated(self, times: Mapping[str, int]) -> None:
-        """Set when entities were last updated, by their ids: rows from elsewhere bring their times."""
+        """Set when entities were last updated, by id: rows from elsewhere bring their times."""
         rows = [(self._port.pack_uid(uid), at) for uid, at in times.items()]
         self._port.write_rows("set_updated", rows)
         self._port.write_rows("insert_own_updates", rows)

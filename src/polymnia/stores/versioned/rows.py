@@ -11,7 +11,7 @@ ENTITY_COLUMNS = 14
 
 
 def assemble(port: DatabasePort, entities: list[Row], observations: Iterable[Row]) -> list[Entity]:
-    """Return entities with their observations, whose rows start with the entity and are in order."""
+    """Return entities with their observations, whose rows start with the entity, in order."""
     observations_by_entity: defaultdict[int, list[Observation]] = defaultdict(list)
     for entity, *columns in observations:
         observations_by_entity[entity].append(unpack_observation(*columns))

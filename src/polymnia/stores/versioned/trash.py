@@ -1,4 +1,4 @@
-"""Trash of a store whose rows are versions: what was deleted and can be restored, and what a purge removes.
+"""Trash of a store whose rows are versions: what can be restored, and what a purge removes.
 
 Every such store has the named queries that are run here, with the same parameters and columns.
 """
@@ -107,7 +107,7 @@ def erase(port: DatabasePort, texts: Collection[str], names: Collection[str]) ->
 
 
 def _settle_updates(port: DatabasePort, change: int) -> None:
-    """Record when entities were last updated as of a change, before the rows that show it are purged."""
+    """Record when entities were last updated, before the rows that show it are purged."""
     entities = [entity for (entity,) in port.run("entities_to_purge", change)]
     cards = port.run("cards_until", change, entities)
     updates = last_updates(port, change, cards, port.run("observations_until", change, entities))

@@ -89,7 +89,8 @@ class Connection(HttpToolsProtocol):
         self._stuck_since: float | None = None
         self._closing_since: float | None = None
 
-    def connection_made(self, transport: Transport) -> None:  # type: ignore[override]  # as in uvicorn's class
+    # uvicorn's class narrows asyncio's type in the same way.
+    def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
         transport = cast(Transport, JoinedWrites(transport))
         super().connection_made(transport)
         self._socket = transport

@@ -254,7 +254,10 @@ class Metrics:
 def _histogram(
     name: str, label: str, durations: Mapping[float, int], seconds: float
 ) -> Iterator[str]:
-    """Yield the lines of a histogram. Prometheus counts in each bucket what the smaller ones have."""
+    """Yield the lines of a histogram.
+
+    Prometheus counts in each bucket what the smaller ones have.
+    """
     comma = "," if label else ""
     labels = f"{{{label}}}" if label else ""
     total = 0

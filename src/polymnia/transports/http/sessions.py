@@ -61,7 +61,10 @@ class HttpSession:
         self._forward()
 
     def keep(self, stream: EventStream) -> None:
-        """Number a stream, so that the client can resume it. At the limit, forget a finished one."""
+        """Number a stream, so that the client can resume it.
+
+        At the limit, forget a finished one.
+        """
         stream.number = next(self._numbers)
         self._resumable[stream.number] = stream
         if len(self._resumable) > MAX_RESUMABLE_STREAMS:
