@@ -12,6 +12,7 @@ from polymnia.engine.facts.briefing import (
     find_pinned,
     find_recent,
 )
+from polymnia.engine.facts.candidates import UNCONFIRMED
 from polymnia.engine.facts.remember import OPEN
 from polymnia.engine.facts.todos import DAY, entities_with_status, is_overdue
 from polymnia.engine.history.changes import differences
@@ -148,7 +149,8 @@ def _rules(workspace: str, memory: Memory, read: Reader) -> list[BriefingLine]:
     for word in ("never", "always", "must"):
         for passage in read.candidates(terms_of(word), MAX_CANDIDATES):
             is_said = passage.type == "conversation" or bool(passage.valid_at % DAY)
-            if passage.ordinal > 0 and not is_said and _RULE_WORDS.search(passage.text):
+            is_confirmed = not is_said and passage.type != UNCONFIRMED
+            if passage.ordinal > 0 and is_confirmed and _RULE_WORDS.search(passage.text):
                 at = passage.valid_at or passage.created_at
                 text = _shorten(passage.text)
                 lines.append(BriefingLine(workspace, passage.entity, passage.type, text, at))
