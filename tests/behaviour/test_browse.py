@@ -14,7 +14,14 @@ from polymnia.engine.history.changes import find_former
 from polymnia.engine.memory import Memory
 from polymnia.engine.recall.names import names_containing
 from polymnia.errors import BadInput, TextChanged
-from polymnia.model import EntityDraft, Note, join_actor, split_actor
+from polymnia.model import (
+    ChangeSize,
+    EntityDraft,
+    Note,
+    RowCounts,
+    join_actor,
+    split_actor,
+)
 from polymnia.stores import open_store
 from polymnia.web.pages.search import Filters, search
 from tests.behaviour.graphs import ME, create, link
@@ -53,19 +60,35 @@ def test_names_are_suggested_by_any_part(memory: Memory) -> None:
     assert names_containing(memory, " ") == []
 
 
-def test_a_page_of_changes_ends_after_so_many_rows(memory: Memory) -> None:
-    for number in range(9):
-        create(memory, EntityDraft(f"{number}a", "x"), EntityDraft(f"{number}b", "x"))
-    page = history.latest(memory, limit=50, max_rows=8)
-    assert ([change.id for change in page.changes], page.next) == ([9, 8, 7, 6], 6)
-    rest = history.latest(memory, limit=50, before=page.next, max_rows=100)
-    assert ([change.id for change in rest.changes], rest.next) == ([5, 4, 3, 2, 1], None)
-    assert [change.id for change in history.latest(memory, limit=3, max_rows=100).changes] == [
-        9,
-        8,
-        7,
-    ]
-    assert history.latest(memory, limit=9).next is None
+def test_a_large_change_is_counted_and_a_small_one_read(memory: Memory) -> None:
+    create(memory, *(EntityDraft(f"e{number}", "x", ("fact",)) for number in range(9)))
+    create(memory, EntityDraft("small", "x"))
+    page = history.latest(memory, limit=2, max_rows=8)
+    small, large = page.changes
+    assert [entity.name for entity in small.after.entities] == ["small"]
+    assert not large.after
+    assert page.sizes == {large.id: ChangeSize(RowCounts(), RowCounts(9, 9))}
+
+
+def test_a_page_of_changes_names_the_next_one(memory: Memory) -> None:
+    for number in range(5):
+        create(memory, EntityDraft(f"{number}", "x"))
+    page = history.latest(memory, limit=3, max_rows=100)
+    assert ([change.id for change in page.changes], page.next) == ([5, 4, 3], 3)
+    rest = history.latest(memory, limit=3, before=page.next, max_rows=100)
+    assert ([change.id for change in rest.changes], rest.next) == ([2, 1], None)
+
+
+def test_a_large_change_is_read_as_far_as_it_concerns_an_entity(memory: Memory) -> None:
+    create(memory, *(EntityDraft(f"e{number}", "x", ("old",)) for number in range(9)))
+    link(memory, ("e1", "e2", "knows"))
+    forget(memory, Unwanted(entities=tuple(f"e{number}" for number in range(2, 9))), by=ME)
+    page = history.latest(memory, names=["e1"], max_rows=8)
+    deleted, linked, created = page.changes
+    assert [entity.texts for entity in created.after.entities] == [("old",)]
+    assert [relation.key for relation in linked.after.relations] == [("e1", "e2", "knows")]
+    assert [relation.key for relation in deleted.before.relations] == [("e1", "e2", "knows")]
+    assert not (created.before or deleted.before.entities or deleted.after)
 
 
 def test_a_renamed_and_then_merged_name_is_found(memory: Memory) -> None:

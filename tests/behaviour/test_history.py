@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from polymnia.engine import notes
+from polymnia.engine.facts.revise import Revision, revise
 from polymnia.engine.graph import entities, observations, relations
 from polymnia.engine.history import trash
 from polymnia.engine.history.changes import count_events, last_change
@@ -19,6 +20,7 @@ from polymnia.model import (
     Author,
     Change,
     ChangeQuery,
+    ChangeSize,
     Entity,
     EntityDraft,
     EventCounts,
@@ -26,6 +28,7 @@ from polymnia.model import (
     Note,
     ObservationDraft,
     Relation,
+    RowCounts,
     Rows,
 )
 from polymnia.stores import open_store
@@ -76,6 +79,39 @@ def test_heads_are_the_changes_without_rows(memory: Memory) -> None:
             ]
             assert read.history.change_heads(query) == bare
         assert last_change(memory, read) == 3
+
+
+def test_changes_are_counted_without_reading_them(memory: Memory) -> None:
+    create(memory, EntityDraft("Ann", "person", ("tea", "coffee")), EntityDraft("Ben", "person"))
+    link(memory, ("Ann", "Ben", "knows"))
+    observations.remove(memory, [("Ann", ("tea",))], by=ME)
+    entities.delete(memory, ["Ann"], by=ME)
+    with memory.reading() as read:
+        sizes = read.history.change_sizes([1, 2, 3, 4, 99])
+    assert sizes == {
+        1: ChangeSize(RowCounts(), RowCounts(2, 2)),
+        2: ChangeSize(RowCounts(), RowCounts(relations=1)),
+        3: ChangeSize(RowCounts(observations=1), RowCounts()),
+        4: ChangeSize(RowCounts(1, 1, 1), RowCounts()),
+    }
+
+
+def test_changes_are_read_by_their_ids(memory: Memory) -> None:
+    for number in range(4):
+        create(memory, EntityDraft(f"e{number}", "thing"))
+    with memory.reading() as read:
+        chosen = read.history.changes(ChangeQuery(limit=None, ids=(4, 2)))
+        about = read.history.changes(ChangeQuery(limit=None, ids=(4, 2), names=("e1",)))
+    assert [change.id for change in chosen] == [4, 2]
+    assert [change.id for change in about] == [2]
+
+
+def test_a_renamed_entity_is_found_by_all_its_names(memory: Memory) -> None:
+    create(memory, EntityDraft("Ann", "person"), EntityDraft("Ben", "person"))
+    revise(memory, "Ann", Revision(name="Anna"), by=ME)
+    with memory.reading() as read:
+        assert read.history.all_names(["Ann"]) == {"Ann", "Anna"}
+        assert read.history.all_names(["Anna", "nobody"]) == {"Ann", "Anna", "nobody"}
 
 
 def test_a_change_has_the_rows_it_created_and_ended(memory: Memory) -> None:

@@ -56,7 +56,7 @@ class ChangeQuery(Struct, frozen=True, kw_only=True):
 
     `after` and `before` are ids of changes; only those between them are read. `since` and `until`
     are times, as in since <= at < until. `names` are names that entities have or had and keys of
-    notes: a change counts if it touched one of them.
+    notes: a change counts if it touched one of them. `ids` are the changes to choose from.
     """
 
     limit: int | None = 20
@@ -67,6 +67,31 @@ class ChangeQuery(Struct, frozen=True, kw_only=True):
     actors: tuple[str, ...] | None = None
     operations: tuple[str, ...] | None = None
     names: tuple[str, ...] | None = None
+    ids: tuple[int, ...] | None = None
+
+
+class RowCounts(Struct, frozen=True):
+    """How many rows of each kind one side of a change has. Each observation counts."""
+
+    entities: int = 0
+    observations: int = 0
+    relations: int = 0
+    notes: int = 0
+
+    @property
+    def total(self) -> int:
+        return self.entities + self.observations + self.relations + self.notes
+
+
+class ChangeSize(Struct, frozen=True):
+    """How many rows a change ended and created."""
+
+    before: RowCounts
+    after: RowCounts
+
+    @property
+    def total(self) -> int:
+        return self.before.total + self.after.total
 
 
 class Author(Struct, frozen=True):

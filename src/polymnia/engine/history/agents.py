@@ -14,7 +14,7 @@ from polymnia.model import Change, ChangeQuery, split_actor
 MAX_COUNTED = 20_000
 MAX_SEARCHED = 200
 # A change with more rows is an import or the like, not a correction.
-_MAX_ROWS = 2_000
+_MAX_ROWS = 500
 # Operations that end a fact of somebody because it was wrong or outdated.
 _CORRECTIONS = ("revise", "forget", "remember", "delete_observations", "delete_entities")
 

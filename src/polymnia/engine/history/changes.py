@@ -4,14 +4,15 @@ from collections.abc import Collection, Sequence
 from typing import Literal
 
 from msgspec import Struct
-from msgspec.structs import replace
 
+from polymnia.engine.history.parts import read_changes
 from polymnia.engine.memory import Memory
 from polymnia.errors import USE_A_DATABASE, BadInput, NotSupported
 from polymnia.model import (
     Author,
     Change,
     ChangeQuery,
+    ChangeSize,
     Entity,
     EventCounts,
     Graph,
@@ -38,9 +39,8 @@ What = Literal[
     "note",
 ]
 DEFAULT_LIMIT, MAX_LIMIT = 20, 200
-# Changes that are read at a time for a page with `max_rows`: a change of a large import has
-# thousands of rows.
-_CHANGES_PER_READ = 4
+# A change with more rows is read only as far as it concerns the entities that are asked for.
+MAX_WHOLE_ROWS = 100
 # How many changes of an entity are searched for superseded facts.
 _MAX_SEARCHED = 1_000
 
@@ -56,10 +56,14 @@ class Difference(Struct, frozen=True):
 
 
 class ChangePage(Struct, frozen=True):
-    """Some changes, newest first, and the id to pass as `before` for older ones, if any."""
+    """Some changes, newest first, and the id to pass as `before` for older ones, if any.
+
+    `sizes` are those of changes that have more rows than were asked for.
+    """
 
     changes: tuple[Change, ...]
     next: int | None
+    sizes: dict[int, ChangeSize]
 
 
 class SupersededFact(Struct, frozen=True):
@@ -88,58 +92,31 @@ def latest(
     """Return the latest changes: all, or those of an actor, of some entities or of a period.
 
     `actor` is any part of a name; `actors` are whole names. `names` finds an entity under its
-    former names too. `max_rows` ends the page early, after the change that reaches this many rows.
-    Raise NotSupported.
+    former names too. Of a change with more than `max_rows` rows only those of the entities in
+    `names` are read, and none without `names`. Raise NotSupported.
     """
+    shown_limit = min(limit, MAX_LIMIT)
     with memory.reading() as read:
         history = history_of(memory, read)
+        if actor is not None:
+            actors = find_actors(history, actor)
         query = ChangeQuery(
-            limit=min(limit, MAX_LIMIT),
+            limit=shown_limit + 1,
             before=before,
             since=since,
             until=until,
-            actors=find_actors(history, actor)
-            if actor is not None
-            else None
-            if actors is None
-            else tuple(actors),
+            actors=None if actors is None else tuple(actors),
             operations=None if operations is None else tuple(operations),
             names=None if names is None else tuple(names),
         )
-        found, has_more = _read_page(history, query, max_rows)
-    return ChangePage(tuple(found), found[-1].id if found and has_more else None)
-
-
-def _read_page(
-    history: HistoryReader, query: ChangeQuery, max_rows: int | None
-) -> tuple[list[Change], bool]:
-    """Return the changes of a page, and whether there are more.
-
-    With `max_rows` read a few at a time.
-    """
-    assert query.limit is not None  # pages are limited
-    found: list[Change] = []
-    while True:
-        wanted = query.limit - len(found)
-        if max_rows is not None:
-            wanted = min(_CHANGES_PER_READ, wanted)
-        before = found[-1].id if found else query.before
-        part = history.changes(replace(query, limit=wanted + 1, before=before))
-        found += part[:wanted]
-        has_more = len(part) > wanted
-        is_full = len(found) == query.limit or (
-            max_rows is not None and sum(map(_count_rows, found)) >= max_rows
-        )
-        if is_full or not has_more:
-            return found, has_more
-
-
-def _count_rows(change: Change) -> int:
-    sides = (change.before, change.after)
-    return sum(
-        len(side.entities) + len(side.observations) + len(side.relations) + len(side.notes)
-        for side in sides
-    )
+        sizes: dict[int, ChangeSize] = {}
+        if max_rows is None:
+            changes = history.changes(query)
+        else:
+            changes, sizes = read_changes(history, query, max_rows)
+    shown = tuple(changes[:shown_limit])
+    has_more = len(changes) > shown_limit
+    return ChangePage(shown, shown[-1].id if has_more else None, sizes)
 
 
 def last_change(memory: Memory, read: Reader) -> int:
@@ -170,12 +147,7 @@ def differences(change: Change, names: Collection[str] | None = None) -> list[Di
 def names_of(memory: Memory, name: str) -> set[str]:
     """Return all present and former names of the entities that have or had this name."""
     with memory.reading() as read:
-        changes = history_of(memory, read).changes(ChangeQuery(limit=_MAX_SEARCHED, names=(name,)))
-    cards = [
-        entity for change in changes for entity in (*change.before.entities, *change.after.entities)
-    ]
-    ids = {passage.id for passage in cards if passage.name == name}
-    return {name, *(passage.name for passage in cards if passage.id in ids)}
+        return history_of(memory, read).all_names([name])
 
 
 def authors(memory: Memory, passages: Collection[PassageKey]) -> dict[PassageKey, Author]:
@@ -192,7 +164,8 @@ def superseded_facts(memory: Memory, name: str) -> list[SupersededFact]:
         return []
     names = names_of(memory, name)
     with memory.reading() as read:
-        changes = read.history.changes(ChangeQuery(limit=_MAX_SEARCHED, names=(name,)))
+        query = ChangeQuery(limit=_MAX_SEARCHED, names=(name,))
+        changes, _ = read_changes(read.history, query, MAX_WHOLE_ROWS)
     return [fact for change in changes for fact in _superseded_by(change, names)]
 
 

@@ -7,7 +7,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from polymnia.engine.graph.relations import ends_of
-from polymnia.engine.history.changes import Difference, differences, history_of, names_of
+from polymnia.engine.history.changes import (
+    MAX_WHOLE_ROWS,
+    Difference,
+    differences,
+    history_of,
+    names_of,
+)
+from polymnia.engine.history.parts import read_changes
 from polymnia.engine.memory import Memory
 from polymnia.errors import BadInput
 from polymnia.model import (
@@ -91,7 +98,7 @@ def compare(memory: Memory, name: str, time: int) -> Comparison | None:
         if then.entity is None:
             return None
         query = ChangeQuery(limit=_MAX_CAUSES, names=tuple(names), since=time + 1)
-        changes = read.history.changes(query)
+        changes, _ = read_changes(read.history, query, MAX_WHOLE_ROWS)
     causes = _Causes(changes, names)
     return Comparison(
         then.entity,

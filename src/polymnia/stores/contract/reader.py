@@ -7,6 +7,7 @@ from polymnia.model import (
     Author,
     Change,
     ChangeQuery,
+    ChangeSize,
     Counts,
     EmbeddingModel,
     Entity,
@@ -301,6 +302,12 @@ class HistoryReader(Protocol):
 
         The change of an import may have thousands of rows.
         """
+
+    def change_sizes(self, changes: Collection[int]) -> dict[int, ChangeSize]:
+        """Return how many rows the changes with these ids ended and created, without reading them."""
+
+    def all_names(self, names: Collection[str]) -> set[str]:
+        """Return these names and every other name of the entities that have or had one of them."""
 
     def actors(self) -> list[str]:
         """Return everyone who made a change, in alphabetical order."""

@@ -10,11 +10,13 @@ from polymnia.model import (
     Author,
     Change,
     ChangeQuery,
+    ChangeSize,
     Entity,
     Mark,
     Passage,
     PassageKey,
     PurgeCounts,
+    RowCounts,
     Rows,
 )
 from polymnia.stores.contract import Capabilities, ChangeFeed, TableRow, VectorStore
@@ -29,7 +31,7 @@ class MemoryHistory:
         self._marks = marks
 
     def changes(self, query: ChangeQuery) -> list[Change]:
-        names = None if query.names is None else self._names_of(query.names)
+        names = None if query.names is None else self.all_names(query.names)
         selected = []
         for change in reversed(self._changes):
             if _is_selected(change, query) and _touches(change, names):
@@ -41,6 +43,14 @@ class MemoryHistory:
         for change in self.changes(query):
             heads.append(Change(change.operation, change.actor, change.at, id=change.id))
         return heads
+
+    def change_sizes(self, changes: Collection[int]) -> dict[int, ChangeSize]:
+        sizes = {}
+        for change in self._changes:
+            if change.id in changes:
+                before, after = change.before, change.after
+                sizes[change.id] = ChangeSize(_count(before, after), _count(after, before))
+        return sizes
 
     def actors(self) -> list[str]:
         return sorted({change.actor for change in self._changes})
@@ -67,8 +77,7 @@ class MemoryHistory:
                     authors[key] = Author(fact.author, fact.created_at, authors[key].change)
         return authors
 
-    def _names_of(self, names: Collection[str]) -> set[str]:
-        """Return these names and every other name of the entities that have or had one of them."""
+    def all_names(self, names: Collection[str]) -> set[str]:
         versions: list[Entity] = []
         for change in self._changes:
             versions += [*change.before.entities, *change.after.entities]
@@ -100,6 +109,15 @@ class MemoryHistory:
         self._marks[name] = mark
 
 
+def _count(rows: Rows, other_side: Rows) -> RowCounts:
+    kept = {entity.id for entity in other_side.entities}
+    observations = sum(len(group.observations) for group in rows.observations)
+    for entity in rows.entities:
+        if entity.id not in kept:
+            observations += len(entity.observations)
+    return RowCounts(len(rows.entities), observations, len(rows.relations), len(rows.notes))
+
+
 def _owners(rows: Rows) -> set[str]:
     return {group.entity for group in rows.observations}
 
@@ -117,6 +135,7 @@ def _is_selected(change: Change, query: ChangeQuery) -> bool:
         and (query.until is None or change.at < query.until)
         and (query.actors is None or change.actor in query.actors)
         and (query.operations is None or change.operation in query.operations)
+        and (query.ids is None or change.id in query.ids)
     )
 
 

@@ -836,6 +836,25 @@ SELECT n.id, n.since, n.until, n.key, n.text, n.tags, n.created_at, n.updated_at
     SELECT v.raw FROM vectors AS v WHERE v.workspace_id = $1 AND v.passage = n.id AND v.raw IS NOT NULL)
 FROM changed AS n ORDER BY n.id;
 
+-- name: change_sizes
+-- How many rows changes ended and created: an import has thousands, and a list only counts them.
+WITH wanted AS (
+    SELECT c.id AS change, row_key($1, c.last_row) AS last_key, row_key($1, coalesce((
+        SELECT p.last_row FROM changes AS p
+        WHERE p.row_key BETWEEN row_key($1, 0) AND row_key($1, c.id - 1) ORDER BY p.row_key DESC LIMIT 1), 0)) AS previous_key
+    FROM changes AS c WHERE c.row_key = ANY (ARRAY(SELECT row_key($1, unnest($2::bigint[]))))
+)
+SELECT change,
+    (SELECT count(*) FROM cards WHERE workspace_id = $1 AND until = change),
+    (SELECT count(*) FROM observations WHERE workspace_id = $1 AND until = change),
+    (SELECT count(*) FROM relations WHERE workspace_id = $1 AND until = change),
+    (SELECT count(*) FROM notes WHERE workspace_id = $1 AND until = change),
+    (SELECT count(*) FROM cards WHERE row_key > previous_key AND row_key <= last_key),
+    (SELECT count(*) FROM observations WHERE row_key > previous_key AND row_key <= last_key),
+    (SELECT count(*) FROM relations WHERE row_key > previous_key AND row_key <= last_key),
+    (SELECT count(*) FROM notes WHERE row_key > previous_key AND row_key <= last_key)
+FROM wanted;
+
 -- name: card_versions
 -- Every version of the cards of these entities (row ids), to know an entity's name at a change.
 SELECT entity, name, since, until FROM cards

@@ -645,6 +645,24 @@ SELECT n.id, n.since, n.until, n.key, n.text, n.tags, n.created_at, n.updated_at
     WHERE v.passage = n.id AND v.template = 1 AND m.url = 'client')
 FROM notes AS n WHERE n.id BETWEEN ?1 AND ?2 OR n.until BETWEEN ?3 AND ?4 ORDER BY n.id;
 
+-- name: change_sizes
+-- How many rows changes (a JSON array of ids) ended and created: an import has thousands, and a list only counts them.
+WITH wanted AS (
+    SELECT c.id AS change, c.last_row, coalesce(
+        (SELECT p.last_row FROM changes AS p WHERE p.id < c.id ORDER BY p.id DESC LIMIT 1), 0) AS previous
+    FROM json_each(?) AS given CROSS JOIN changes AS c ON c.id = given.value
+)
+SELECT change,
+    (SELECT count(*) FROM cards WHERE until = change),
+    (SELECT count(*) FROM observations WHERE until = change),
+    (SELECT count(*) FROM relations WHERE until = change),
+    (SELECT count(*) FROM notes WHERE until = change),
+    (SELECT count(*) FROM cards WHERE id > previous AND id <= last_row),
+    (SELECT count(*) FROM observations WHERE id > previous AND id <= last_row),
+    (SELECT count(*) FROM relations WHERE id > previous AND id <= last_row),
+    (SELECT count(*) FROM notes WHERE id > previous AND id <= last_row)
+FROM wanted;
+
 -- name: card_versions
 -- Every version of the cards of these entities (a JSON array of row ids), to know an entity's name at a change.
 SELECT c.entity, c.name, c.since, c.until FROM json_each(?) AS wanted CROSS JOIN cards AS c ON c.entity = wanted.value;

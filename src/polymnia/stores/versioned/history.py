@@ -16,6 +16,7 @@ from polymnia.model import (
     Author,
     Change,
     ChangeQuery,
+    ChangeSize,
     Entity,
     Mark,
     Note,
@@ -23,6 +24,7 @@ from polymnia.model import (
     ObservationSet,
     PassageKey,
     Relation,
+    RowCounts,
     Rows,
 )
 from polymnia.stores.clock import is_ahead, now_us
@@ -70,6 +72,16 @@ class VersionHistory:
             heads.append(Change(operation, actor, at, id=number))
         return heads
 
+    def change_sizes(self, changes: Collection[int]) -> dict[int, ChangeSize]:
+        sizes = {}
+        for number, *counts in self._port.run("change_sizes", changes):
+            sizes[number] = ChangeSize(RowCounts(*counts[:4]), RowCounts(*counts[4:]))
+        return sizes
+
+    def all_names(self, names: Collection[str]) -> set[str]:
+        known = self._port.run("identities_named", names)
+        return {*names, *(name for _, name in known)}
+
     def _select(self, query: ChangeQuery) -> list[Row]:
         """Return rows of the change table, newest first."""
         above = query.after
@@ -77,9 +89,12 @@ class VersionHistory:
             above = max(above, self._last_before(query.since))
         below = self._last_before(query.until) + 1 if query.until is not None else _NO_CHANGE
         below = below if query.before is None else min(below, query.before)
-        touching = self._touching(query.names) if query.names is not None else None
+        ids = None if query.ids is None else set(query.ids)
+        if query.names is not None:
+            touching = self._touching(query.names)
+            ids = touching if ids is None else ids & touching
         return self._port.run(
-            "latest_changes", above, below, query.actors, query.operations, touching, query.limit
+            "latest_changes", above, below, query.actors, query.operations, ids, query.limit
         )
 
     def actors(self) -> list[str]:

@@ -11,7 +11,7 @@ from polymnia.engine.history import changes as history
 from polymnia.engine.history.agents import Agent, Correction, agents, corrections
 from polymnia.errors import BadInput
 from polymnia.model import split_actor
-from polymnia.web.changes import MAX_ROWS_READ, ChangeRow, change_rows, compare
+from polymnia.web.changes import ChangeRow, change_rows, compare
 from polymnia.web.page import Page, get
 
 # Days of the chart.
@@ -83,5 +83,7 @@ def _most(days: Iterable[Day]) -> int:
 
 def _changes(page: Page, client: str) -> list[ChangeRow]:
     actors = [name for name in history.all_actors(page.memory) if split_actor(name)[0] == client]
-    latest = history.latest(page.memory, actors=actors, limit=_MAX_CHANGES, max_rows=MAX_ROWS_READ)
-    return change_rows(page.memory, latest.changes, limit=2)
+    latest = history.latest(
+        page.memory, actors=actors, limit=_MAX_CHANGES, max_rows=history.MAX_WHOLE_ROWS
+    )
+    return change_rows(page.memory, latest, limit=2)

@@ -15,7 +15,7 @@ from polymnia.engine.history.changes import find_former
 from polymnia.engine.recall.names import similar_names
 from polymnia.errors import BadInput
 from polymnia.model import Entity, Graph, Relation
-from polymnia.web.changes import MAX_ROWS_READ, ChangeRow, change_rows
+from polymnia.web.changes import ChangeRow, change_rows
 from polymnia.web.page import ROWS, Page, get, post
 from polymnia.web.pages.facts import FactKey, load_row, observation_rows
 from polymnia.web.pages.moments import entity_strip, parse_at, show_then
@@ -238,8 +238,10 @@ def _changes(page: Page, name: str) -> list[ChangeRow]:
     """Return the latest changes of an entity or note; nothing in a store without history."""
     if not page.memory.store.capabilities.history:
         return []
-    latest = history.latest(page.memory, names=[name], limit=_MAX_CHANGES, max_rows=MAX_ROWS_READ)
-    return change_rows(page.memory, latest.changes, about={name}, limit=2)
+    latest = history.latest(
+        page.memory, names=[name], limit=_MAX_CHANGES, max_rows=history.MAX_WHOLE_ROWS
+    )
+    return change_rows(page.memory, latest, about={name}, limit=2)
 
 
 def _require_known(page: Page, name: str) -> Entity:

@@ -12,9 +12,9 @@ from polymnia.engine.history.undo import UndoReceipt, undo, undo_since
 from polymnia.engine.memory import Memory
 from polymnia.errors import BadInput
 from polymnia.formats.times import parse_moment
-from polymnia.model import Rows, TrashItem, join_actor, split_actor
+from polymnia.model import ChangeQuery, Rows, TrashItem, join_actor, split_actor
 from polymnia.search.terms import count_noun
-from polymnia.web.changes import MAX_ROWS_READ, change_rows
+from polymnia.web.changes import change_rows
 from polymnia.web.page import ROWS, Fields, Page, get, post
 
 # The operations behind each word of the filter. Other operations show only without it.
@@ -111,10 +111,10 @@ def show(page: Page) -> Response:
         names=[filters.name] if filters.name else None,
         operations=OPERATIONS[filters.operation] if filters.operation else None,
         since=filters.since_at,
-        max_rows=MAX_ROWS_READ,
+        max_rows=history.MAX_WHOLE_ROWS,
     )
     about = history.names_of(page.memory, filters.name) if filters.name else None
-    rows = change_rows(page.memory, latest.changes, about=about)
+    rows = change_rows(page.memory, latest, about=about)
     return _render(
         page, "history/page.html", filters=filters, days=rows, older=latest.next, full=True
     )
@@ -124,10 +124,10 @@ def show(page: Page) -> Response:
 def show_change(page: Page) -> Response:
     """Show one change with all its differences."""
     number = page.query.number("id") or 0
-    changes = history.latest(page.memory, limit=1, before=number + 1).changes
-    if not changes or changes[0].id != number:
+    latest = history.latest(page.memory, limit=1, before=number + 1)
+    if not latest.changes or latest.changes[0].id != number:
         raise BadInput(f"there is no change {page.query.get('id')}")
-    (row,) = change_rows(page.memory, changes, limit=_MAX_DIFFERENCES)
+    (row,) = change_rows(page.memory, latest, limit=_MAX_DIFFERENCES)
     return page.render("history/change.html", row=row, full=True)
 
 
@@ -185,9 +185,10 @@ def _own_changes(page: Page) -> list[int]:
 
     Undos are left out, so that the key `u` walks back step by step instead of doing again.
     """
-    latest = history.latest(page.memory, limit=_MAX_OWN_CHANGES, max_rows=MAX_ROWS_READ).changes
-    own = [change for change in latest if change.actor == page.by]
-    return [change.id for change in own if change.operation != "undo"]
+    with page.memory.reading() as read:
+        reader = history.history_of(page.memory, read)
+        heads = reader.change_heads(ChangeQuery(limit=_MAX_OWN_CHANGES, actors=(page.by,)))
+    return [head.id for head in heads if head.operation != "undo"]
 
 
 @post("/history/restore")

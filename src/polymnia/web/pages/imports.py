@@ -13,7 +13,7 @@ from msgspec import Struct
 from starlette.responses import Response, StreamingResponse
 
 from polymnia.engine.graph import entities
-from polymnia.engine.history.changes import latest
+from polymnia.engine.history.changes import MAX_WHOLE_ROWS, latest
 from polymnia.engine.history.reversal import UndoConflict
 from polymnia.engine.history.undo import undo
 from polymnia.engine.memory import Memory
@@ -23,15 +23,13 @@ from polymnia.errors import BadInput
 from polymnia.folders.sync import export_folder
 from polymnia.formats.document import document_lines
 from polymnia.importers.registry import IMPORTERS
-from polymnia.model import Change
 from polymnia.stores.open import encode_json_lines
+from polymnia.web.changes import ChangeRow, change_rows
 from polymnia.web.imports import MAX_UPLOAD_BYTES, Import
 from polymnia.web.page import Page, get, post
 
 # How many earlier imports the page shows.
 _MAX_EARLIER_IMPORTS = 5
-# Rows that are read to list them: an import may have a million.
-_MAX_ROWS = 5_000
 # A larger export is written to a temporary file.
 _MAX_IN_MEMORY_BYTES = 8 << 20
 # Bytes of an export that are read at once.
@@ -160,13 +158,14 @@ def _report_url(page: Page, item: Import) -> str:
     return page.url("/import/report", id=item.id)
 
 
-def _earlier(page: Page) -> tuple[Change, ...]:
+def _earlier(page: Page) -> list[ChangeRow]:
     """Return the latest imports into the workspace."""
     if page.is_fragment or page.chosen is None or not page.memory.store.capabilities.history:
-        return ()
-    return latest(
-        page.memory, limit=_MAX_EARLIER_IMPORTS, operations=("import",), max_rows=_MAX_ROWS
-    ).changes
+        return []
+    imports = latest(
+        page.memory, limit=_MAX_EARLIER_IMPORTS, operations=("import",), max_rows=MAX_WHOLE_ROWS
+    )
+    return change_rows(page.memory, imports)
 
 
 class Export(Struct, frozen=True, kw_only=True):

@@ -11,7 +11,7 @@ from polymnia.engine.workspaces.workspaces import Workspaces
 from polymnia.model import Change
 from polymnia.transports.http.request import Request as HttpRequest
 from polymnia.transports.http.stream import HEADERS, EventStream
-from polymnia.web.changes import MAX_ROWS_READ, change_rows
+from polymnia.web.changes import change_rows
 from polymnia.web.page import SECURITY_HEADERS, TRANSPORT, Page, get, stream
 
 # The changes that the page starts with, and that it asks for at once when it has fallen behind.
@@ -27,10 +27,10 @@ def show(page: Page) -> Response:
     if not page.memory.store.capabilities.history:
         return page.render("live/page.html", rows=[], has_history=False)
     limit = _MAX_FIRST if after is None else _MAX_NEW
-    changes = history.latest(page.memory, limit=limit, max_rows=MAX_ROWS_READ).changes
+    latest = history.latest(page.memory, limit=limit, max_rows=history.MAX_WHOLE_ROWS)
+    rows = change_rows(page.memory, latest)
     if after is not None:
-        changes = tuple(change for change in changes if change.id > after)
-    rows = change_rows(page.memory, changes)
+        rows = [row for row in rows if row.id > after]
     return page.render("live/page.html", fragment="live/rows.html", rows=rows, has_history=True)
 
 

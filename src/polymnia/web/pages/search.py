@@ -18,7 +18,7 @@ from polymnia.formats.times import parse_moment
 from polymnia.model import Hit, Within, split_actor
 from polymnia.search.question import content_words
 from polymnia.search.terms import terms_of
-from polymnia.web.changes import MAX_ROWS_READ, change_rows
+from polymnia.web.changes import change_rows
 from polymnia.web.page import ROWS, Fields, Page, get
 from polymnia.web.pages.facts import FactKey, FactRow, hit_row
 from polymnia.web.text import client_name
@@ -241,8 +241,8 @@ def _show_latest(page: Page) -> Response:
     shown: dict[str, Any] = {"days": [], "older": None, "is_empty": False, "clients": []}
     has_history = memory.store.capabilities.history
     if has_history:
-        latest = history.latest(memory, limit=ROWS, before=before, max_rows=MAX_ROWS_READ)
-        rows = change_rows(memory, latest.changes)
+        latest = history.latest(memory, limit=ROWS, before=before, max_rows=history.MAX_WHOLE_ROWS)
+        rows = change_rows(memory, latest)
         shown["days"], shown["older"] = rows, latest.next
         shown["is_empty"] = not rows and before is None
         shown["clients"] = _count(client_name(row.actor) for row in rows)
