@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from polymnia.engine.doctor import check_one
+from polymnia.engine.facts.revise import Revision, revise
 from polymnia.engine.graph import entities, observations, relations
 from polymnia.engine.history import changes as history
 from polymnia.engine.history import trash, undo
@@ -104,6 +105,23 @@ def test_the_present_can_be_asked_for_after_the_clock_was_ahead(
     assert names(history.as_of(memory, clock.now - 2 * _HOUR)) == ["before"]
 
 
+@pytest.mark.parametrize("distance", [_DAY, 20_000 * _DAY])
+def test_a_clock_that_was_behind_moves_nothing_into_the_past(
+    memory: Memory, clock: _Clock, distance: int
+) -> None:
+    start = clock.now
+    for name in ("one", "two", "three"):
+        create(memory, EntityDraft(name, "x"))
+        clock.move(_HOUR)
+    clock.move(-distance)
+    create(memory, EntityDraft("behind", "x"))
+    clock.move(distance)
+    create(memory, EntityDraft("later", "x"))
+    assert names(history.as_of(memory, start - _HOUR)) == []
+    assert names(history.as_of(memory, start)) == ["one"]
+    assert names(history.as_of(memory, clock.now)) == ["one", "two", "three", "behind", "later"]
+
+
 @pytest.mark.parametrize("distance", [_DAY, 400 * _DAY])
 def test_retention_goes_on_after_the_clock_was_ahead(
     memory: Memory, clock: _Clock, distance: int
@@ -167,3 +185,46 @@ def test_the_doctor_says_that_the_store_is_ahead_of_the_clock(
     findings = check_one(memory.store, url)
     assert findings.sound
     assert "1 day, 0:00:00 ahead of the clock" in findings.findings[0].remarks[0]
+
+
+@pytest.mark.parametrize("distance", [_DAY, -_DAY])
+def test_a_relation_made_since_keeps_its_entity_whatever_the_clock_said(
+    memory: Memory, clock: _Clock, distance: int
+) -> None:
+    create(memory, EntityDraft("other", "x"))
+    clock.move(distance)
+    create(memory, EntityDraft("new", "x"))
+    clock.move(-distance)
+    relations.create(memory, [Relation("new", "other", "knows")], by=ME)
+    receipt = undo.undo(memory, [2], by=ME, skip_conflicts=True)
+    assert [conflict.reason for conflict in receipt.conflicts] == ["1 relation was added since"]
+
+
+@pytest.mark.parametrize("distance", [_DAY, -_DAY])
+def test_a_relation_follows_an_undone_rename_whatever_the_clock_said(
+    memory: Memory, clock: _Clock, distance: int
+) -> None:
+    create(memory, EntityDraft("old", "x"), EntityDraft("other", "x"))
+    clock.move(distance)
+    revise(memory, "old", Revision(name="new"), by=ME)
+    clock.move(-distance)
+    relations.create(memory, [Relation("new", "other", "knows")], by=ME)
+    undo.undo(memory, [2], by=ME)
+    assert [relation.key for relation in entities.read_all(memory).relations] == [
+        ("old", "other", "knows")
+    ]
+
+
+@pytest.mark.parametrize("distance", [_DAY, -_DAY])
+def test_a_relation_older_than_its_entity_comes_back_without_it(
+    memory: Memory, clock: _Clock, distance: int
+) -> None:
+    create(memory, EntityDraft("other", "x"))
+    clock.move(distance)
+    relations.create(memory, [Relation("other", "later", "knows")], by=ME)
+    clock.move(-distance)
+    create(memory, EntityDraft("later", "x"))
+    relations.delete(memory, [Relation("other", "later", "knows")], by=ME)
+    receipt = undo.undo(memory, [3, 4], by=ME)
+    assert receipt.conflicts == ()
+    assert len(entities.read_all(memory).relations) == 1

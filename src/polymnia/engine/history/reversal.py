@@ -17,6 +17,7 @@ from polymnia.model import (
     Observation,
     ObservationSet,
     Relation,
+    RelationKey,
     Rows,
 )
 from polymnia.search.terms import count_noun
@@ -216,6 +217,8 @@ class _Planner:
         self._names |= {identity: entity.name for identity, entity in self._living.items()}
         self._now = self._present_values()
         self._targets: dict[Item, Value] = {}
+        # The relations right after a change, by the names at their ends.
+        self._relations_then: dict[int, dict[str, list[Relation]]] = {}
         self.conflicts: list[UndoConflict] = []
 
     def compare(self) -> None:
@@ -321,12 +324,7 @@ class _Planner:
         changed = [
             attribute for attribute in ATTRIBUTES if (attribute, identity) not in self._targets
         ]
-        since = self._spans[item].first.at
-        related = [
-            relation
-            for relation in self._others_relations(entity.name)
-            if relation.created_at > since
-        ]
+        related = self._relations_since(self._spans[item].first, entity)
         if added or changed or related:
             reasons = [_were_added(len(added), "observation"), "it was changed" if changed else ""]
             reasons.append(_were_added(len(related), "relation"))
@@ -381,7 +379,7 @@ class _Planner:
             if self._spans[item].last.id == merge.id:
                 self._refuse(item, "it was merged, and its former entity cannot come back")
 
-    def _require_ends(self, item: Item, then: set[str], ending: dict[str, int]) -> None:
+    def _require_ends(self, item: Item, then: set[str], ending: dict[str, Entity]) -> None:
         """Refuse to restore a relation if an entity at its end was deleted since.
 
         `then` are names that entities have only after the undo, `ending` those that they lose with
@@ -394,7 +392,9 @@ class _Planner:
         ends = {source, target} - then
         missing = ends - self._read.existing_names(ends)
         restored = cast("Relation", self._targets[item])
-        missing |= {end for end in ends if end in ending and ending[end] < restored.created_at}
+        for end in ends & ending.keys():
+            if not self._is_older(restored, ending[end]):
+                missing.add(end)
         if missing:
             earlier = self._read.history.state_before(self._spans[item].first.id, missing)
             if gone := {entity.name for entity in earlier.entities}:
@@ -404,12 +404,44 @@ class _Planner:
         """Return the names that entities have only after the undo."""
         return {self._name_target(str(item[1])) for item in self._items_to_create("name")}
 
-    def _ending_names(self) -> dict[str, int]:
-        """Return the names of entities that the undo deletes, and when these were created."""
-        ending = [
-            entity for identity, entity in self._living.items() if not self._will_live(identity)
-        ]
-        return {item.name: self._spans["entity", item.id].first.at for item in ending}
+    def _ending_names(self) -> dict[str, Entity]:
+        """Return the entities that the undo deletes, by name."""
+        ending = {}
+        for identity, entity in self._living.items():
+            if not self._will_live(identity):
+                ending[entity.name] = entity
+        return ending
+
+    def _is_older(self, relation: Relation, entity: Entity) -> bool:
+        """Return True if the relation existed before the undone creation of the entity."""
+        creation = self._spans["entity", entity.id].first
+        if relation.key in {created.key for created in creation.after.relations}:
+            return False
+        return relation.key in self._relations_after(creation, entity)
+
+    def _relations_since(self, change: Change, entity: Entity) -> list[Relation]:
+        """Return the relations of an entity that others have created since the change."""
+        others = self._others_relations(entity.name)
+        if not others:
+            return []
+        then = self._relations_after(change, entity)
+        return [relation for relation in others if relation.key not in then]
+
+    def _relations_after(self, change: Change, entity: Entity) -> set[RelationKey]:
+        """Return the relations that an entity had right after a change, with its present name.
+
+        Times do not tell which came first: the clock may have been wrong.
+        """
+        if change.id not in self._relations_then:
+            names = [card.name for card in change.after.entities]
+            state = self._read.history.state_before(change.id + 1, names)
+            self._relations_then[change.id] = _by_end(state.relations)
+        keys = set()
+        for card in change.after.entities:
+            if card.id == entity.id:
+                for relation in self._relations_then[change.id].get(card.name, ()):
+                    keys.add(redirect(relation, [card.name], entity.name).key)
+        return keys
 
     def _others_relations(self, name: str) -> list[Relation]:
         return [
@@ -429,13 +461,12 @@ class _Planner:
                 or not self._will_live(identity)
             ):
                 continue
-            for relation in self._others_relations(entity.name):
-                if relation.created_at > span.last.at:
-                    start = moved.get(("relation", *relation.key), (relation, relation))[1]
-                    moved["relation", *relation.key] = (
-                        relation,
-                        redirect(start, [entity.name], self._name_target(identity)),
-                    )
+            for relation in self._relations_since(span.last, entity):
+                start = moved.get(("relation", *relation.key), (relation, relation))[1]
+                moved["relation", *relation.key] = (
+                    relation,
+                    redirect(start, [entity.name], self._name_target(identity)),
+                )
         return list(moved.values())
 
     def _distinct_moves(self, relations: Iterable[Relation]) -> list[Relation]:
@@ -497,6 +528,15 @@ class _Planner:
 
     def _name_target(self, identity: str) -> str:
         return cast("str", self._targets["name", identity])
+
+
+def _by_end(relations: Iterable[Relation]) -> dict[str, list[Relation]]:
+    """Return relations by the names at their ends."""
+    related: dict[str, list[Relation]] = {}
+    for relation in relations:
+        for name in relation.ends:
+            related.setdefault(name, []).append(relation)
+    return related
 
 
 def _may_overwrite(item: Item) -> bool:

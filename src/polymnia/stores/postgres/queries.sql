@@ -769,8 +769,16 @@ SELECT last_row FROM changes
 WHERE row_key BETWEEN row_key($1, 0) AND row_key($1, least($2, 1099511627775)) ORDER BY row_key DESC LIMIT 1;
 
 -- name: change_at
--- The last change at or before a time. Ids decide the order: the time of a change may be wrong.
-SELECT coalesce(max(id), 0) FROM changes WHERE workspace_id = $1 AND at <= $2;
+-- The last change at or before a time. Ids decide the order. The clock may have been wrong in either direction: where the
+-- times of changes contradict their order, the answer is the change that agrees with most of them.
+WITH bounds AS (
+    SELECT coalesce((SELECT min(id) FROM changes WHERE workspace_id = $1 AND at > $2) - 1, max(id), 0) AS low, coalesce(max(id), 0) AS high
+    FROM changes WHERE workspace_id = $1 AND at <= $2
+), votes AS (
+    SELECT c.id, sum(CASE WHEN c.at <= $2 THEN 1 ELSE -1 END) OVER (ORDER BY c.id) AS agreement
+    FROM bounds AS b JOIN changes AS c ON c.workspace_id = $1 AND c.id > b.low AND c.id <= b.high
+)
+SELECT coalesce((SELECT id FROM votes WHERE agreement >= 0 ORDER BY agreement DESC, id DESC LIMIT 1), low) FROM bounds;
 
 -- name: last_change_before
 -- The last change before a time.

@@ -607,8 +607,16 @@ FROM first AS f CROSS JOIN changes AS ch ON ch.id = f.change CROSS JOIN actors A
 SELECT last_row FROM changes WHERE id <= ? ORDER BY id DESC LIMIT 1;
 
 -- name: change_at
--- The last change at or before a time. Ids decide the order: the time of a change may be wrong.
-SELECT coalesce(max(id), 0) FROM changes WHERE at <= ?;
+-- The last change at or before a time. Ids decide the order. The clock may have been wrong in either direction: where the
+-- times of changes contradict their order, the answer is the change that agrees with most of them.
+WITH bounds AS (
+    SELECT coalesce((SELECT min(id) FROM changes WHERE at > ?1) - 1, max(id), 0) AS low, coalesce(max(id), 0) AS high
+    FROM changes WHERE at <= ?1
+), votes AS (
+    SELECT c.id, sum(CASE WHEN c.at <= ?1 THEN 1 ELSE -1 END) OVER (ORDER BY c.id) AS agreement
+    FROM bounds AS b JOIN changes AS c ON c.id > b.low AND c.id <= b.high
+)
+SELECT coalesce((SELECT id FROM votes WHERE agreement >= 0 ORDER BY agreement DESC, id DESC LIMIT 1), low) FROM bounds;
 
 -- name: change_times
 -- The times of changes (a JSON array of ids).
