@@ -6,8 +6,9 @@ from time import time_ns
 from msgspec import Struct
 
 from polymnia.engine.graph.relations import ends_of
+from polymnia.engine.history.altered import find_altered
 from polymnia.engine.history.changes import find_actors, history_of
-from polymnia.engine.history.reversal import UndoConflict, UndoPlan, find_altered, plan_undo
+from polymnia.engine.history.reversal import UndoConflict, UndoPlan, plan_undo
 from polymnia.engine.memory import Memory
 from polymnia.errors import BadInput
 from polymnia.model import Change, ChangeQuery, Rows
