@@ -1,4 +1,4 @@
-"""Build hook: the README as package indexes show it, with links that work outside the repository."""
+"""Build hook: the README for package indexes, with links that work outside the repository."""
 
 import re
 from pathlib import Path

@@ -109,7 +109,10 @@ def bulk_writes(figures: Figures) -> Iterator[Verdict]:
 
 
 def bulk_imports(figures: Figures) -> Iterator[Verdict]:
-    """Judge the import of each size, per 50,000 entities; a small one is mostly the start of the process."""
+    """Judge the import of each size, per 50,000 entities.
+
+    A small one is mostly the start of the process.
+    """
     for size in [size for size in figures.sizes() if size >= IMPORTED] or [LARGE]:
         seconds = ratio(figures.raw(IMPORT.key, SQLITE, size), size / IMPORTED)
         yield at_most(

@@ -1,7 +1,8 @@
 """A minimal MCP client over a pipe that measures how long each reply takes.
 
-What the client costs is small and the same for every server. The time runs from the first byte written to the last byte
-of the reply; encoding the request and checking the reply are not part of it.
+What the client costs is small and the same for every server. The time runs from the first byte
+written to the last byte of the reply; encoding the request and checking the reply are not part of
+it.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,7 @@
-"""What curation costs in a large workspace: `python -m bench.curation` runs each verb in a process of its own."""
+"""What curation costs in a large workspace.
+
+`python -m bench.curation` runs each verb in a process of its own.
+"""
 
 import argparse
 import random
@@ -33,7 +36,8 @@ _VOCABULARY, _WORDS = 30_000, 18
 _ENTITIES_PER_TOPIC = 20
 _DIMENSION, _SPREAD = 384, 0.6
 _BATCH = 1_000
-# Most of the memory holds the vectors: 4 bytes for each number of an observation's vector while it is read.
+# Most of the memory holds the vectors: 4 bytes for each number of an observation's vector while it
+# is read.
 _BUDGET_MB = 600
 
 VERBS: dict[str, Callable[[Memory], object]] = {
@@ -68,7 +72,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         costs = {name: _measure(url, name) for name in VERBS}
     for name, cost in costs.items():
         print(
-            f"{name}: {cost.wall:.2f} s, {cost.processor:.2f} s of processor time, peak memory {cost.peak:.0f} MB"
+            f"{name}: {cost.wall:.2f} s, {cost.processor:.2f} s of processor time, "
+            f"peak memory {cost.peak:.0f} MB"
         )
     for item in _judge(costs):
         print(
@@ -101,7 +106,10 @@ def _run(url: str, name: str) -> Cost:
 
 
 def _peak_megabytes() -> float:
-    """Return the highest resident memory of this process alone; getrusage also counts that of its parent."""
+    """Return the highest resident memory of this process alone.
+
+    `getrusage` also counts that of its parent.
+    """
     status = Path("/proc/self/status").read_text("utf-8")
     return float(status.partition("VmHWM:")[2].split()[0]) / 1024
 
@@ -145,7 +153,10 @@ def _topics(count: int) -> int:
 
 
 def _fill_text(memory: Memory, count: int) -> list[str]:
-    """Create entities with names of one to three words. Every other observation mentions one of them."""
+    """Create entities with names of one to three words.
+
+    Every other observation mentions one of them.
+    """
     source = random.Random(7)
     letters = "abcdefghijklmnopqrstuvwxyz"
     words = ["".join(source.choices(letters, k=source.randint(3, 9))) for _ in range(_VOCABULARY)]

@@ -51,8 +51,8 @@ def entity_name(index: int) -> str:
 def token(index: int) -> str:
     """Return a word that only this entity has.
 
-    An odd multiplier scatters the numbers without collisions, and `q` occurs in no other word, so a token is never part
-    of another word.
+    An odd multiplier scatters the numbers without collisions, and `q` occurs in no other word, so a
+    token is never part of another word.
     """
     return f"q{index * 2654435761 % 2**32:08x}"
 

@@ -23,7 +23,9 @@ HUNDREDS_PER_SECOND = Unit("entities/s", lambda seconds: 100 / seconds, True)
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Seconds by the clock, seconds of processor time, and the highest resident memory of the process in MB."""
+    """Seconds by the clock, seconds of processor time, and the highest resident memory of the
+    process in MB.
+    """
 
     wall: float
     processor: float

@@ -1,7 +1,7 @@
 """The floor: a loop that decodes a request and sends a constant reply.
 
-It is the lower limit for a server in Python, so the tables also show times as a multiple of it. The reply is about as
-large as that of `open_nodes` for one entity.
+It is the lower limit for a server in Python, so the tables also show times as a multiple of it. The
+reply is about as large as that of `open_nodes` for one entity.
 """
 
 import sys
@@ -48,7 +48,7 @@ def main() -> None:
 
 
 def graph_reply(encoder: msgspec.json.Encoder) -> dict[str, object]:
-    """Return the result of every tool call: one entity and its relations, as text and as structured content."""
+    """Return the result of every tool call: an entity and its relations, as text and structured."""
     text = msgspec.json.format(encoder.encode(GRAPH), indent=2).decode()
     return {
         "content": [{"type": "text", "text": text}],

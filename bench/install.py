@@ -1,4 +1,7 @@
-"""The base install: what `pip install polymnia` brings, counted in the environment that runs the benchmark."""
+"""The base install.
+
+What `pip install polymnia` brings, counted in the environment that runs the benchmark.
+"""
 
 from dataclasses import dataclass
 from importlib.metadata import Distribution, distribution

@@ -1,4 +1,6 @@
-"""Which tools take long on a large store, whether they report progress, and how soon they stop when cancelled."""
+"""Which tools take long on a large store, whether they report progress, and how soon they stop when
+cancelled.
+"""
 
 import argparse
 import sys
@@ -38,7 +40,9 @@ Arguments = dict[str, Any]
 
 
 class Cost(Struct, frozen=True):
-    """What one tool took, how often it reported progress, and how long it went on after it was cancelled."""
+    """What one tool took, how often it reported progress, and how long it went on after it was
+    cancelled.
+    """
 
     dialect: str
     tool: str
@@ -49,7 +53,10 @@ class Cost(Struct, frozen=True):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure and print. Return 1 if a long call reports nothing, or goes on for long after it was cancelled."""
+    """Measure and print.
+
+    Return 1 if a long call reports nothing, or goes on for long after it was cancelled.
+    """
     parser = argparse.ArgumentParser(prog="python -m bench.long_calls", description=__doc__)
     parser.add_argument(
         "--entities", type=int, default=100_000, metavar="N", help="(default: %(default)s)"
@@ -189,7 +196,9 @@ def _cancel(session: Session, tool: str, arguments: Arguments) -> float:
 
 
 def _handle(session: Session, message: bytes, *, cancel_after: float) -> tuple[bytes | None, float]:
-    """Return the reply to a request that is cancelled after some seconds, and for how long it went on after that."""
+    """Return the reply to a request that is cancelled after some seconds, and for how long it went
+    on after that.
+    """
     cancelled_at: list[float] = []
 
     def cancel() -> None:

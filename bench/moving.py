@@ -1,4 +1,7 @@
-"""What moving in and out costs: `python -m bench.moving` runs each command in a process of its own."""
+"""What moving in and out costs.
+
+`python -m bench.moving` runs each command in a process of its own.
+"""
 
 import argparse
 import os
@@ -50,7 +53,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         costs = dict(_measure_all(Path(folder), options))
     for name, cost in costs.items():
         print(
-            f"{name}: {cost.wall:.2f} s, {cost.processor:.2f} s of processor time, peak memory {cost.peak:.0f} MB"
+            f"{name}: {cost.wall:.2f} s, {cost.processor:.2f} s of processor time, "
+            f"peak memory {cost.peak:.0f} MB"
         )
     for item in _judge(costs):
         print(
@@ -82,7 +86,10 @@ def _measure_all(folder: Path, options: argparse.Namespace) -> Iterator[tuple[st
 
 
 def _write_chats(turns: int, path: Path) -> None:
-    """Write a ChatGPT export of that many turns, without holding it: a child's peak memory begins with its parent's."""
+    """Write a ChatGPT export of that many turns, without holding it.
+
+    A child's peak memory begins with its parent's.
+    """
     rng = Random(SEED)
     with path.open("wb") as file:
         for number in range(max(turns // _TURNS_PER_CHAT, 1)):

@@ -1,6 +1,7 @@
 """Draw a bar chart of a run as SVG: `python -m bench.plot numbers.json docs/benchmarks`.
 
-A bar is the time of a call relative to the npm reference server in the same run, on a logarithmic scale.
+A bar is the time of a call relative to the npm reference server in the same run, on a logarithmic
+scale.
 """
 
 import argparse
@@ -35,9 +36,10 @@ def chart(medians: Mapping[tuple[str, str], float], size: int) -> str:
     shown = [row for row in ROWS if (row, PEER) in medians]
     height = _TOP + len(shown) * (len(SERVERS) * _BAR + _GAP) + 30
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" font-family="sans-serif" '
-        'font-size="12" fill="#777">',
-        f'<text x="0" y="14">Time relative to the npm reference server, {size:,} entities (less is better)</text>',
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" '
+        'font-family="sans-serif" font-size="12" fill="#777">',
+        '<text x="0" y="14">Time relative to the npm reference server, '
+        f"{size:,} entities (less is better)</text>",
         *_legend(),
         *_grid(height),
     ]

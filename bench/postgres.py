@@ -1,4 +1,5 @@
-"""PostgreSQL: `python -m bench.postgres` measures reads and writes beside the bare driver, growth, servers and vectors.
+"""PostgreSQL: `python -m bench.postgres` measures reads and writes beside the bare driver, growth,
+servers and vectors.
 
 Without --postgres, a server with fsync is started for the run (tests/postgres.py).
 """
@@ -29,7 +30,8 @@ from polymnia.search.expression import Phrase
 from tests.postgres import new_database, running_server
 
 ME = "bench"
-# Observations in the smaller and in the larger database, and over how many workspaces they are spread.
+# Observations in the smaller and in the larger database, and over how many workspaces they are
+# spread.
 SIZES = (10_000, 1_000_000)
 WORKSPACES = 1_000
 OBSERVATIONS = 3
@@ -203,7 +205,8 @@ def _filled(server: str, size: int, workspaces: int) -> Iterator[Database]:
     began = perf_counter()
     with new_database(server) as url, closing(Database(url, size, workspaces)) as database:
         print(
-            f"{size:,} observations in {workspaces:,} workspaces: filled in {perf_counter() - began:.0f} s",
+            f"{size:,} observations in {workspaces:,} workspaces: "
+            f"filled in {perf_counter() - began:.0f} s",
             flush=True,
         )
         yield database
@@ -216,9 +219,8 @@ def _report(
     figures = {key: median(each) for key, each in samples.items()}
     titles = list(dict.fromkeys(title for _, title in samples))
     growth = {title: figures[sizes[-1], title] / figures[sizes[0], title] for title in titles}
-    print(
-        f"| ms, median (least) | {' | '.join(f'{size:,} observations' for size in sizes)} | most / fewest |"
-    )
+    columns = " | ".join(f"{size:,} observations" for size in sizes)
+    print(f"| ms, median (least) | {columns} | most / fewest |")
     print(f"|---|{'---|' * (len(sizes) + 1)}")
     for title in titles:
         shown = [

@@ -1,7 +1,8 @@
 """Two server processes on one PostgreSQL database beside one, and who spends the processor time.
 
-Every client sends its next call when it has the last reply. Servers, database and clients share the cores of this
-machine: while two clients leave a core idle, the processes are the limit, and otherwise the cores are.
+Every client sends its next call when it has the last reply. Servers, database and clients share the
+cores of this machine: while two clients leave a core idle, the processes are the limit, and
+otherwise the cores are.
 """
 
 from collections.abc import Iterator, Sequence
@@ -34,7 +35,8 @@ from bench.servers import POLYMNIA
 SETUPS = ((1, 1), (1, 2), (2, 2))
 _ROUNDS = 7
 _WARM_UP_S = 0.2
-# The backends of a database on this machine. There are none, and no processor time, if it is on another.
+# The backends of a database on this machine. There are none, and no processor time, if it is on
+# another.
 _BACKENDS = """
 SELECT pid FROM pg_stat_activity
 WHERE application_name = 'polymnia' AND datname = current_database()
@@ -44,7 +46,10 @@ WHERE application_name = 'polymnia' AND datname = current_database()
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What the servers of one turn did: how many calls in how many seconds, and the processor time of each party."""
+    """What the servers of one turn did.
+
+    How many calls in how many seconds, and the processor time of each party.
+    """
 
     calls: int
     seconds: float
@@ -82,7 +87,10 @@ def measure_servers(url: str, workspace: str, seconds: float) -> list[list[Turn]
 
 
 def report_servers(turns: Sequence[Sequence[Turn]]) -> float:
-    """Print what each setup did. Return how many times as many calls two servers answered, with a client each."""
+    """Print what each setup did.
+
+    Return how many times as many calls two servers answered, with a client each.
+    """
     heads = [
         f"{count} server{'s' * (count > 1)}, {clients} client{'s' * (clients > 1)}"
         for count, clients in SETUPS
@@ -92,7 +100,8 @@ def report_servers(turns: Sequence[Sequence[Turn]]) -> float:
     print(f"| calls per second | {' | '.join([number(rate) for rate in rates])} |")
     for party in ("servers", "database", "clients"):
         print(
-            f"| {party}: cores in use (processor ms of a call) | {' | '.join([_usage(s, party) for s in turns])} |"
+            f"| {party}: cores in use (processor ms of a call) | "
+            f"{' | '.join([_usage(s, party) for s in turns])} |"
         )
     print()
     return rates[-1] / rates[0]

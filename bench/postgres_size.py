@@ -1,4 +1,6 @@
-"""What a memory takes in PostgreSQL: `python -m bench.postgres_size` fills a database and prints its size by table.
+"""What a memory takes in PostgreSQL.
+
+`python -m bench.postgres_size` fills a database and prints its size by table.
 
 Each entity has three observations of eight words. Sizes are also given for a million observations.
 """
@@ -15,7 +17,8 @@ from tests.postgres import new_database, running_server
 OBSERVATIONS = 30_000
 WORKSPACES = 10
 _SIZES = """
-SELECT coalesce(p.inhparent, c.oid)::regclass::text, sum(pg_table_size(c.oid)), sum(pg_indexes_size(c.oid))
+SELECT coalesce(p.inhparent, c.oid)::regclass::text,
+    sum(pg_table_size(c.oid)), sum(pg_indexes_size(c.oid))
 FROM pg_class AS c LEFT JOIN pg_inherits AS p ON p.inhrelid = c.oid
 WHERE c.relnamespace = 'polymnia'::regnamespace AND c.relkind = 'r'
 GROUP BY 1 ORDER BY sum(pg_total_relation_size(c.oid)) DESC

@@ -1,6 +1,9 @@
-"""Tenants of one PostgreSQL: `python -m bench.postgres_tenants` measures neighbours, row-level security and statistics.
+"""Tenants of one PostgreSQL.
 
-Each pair is measured in the same rounds. Without --postgres, a server is started for the run (tests/postgres.py).
+`python -m bench.postgres_tenants` measures neighbours, row-level security and statistics.
+
+Each pair is measured in the same rounds. Without --postgres, a server is started for the run
+(tests/postgres.py).
 """
 
 import argparse
@@ -34,7 +37,8 @@ NEIGHBOUR_BUDGET, SECURITY_BUDGET, STATISTICS_BUDGET = 1.5, 1.5, 2.0
 _BATCH = 5_000
 _COMMON = ("common", "ordinary", "usual")
 _WORDS = [f"{one}{two}{three}" for one in "bdfgklmn" for two in "aeiou" for three in "prstvz"]
-# As after a bulk load that nothing has analyzed, and after one into tables that were analyzed when they were empty.
+# As after a bulk load that nothing has analyzed, and after one into tables that were analyzed when
+# they were empty.
 _FORGET_STATISTICS = (
     "DELETE FROM pg_statistic WHERE starelid IN "
     "(SELECT oid FROM pg_class WHERE relnamespace = 'polymnia'::regnamespace)",
@@ -150,7 +154,9 @@ def _partition_neighbour(url: str, name: str) -> str:
 
 @contextmanager
 def _security(server: str, size: int) -> Iterator[dict[str, Tenant]]:
-    """Yield the same workspace in two databases, without and with row-level security, for an ordinary role."""
+    """Yield the same workspace in two databases, without and with row-level security, for an
+    ordinary role.
+    """
     role, password = f"bench_{token_hex(4)}", token_hex(8)
     with ExitStack() as stack:
         admin = stack.enter_context(psycopg.connect(server, autocommit=True))

@@ -1,4 +1,7 @@
-"""Vectors in PostgreSQL: what a search costs and what it finds, below and above the number that gets an index."""
+"""Vectors in PostgreSQL.
+
+What a search costs and what it finds, below and above the number that gets an index.
+"""
 
 import sys
 from collections.abc import Iterator, Sequence
@@ -28,7 +31,10 @@ _OBSERVATIONS = 100
 
 @dataclass(frozen=True, slots=True)
 class Searches:
-    """Searches in one workspace: how vectors were compared, the median seconds, and the share of the nearest found."""
+    """Searches in one workspace.
+
+    How vectors were compared, the median seconds, and the share of the nearest found.
+    """
 
     vectors: int
     by: str
@@ -88,7 +94,8 @@ def measure_vectors(url: str, sizes: Sequence[int]) -> list[Searches]:
                 began = perf_counter()
                 workspace.build_index()
                 print(
-                    f"index of {len(workspace.vectors):,} vectors: built in {perf_counter() - began:.0f} s",
+                    f"index of {len(workspace.vectors):,} vectors: "
+                    f"built in {perf_counter() - began:.0f} s",
                     flush=True,
                 )
                 searches.append(workspace.search("an index"))
@@ -100,7 +107,8 @@ def report_vectors(searches: Sequence[Searches]) -> float:
     print(f"| the {K} nearest vectors | compared by | ms, median | found |\n|---|---|---|---|")
     for search in searches:
         print(
-            f"| of {search.vectors:,} | {search.by} | {1e3 * search.seconds:.1f} | {100 * search.recall:.2f} % |"
+            f"| of {search.vectors:,} | {search.by} | {1e3 * search.seconds:.1f} | "
+            f"{100 * search.recall:.2f} % |"
         )
     print()
     return min([search.recall for search in searches])

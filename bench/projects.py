@@ -1,4 +1,7 @@
-"""Many projects beside few: `python -m bench.projects` lists, switches and reads in directories of several sizes."""
+"""Many projects beside few.
+
+`python -m bench.projects` lists, switches and reads in directories of several sizes.
+"""
 
 import argparse
 import sys
@@ -19,7 +22,8 @@ from polymnia.engine.graph import entities
 from polymnia.engine.workspaces.workspaces import open_workspaces
 from polymnia.model import EntityDraft
 
-# A switch opens the project, and a server keeps some projects open: compare directories with more than those.
+# A switch opens the project, and a server keeps some projects open: compare directories with more
+# than those.
 SIZES = (100, 1000)
 # Switching among the most may take this many times as long as among the fewest.
 BUDGET = 2.0
@@ -88,7 +92,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _measure(
     sizes: Sequence[int], home: Path, seconds: float
 ) -> tuple[dict[tuple[str, int], float], dict[int, int]]:
-    """Return the medians in seconds by row and size, and how many files each server has open at the end."""
+    """Return the medians in seconds by row and size, and how many files each server has open at the
+    end.
+    """
     figures: dict[tuple[str, int], float] = {}
     limits = Limits(least=5, most=1000, seconds=seconds)
     with ExitStack() as stack:
@@ -112,14 +118,15 @@ def _report(figures: dict[tuple[str, int], float], handles: dict[int, int]) -> i
     met = growth["switch_project"] <= BUDGET
     verdict = "met" if met else "missed"
     print(
-        f"\nswitching among {sizes[-1]:,}: {growth['switch_project']:.2f}x (budget {BUDGET}x): {verdict}"
+        f"\nswitching among {sizes[-1]:,}: {growth['switch_project']:.2f}x (budget {BUDGET}x): "
+        f"{verdict}"
     )
     return 0 if met else 1
 
 
 @contextmanager
 def _serve(home: Path, size: int) -> Iterator[Session]:
-    """Run a server over a new directory of `size` projects, each with one entity that has its name."""
+    """Run a server over a new directory of `size` projects, each with one entity of its name."""
     directory = home / str(size)
     workspaces = open_workspaces(f"{directory}/")
     for place in range(size):

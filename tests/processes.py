@@ -1,4 +1,7 @@
-"""What the tests need to start processes: a way to end them with the test run, and to read their log as it grows."""
+"""What the tests need to start processes.
+
+A way to end them with the test run, and to read their log as it grows.
+"""
 
 import ctypes
 import re
@@ -16,11 +19,12 @@ _LISTENING = re.compile(r"(?:listening on |serving \S+ at http://)(?P<address>\S
 
 
 def _kill_with_parent() -> Callable[[], None] | None:
-    """Return a function for `Popen(preexec_fn=...)` that has the kernel kill the child when its parent dies.
+    """Return a function for `Popen(preexec_fn=...)` that has the kernel kill the child when its
+    parent dies.
 
-    Without it, a killed test run leaves its HTTP and TCP servers behind. A server on standard input needs no such help:
-    its input ends. Only Linux can do this. The parent is the thread that starts the child, so start it in a thread that
-    outlives it.
+    Without it, a killed test run leaves its HTTP and TCP servers behind. A server on standard input
+    needs no such help: its input ends. Only Linux can do this. The parent is the thread that starts
+    the child, so start it in a thread that outlives it.
     """
     if sys.platform != "linux":
         return None
@@ -58,7 +62,10 @@ class Log:
         return self._listening()["address"]
 
     def wait_for(self, *texts: str) -> str:
-        """Wait for a line with one of the texts and return it; fail when the log ends without one."""
+        """Wait for a line with one of the texts and return it.
+
+        Fail when the log ends without one.
+        """
         with self._grew:
             self._grew.wait_for(lambda: self._has_ended or self._find(texts), TIMEOUT_S)
             line = self._find(texts)

@@ -49,7 +49,10 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
 
 
 def test_importing_the_package_loads_nothing_else() -> None:
-    program = "import sys, polymnia; print(sorted(name for name in sys.modules if name.startswith('polymnia.')))"
+    program = (
+        "import sys, polymnia; "
+        "print(sorted(name for name in sys.modules if name.startswith('polymnia.')))"
+    )
     assert (
         subprocess.run(
             [sys.executable, "-c", program], capture_output=True, text=True, check=True

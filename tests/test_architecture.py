@@ -1,4 +1,6 @@
-"""Check the shape of the code: the direction of imports, the single homes, the size of files and functions.
+"""Check the shape of the code.
+
+The direction of imports, the single homes, the size of files and functions.
 
 Each test lists its offenders, so one failure shows everything that has to change.
 """
@@ -181,7 +183,9 @@ def tree(path: Path) -> ast.Module:
 
 
 def imported_modules(path: Path) -> Iterator[str]:
-    """Yield every module that the file imports anywhere, and every name that it imports from one, with dots."""
+    """Yield every module that the file imports anywhere, and every name that it imports from one,
+    with dots.
+    """
     for node in ast.walk(tree(path)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -191,7 +195,10 @@ def imported_modules(path: Path) -> Iterator[str]:
 
 
 def imported_layers(path: Path) -> set[str]:
-    """Return the layers that the file imports; `from polymnia import __version__` counts as `__init__`."""
+    """Return the layers that the file imports.
+
+    `from polymnia import __version__` counts as `__init__`.
+    """
     below = [
         module.split(".")[1] for module in imported_modules(path) if module.startswith("polymnia.")
     ]
@@ -220,7 +227,9 @@ def length(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
 
 
 def attributes(path: Path) -> set[str]:
-    """Return the attributes of plain names that the file uses, and the names that it imports, with dots."""
+    """Return the attributes of plain names that the file uses, and the names that it imports, with
+    dots.
+    """
     used = {
         f"{node.value.id}.{node.attr}"
         for node in ast.walk(tree(path))

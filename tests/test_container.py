@@ -1,4 +1,7 @@
-"""Check the container: its files exist, it runs without privileges, and its server starts only with a token."""
+"""Check the container.
+
+Its files exist, it runs without privileges, and its server starts only with a token.
+"""
 
 import json
 import os

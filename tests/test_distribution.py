@@ -1,4 +1,7 @@
-"""Check the files by which registries and installers know us: they agree with the package and with each other."""
+"""Check the files by which registries and installers know us.
+
+They agree with the package and with each other.
+"""
 
 import json
 import re
@@ -18,8 +21,9 @@ from polymnia.settings import Settings, load_settings
 
 TEMPLATE = "## Several servers with systemd"
 ROOT = Path(__file__).parent.parent
-# What the registry's schema and its rules for publishing ask of our two kinds of packages. Compared with
-# modelcontextprotocol/registry e361b5f, internal/validators/schemas/2025-12-11.json: stricter in every field.
+# What the registry's schema and its rules for publishing ask of our two kinds of packages. Compared
+# with modelcontextprotocol/registry e361b5f, internal/validators/schemas/2025-12-11.json: stricter
+# in every field.
 _TEXT = {"type": "string", "minLength": 1}
 _ARGUMENT = {
     "type": "object",
@@ -278,7 +282,8 @@ def test_nginx_accepts_its_configuration(tmp_path: Path) -> None:
     block = re.sub(r"/etc/letsencrypt\S+privkey.pem", str(key), block)
     file = tmp_path / "nginx.conf"
     file.write_text(
-        f"pid {tmp_path}/pid;\nerror_log stderr;\nevents {{}}\nhttp {{\naccess_log off;\n{block}}}\n",
+        f"pid {tmp_path}/pid;\nerror_log stderr;\nevents {{}}\n"
+        f"http {{\naccess_log off;\n{block}}}\n",
         "utf-8",
     )
     done = subprocess.run(

@@ -1,4 +1,7 @@
-"""Check the documentation that can drift: settings, commands, dialects, links, and the commands that people copy."""
+"""Check the documentation that can drift.
+
+Settings, commands, dialects, links, and the commands that people copy.
+"""
 
 import re
 import shlex

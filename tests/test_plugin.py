@@ -1,4 +1,7 @@
-"""The plugin's files fit the program: its events, its command, and the tools that its skill names."""
+"""The plugin's files fit the program.
+
+Its events, its command, and the tools that its skill names.
+"""
 
 import json
 import re

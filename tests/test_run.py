@@ -1,4 +1,7 @@
-"""Check the test run itself: which tests run by default, and that a killed run leaves no server behind."""
+"""Check the test run itself.
+
+Which tests run by default, and that a killed run leaves no server behind.
+"""
 
 import os
 import select
@@ -64,7 +67,8 @@ def test_killing_pytest_leaves_no_server_behind(
 def is_readable(descriptor: int) -> bool:
     """Wait until the descriptor can be read; return False when it takes too long.
 
-    A worker of xdist needs some seconds to notice that its parent is gone, and many more on a busy machine.
+    A worker of xdist needs some seconds to notice that its parent is gone, and many more on a busy
+    machine.
     """
     return bool(select.select([descriptor], [], [], 4 * TIMEOUT_S)[0])
 

@@ -1,7 +1,8 @@
-"""Run the commands and programs that the documentation shows, and compare what they print with what it says.
+"""Run the commands and programs that the documentation shows, and compare what they print with what
+it says.
 
-A page is one session: its blocks run in order, in one home directory. A block of text after a block of shell is what
-the commands print; `...` stands for anything.
+A page is one session: its blocks run in order, in one home directory. A block of text after a block
+of shell is what the commands print; `...` stands for anything.
 """
 
 import json
@@ -75,7 +76,7 @@ class Reader:
         return self._run([sys.executable, "-c", text])
 
     def call(self, call: dict[str, Any]) -> dict[str, Any]:
-        """Call a tool of the server that `polymnia install` put into Claude Code's configuration."""
+        """Call a tool of the server that `polymnia install` added to Claude Code."""
         entry = json.loads((self.home / ".claude.json").read_text("utf-8"))["mcpServers"]["memory"]
         message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
         reply = json.loads(
@@ -184,7 +185,8 @@ def test_the_commands_on_the_pages_about_operations_exist(page: str, reader: Rea
     ]
     assert shown
     reader.shell(
-        "polymnia serve --store memory.db </dev/null; polymnia serve --dialect project --data-dir data </dev/null"
+        "polymnia serve --store memory.db </dev/null; "
+        "polymnia serve --dialect project --data-dir data </dev/null"
     )
     for line in shown:
         reader.shell(line)

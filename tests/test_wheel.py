@@ -1,4 +1,7 @@
-"""Check the wheels: complete, described for a package index, with types and with the right weights."""
+"""Check the wheels.
+
+Complete, described for a package index, with types and with the right weights.
+"""
 
 import hashlib
 import os

@@ -1,7 +1,9 @@
-"""`python -m bench.agents`: what the hooks of a coding agent cost, and how fast transcripts are imported.
+"""`python -m bench.agents`: what the hooks of a coding agent cost, and how fast transcripts are
+imported.
 
-Each hook is a process of its own, as an agent runs it, on a memory of the given size. Hooks and a bare interpreter take
-turns, so that a busy machine slows all of them alike. The processor time tells what a calm machine would need.
+Each hook is a process of its own, as an agent runs it, on a memory of the given size. Hooks and a
+bare interpreter take turns, so that a busy machine slows all of them alike. The processor time
+tells what a calm machine would need.
 """
 
 import argparse
@@ -115,10 +117,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with TemporaryDirectory(prefix="agents-", dir=options.cache.resolve()) as home:
         bench = Bench(Path(home), options.entities)
         print(
-            f"{options.entities:,} entities with {options.entities * FACTS:,} facts; load {os.getloadavg()[0]:.1f}"
+            f"{options.entities:,} entities with {options.entities * FACTS:,} facts; "
+            f"load {os.getloadavg()[0]:.1f}"
         )
         print(
-            f"{'hook':<24} {'clock, ms':>10} {'processor, ms':>14}  (medians; budget {HOOK_BUDGET_MS})"
+            f"{'hook':<24} {'clock, ms':>10} {'processor, ms':>14}  "
+            f"(medians; budget {HOOK_BUDGET_MS})"
         )
         for name, costs in _rounds(bench, options.rounds).items():
             wall, processor = (
@@ -128,9 +132,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"{name:<24} {wall * 1000:>10.0f} {processor * 1000:>14.0f}{verdict}")
         cost = bench.import_transcripts(options.turns)
         peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+        verdict = _verdict(cost.wall, IMPORT_BUDGET_S)
         print(
-            f"{IMPORT}: {options.turns:,} turns in {cost.wall:.1f} s, {cost.processor:.1f} s of processor time, "
-            f"at most {peak:.0f} MB (budget {IMPORT_BUDGET_S} s){_verdict(cost.wall, IMPORT_BUDGET_S)}"
+            f"{IMPORT}: {options.turns:,} turns in {cost.wall:.1f} s, "
+            f"{cost.processor:.1f} s of processor time, "
+            f"at most {peak:.0f} MB (budget {IMPORT_BUDGET_S} s){verdict}"
         )
     return 0
 
@@ -161,8 +167,13 @@ def _entities(count: int) -> Iterator[Entity]:
 def _line(session: str, number: int) -> str:
     """Return a turn as Claude Code writes it."""
     speaker = "assistant" if number % 2 else "user"
-    text = f"Turn {number} says that the deployment of service {number % 97} needs {number % 13} steps, and why."
-    at = f"2026-03-{number // 86400 % 28 + 1:02}T{number // 3600 % 24:02}:{number // 60 % 60:02}:{number % 60:02}Z"
+    text = (
+        f"Turn {number} says that the deployment of service {number % 97} "
+        f"needs {number % 13} steps, and why."
+    )
+    day = number // 86400 % 28 + 1
+    time_of_day = f"{number // 3600 % 24:02}:{number // 60 % 60:02}:{number % 60:02}"
+    at = f"2026-03-{day:02}T{time_of_day}Z"
     message = {"role": speaker, "content": [{"type": "text", "text": text}]}
     return (
         json.dumps({"type": speaker, "sessionId": session, "timestamp": at, "message": message})

@@ -2,8 +2,8 @@
 
 It types the questions of conversations (files in the form of LoCoMo) and of an agent's memory
 (memory.toml), and the tasks of prompts.toml, and judges every line that the hook would add: is it
-labelled as evidence? Prompts without evidence are questions of the next conversation, with the names
-of this one's speakers, questions on what nobody stored, and everyday tasks.
+labelled as evidence? Prompts without evidence are questions of the next conversation, with the
+names of this one's speakers, questions on what nobody stored, and everyday tasks.
 """
 
 import argparse

@@ -82,7 +82,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def replay(client: Conversation, sessions: list[dict[str, Any]]) -> tuple[int, list[str]]:
-    """Make the calls of all sessions. Return how many there were and the errors of those that failed."""
+    """Make the calls of all sessions.
+
+    Return how many there were and the errors of those that failed.
+    """
     failures = []
     calls = 0
     for session in sessions:

@@ -1,4 +1,6 @@
-"""Polymnia over HTTP beside a bare Starlette echo and a minimal server on the official SDK, in one run."""
+"""Polymnia over HTTP beside a bare Starlette echo and a minimal server on the official SDK, in one
+run.
+"""
 
 import argparse
 import sys
@@ -45,8 +47,8 @@ TITLES = {
     SDK: "a canned tool on the official SDK",
 }
 
-# By contestant and connections, for each turn: responses per second, the median seconds of one, and the seconds of
-# processor time that the server spent on one.
+# By contestant and connections, for each turn: responses per second, the median seconds of one, and
+# the seconds of processor time that the server spent on one.
 Rates = dict[tuple[str, int], list[tuple[float, float, float]]]
 
 

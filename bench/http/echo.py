@@ -1,4 +1,4 @@
-"""The echo: a bare Starlette application that returns the body of a request, the yardstick for HTTP."""
+"""The yardstick for HTTP: a bare Starlette application that returns the body of a request."""
 
 import sys
 

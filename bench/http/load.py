@@ -35,7 +35,10 @@ class Load:
             self._selector.register(connection.socket, selectors.EVENT_READ, connection)
 
     def run(self, seconds: float) -> list[float]:
-        """Send requests for that long. Return the seconds each response took. Raise BenchError on anything but 200."""
+        """Send requests for that long.
+
+        Return the seconds each response took. Raise BenchError on anything but 200.
+        """
         taken: list[float] = []
         end = perf_counter() + seconds
         for item in self._connections:

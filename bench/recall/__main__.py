@@ -51,7 +51,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(_budget_table(shown))
     if embedder is not None:
         print(
-            f"\n{embedder.identity}: {embedded} observations embedded, {embedded / seconds:.0f} a second"
+            f"\n{embedder.identity}: {embedded} observations embedded, "
+            f"{embedded / seconds:.0f} a second"
         )
     return 0
 
@@ -77,7 +78,10 @@ def _parser() -> argparse.ArgumentParser:
         "--through",
         choices=("engine", "mcp"),
         default="engine",
-        help="write and read with the engine's verbs, or with the tools of the native dialect (default: %(default)s)",
+        help=(
+            "write and read with the engine's verbs, "
+            "or with the tools of the native dialect (default: %(default)s)"
+        ),
     )
     new.add_argument(
         "--budgets",
@@ -98,7 +102,10 @@ def _parser() -> argparse.ArgumentParser:
         "--also",
         choices=PHRASINGS,
         default="none",
-        help="search for another phrasing of each question too, made by this rule (default: %(default)s)",
+        help=(
+            "search for another phrasing of each question too, made by this rule "
+            "(default: %(default)s)"
+        ),
     )
     new.add_argument(
         "--embedder",

@@ -38,7 +38,8 @@ class CachedEmbedder:
         path.parent.mkdir(parents=True, exist_ok=True)
         with self._connect() as connection:
             connection.execute(
-                "CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, vector BLOB) WITHOUT ROWID"
+                "CREATE TABLE IF NOT EXISTS vectors "
+                "(key BLOB PRIMARY KEY, vector BLOB) WITHOUT ROWID"
             )
 
     def embed(self, texts: Sequence[str], *, asking: bool = False) -> "Vectors":

@@ -1,4 +1,7 @@
-"""Reading a LoCoMo-format file: conversations in sessions, and questions with the turns that answer them."""
+"""Reading a LoCoMo-format file.
+
+Conversations in sessions, and questions with the turns that answer them.
+"""
 
 import re
 from collections.abc import Iterator

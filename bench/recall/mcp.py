@@ -1,4 +1,6 @@
-"""One case written with the tools of the native dialect, turn by turn, and read with `recall`, over the protocol."""
+"""One case written with the tools of the native dialect, turn by turn, and read with `recall`, over
+the protocol.
+"""
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
@@ -90,7 +92,10 @@ class McpStage:
             yield Shown(evidence, len(labels), len(text) / 4)
 
     def _write(self, case: Case) -> dict[Place, str]:
-        """Remember each turn by itself; return the labels of the facts. A fact that is known already is not written."""
+        """Remember each turn by itself; return the labels of the facts.
+
+        A fact that is known already is not written.
+        """
         client = Conversation(Memory(self._store))
         for told in case.told:
             client.call("remember", {"entities": [_entity(told, case.kind)]})

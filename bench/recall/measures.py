@@ -81,7 +81,10 @@ def mean(values: Sequence[float]) -> float:
 
 
 def interval(values: Sequence[float]) -> tuple[float, float]:
-    """Return the 95 % interval of the mean, by resampling the questions. It is the same in every run."""
+    """Return the 95 % interval of the mean, by resampling the questions.
+
+    It is the same in every run.
+    """
     chance = Random(7)
     means = sorted(mean(chance.choices(values, k=len(values))) for _ in range(_RESAMPLES))
     return means[int(0.025 * _RESAMPLES)], means[int(0.975 * _RESAMPLES) - 1]

@@ -1,6 +1,8 @@
-"""The command `python -m bench.recall.perspectives PATH`: what several perspectives find that one vector does not.
+"""The command `python -m bench.recall.perspectives PATH`: what several perspectives find that one
+vector does not.
 
-A ranking is by the best cosine over its perspectives, as `search_nodes` of the workspace dialect has it.
+A ranking is by the best cosine over its perspectives, as `search_nodes` of the workspace dialect
+has it.
 """
 
 import argparse

@@ -68,7 +68,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         verdicts = [_searches(path, text, options.questions), _writes(path, text, options.writes)]
     for verdict in verdicts:
         print(
-            f"{verdict.what}: {verdict.measured}, budget {verdict.budget}: {'met' if verdict.met else 'missed'}"
+            f"{verdict.what}: {verdict.measured}, budget {verdict.budget}: "
+            f"{'met' if verdict.met else 'missed'}"
         )
     return 0
 
@@ -165,7 +166,9 @@ def _nearest(memory: Memory, asked: QuestionVector, count: int) -> dict[int, flo
 
 
 def _writes(path: str, text: _Text, count: int) -> Verdict:
-    """Write one observation at a time, in turn without a model and with the local one at work behind each write."""
+    """Write one observation at a time, in turn without a model and with the local one at work
+    behind each write.
+    """
     local = open_embedder("local")
     assert local is not None
     plain_path = f"{path}.plain.db"

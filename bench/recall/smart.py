@@ -1,4 +1,7 @@
-"""Load a collection in SMART form, such as Cranfield or CISI: abstracts, queries and relevance judgements."""
+"""Load a collection in SMART form, such as Cranfield or CISI.
+
+Abstracts, queries and relevance judgements.
+"""
 
 import re
 from pathlib import Path
@@ -6,7 +9,8 @@ from pathlib import Path
 from bench.recall.questions import Asked, Case, Told
 
 _FIELD = re.compile(r"^\.([A-Z])\s*$", re.MULTILINE)
-# The judgements of Cranfield are grades from 1 (best) to 4, and -1 for none. Those of CISI are all 0.
+# The judgements of Cranfield are grades from 1 (best) to 4, and -1 for none. Those of CISI are all
+# 0.
 _GAINS = {1: 4, 2: 3, 3: 2, 4: 1, 0: 1}
 # The files of each collection: abstracts, queries, judgements.
 _COLLECTIONS = {

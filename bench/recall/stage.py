@@ -29,7 +29,9 @@ WITH best AS MATERIALIZED (
     SELECT o.entity, o.ordinal, w.rank FROM words AS w JOIN observations AS o ON o.id = w.rowid
     WHERE w.words MATCH ? ORDER BY w.rank LIMIT ?
 )
-SELECT c.name, b.ordinal FROM best AS b JOIN cards AS c ON c.entity = b.entity AND c.until IS NULL ORDER BY b.rank
+SELECT c.name, b.ordinal
+FROM best AS b JOIN cards AS c ON c.entity = b.entity AND c.until IS NULL
+ORDER BY b.rank
 """
 
 Ranking = Callable[[str], list[str]]

@@ -1,4 +1,5 @@
-"""`python -m bench.recall.stores PATH`: whether PostgreSQL ranks as SQLite does, question by question.
+"""`python -m bench.recall.stores PATH`: whether PostgreSQL ranks as SQLite does, question by
+question.
 
 Without --postgres, a server is started for the run (tests/postgres.py).
 """
@@ -60,7 +61,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name, each in (("BM25, all and any words", words), ("recall, words alone", recalled)):
         same = each.queries - each.ranked_otherwise
         print(
-            f"{name}: {same} of {each.queries} rankings equal, {each.scored_otherwise} with other scores "
+            f"{name}: {same} of {each.queries} rankings equal, "
+            f"{each.scored_otherwise} with other scores "
             f"(largest relative difference {each.largest_difference:.1e})"
         )
     return int(bool(words.ranked_otherwise or recalled.ranked_otherwise))

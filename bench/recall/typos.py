@@ -1,4 +1,6 @@
-"""The command `python -m bench.recall.typos PATH`: how many typing mistakes in words of a store are repaired."""
+"""The command `python -m bench.recall.typos PATH`: how many typing mistakes in words of a store are
+repaired.
+"""
 
 import argparse
 import random
@@ -25,7 +27,9 @@ _MIN_LETTERS = 4
 
 
 class Repairs(Struct, frozen=True):
-    """How many mistyped words there were, how many were repaired, changed to a wrong word, and left as they were."""
+    """How many mistyped words there were, how many were repaired, changed to a wrong word, and left
+    as they were.
+    """
 
     typed: int = 0
     repaired: int = 0
@@ -54,13 +58,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     left = total.typed - total.repaired - total.wrong
     share = 100 * total.repaired / max(1, total.typed)
     print(
-        f"{total.typed} words with one mistake: {share:.1f} % repaired, {total.wrong} wrongly, {left} left as they were"
+        f"{total.typed} words with one mistake: {share:.1f} % repaired, {total.wrong} wrongly, "
+        f"{left} left as they were"
     )
     return 0
 
 
 def measure(read: Reader, words: Sequence[str], chance: random.Random) -> Repairs:
-    """Mistype each word once and ask for its repair. A word with the same stem counts as repaired."""
+    """Mistype each word once and ask for its repair.
+
+    A word with the same stem counts as repaired.
+    """
     found = Repairs()
     for word in words:
         typed = mistype_word(word, chance)

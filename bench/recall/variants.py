@@ -1,4 +1,7 @@
-"""The same questions under harder conditions: how far a ranking depends on what a benchmark happens to offer."""
+"""The same questions under harder conditions.
+
+How far a ranking depends on what a benchmark happens to offer.
+"""
 
 import random
 import re
@@ -41,7 +44,10 @@ def without_names(cases: list[Case]) -> list[Case]:
 
 
 def with_typos(cases: list[Case]) -> list[Case]:
-    """Make one typing mistake in each question: a letter missing, wrong, too many or swapped with the next."""
+    """Make one typing mistake in each question.
+
+    A letter missing, wrong, too many or swapped with the next.
+    """
     chance = random.Random(3)
     return [_ask(case, lambda text: _mistype(text, chance)) for case in cases]
 
@@ -149,7 +155,10 @@ def _mistype(text: str, chance: random.Random) -> str:
 
 
 def mistype_word(word: str, chance: random.Random) -> str:
-    """Return the word with one mistake. It may be the same word, if a letter is swapped with an equal one."""
+    """Return the word with one mistake.
+
+    It may be the same word, if a letter is swapped with an equal one.
+    """
     place, letter = chance.randrange(len(word) - 1), chance.choice(_LETTERS)
     head, tail = word[:place], word[place:]
     mistakes = (

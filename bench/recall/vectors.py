@@ -1,7 +1,8 @@
-"""The command `python -m bench.recall.vectors`: what a search among many vectors costs, and what it misses.
+"""The command `python -m bench.recall.vectors`: what a search among many vectors costs, and what it
+misses.
 
-The vectors lie in groups, as those of texts about the same thing do, or come from a file. The index is compared with an
-exact comparison of all vectors.
+The vectors lie in groups, as those of texts about the same thing do, or come from a file. The index
+is compared with an exact comparison of all vectors.
 """
 
 import argparse
@@ -109,7 +110,8 @@ def _report(index: VectorIndex, questions: Floats, best: _Best) -> None:
             shares.append(best.found(number, list(near), wanted))
         took = sorted(spent)[len(spent) // 2] * 1000
         print(
-            f"the nearest {wanted}: {took:.2f} ms, {100 * sum(shares) / len(shares):.2f} % of them found"
+            f"the nearest {wanted}: {took:.2f} ms, "
+            f"{100 * sum(shares) / len(shares):.2f} % of them found"
         )
 
 

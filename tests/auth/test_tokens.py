@@ -1,4 +1,7 @@
-"""Tokens in a file: created, hashed, recognised, expired, rotated, revoked, and safe from a damaged file."""
+"""Tokens in a file.
+
+Created, hashed, recognised, expired, rotated, revoked, and safe from a damaged file.
+"""
 
 import hmac
 import json
@@ -160,7 +163,8 @@ DAMAGE = {
     "half": b'{"version":1,"tokens":[{"id":"a","na',
     "another document": b'{"entities":[]}',
     "no version": b'{"tokens":[]}',
-    "an unknown capability": b'{"version":1,"tokens":[{"id":"a","name":"a","hash":"h","can":"all","created_at":1}]}',
+    "an unknown capability": b'{"version":1,"tokens":'
+    b'[{"id":"a","name":"a","hash":"h","can":"all","created_at":1}]}',
     "not text": b"\xff\xfe\x00",
     "null": b"null",
 }

@@ -1,4 +1,7 @@
-"""Clients over every transport and kind of session, with one interface: send a message, get its reply."""
+"""Clients over every transport and kind of session, with one interface.
+
+Send a message, get its reply.
+"""
 
 import json
 from typing import Any, Protocol

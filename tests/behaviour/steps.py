@@ -1,4 +1,7 @@
-"""Random writes for property tests: every verb that changes a memory, over few names, so that they meet."""
+"""Random writes for property tests.
+
+Every verb that changes a memory, over few names, so that they meet.
+"""
 
 from contextlib import suppress
 
@@ -27,8 +30,8 @@ ACTORS = ("ann's client", "ben's client")
 NAMES = ("a", "b", "c", "d")
 TEXTS = ("tea", "Tea", "coffee", "two words", "")
 VERBS = (
-    "create", "add", "remove", "link", "unlink", "delete", "merge", "remember", "rename", "retype", "summarize", "tag",
-    "replace", "supersede", "forget", "note", "prune", "restore",
+    "create", "add", "remove", "link", "unlink", "delete", "merge", "remember", "rename",
+    "retype", "summarize", "tag", "replace", "supersede", "forget", "note", "prune", "restore",
 )  # fmt: skip
 Step = tuple[str, str, str, str, str]
 STEPS = st.lists(
@@ -52,7 +55,9 @@ def take(memory: Memory, step: Step) -> None:
 
 
 def state_of(memory: Memory) -> object:
-    """Return everything the memory holds, except when entities were updated and which ordinals are left."""
+    """Return everything the memory holds, except when entities were updated and which ordinals are
+    left.
+    """
     graph = entities.read_all(memory)
     return rows_state(
         Rows(tuple(graph.entities), (), tuple(graph.relations), tuple(_notes(memory)))

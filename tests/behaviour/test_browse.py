@@ -1,4 +1,7 @@
-"""Looking around in stores with a history: hits with authors, bounded pages of changes, and names that are gone."""
+"""Looking around in stores with a history.
+
+Hits with authors, bounded pages of changes, and names that are gone.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,7 @@
-"""A clock that was wrong, in either direction: order, time travel, purge and retention stay right."""
+"""A clock that was wrong, in either direction.
+
+Order, time travel, purge and retention stay right.
+"""
 
 from collections.abc import Iterator
 

@@ -27,7 +27,9 @@ def path(versioned_url: str) -> str:
 
 @pytest.fixture
 def embedded(path: str) -> Iterator[Memory]:
-    """Yield a memory with two similar entities, a third one that is alone, and three that form a cluster."""
+    """Yield a memory with two similar entities, a third one that is alone, and three that form a
+    cluster.
+    """
     store = open_store(path)
     memory = Memory(store)
     create(

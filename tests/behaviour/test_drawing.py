@@ -11,7 +11,10 @@ from tests.behaviour.graphs import create, keys, link, names
 
 @pytest.fixture
 def river(memory: Memory) -> Memory:
-    """A hub with four neighbours; b leads on to c and c to d; a relation to a name without an entity."""
+    """Create a hub with four neighbours, of which b leads on to c and c to d.
+
+    One relation has a name without an entity.
+    """
     create(
         memory,
         *[EntityDraft(name, "place", ("text",)) for name in ("hub", "a", "b", "c", "d", "e", "f")],

@@ -1,4 +1,6 @@
-"""History: changes in order, the state at any time, what other servers changed, and what a purge leaves."""
+"""History: changes in order, the state at any time, what other servers changed, and what a purge
+leaves.
+"""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path

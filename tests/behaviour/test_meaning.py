@@ -1,4 +1,7 @@
-"""Search by meaning: indexed in the background, by one server at a time, with an embedder that may fail or change."""
+"""Search by meaning.
+
+Indexed in the background, by one server at a time, with an embedder that may fail or change.
+"""
 
 import signal
 import subprocess

@@ -1,4 +1,7 @@
-"""Random verbs on every store and on the in-memory oracle: same answers and same memory, also after reopening."""
+"""Random verbs on every store and on the in-memory oracle.
+
+Same answers and same memory, also after reopening.
+"""
 
 import tempfile
 from collections.abc import Callable, Iterator
@@ -52,7 +55,8 @@ from tests.conftest import ON_DISK, STORES
 from tests.postgres import new_database, new_workspace, shared_server
 
 ME = "model"
-# Few and similar, so that names collide; unusual, so that quoting, folding and short texts are covered.
+# Few and similar, so that names collide; unusual, so that quoting, folding and short texts are
+# covered.
 ODD = [
     "a",
     "A",
@@ -319,7 +323,7 @@ class StoreMachine(RuleBasedStateMachine):
         self.memory = Memory(open_store(self.url))
 
     def check_history(self) -> None:
-        """Check that every past state can be read, and that the changes lead from each to the next."""
+        """Check that each past state can be read, and that the changes lead to the next."""
         replayed = MemoryGraph()
         with self.memory.reading() as read:
             for time, state in self.states.items():
@@ -373,7 +377,10 @@ def test_every_store_remembers_what_the_oracle_does(kind: str) -> None:
 
 @contextmanager
 def _new_urls(kind: str) -> Iterator[Callable[[Path], str]]:
-    """Yield what returns the URL of a new store. Compacting concerns a whole database, so here it is a small one."""
+    """Yield what returns the URL of a new store.
+
+    Compacting concerns a whole database, so here it is a small one.
+    """
     if kind != "postgres":
         yield STORES[kind]
         return
@@ -391,7 +398,10 @@ def _either(verb: Callable[..., object], *arguments: object, **options: object) 
 
 
 def _outcomes(receipt: object) -> object:
-    """Return what became of each item; names that look alike are found by words, which stores index differently."""
+    """Return what became of each item.
+
+    Names that look alike are found by words, which stores index differently.
+    """
     if not isinstance(receipt, RememberReceipt):
         return receipt
     entities = [
@@ -416,7 +426,10 @@ def _plain(found: list[Entity]) -> list[tuple[str, str, tuple[str, ...]]]:
 
 
 def _texts(found: list[Passage]) -> list[tuple[str, bool, str]]:
-    """Return what was found, without texts that contain unassigned characters: tokenizers differ about these."""
+    """Return what was found, without texts that contain unassigned characters.
+
+    Tokenizers differ about these.
+    """
     return sorted((item.entity, item.ordinal == 0, item.text) for item in found if item.text in ODD)
 
 

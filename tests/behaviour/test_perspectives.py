@@ -309,7 +309,7 @@ def test_a_bad_name_or_template_is_refused(town: Memory) -> None:
 
 
 class MeddlingEmbedder(CountingEmbedder):
-    """Changes or removes the perspective `named` while its texts are embedded for the first time."""
+    """Changes or removes the perspective `named` while its first texts are embedded."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,7 @@
-"""Recall by words on every store: kinds of match, names, times, conversations, filters, and invariants."""
+"""Recall by words on every store.
+
+Kinds of match, names, times, conversations, filters, and invariants.
+"""
 
 from datetime import UTC, datetime, timedelta
 
@@ -339,7 +342,10 @@ def test_recall_says_why_meaning_was_left_out(memory: Memory) -> None:
     assert "no embedder" in recall(memory, "anything").note
 
 
-SPOKEN = "red green blue tea coffee ann ben likes hates runs 北京 getUserName May 2023 the of when who a?"
+SPOKEN = (
+    "red green blue tea coffee ann ben likes hates runs 北京 getUserName "
+    "May 2023 the of when who a?"
+)
 WORDS = st.sampled_from(SPOKEN.split())
 TEXTS = st.lists(WORDS, min_size=1, max_size=6).map(" ".join)
 NAMES = st.sampled_from(["Ann", "Ben", "Red Tea", "getUserName", "北京", "May", "the"])

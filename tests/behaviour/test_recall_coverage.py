@@ -50,7 +50,10 @@ def texts(count: int) -> list[str]:
 def ask(
     path: str, written: list[str], questions: list[str], limit: int | None
 ) -> list[RecallResult]:
-    """Ask all questions of a memory in which only some texts can be embedded; None means words alone."""
+    """Ask all questions of a memory in which only some texts can be embedded.
+
+    None means words alone.
+    """
     store = open_store(path)
     memory = Memory(store)
     meaning = None

@@ -1,4 +1,6 @@
-"""Recall finds the notes of the vault beside entities and observations, and never those of a session."""
+"""Recall finds the notes of the vault beside entities and observations, and never those of a
+session.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,6 @@
-"""Moving observations, tagging several entities, previews of a merge, and edits that expect a text, on every store."""
+"""Moving observations, tagging several entities, previews of a merge, and edits that expect a text,
+on every store.
+"""
 
 import pytest
 

@@ -13,7 +13,9 @@ from tests.behaviour.graphs import create, keys, link, names
 
 @pytest.fixture
 def river(memory: Memory) -> Memory:
-    """a - b - c - d - e, a short cut from a to d, an island x - y, and z linked to a name without an entity."""
+    """a - b - c - d - e, a short cut from a to d, an island x - y, and z linked to a name without
+    an entity.
+    """
     create(memory, *[EntityDraft(name, "place") for name in "abcdexyz"])
     link(
         memory, ("a", "b", "r"), ("c", "b", "r"), ("c", "d", "s"), ("e", "d", "r"), ("a", "d", "t")

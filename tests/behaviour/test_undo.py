@@ -1,4 +1,4 @@
-"""Undo: changes are taken back as one new change, exactly, and never over what others wrote since."""
+"""Undo takes changes back as one new change, exactly, and never what others wrote since."""
 
 from collections.abc import Iterator
 from pathlib import Path

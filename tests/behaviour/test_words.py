@@ -1,4 +1,7 @@
-"""The words index on every store: passages by term, neighbours in a conversation, observations by time."""
+"""The words index on every store.
+
+Passages by term, neighbours in a conversation, observations by time.
+"""
 
 from polymnia.engine.graph import entities, observations
 from polymnia.engine.memory import Memory

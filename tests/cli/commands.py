@@ -1,4 +1,4 @@
-"""The command line in a real process, a small memory for it to read, and a call of every command."""
+"""The command line in a real process, a small memory to read, and a call of every command."""
 
 import shutil
 import subprocess
@@ -14,7 +14,8 @@ from polymnia.stores import open_store
 from tests.processes import TIMEOUT_S
 
 LINES = (
-    '{"type":"entity","name":"Zoë","entityType":"person","observations":["likes tea","likes tea"]}\n'
+    '{"type":"entity","name":"Zoë","entityType":"person",'
+    '"observations":["likes tea","likes tea"]}\n'
     '{"type":"relation","from":"Zoë","to":"Bob","relationType":"knows"}'
 )
 
@@ -69,7 +70,10 @@ def fill(path: str) -> None:
 
 
 def make_place(directory: Path) -> None:
-    """Fill a directory with what EXAMPLES name: a memory with something in its trash, a backup, a file to import."""
+    """Fill a directory with what EXAMPLES name.
+
+    A memory with something in its trash, a backup, a file to import.
+    """
     fill(str(directory / "memory.db"))
     store = open_store(str(directory / "memory.db"))
     entities.create(Memory(store), [EntityDraft("Gone", "thing")], by="test")

@@ -15,7 +15,9 @@ COLUMNS, ROWS = 80, 60
 
 
 def screen(line: str, directory: Path, **environment: str) -> list[str]:
-    """Run a line of shell in a terminal and return the lines on its screen, without trailing blanks."""
+    """Run a line of shell in a terminal and return the lines on its screen, without trailing
+    blanks.
+    """
     tmux = shutil.which("tmux")
     if tmux is None:
         if os.environ.get("CI") == "true":

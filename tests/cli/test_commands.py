@@ -52,7 +52,9 @@ def test_an_export_can_go_to_a_file(store_path: str, tmp_path: Path) -> None:
 
 
 def export_document(store: str, directory: Path) -> dict[str, list[dict[str, object]]]:
-    """Return the entities and relations of an exported document, with the fields that every store can hold."""
+    """Return the entities and relations of an exported document, with the fields that every store
+    can hold.
+    """
     document = json.loads(
         run("export", "--store", store, "--format", "json", directory=directory).stdout
     )

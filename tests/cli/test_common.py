@@ -1,4 +1,7 @@
-"""What several commands share and no command shows quickly enough to be seen: the clock of long work."""
+"""What several commands share and no command shows quickly enough to be seen.
+
+The clock of long work.
+"""
 
 import re
 import sys

@@ -75,7 +75,10 @@ def test_fish_completes(script: Path, line: str, words: set[str]) -> None:
 
 @pytest.mark.parametrize("script", ["zsh"], indirect=True)
 def test_zsh_defines_a_function_for_every_command(script: Path, tmp_path: Path) -> None:
-    program = f"autoload -U compinit; compinit -D -d {tmp_path}/dump; functions -M 2>/dev/null; source {script} 2>/dev/null; "
+    program = (
+        f"autoload -U compinit; compinit -D -d {tmp_path}/dump; functions -M 2>/dev/null; "
+        f"source {script} 2>/dev/null; "
+    )
     program += "print -l ${(k)functions[(I)_polymnia_*]}"
     done = subprocess.run(
         [shell("zsh"), "-f", "-c", program], capture_output=True, text=True, check=True

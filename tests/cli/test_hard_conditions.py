@@ -1,4 +1,7 @@
-"""Every command under hard conditions: a closed pipe, a full disk, a narrow encoding, places that cannot be written."""
+"""Every command under hard conditions.
+
+A closed pipe, a full disk, a narrow encoding, places that cannot be written.
+"""
 
 import json
 import os
@@ -112,7 +115,9 @@ def test_what_cp1252_lacks_is_escaped(place: Path) -> None:
 
 @pytest.fixture
 def read_only(place: Path) -> Iterator[tuple[str, ...]]:
-    """Make the directory and the memory unwritable, and yield what makes that bind the superuser too."""
+    """Make the directory and the memory unwritable, and yield what makes that bind the superuser
+    too.
+    """
     prefix: tuple[str, ...] = ()
     if sys.platform == "win32":
         pytest.skip("Windows has other permissions")

@@ -1,4 +1,6 @@
-"""`polymnia hook`: whatever happens, its status is 0 and it says what went wrong on standard error only."""
+"""`polymnia hook`: whatever happens, its status is 0 and it says what went wrong on standard error
+only.
+"""
 
 import os
 import shutil
@@ -15,7 +17,10 @@ from tests.hooks.sessions import append, sent, turn
 from tests.processes import TIMEOUT_S
 
 # Runs the command with another limit, so that a slow machine gives nothing up.
-_PATIENT = "import sys; from polymnia.cli import hook, main; hook.MAX_SECONDS = hook.MAX_PROMPT_SECONDS = 100.0; main.run_and_exit()"
+_PATIENT = (
+    "import sys; from polymnia.cli import hook, main; "
+    "hook.MAX_SECONDS = hook.MAX_PROMPT_SECONDS = 100.0; main.run_and_exit()"
+)
 
 
 RULE = "Every database migration needs a rollback script"

@@ -1,4 +1,4 @@
-"""`polymnia import` in a real process: detection, dry runs, reports, refusals, and taking it back."""
+"""`polymnia import` in a real process: detection, dry runs, reports, refusals and undo."""
 
 import json
 from pathlib import Path
@@ -173,7 +173,9 @@ def test_a_file_is_not_imported_into_itself(tmp_path: Path) -> None:
 
 
 def _interrupt(*_: object) -> int:
-    """Do what Python does on Ctrl-C, also where a shell ignores the signal for programs in the background."""
+    """Do what Python does on Ctrl-C, also where a shell ignores the signal for programs in the
+    background.
+    """
     raise KeyboardInterrupt
 
 

@@ -1,4 +1,6 @@
-"""`polymnia install`: real configuration files in a home directory of their own, and a real handshake."""
+"""`polymnia install`: real configuration files in a home directory of their own, and a real
+handshake.
+"""
 
 import json
 import os

@@ -1,4 +1,7 @@
-"""The log: lines with a time, the fields of a request, as text or JSON; warnings that must be seen."""
+"""The log: lines with a time, the fields of a request, as text or JSON.
+
+Warnings that must be seen.
+"""
 
 import json
 import logging
@@ -31,7 +34,10 @@ def record(message: str = "done", **extra: Any) -> logging.LogRecord:
 
 def test_a_text_line_has_time_level_message_and_the_fields_of_a_request() -> None:
     line = TextFormatter().format(record(**FIELDS))
-    expected = " polymnia: INFO: done request_id=7 client=192.0.2.7 token=ci tool=open_nodes duration_ms=1.5"
+    expected = (
+        " polymnia: INFO: done request_id=7 client=192.0.2.7 token=ci "
+        "tool=open_nodes duration_ms=1.5"
+    )
     assert re.fullmatch(TIME + re.escape(expected), line)
 
 

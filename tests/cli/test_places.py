@@ -1,4 +1,4 @@
-"""The workspaces that commands read and write, inside a project and outside, and how they say so."""
+"""The workspaces that commands read and write, in a project and outside, and how they say so."""
 
 import json
 import re

@@ -1,4 +1,7 @@
-"""Every command in a real terminal of 80 columns, over a memory with hostile texts. The screens are quoted."""
+"""Every command in a real terminal of 80 columns, over a memory with hostile texts.
+
+The screens are quoted.
+"""
 
 import re
 import shlex

@@ -18,7 +18,9 @@ from tests.cli.commands import LINES, fill, run
 
 @pytest.fixture
 def source(tmp_path: Path) -> list[Note]:
-    """A store `source.db` with a graph, two vault notes and a session note; returns the vault notes."""
+    """A store `source.db` with a graph, two vault notes and a session note; returns the vault
+    notes.
+    """
     path = str(tmp_path / "source.db")
     fill(path)
     store = SqliteStore(path)

@@ -9,8 +9,8 @@
 | Claude Desktop, Windsurf | their pages about MCP; VS Code's readers of their files (`nativeMcpDiscoveryAdapters.ts`) |
 | Zed | `ContextServerSettingsContent` in zed-industries/zed 006ce51, `crates/settings_content/src/project.rs` |
 
-tests/interop/test_client_programs.py runs the programs, schemas and readers that are on npm. The schemas here are
-stricter than their sources: they have only the fields that we write.
+tests/interop/test_client_programs.py runs the programs, schemas and readers that are on npm. The
+schemas here are stricter than their sources: they have only the fields that we write.
 """
 
 from typing import Any

@@ -1,4 +1,7 @@
-"""The table of clients: every entry has the form that the client documents, and lies where it looks."""
+"""The table of clients.
+
+Every entry has the form that the client documents, and lies where it looks.
+"""
 
 import json
 import tomllib

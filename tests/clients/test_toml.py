@@ -40,7 +40,8 @@ def test_a_table_that_was_added_is_removed_again() -> None:
 def test_a_table_is_replaced_where_it_is_with_the_tables_in_it() -> None:
     old = TEXT.replace(
         "# about profiles",
-        '[mcp_servers.memory]\ncommand = "npx"\n[mcp_servers.memory.env]\nX = "1"\n\n# about profiles',
+        '[mcp_servers.memory]\ncommand = "npx"\n'
+        '[mcp_servers.memory.env]\nX = "1"\n\n# about profiles',
     )
     assert set_table(old, PATH, {"command": "p"}) == TEXT.replace(
         "# about profiles", '[mcp_servers.memory]\ncommand = "p"\n\n# about profiles'

@@ -5,7 +5,10 @@
 
 from tests.conformance.suite import Suite
 
-NO_TASKS = "an extension that Polymnia does not offer: calls end within seconds, report progress and can be cancelled"
+NO_TASKS = (
+    "an extension that Polymnia does not offer: "
+    "calls end within seconds, report progress and can be cancelled"
+)
 NO_SKILLS = "an extension that Polymnia does not offer: it keeps memories, not skills"
 
 _HANDSHAKE = (

@@ -1,4 +1,6 @@
-"""Check that every scenario of the official suites passes or is an exception with a reason, at every revision."""
+"""Check that every scenario of the official suites passes or is an exception with a reason, at
+every revision.
+"""
 
 import re
 from pathlib import Path

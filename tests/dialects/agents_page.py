@@ -1,4 +1,7 @@
-"""The session in docs/agents.md. `python -m tests.dialects.agents_page` writes its replies into the page."""
+"""The session in docs/agents.md.
+
+`python -m tests.dialects.agents_page` writes its replies into the page.
+"""
 
 import re
 from pathlib import Path

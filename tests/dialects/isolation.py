@@ -1,7 +1,7 @@
 """The command `python -m tests.dialects.isolation`: no reply contains another workspace's text.
 
-Clients with tokens of different rights call random tools over HTTP in workspaces whose nodes have the same names. Every
-text has the mark of its workspace, so a foreign mark in a reply is a leak.
+Clients with tokens of different rights call random tools over HTTP in workspaces whose nodes have
+the same names. Every text has the mark of its workspace, so a foreign mark in a reply is a leak.
 """
 
 import argparse
@@ -52,7 +52,7 @@ class Caller:
         return self
 
     def call(self, tool: str, arguments: dict[str, Any]) -> tuple[bool, str]:
-        """Return whether the call failed, and its message if it did, else the whole result as JSON."""
+        """Return whether the call failed, and its message if so, else the whole result as JSON."""
         params: dict[str, Any] = {"name": tool, "arguments": arguments}
         headers = {"Mcp-Session-Id": self._session, "Mcp-Protocol-Version": "2025-11-25"}
         if not self._session:
@@ -113,7 +113,9 @@ def mark_of(workspace: str) -> str:
 
 
 def run(directory: Path, operations: int, seed: int, store: str | None = None) -> Report:
-    """Make that many calls from several clients at once, to a data directory or to an empty PostgreSQL database."""
+    """Make that many calls from several clients at once, to a data directory or to an empty
+    PostgreSQL database.
+    """
     report = Report()
     with _serving(directory, store or f"{directory}/data/") as (host, tokens):
         threads = [
@@ -181,7 +183,9 @@ def _play(
 
 
 def _choose_workspace(chance: random.Random, allowed: frozenset[str]) -> str:
-    """Return mostly a workspace that the token may use, sometimes any, one that does not exist, or none."""
+    """Return mostly a workspace that the token may use, sometimes any, one that does not exist, or
+    none.
+    """
     kind = chance.random()
     if kind < 0.85:
         return chance.choice(sorted(allowed))

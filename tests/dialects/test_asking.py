@@ -1,4 +1,6 @@
-"""What the tools of the product ask their client before they act, and what they do where it cannot be asked."""
+"""What the tools of the product ask their client before they act, and what they do where it cannot
+be asked.
+"""
 
 import itertools
 from collections.abc import Callable, Iterator
@@ -23,7 +25,10 @@ MANY = {"name": "Ada", "facts": [f"fact {number}" for number in range(40)]}
 
 
 class AskedClient(Client):
-    """A client that can be asked. `answer` returns the result for a request of the server, or raises."""
+    """A client that can be asked.
+
+    `answer` returns the result for a request of the server, or raises.
+    """
 
     def __init__(
         self, dialect: str, server: Memory | Server, answer: Callable[[str, JSON], JSON]

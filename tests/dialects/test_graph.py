@@ -390,7 +390,10 @@ def test_null_means_left_out_and_a_float_without_a_fraction_is_an_integer(
 
 def test_half_a_surrogate_pair_is_named_as_the_problem(full: Client) -> None:
     for text in (rb"\ud800", rb"\udc00", rb"\ud83dx", rb"a\ud800\n"):
-        call = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"get_entity","arguments":{"name":"%s"}}}'
+        call = (
+            b'{"jsonrpc":"2.0","id":1,"method":"tools/call",'
+            b'"params":{"name":"get_entity","arguments":{"name":"%s"}}}'
+        )
         reply = json.loads(full.session.handle(call % text).body or b"null")
         assert "surrogate" in reply["error"]["message"], (text, reply)
 

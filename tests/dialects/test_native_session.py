@@ -1,4 +1,7 @@
-"""What the native dialect is for: a new user's ten questions, a whole session, and memory written by any dialect."""
+"""What the native dialect is for.
+
+A new user's ten questions, a whole session, and memory written by any dialect.
+"""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path

@@ -1,4 +1,7 @@
-"""The native dialect over many workspaces: the project and the personal one, created by the first write, labelled."""
+"""The native dialect over many workspaces.
+
+The project and the personal one, created by the first write, labelled.
+"""
 
 import subprocess
 from collections.abc import Iterator
@@ -133,8 +136,8 @@ def test_toolsets_add_tools(workspaces: Workspaces) -> None:
     server = Server(dialect, workspaces, workspace="app")
     client = Client("native", server)
     assert list(dialect.tools)[10:] == [
-        "write_note", "find_notes", "read_notes", "delete_note", "export", "stats", "list_workspaces", "manage_workspace",
-        "trash_can", "search", "fetch",
+        "write_note", "find_notes", "read_notes", "delete_note", "export", "stats",
+        "list_workspaces", "manage_workspace", "trash_can", "search", "fetch",
     ]  # fmt: skip
     client.text(
         "remember", {"entities": [{"name": "Ada", "type": "person", "facts": ["drinks tea"]}]}

@@ -295,7 +295,9 @@ def test_a_client_is_told_that_another_deleted_its_project(server: Server) -> No
 def stateless(
     server: Server, tool: str, arguments: dict[str, Any], *, meta: str = "", header: str = ""
 ) -> Any:
-    """Return the result of one stateless request that names its project in `_meta`, in a header, or not at all."""
+    """Return the result of one stateless request that names its project in `_meta`, in a header, or
+    not at all.
+    """
     prefix = "io.modelcontextprotocol/"
     about = {
         f"{prefix}protocolVersion": "2026-07-28",
@@ -557,7 +559,8 @@ def test_ids_stay_the_same_from_one_read_to_the_next(full: Client) -> None:
         (
             "create_entities",
             {"entities": [{"name": "A", "entityType": "x"}]},
-            "entities[0].entityType: there is no such argument; entities[0].entity_type: required, but missing",
+            "entities[0].entityType: there is no such argument; "
+            "entities[0].entity_type: required, but missing",
         ),
         (
             "create_relations",

@@ -1,4 +1,7 @@
-"""Projects over HTTP: sessions with their own projects, requests that name one, and several servers."""
+"""Projects over HTTP.
+
+Sessions with their own projects, requests that name one, and several servers.
+"""
 
 import json
 import os

@@ -24,7 +24,8 @@ from tests.dialects.conversation import Client
 
 # Made up for this test: the right shape with no account behind it.
 TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
-# Calls that succeed. Each text that begins with `new` is replaced by the token in a call of its own.
+# Calls that succeed. Each text that begins with `new` is replaced by the token in a call of its
+# own.
 CALLS: list[tuple[str, str, dict[str, Any]]] = [
     (
         "native",

@@ -149,7 +149,8 @@ def test_an_invalid_embedding_is_rejected(
 
 
 def test_nan_and_infinity_are_never_stored(agent: Agent) -> None:
-    message = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"commit_memory","arguments":'
+    message = b'{"jsonrpc":"2.0","id":1,"method":"tools/call",'
+    message += b'"params":{"name":"commit_memory","arguments":'
     message += b'{"scope":"vault","key":"k","content":"c","embedding":[NaN,0,1]}}}'
     assert b'"error"' in (agent.session.handle(message).body or b"")
     assert agent.read("memory://vault") == []

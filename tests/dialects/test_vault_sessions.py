@@ -1,4 +1,7 @@
-"""Sessions of the vault dialect: who sees them, who is notified of them, and when their memories are deleted."""
+"""Sessions of the vault dialect.
+
+Who sees them, who is notified of them, and when their memories are deleted.
+"""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -41,7 +44,10 @@ def updated(uri: str) -> tuple[str, dict[str, str]]:
 
 
 def rows(url: str, query: str) -> list[tuple[object, ...]]:
-    """Return the rows of a query on the tables themselves. `mine` in it stands for the rows of the store at the URL."""
+    """Return the rows of a query on the tables themselves.
+
+    `mine` in it stands for the rows of the store at the URL.
+    """
     if not url.startswith("postgresql:"):
         connection = apsw.Connection(url)
         try:

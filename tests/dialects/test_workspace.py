@@ -1,4 +1,7 @@
-"""The workspace dialect: its catalogue, what its tools do, and what becomes of workspaces, times and deleted nodes."""
+"""The workspace dialect.
+
+Its catalogue, what its tools do, and what becomes of workspaces, times and deleted nodes.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -125,7 +128,8 @@ def test_a_known_name_is_not_created_again_and_the_reply_says_so(client: Client)
     result = client.call("create_entities", {"entities": drafts})
     assert [item["name"] for item in result["structuredContent"]["result"]] == ["new"]
     assert result["content"][1]["text"] == (
-        "Unchanged, because they exist: billing. Given more than once, and created as the first: new."
+        "Unchanged, because they exist: billing. "
+        "Given more than once, and created as the first: new."
     )
 
 

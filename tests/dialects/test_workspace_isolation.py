@@ -1,4 +1,7 @@
-"""Two workspaces with the same names never mix: the short form of `python -m tests.dialects.isolation`."""
+"""Two workspaces with the same names never mix.
+
+The short form of `python -m tests.dialects.isolation`.
+"""
 
 from pathlib import Path
 

@@ -1,4 +1,7 @@
-"""Several processes append to one node at the same time: every ordinal is given once, and none is left out."""
+"""Several processes append to one node at the same time.
+
+Every ordinal is given once, and none is left out.
+"""
 
 import json
 import subprocess

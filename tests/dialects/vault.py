@@ -61,7 +61,9 @@ class Agent(Client):
         return count
 
     def done(self, tool: str, **arguments: Any) -> JSON:
-        """Return the structured content of a call that must succeed, and check that its text is the same."""
+        """Return the structured content of a call that must succeed, and check that its text is the
+        same.
+        """
         result = self.call(tool, **arguments)
         assert not result.get("isError"), result
         assert decode(result["content"][0]["text"]) == result["structuredContent"]

@@ -1,4 +1,6 @@
-"""What the workspace tools return, as their specification says it, and a conversation that uses every tool."""
+"""What the workspace tools return, as their specification says it, and a conversation that uses
+every tool.
+"""
 
 import re
 from collections.abc import Mapping
@@ -165,7 +167,8 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "get_stats": {},
 }
 
-# Two services that say nearly the same, a third that names one of them, an orphan, a chain of relations and a circle.
+# Two services that say nearly the same, a third that names one of them, an orphan, a chain of
+# relations and a circle.
 BEFORE = (
     EntityDraft(
         "billing",
@@ -264,7 +267,10 @@ CALLS: tuple[tuple[str, dict[str, Any]], ...] = (
 
 
 def check_shape(value: Any, shape: Any, path: str = "$", *, may_be_empty: bool = False) -> None:
-    """Fail unless the value has exactly the fields of the shape. Only lists within the items of a list may be empty."""
+    """Fail unless the value has exactly the fields of the shape.
+
+    Only lists within the items of a list may be empty.
+    """
     if isinstance(shape, Maybe):
         if value is not None:
             check_shape(value, shape.shape, path)

@@ -78,7 +78,10 @@ INSERT INTO relations VALUES
 
 
 def earlier_directory(directory: Path) -> None:
-    """Create the projects `work` and `done`; `done` is archived. Their last writes are still in the WAL."""
+    """Create the projects `work` and `done`; `done` is archived.
+
+    Their last writes are still in the WAL.
+    """
     (directory / "projects").mkdir(parents=True)
     (directory / "archive").mkdir()
     _write(directory / "_meta.db", REGISTRY)

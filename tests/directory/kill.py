@@ -1,7 +1,9 @@
-"""Kill a process while it creates, uses, archives, restores and deletes projects, and check what is left.
+"""Kill a process while it creates, uses, archives, restores and deletes projects, and check what is
+left.
 
-`python -m tests.directory.kill --runs 200` does this 200 times; the tests do it a few times. The worker prints each
-move before and after it makes it. A finished move must have taken effect, an unfinished one wholly or not at all.
+`python -m tests.directory.kill --runs 200` does this 200 times; the tests do it a few times. The
+worker prints each move before and after it makes it. A finished move must have taken effect, an
+unfinished one wholly or not at all.
 """
 
 import argparse

@@ -1,4 +1,6 @@
-"""Check that the data directory of an earlier project server opens with all its projects and keeps its files."""
+"""Check that the data directory of an earlier project server opens with all its projects and keeps
+its files.
+"""
 
 from pathlib import Path
 
@@ -61,7 +63,8 @@ def test_entities_observations_and_relations_are_migrated(directory: Path) -> No
 def test_rows_deleted_there_are_in_the_trash(directory: Path) -> None:
     rows(
         directory / "projects" / "p1.db",
-        "INSERT INTO relations VALUES ('r8', 'e3', 'e2', 'uses', '2024-01-06', '2024-03-01 00:00:00')",
+        "INSERT INTO relations VALUES ('r8', 'e3', 'e2', 'uses', '2024-01-06', "
+        "'2024-03-01 00:00:00')",
     )
     workspaces = opened(directory)
     bob, coffee = trash.items(workspaces.memory("work"))
@@ -109,7 +112,8 @@ def test_names_and_relations_that_were_deleted_again_and_again_are_all_kept(
     path = directory / "projects" / "p1.db"
     rows(
         path,
-        "INSERT INTO entities VALUES ('e6', 'Bob', 'robot', '2024-01-01', '2024-01-01', '2024-01-02');"
+        "INSERT INTO entities VALUES ('e6', 'Bob', 'robot', '2024-01-01', '2024-01-01', "
+        "'2024-01-02');"
         "INSERT INTO observations VALUES ('o7', 'e6', 'a third Bob', '2024-01-01', '2024-01-02');"
         "INSERT INTO relations VALUES ('r5', 'e1', 'e2', 'knows', '2024-01-01', '2024-01-02'),"
         " ('r6', 'e1', 'e2', 'knows', '2024-02-01', '2024-02-02')",

@@ -1,4 +1,7 @@
-"""Check a data directory: projects are created, archived, restored and deleted while other processes use them."""
+"""Check a data directory.
+
+Projects are created, archived, restored and deleted while other processes use them.
+"""
 
 import os
 import re

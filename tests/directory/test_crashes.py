@@ -1,4 +1,6 @@
-"""Check that a crash between any two steps of a change leaves a whole project or none, and loses nothing."""
+"""Check that a crash between any two steps of a change leaves a whole project or none, and loses
+nothing.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path

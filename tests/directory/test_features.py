@@ -1,4 +1,7 @@
-"""Workspaces in a directory can do what a single store can: change feed, search by meaning, sessions that end."""
+"""Workspaces in a directory can do what a single store can.
+
+Change feed, search by meaning, sessions that end.
+"""
 
 import os
 import stat
@@ -42,7 +45,8 @@ from polymnia.model import EntityDraft, Note, NoteScope
 memory = open_workspaces(sys.argv[1]).memory("alpha")
 for line in sys.stdin:
     if line == "note\\n":
-        notes.commit(memory, Note("key", "private", (), NoteScope("s", "ann")), by="other", member="them")
+        note = Note("key", "private", (), NoteScope("s", "ann"))
+        notes.commit(memory, note, by="other", member="them")
     else:
         entities.create(memory, [EntityDraft(line.strip(), "thing")], by="other")
     print("done", flush=True)

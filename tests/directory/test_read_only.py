@@ -1,4 +1,7 @@
-"""A read-only data directory: nothing is created, migrated or replaced, and no write permission is needed."""
+"""A read-only data directory.
+
+Nothing is created, migrated or replaced, and no write permission is needed.
+"""
 
 import os
 import shutil

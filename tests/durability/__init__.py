@@ -1,1 +1,4 @@
-"""Check that no acknowledged write is lost: to killed servers, concurrent processes, damaged files or failing disks."""
+"""Check that no acknowledged write is lost.
+
+To killed servers, concurrent processes, damaged files or failing disks.
+"""

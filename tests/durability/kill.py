@@ -67,7 +67,10 @@ class Step:
 
 
 def run(path: Path, seed: int) -> int:
-    """Serve the store and kill the server, twice; return the number of acknowledged calls. Raises Lost."""
+    """Serve the store and kill the server, twice; return the number of acknowledged calls.
+
+    Raises Lost.
+    """
     random = Random(seed)
     expected = Expected()
     acknowledged = 0
@@ -153,7 +156,10 @@ def _refuse_errors(replies: list[dict[str, Any]]) -> None:
 
 
 def _check_store(path: Path, before: Expected, steps: list[Step], count: int) -> Expected:
-    """Return what the store holds: all acknowledged calls and possibly the whole of the next one. Raises Lost."""
+    """Return what the store holds: all acknowledged calls and possibly the whole of the next one.
+
+    Raises Lost.
+    """
     with opened(path) as memory:
         graph, problems = read(memory), memory.store.check()
     if [
@@ -194,7 +200,8 @@ def main() -> int:
                 acknowledged += run(Path(directory) / f"memory.{options.store}", seed)
             except Lost as exc:
                 print(
-                    f"seed {seed}: {exc}\nrepeat with --store {options.store} --first {seed} --runs 1"
+                    f"seed {seed}: {exc}\nrepeat with --store {options.store} --first {seed} "
+                    "--runs 1"
                 )
                 return 1
     print(f"{options.runs} runs on .{options.store}: {acknowledged} calls acknowledged, none lost")

@@ -1,7 +1,9 @@
-"""Races in a fixed order: threads of two servers use one SQLite file, and a seed decides who is next.
+"""Races in a fixed order.
 
-`python -m tests.durability.races --seeds 2000` tries that many orders and prints the seeds that fail;
-`--seed N` repeats one.
+Threads of two servers use one SQLite file, and a seed decides who is next.
+
+`python -m tests.durability.races --seeds 2000` tries that many orders and prints the seeds that
+fail; `--seed N` repeats one.
 """
 
 import argparse

@@ -1,7 +1,8 @@
 """Run threads one at a time, in an order that a seed decides, with a clock of its own.
 
 A thread gives up its turn where it takes a lock, waits for an event or for another writer, sleeps,
-and before every SQL statement. Nothing else runs meanwhile, so that a seed always gives the same order.
+and before every SQL statement. Nothing else runs meanwhile, so that a seed always gives the same
+order.
 """
 
 import threading

@@ -1,4 +1,4 @@
-"""A server in its own process, the calls to send it over its pipes, and what its replies contain."""
+"""A server in its own process, the calls to send over its pipes, and what its replies contain."""
 
 import subprocess
 import sys
@@ -34,7 +34,10 @@ class ServerProcess:
         return self._process.pid
 
     def send(self, calls: Iterable[bytes]) -> None:
-        """Write the calls without waiting for replies; calls and replies must each fit into a pipe (64 KiB)."""
+        """Write the calls without waiting for replies.
+
+        Calls and replies must each fit into a pipe (64 KiB).
+        """
         self._input.write(b"".join(calls))
         self._input.flush()
 

@@ -1,4 +1,6 @@
-"""Build `shim.c` and control it: fail or record the calls of this process on files of one directory."""
+"""Build `shim.c` and control it: fail or record the calls of this process on files of one
+directory.
+"""
 
 import ctypes
 import os

@@ -196,7 +196,7 @@ def test_a_running_server_on_a_file_continues_with_what_was_restored(
 
 
 def test_no_write_is_acknowledged_and_lost_in_a_restore(database: Path, tmp_path: Path) -> None:
-    """Writers that wait for the lock while the file is replaced must not write to the former file."""
+    """Writers that wait while the file is replaced must not write to the former file."""
     backup = tmp_path / "backup.db"
     back_up(str(database), str(backup))
     calls = [creation(f"entity {number}") for number in range(60)]

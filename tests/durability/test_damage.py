@@ -39,7 +39,10 @@ _BAD_LINES = {
 
 @pytest.fixture
 def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> Path:
-    """The path of thousands of damaged files: do not wait for the disk and do not log each warning."""
+    """The path of thousands of damaged files.
+
+    Do not wait for the disk and do not log each warning.
+    """
     monkeypatch.setattr(os, "fsync", lambda descriptor: None)
     caplog.set_level(logging.ERROR, logger="polymnia")
     return tmp_path / "memory.jsonl"
@@ -222,7 +225,9 @@ def _ends_between_lines(length: int, whole: list[bytes]) -> bool:
 
 
 def _flips() -> Iterator[tuple[bytes, list[bytes], str]]:
-    """Yield the file with each byte changed in turn, the other lines, and a description of the change."""
+    """Yield the file with each byte changed in turn, the other lines, and a description of the
+    change.
+    """
     for place, byte in enumerate(_WHOLE):
         changed = [bytes([byte ^ flip]) for flip in _FLIPS] + _SPECIAL_BYTES
         others = _untouched(place)
@@ -236,7 +241,10 @@ def _flips() -> Iterator[tuple[bytes, list[bytes], str]]:
 
 
 def _untouched(place: int) -> list[bytes]:
-    """Return the lines that a changed byte is not part of. A newline is part of the lines on both sides."""
+    """Return the lines that a changed byte is not part of.
+
+    A newline is part of the lines on both sides.
+    """
     number = _WHOLE[:place].count(b"\n")
     touched = {number, number + 1} if _WHOLE[place : place + 1] == b"\n" else {number}
     return [line for index, line in enumerate(_LINES) if index not in touched]
@@ -267,7 +275,10 @@ def _rejected(path: Path) -> list[bytes]:
 
 
 def _holds(path: Path, lines: list[bytes]) -> bool:
-    """Return True if the store holds the content of each line. Damage may have given another entity the same name."""
+    """Return True if the store holds the content of each line.
+
+    Damage may have given another entity the same name.
+    """
     with opened(path) as memory:
         graph = read(memory)
     texts = {entity.name: set(entity.texts) for entity in graph.entities}

@@ -1,4 +1,7 @@
-"""Full disks and disks that do not confirm writes: refused with a sentence, and nothing acknowledged is lost."""
+"""Full disks and disks that do not confirm writes.
+
+Refused with a sentence, and nothing acknowledged is lost.
+"""
 
 import builtins
 import errno
@@ -181,7 +184,10 @@ def test_a_store_opened_again_on_a_healthy_disk_takes_writes(path: Path, disk: D
 def test_a_file_is_confirmed_only_with_its_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The directory holds the new name of a file. If it is not on disk, a power cut brings the old file back."""
+    """The directory holds the new name of a file.
+
+    If it is not on disk, a power cut brings the old file back.
+    """
     disk = PythonDisk(monkeypatch)
     with opened(tmp_path / "memory.jsonl") as memory:
         create(memory, "before")
@@ -195,7 +201,10 @@ def test_a_file_is_confirmed_only_with_its_directory(
 def test_a_write_without_a_free_descriptor_is_refused_and_changes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, allowed: int
 ) -> None:
-    """Whichever file cannot be opened: once the new content is in place, it is too late to refuse."""
+    """Whichever file cannot be opened.
+
+    Once the new content is in place, it is too late to refuse.
+    """
     path = tmp_path / "memory.jsonl"
     with opened(path) as memory:
         create(memory, "before")
@@ -292,7 +301,9 @@ def test_a_file_keeps_its_owner_when_another_user_writes(tmp_path: Path) -> None
 def test_a_disk_that_also_refuses_to_clean_up_stops_the_store(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After an error a file system often becomes read-only, and the unconfirmed file cannot be removed."""
+    """After an error a file system often becomes read-only, and the unconfirmed file cannot be
+    removed.
+    """
     disk = PythonDisk(monkeypatch)
     with opened(tmp_path / "memory.jsonl") as memory:
         create(memory, "before")

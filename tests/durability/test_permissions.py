@@ -1,4 +1,6 @@
-"""File stores can be read without permission to write, and everything they create is private to the user."""
+"""File stores can be read without permission to write, and everything they create is private to the
+user.
+"""
 
 import builtins
 import errno
@@ -27,7 +29,10 @@ def path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def unwritable(path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A store in a directory in which nothing can be created or written; modes alone do not stop root."""
+    """A store in a directory in which nothing can be created or written.
+
+    Modes alone do not stop root.
+    """
     with opened(path) as memory:
         create(memory, "known")
     Path(f"{path}.lock").unlink()

@@ -111,7 +111,7 @@ def test_a_process_that_reads_one_name_again_and_again_sees_what_another_adds(pa
 
 
 def test_a_change_is_seen_even_when_the_file_keeps_its_size_and_time(tmp_path: Path) -> None:
-    """File times have a resolution of milliseconds, and inode numbers of deleted files are reused."""
+    """File times have a resolution of milliseconds, and inodes of deleted files are reused."""
     path = tmp_path / "memory.jsonl"
     with opened(path) as reader, opened(path) as writer:
         for _ in range(20):
@@ -271,7 +271,10 @@ def _held(path: Path) -> Iterator[None]:
 def _interrupt_once(
     statement: int, interruption: Callable[[], None], connection: apsw.Connection
 ) -> None:
-    """Let something happen before the connection runs its nth statement; later connections are left alone."""
+    """Let something happen before the connection runs its nth statement.
+
+    Later connections are left alone.
+    """
     apsw.connection_hooks.clear()
     seen = 0
 
@@ -312,7 +315,7 @@ def _create_each(memory: Memory, plan: Sequence[str]) -> None:
 
 
 def _served(paths: list[Path], calls: list[list[bytes]]) -> list[list[dict[str, Any]]]:
-    """Run one server per path at the same time and return their replies, none of which is an error."""
+    """Run one server per path at the same time and return their replies; none is an error."""
     with ExitStack() as stack:
         servers = [stack.enter_context(ServerProcess(path)) for path in paths]
         for server, its_calls in zip(servers, calls, strict=True):
@@ -358,7 +361,10 @@ class _Doomed(Exception):
 
 
 def _at_once(works: Sequence[Callable[[], object]]) -> None:
-    """Run each function in a thread, all started together. Raise the first exception of a thread."""
+    """Run each function in a thread, all started together.
+
+    Raise the first exception of a thread.
+    """
     start = threading.Barrier(len(works))
     failures: list[BaseException] = []
 

@@ -1,4 +1,7 @@
-"""The files of a SQLite store are replaced, overwritten or deleted under it: nothing is mixed or lost unnoticed."""
+"""The files of a SQLite store are replaced, overwritten or deleted under it.
+
+Nothing is mixed or lost unnoticed.
+"""
 
 import logging
 import os

@@ -1,4 +1,4 @@
-"""After a purge no byte of purged text is in the file or its log, whatever its pages went through."""
+"""After a purge no byte of purged text is in the file or its log, whatever pages went through."""
 
 import random
 import re
@@ -80,7 +80,10 @@ def _forget_some(memory: Memory, words: dict[str, list[str]], chance: random.Ran
 
 
 def _residue(directory: Path, words: set[str]) -> list[str]:
-    """Return the words of which a part is in a file. An index may have stored only the end of one."""
+    """Return the words of which a part is in a file.
+
+    An index may have stored only the end of one.
+    """
     content = b"".join(file.read_bytes() for file in directory.rglob("*") if file.is_file())
     return [word for word in words if word[4:12].encode() in content]
 

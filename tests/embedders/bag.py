@@ -1,4 +1,7 @@
-"""A small embedder for tests: each word has its own vector, and the vector of a text is the sum of its words."""
+"""A small embedder for tests.
+
+Each word has its own vector, and the vector of a text is the sum of its words.
+"""
 
 from collections.abc import Sequence
 from zlib import crc32

@@ -1,4 +1,6 @@
-"""A small HTTP server that speaks Ollama's embedding protocol, and that tests can stop, slow down or confuse."""
+"""A small HTTP server that speaks Ollama's embedding protocol, and that tests can stop, slow down
+or confuse.
+"""
 
 import threading
 from collections.abc import Callable, Iterator

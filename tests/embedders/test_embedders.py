@@ -126,7 +126,10 @@ def test_none_disables_the_embedder() -> None:
 
 
 class Service(BaseHTTPRequestHandler):
-    """Serve the protocols of Ollama and OpenAI; the vector of a text is its length and its first letter."""
+    """Serve the protocols of Ollama and OpenAI.
+
+    The vector of a text is its length and its first letter.
+    """
 
     def do_POST(self) -> None:
         asked = msgspec.json.decode(self.rfile.read(int(self.headers["Content-Length"])))

@@ -12,7 +12,8 @@ import pytest
     [
         (
             ["onnxruntime"],
-            f"search by meaning needs onnxruntime, which has no package for {platform.machine()} machines; "
+            "search by meaning needs onnxruntime, "
+            f"which has no package for {platform.machine()} machines; "
             "use an embedder `ollama:MODEL` or `openai:MODEL`, or `none`",
         ),
         (

@@ -1,4 +1,7 @@
-"""Ollama over HTTP: batches at once, retries, and a memory that survives whatever the server does."""
+"""Ollama over HTTP.
+
+Batches at once, retries, and a memory that survives whatever the server does.
+"""
 
 import threading
 from collections.abc import Iterator

@@ -1,4 +1,7 @@
-"""The shared embedder process: private, started once, of the right version, and never missed when it is gone."""
+"""The shared embedder process.
+
+Private, started once, of the right version, and never missed when it is gone.
+"""
 
 import os
 import signal

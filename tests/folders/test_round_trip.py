@@ -1,4 +1,7 @@
-"""A memory as a Markdown folder: it comes back without loss, and an edit of a file changes exactly what was edited."""
+"""A memory as a Markdown folder.
+
+It comes back without loss, and an edit of a file changes exactly what was edited.
+"""
 
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -161,7 +164,10 @@ def reorder_texts(folder: Path, state: State, number: int) -> State:
 
 
 def rename(folder: Path, state: State, number: int) -> State:
-    """Rename a file. An editor that knows links follows them in the other files; a shell does not."""
+    """Rename a file.
+
+    An editor that knows links follows them in the other files; a shell does not.
+    """
     entity = first(state, number)
     path = file_of(folder, entity.name)
     path.rename(path.with_name("New name.md"))
@@ -218,7 +224,10 @@ def delete(folder: Path, state: State, number: int) -> State:
 
 
 def create(folder: Path, state: State, number: int) -> State:
-    text = "---\npolymnia: entity\ntype: idea\n---\nA thought\n\n- and a fact\n\n## Relations\n\n- about [[B]]\n"
+    text = (
+        "---\npolymnia: entity\ntype: idea\n---\nA thought\n\n- and a fact\n\n"
+        "## Relations\n\n- about [[B]]\n"
+    )
     (folder / "Mine.md").write_text(text, "utf-8")
     entity = Entity("Mine", "idea", (), "new", 1, "A thought\n\n- and a fact")
     return State(
@@ -256,7 +265,8 @@ def delete_note(folder: Path, state: State, number: int) -> State:
 
 # In an order in which each finds what it edits.
 IN_FILES: list[Edit] = [
-    reorder_texts, edit_text, delete_text, add_text, retag, retype, summarize, link, unlink, create, edit_note,
+    reorder_texts, edit_text, delete_text, add_text, retag, retype, summarize, link, unlink,
+    create, edit_note,
 ]  # fmt: skip
 OF_FILES: list[Edit] = [rename, rename_property, move, delete, delete_note]
 EDITS = [*IN_FILES, *OF_FILES]

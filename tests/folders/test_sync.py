@@ -373,7 +373,9 @@ def test_a_synchronization_is_one_change_that_can_be_undone(memory: Memory, fold
 
 
 def test_a_folder_that_git_moved_back_takes_the_memory_along(memory: Memory, folder: Path) -> None:
-    """The state of the synchronization is not in the repository, so an older commit is an edit like any other."""
+    """The state of the synchronization is not in the repository, so an older commit is an edit like
+    any other.
+    """
     git(folder, "init", "-q")
     git(folder, "add", "-A")
     git(folder, "commit", "-qm", "one")

@@ -1,4 +1,6 @@
-"""Texts that Markdown, YAML, file systems or terminals give another meaning, and random memories made of them."""
+"""Texts that Markdown, YAML, file systems or terminals give another meaning, and random memories
+made of them.
+"""
 
 from hypothesis import strategies as st
 

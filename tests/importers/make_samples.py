@@ -1,8 +1,10 @@
-"""Write samples with the code of the programs that they come from: `python make_samples.py samples/made`.
+"""Write samples with the code of the programs that they come from.
 
-Needs an environment of its own with mcp-memory-service (12.2.0), mem0ai (2.2.1), graphiti-core (0.31.1), mempalace
-(3.11.0) and basic-memory (0.22.1), and a Python from 3.12 on that loads extensions of SQLite. No model is asked: for
-vectors, each program has a stand-in.
+`python make_samples.py samples/made`.
+
+Needs an environment of its own with mcp-memory-service (12.2.0), mem0ai (2.2.1), graphiti-core
+(0.31.1), mempalace (3.11.0) and basic-memory (0.22.1), and a Python from 3.12 on that loads
+extensions of SQLite. No model is asked: for vectors, each program has a stand-in.
 """
 
 import asyncio
@@ -150,7 +152,10 @@ def write_mem0(path: Path, vectors: Path) -> None:
 
 
 async def write_memory_service(database: Path, export: Path) -> None:
-    """Write the SQLite file and the JSON export of mcp-memory-service: memories, a deleted one, and associations."""
+    """Write the SQLite file and the JSON export of mcp-memory-service.
+
+    Memories, a deleted one, and associations.
+    """
     os.environ["HOSTNAME"] = "desk"
     from mcp_memory_service.models.memory import Memory
     from mcp_memory_service.storage.graph import GraphStorage

@@ -1,7 +1,7 @@
 """Samples of other programs' formats, and how to read them.
 
-`python -m tests.importers.samples NAME` writes the golden result of a sample: read what has changed in it before
-committing it.
+`python -m tests.importers.samples NAME` writes the golden result of a sample: read what has changed
+in it before committing it.
 """
 
 import gzip
@@ -71,7 +71,10 @@ _MEMORIES = (
 
 
 def make_memory_service_file(path: Path) -> Path:
-    """Write a SQLite file of mcp-memory-service: four memories, of which one is deleted and one superseded."""
+    """Write a SQLite file of mcp-memory-service.
+
+    Four memories, of which one is deleted and one superseded.
+    """
     connection = apsw.Connection(str(path))
     connection.execute("PRAGMA journal_mode = WAL").fetchall()
     connection.execute(MEMORY_SERVICE_SCHEMA)

@@ -1,4 +1,7 @@
-"""The JSON document: exporting a memory and importing it gives the identical memory, with ids, history and trash."""
+"""The JSON document.
+
+Exporting a memory and importing it gives the identical memory, with ids, history and trash.
+"""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,6 @@
-"""Facts that hold for a time, in every form of a dump, and fields of other programs that have no place here."""
+"""Facts that hold for a time, in every form of a dump, and fields of other programs that have no
+place here.
+"""
 
 import json
 from pathlib import Path
@@ -27,7 +29,7 @@ def left(report: Report) -> dict[str, int]:
 
 
 def exported_by_neo4j(value: dict[str, Any], kind: str) -> dict[str, Any]:
-    """Return an element as `apoc.export.json` writes it: with the attributes among the properties."""
+    """Return an element as `apoc.export.json` writes it, with attributes among the properties."""
     properties = {
         name: item
         for name, item in value.items()

@@ -1,4 +1,7 @@
-"""Damaged and malicious input: every importer takes what is valid, reports the rest, and harms nothing."""
+"""Damaged and malicious input.
+
+Every importer takes what is valid, reports the rest, and harms nothing.
+"""
 
 import json
 import os
@@ -146,7 +149,8 @@ def test_wrong_types_in_a_knowledge_graph_of_mempalace_do_no_harm(tmp_path: Path
     path.write_bytes((SAMPLES / "mempalace.sqlite3").read_bytes())
     connection = apsw.Connection(str(path))
     connection.execute(
-        "INSERT INTO entities VALUES (x'ff', x'fe', 7, x'00', 'soon'), ('z', 'Zoë', x'01', '[[', 1e300), "
+        "INSERT INTO entities VALUES (x'ff', x'fe', 7, x'00', 'soon'), ('z', 'Zoë', x'01', '[[', "
+        "1e300), "
         "('y', 'Yan', 'person', '{\"a\": {\"b\": [1]}, \"c\": 7}', NULL)"
     )
     connection.execute(

@@ -1,4 +1,7 @@
-"""Folders of Markdown files that others wrote: what is read from them, and that hostile ones do no harm."""
+"""Folders of Markdown files that others wrote.
+
+What is read from them, and that hostile ones do no harm.
+"""
 
 from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZipFile

@@ -1,4 +1,7 @@
-"""Transcripts of Claude Code and Codex: what counts as said, growing files, folders, and hostile lines."""
+"""Transcripts of Claude Code and Codex.
+
+What counts as said, growing files, folders, and hostile lines.
+"""
 
 import json
 from pathlib import Path
@@ -92,11 +95,13 @@ def test_what_the_program_writes_for_the_model_is_left_out(tmp_path: Path) -> No
         ("claude-code", "<ide_selection>lines 1 to 2:\nx = 1</ide_selection>explain this"),
         (
             "codex",
-            "# Context from my IDE setup:\n\n## Active file: a.py\n\n## My request for Codex:\nexplain this",
+            "# Context from my IDE setup:\n\n## Active file: a.py\n\n"
+            "## My request for Codex:\nexplain this",
         ),
         (
             "codex",
-            "# Files mentioned by the user:\n\n## a.png: /a.png\n\n## My request for Codex:\nexplain this",
+            "# Files mentioned by the user:\n\n## a.png: /a.png\n\n"
+            "## My request for Codex:\nexplain this",
         ),
     ],
 )

@@ -21,7 +21,10 @@ def new_server(
 def new_place(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[NewPlace]:
-    """Return a function that starts a new server; servers on the network run until the module's tests are done."""
+    """Return a function that starts a new server.
+
+    Servers on the network run until the module's tests are done.
+    """
     transport, kind = request.param.split("-")
     with ExitStack() as stack:
 

@@ -1,4 +1,6 @@
-"""Install the other SDKs, the conformance suites, the Inspector and axe-core once, into a cache directory."""
+"""Install the other SDKs, the conformance suites, the Inspector and axe-core once, into a cache
+directory.
+"""
 
 import hashlib
 import os
@@ -39,7 +41,7 @@ def python_with_sdk_v1(cache: Path) -> Path:
 
 
 def python_with_fastmcp(cache: Path) -> Path:
-    """Return the interpreter of a virtual environment with fastmcp, which has a client of its own."""
+    """Return the interpreter of a virtual environment with fastmcp, which has its own client."""
     wanted = f"{FASTMCP} on {sys.version}"
     home = _kept(
         cache / f"fastmcp-{_digest(wanted)}", lambda home: _install_python_package(home, FASTMCP)
@@ -74,12 +76,16 @@ def node_packages(cache: Path) -> Path:
 
 
 def judges(cache: Path) -> Path:
-    """Return a directory with the conformance suites, the Inspector and a Node that is new enough for them."""
+    """Return a directory with the conformance suites, the Inspector and a Node that is new enough
+    for them.
+    """
     return _npm(cache, "judges", JUDGES / "package.json")
 
 
 def client_programs(cache: Path) -> Path:
-    """Return a directory with the programs of MCP clients, and with tools that check what we publish."""
+    """Return a directory with the programs of MCP clients, and with tools that check what we
+    publish.
+    """
     home = _npm(cache, "clients", CLIENTS / "package.json")
     for script in CLIENTS.glob(
         "*.mjs"
@@ -141,7 +147,10 @@ def _install_node_packages(home: Path, manifest: Path) -> None:
 
 
 def _kept(home: Path, install: Callable[[Path], None]) -> Path:
-    """Return the directory; install it under another name and rename it, so that it is complete or missing."""
+    """Return the directory.
+
+    Install it under another name and rename it, so that it is complete or missing.
+    """
     if not home.exists():
         home.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=home.parent) as scratch:
@@ -168,7 +177,10 @@ def _fetch(command: Sequence[str], directory: Path) -> None:
 
 
 def _do_without(reason: str) -> NoReturn:
-    """Skip the test, or fail it where CI is set: a developer may lack Node or a network, the gate may not."""
+    """Skip the test, or fail it where CI is set.
+
+    A developer may lack Node or a network, the gate may not.
+    """
     if os.environ.get("CI") == "true":
         pytest.fail(reason)
     pytest.skip(reason)

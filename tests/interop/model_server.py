@@ -1,4 +1,6 @@
-"""A server that speaks the protocols of Anthropic, OpenAI and Gemini models and answers from a script, for tests."""
+"""A server that speaks the protocols of Anthropic, OpenAI and Gemini models and answers from a
+script, for tests.
+"""
 
 import json
 import threading
@@ -21,7 +23,10 @@ Step = str | ToolCall
 
 
 class ModelServer(ThreadingHTTPServer):
-    """Answers each request with the next step of its script, the last one for ever. It keeps what it was asked."""
+    """Answers each request with the next step of its script, the last one for ever.
+
+    It keeps what it was asked.
+    """
 
     daemon_threads = True
 
@@ -40,7 +45,10 @@ class ModelServer(ThreadingHTTPServer):
         return [json.dumps(item, ensure_ascii=False) for item in self.asked]
 
     def next_step(self, body: dict[str, Any]) -> Step:
-        """Return the answer to a request. Those without tools are the program's own, such as one for a title."""
+        """Return the answer to a request.
+
+        Those without tools are the program's own, such as one for a title.
+        """
         with self._lock:
             if not body.get("tools"):
                 return "A title"

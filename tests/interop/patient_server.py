@@ -1,4 +1,7 @@
-"""A server for tests of long calls: one reports progress step by step, one ends only when it is cancelled."""
+"""A server for tests of long calls.
+
+One reports progress step by step, one ends only when it is cancelled.
+"""
 
 from threading import Event
 

@@ -1,4 +1,7 @@
-"""The official Python SDK: connecting to a server over each transport, in each mode of the client."""
+"""The official Python SDK.
+
+Connecting to a server over each transport, in each mode of the client.
+"""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager

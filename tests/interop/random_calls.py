@@ -1,8 +1,9 @@
 """Random tool calls that Polymnia and the npm reference server must answer alike.
 
-Two kinds of calls are left out because the servers differ on purpose. Polymnia stores a value that repeats inside one
-call once, the npm server twice: a name in `create_entities`, a relation in `create_relations`, a text in
-`add_observations`. Polymnia finds composed and decomposed letters alike (ñ) and folds case fully (ß, final ς).
+Two kinds of calls are left out because the servers differ on purpose. Polymnia stores a value that
+repeats inside one call once, the npm server twice: a name in `create_entities`, a relation in
+`create_relations`, a text in `add_observations`. Polymnia finds composed and decomposed letters
+alike (ñ) and folds case fully (ß, final ς).
 """
 
 from collections.abc import Callable, Sequence

@@ -65,7 +65,10 @@ def place(base: str, transport: str, token: str = "") -> Place:
 
 @contextmanager
 def running(command: Sequence[str], log: Path | None = None) -> Iterator[str]:
-    """Run a server, yield its URL without /mcp, and stop it gracefully. What it logged is in `log` then."""
+    """Run a server, yield its URL without /mcp, and stop it gracefully.
+
+    What it logged is in `log` then.
+    """
     with subprocess.Popen(
         command, cwd=_ROOT, stderr=subprocess.PIPE, text=True, preexec_fn=end_with_parent
     ) as process:

@@ -1,4 +1,4 @@
-"""A dialect of the tests behind the real HTTP transport, in a process that says where it listens."""
+"""A dialect of the tests behind the real HTTP transport, in a process that prints its address."""
 
 import sys
 

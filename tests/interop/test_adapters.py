@@ -1,4 +1,4 @@
-"""The adapters with the frameworks they are for, over a local store and over a server with a token."""
+"""The adapters with their frameworks, over a local store and over a server with a token."""
 
 import os
 import re

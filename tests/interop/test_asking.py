@@ -1,4 +1,6 @@
-"""Every client is asked by real tools, hears of their progress and cancels them, over each of its transports."""
+"""Every client is asked by real tools, hears of their progress and cancels them, over each of its
+transports.
+"""
 
 import itertools
 import json
@@ -166,7 +168,8 @@ def test_a_client_is_asked_and_hears_and_cancels(
         ]
         told = {"task": "converse", "client": client.kind, "mode": client.mode, "talks": talks}
         memory, drafts, review = run(command_of(client, request), told, native)["heard"]
-    # The first tool asks for the roots, which choose the workspace. A client without a session names it instead.
+    # The first tool asks for the roots, which choose the workspace. A client without a session
+    # names it instead.
     roots = ["roots/list"] if client.mode == "legacy" else []
     assert [item["method"] for item in memory["asked"]] == [*roots, "elicitation/create"]
     assert memory["asked"][-1]["params"]["message"] == "Forget Ada: 41 facts and relations in all?"

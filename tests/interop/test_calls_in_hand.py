@@ -1,4 +1,7 @@
-"""Check long calls over HTTP and SSE: every client gets their progress, and a cancellation reaches the tool."""
+"""Check long calls over HTTP and SSE.
+
+Every client gets their progress, and a cancellation reaches the tool.
+"""
 
 import sys
 from collections.abc import Iterator

@@ -1,8 +1,8 @@
-"""`polymnia install`, seen by the clients' own programs and schemas. None of them needs a login for this.
+"""`polymnia install`, seen by the clients' own programs and schemas.
 
-Claude Code, Codex and Gemini CLI list the server themselves. Continue and VS Code publish their schemas on npm, and
-VS Code also reads the files of Claude Desktop, Cursor and Windsurf. Zed publishes no package; its form is checked in
-tests/clients.
+None of them needs a login for this. Claude Code, Codex and Gemini CLI list the server themselves.
+Continue and VS Code publish their schemas on npm, and VS Code also reads the files of Claude
+Desktop, Cursor and Windsurf. Zed publishes no package; its form is checked in tests/clients.
 """
 
 import json

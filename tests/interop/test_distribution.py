@@ -1,4 +1,7 @@
-"""What we publish, checked by the tools of those who read it: the bundle by mcpb, the workflows by actionlint."""
+"""What we publish, checked by the tools of those who read it.
+
+The bundle by mcpb, the workflows by actionlint.
+"""
 
 import subprocess
 import zipfile

@@ -106,7 +106,9 @@ def test_the_schemas_of_a_dialect_pass_the_strict_check(name: str, inspect: Insp
 
 @pytest.fixture
 def mcpdo(judges: Path, tmp_path: Path) -> Iterator[Callable[..., JSON]]:
-    """Return a function that runs mcpdo, the Inspector's client that keeps connections, and reads what it prints."""
+    """Return a function that runs mcpdo, the Inspector's client that keeps connections, and reads
+    what it prints.
+    """
     script = judges / "node_modules/@modelcontextprotocol/inspector/clients/mcpdo/build/mcp-bin.js"
     environment = {**os.environ, "HOME": str(tmp_path), "MCP_INSPECTOR_SECRET_STORE": "memory"}
 

@@ -1,4 +1,6 @@
-"""The official Python SDK on `polymnia serve` without a dialect: a new user's questions, a session, subscriptions."""
+"""The official Python SDK on `polymnia serve` without a dialect: a new user's questions, a session,
+subscriptions.
+"""
 
 import json
 import os
@@ -118,7 +120,10 @@ def test_a_new_users_questions_find_the_fact_first(project: Path, mode: str) -> 
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def store(request: pytest.FixtureRequest) -> tuple[str, ...]:
-    """Return the options for a store with many workspaces: none for the user's data directory, or an empty database."""
+    """Return the options for a store with many workspaces.
+
+    None for the user's data directory, or an empty database.
+    """
     return (
         ()
         if request.param == "sqlite"

@@ -123,7 +123,10 @@ def test_a_lone_surrogate_that_the_reference_server_wrote_survives_our_write(
 def test_a_decomposed_letter_is_found_by_its_accent_and_kept_as_it_was_written(
     writer: str, query: str, finders: set[str], servers: dict[str, Serve], tmp_path: Path
 ) -> None:
-    """The reference server compares code points; we compare letters, however they are composed (decision 4)."""
+    """The reference server compares code points.
+
+    We compare letters, however they are composed (decision 4).
+    """
     store = tmp_path / "memory.jsonl"
     creation = Call("create_entities", {"entities": [entity(DECOMPOSED, "place")]})
     anyio.run(replies, servers[writer](store), [creation])
@@ -198,7 +201,10 @@ async def replies_in_turn(
 async def until_they_part(
     ours: StdioServerParameters, theirs: StdioServerParameters, calls: Iterable[Call]
 ) -> tuple[tuple[Call, Reply], tuple[Call, Reply]]:
-    """Return the first call that the two answer differently and both replies; otherwise the last call."""
+    """Return the first call that the two answer differently and both replies.
+
+    Otherwise the last call.
+    """
     async with connected(ours) as our_client, connected(theirs) as their_client:
         for call in calls:
             our_reply, their_reply = await reply(our_client, call), await reply(their_client, call)

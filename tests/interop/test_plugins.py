@@ -1,4 +1,7 @@
-"""The plugin in the programs it is made for: real sessions of Claude Code and Codex with a scripted model."""
+"""The plugin in the programs it is made for.
+
+Real sessions of Claude Code and Codex with a scripted model.
+"""
 
 import json
 import os

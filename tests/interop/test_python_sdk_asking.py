@@ -1,4 +1,7 @@
-"""The official Python SDK is asked by a real tool, before much is deleted: over every transport, in both eras."""
+"""The official Python SDK is asked by a real tool, before much is deleted.
+
+Over every transport, in both eras.
+"""
 
 import sys
 from collections.abc import Iterator

@@ -1,4 +1,7 @@
-"""Check the official TypeScript SDKs: version 1, and the packages of version 2, which speak both eras."""
+"""Check the official TypeScript SDKs.
+
+Version 1, and the packages of version 2, which speak both eras.
+"""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,6 @@
-"""Check the official Python SDK on the vault dialect, over stdio and HTTP, in both eras of the protocol."""
+"""Check the official Python SDK on the vault dialect, over stdio and HTTP, in both eras of the
+protocol.
+"""
 
 import json
 from collections.abc import Awaitable, Callable, Iterator
@@ -86,7 +88,9 @@ def talk(request: pytest.FixtureRequest, place: StdioServerParameters | str, hea
 
 
 async def done(client: Client, tool: str, **arguments: Any) -> JSON:
-    """Call a tool and return its structured content, which the SDK has checked against the output schema."""
+    """Call a tool and return its structured content, which the SDK has checked against the output
+    schema.
+    """
     result = await client.call_tool(tool, arguments, meta=NAMED)
     assert not result.is_error, result.content
     assert isinstance(result.structured_content, dict)

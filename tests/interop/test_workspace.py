@@ -1,4 +1,7 @@
-"""Check the official Python SDK on the workspace dialect: every tool over HTTP, in both eras, and over SSE."""
+"""Check the official Python SDK on the workspace dialect.
+
+Every tool over HTTP, in both eras, and over SSE.
+"""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager

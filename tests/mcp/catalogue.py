@@ -1,6 +1,7 @@
 """A dialect's catalogue as its clients list it, and the copy it is compared with.
 
-`python -m tests.mcp.catalogue DIALECT` writes the copy: read what has changed in it before committing it.
+`python -m tests.mcp.catalogue DIALECT` writes the copy: read what has changed in it before
+committing it.
 """
 
 import json

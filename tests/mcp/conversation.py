@@ -1,4 +1,6 @@
-"""A client in the same process that speaks any revision and lets the official types judge every message."""
+"""A client in the same process that speaks any revision and lets the official types judge every
+message.
+"""
 
 from collections.abc import Callable
 from typing import Any

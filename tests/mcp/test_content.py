@@ -1,4 +1,7 @@
-"""Content other than text: images, audio and resources in the results of tools, resources and prompts."""
+"""Content other than text.
+
+Images, audio and resources in the results of tools, resources and prompts.
+"""
 
 from base64 import b64encode
 from typing import Any

@@ -1,4 +1,7 @@
-"""JSON-RPC at its edges: what is refused and what is ignored; every request gets one reply with its own id."""
+"""JSON-RPC at its edges: what is refused and what is ignored.
+
+Every request gets one reply with its own id.
+"""
 
 import json
 from typing import Any

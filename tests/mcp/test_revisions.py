@@ -1,4 +1,7 @@
-"""Every revision of the protocol: its handshake, and each method's result checked by the official types."""
+"""Every revision of the protocol.
+
+Its handshake, and each method's result checked by the official types.
+"""
 
 from typing import Any
 

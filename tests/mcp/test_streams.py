@@ -1,4 +1,7 @@
-"""Streams of the stateless revision: opened by `subscriptions/listen`, tagged, cancelled, closed with a reply."""
+"""Streams of the stateless revision.
+
+Opened by `subscriptions/listen`, tagged, cancelled, closed with a reply.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -143,7 +146,10 @@ def test_subscriptions_and_streams_are_notified_separately(server: Server) -> No
 def test_streams_may_open_and_close_during_a_change(
     server: Server, stateless: Client, act: Callable[[Client], None]
 ) -> None:
-    """Another thread may open or close a stream while a change is being told: here, exactly then."""
+    """Another thread may open or close a stream while a change is being told.
+
+    Here, exactly then.
+    """
     surprised = Surprised(server)
     for identifier in ("a", "b", "c"):
         listening(surprised.client, identifier, resourceSubscriptions=[NAMES_URI])
@@ -152,7 +158,9 @@ def test_streams_may_open_and_close_during_a_change(
 
 
 class Surprised:
-    """A client whose transport, woken by the first notification of a change, does something else in between."""
+    """A client whose transport, woken by the first notification of a change, does something else in
+    between.
+    """
 
     def __init__(self, server: Server) -> None:
         self.act: Callable[[Client], None] | None = None

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 import apsw
 from hypothesis import strategies as st
 
-# A few words, so that documents and expressions often agree; some differ only in their endings, some in accents.
+# A few words, so that documents and expressions often agree; some differ only in their endings,
+# some in accents.
 WORDS = [
     "tea",
     "teas",

@@ -174,7 +174,10 @@ def test_a_text_that_mentions_the_asked_day_agrees_with_it() -> None:
 
 
 def test_every_date_in_a_text_counts() -> None:
-    text = "[22 May 2023] Launch moved from 5 June 2023 to 19 June 2023, review in August, party in September 2024"
+    text = (
+        "[22 May 2023] Launch moved from 5 June 2023 to 19 June 2023, review in August, "
+        "party in September 2024"
+    )
     periods = [
         Period(2023, 5, 22),
         Period(2023, 6, 5),

@@ -1,4 +1,4 @@
-"""Terms: split and stemmed by the tokenizer of the full-text index, with the parts of joined words."""
+"""Terms, split and stemmed by the full-text index's tokenizer, with the parts of joined words."""
 
 import re
 from concurrent.futures import ThreadPoolExecutor

@@ -18,7 +18,10 @@ MIN_CALLS_FOR_SLOPE = 20_000
 
 
 class Sample(NamedTuple):
-    """The server after so many calls: bytes, counts, and the median latency since the last sample."""
+    """The server after so many calls.
+
+    Bytes, counts, and the median latency since the last sample.
+    """
 
     calls: int
     memory: int

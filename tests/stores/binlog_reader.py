@@ -1,4 +1,7 @@
-"""A reader of binary logs written from docs/formats/binlog.md alone: it shares no code with the store."""
+"""A reader of binary logs written from docs/formats/binlog.md alone.
+
+It shares no code with the store.
+"""
 
 import zlib
 from dataclasses import dataclass, field

@@ -1,8 +1,10 @@
-"""Processes that change the same entities of one workspace at once, and what must be true afterwards.
+"""Processes that change the same entities of one workspace at once, and what must be true
+afterwards.
 
     python -m tests.stores.postgres_load --processes 8 --operations 1000 [--faults]
 
-It starts a server of its own. With --faults, backends are killed and the server is restarted meanwhile.
+It starts a server of its own. With --faults, backends are killed and the server is restarted
+meanwhile.
 """
 
 import argparse
@@ -33,7 +35,10 @@ NAMES = [f"entity {number}" for number in range(10)]
 
 
 class Outcome(Struct):
-    """What one process was told: texts and relations that were added, and texts that were removed."""
+    """What one process was told.
+
+    Texts and relations that were added, and texts that were removed.
+    """
 
     added: list[str] = []
     removed: list[str] = []
@@ -74,7 +79,10 @@ def run_load(url: str, *, processes: int, operations: int) -> list[Outcome]:
 
 
 def check_load(url: str, outcomes: list[Outcome], *, sure: bool) -> None:
-    """Assert that nothing was lost, made twice or out of order. Without `sure`, failed calls may have succeeded."""
+    """Assert that nothing was lost, made twice or out of order.
+
+    Without `sure`, failed calls may have succeeded.
+    """
     store = open_store(url)
     with store.reading() as read:
         graph, changes = read.entities(), read.history.changes(ChangeQuery(limit=None))[::-1]
@@ -127,12 +135,16 @@ def _disturb(server: PostgresServer, stop: Event) -> None:
         else:
             with psycopg.connect(server.url, autocommit=True) as connection:
                 connection.execute(
-                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'polymnia'"
+                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                    "WHERE application_name = 'polymnia'"
                 )
 
 
 def _crash_backend(server: PostgresServer) -> None:
-    """Kill a backend like a kernel that is out of memory. The server then ends all others, and recovers."""
+    """Kill a backend like a kernel that is out of memory.
+
+    The server then ends all others, and recovers.
+    """
     with psycopg.connect(server.url, autocommit=True) as connection:
         found = connection.execute(
             "SELECT pid FROM pg_stat_activity WHERE application_name = 'polymnia' LIMIT 1"
@@ -228,7 +240,8 @@ def _main() -> None:
         check_load(url, outcomes, sure=not options.faults)
     failures = sum(outcome.failures for outcome in outcomes)
     print(
-        f"{options.processes} processes, {options.operations} operations each: nothing lost, {failures} calls to retry"
+        f"{options.processes} processes, {options.operations} operations each: "
+        f"nothing lost, {failures} calls to retry"
     )
 
 

@@ -1,6 +1,7 @@
 """Random query strings, for hypothesis and for a command that tries many.
 
-`python -m tests.stores.random_queries --count 20000` searches a SQLite store for that many and counts the failures.
+`python -m tests.stores.random_queries --count 20000` searches a SQLite store for that many and
+counts the failures.
 """
 
 import argparse

@@ -1,4 +1,7 @@
-"""The content of a binary log: what is written, what is read, and what a cut or a wrong byte does."""
+"""The content of a binary log.
+
+What is written, what is read, and what a cut or a wrong byte does.
+"""
 
 import os
 import re
@@ -425,7 +428,9 @@ def test_a_split_text_cut_between_its_records_did_not_happen(memory: Memory, pat
 
 
 def test_a_change_that_no_operations_express_is_kept_too(memory: Memory, path: Path) -> None:
-    """Undo: restore a type, put an observation back in its place, remove one of two equal ones, keep relations."""
+    """Undo: restore a type, put an observation back in its place, remove one of two equal ones,
+    keep relations.
+    """
     entities.create(
         memory,
         [

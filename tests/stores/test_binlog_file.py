@@ -72,9 +72,11 @@ def create(memory: Memory, *wanted: str) -> None:
 def test_writes_of_several_processes_are_all_kept(path: Path, opened: Open) -> None:
     script = """
 for number in range(25):
-    entities.create(memory, [EntityDraft(f"{sys.stdin.readline().strip() or os.getpid()} {number}", "x")], by="test")
+    writer = sys.stdin.readline().strip() or os.getpid()
+    entities.create(memory, [EntityDraft(f"{writer} {number}", "x")], by="test")
     entities.create(memory, [EntityDraft("shared", "x")], by="test")
-    observations.add(memory, [ObservationDraft("shared", (f"{os.getpid()} {number}",))], by="test", skip_repeats=True)
+    added = ObservationDraft("shared", (f"{os.getpid()} {number}",))
+    observations.add(memory, [added], by="test", skip_repeats=True)
     if number % 10 == 9:
         memory.store.compact()
 """
@@ -129,7 +131,9 @@ def test_a_log_compacted_by_another_process_is_read_again(opened: Open) -> None:
 
 
 def test_a_compacted_log_with_a_reused_inode_number_is_noticed(opened: Open) -> None:
-    """After two compactions a file system may reuse the first number, and only the beginning may differ."""
+    """After two compactions a file system may reuse the first number, and only the beginning may
+    differ.
+    """
     one, other = opened(), opened()
     create(one, "A")
     relations.create(one, [Relation("A", "A", "r" * 100)], by="test")
@@ -267,7 +271,8 @@ def half(descriptor, data):
     write(descriptor, data[: len(data) // 2])
     os._exit(9)
 os.write = half
-entities.create(memory, [EntityDraft(f"late {number}", "x", ("o" * 50,)) for number in range(4)], by="test")
+late = [EntityDraft(f"late {number}", "x", ("o" * 50,)) for number in range(4)]
+entities.create(memory, late, by="test")
 """
     memory = opened()
     create(memory, "A")

@@ -1,4 +1,7 @@
-"""Full-text search over the SQLite store: FTS5 syntax, words across the passages of an entity, and any text at all."""
+"""Full-text search over the SQLite store.
+
+FTS5 syntax, words across the passages of an entity, and any text at all.
+"""
 
 from collections.abc import Iterator
 

@@ -126,9 +126,11 @@ def test_no_temporary_file_is_left(path: Path, tmp_path: Path) -> None:
     assert sorted(file.name for file in tmp_path.iterdir()) == ["memory.jsonl", "memory.jsonl.lock"]
 
 
-# What the npm server writes for texts with half of a surrogate pair; all but the first line are untouched by the tests.
+# What the npm server writes for texts with half of a surrogate pair; all but the first line are
+# untouched by the tests.
 SURROGATES = [
-    rb'{"type":"entity","name":"A","entityType":"x","observations":["cut \ud83d","whole \ud83d\ude00"]}',
+    rb'{"type":"entity","name":"A","entityType":"x",'
+    rb'"observations":["cut \ud83d","whole \ud83d\ude00"]}',
     b'{"type":"entity","name":"\\udc00B\xc3\xa9\\n","entityType":"\\ud800","observations":["\\ud800","\\ud801","\xef\xbf\xbd"]}',
     rb'{"type":"entity","name":"\ud800","entityType":"x","observations":[]}',
     rb'{"type":"entity","name":"\ud801","entityType":"x","observations":[]}',

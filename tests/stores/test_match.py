@@ -1,4 +1,7 @@
-"""Query expressions on the words index: the index finds, and a check afterwards leaves, exactly what matches."""
+"""Query expressions on the words index.
+
+The index finds, and a check afterwards leaves, exactly what matches.
+"""
 
 import re
 from collections.abc import Collection, Mapping, Sequence

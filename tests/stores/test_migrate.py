@@ -1,4 +1,6 @@
-"""`migrate`: a copy in another store has every row, goes on after an interruption, and never mixes memories."""
+"""`migrate`: a copy in another store has every row, goes on after an interruption, and never mixes
+memories.
+"""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -35,7 +37,9 @@ DIMENSION = 8
 
 @pytest.fixture
 def source(tmp_path: Path) -> str:
-    """Return a data directory with one workspace in use, one that is archived and one that is empty."""
+    """Return a data directory with one workspace in use, one that is archived and one that is
+    empty.
+    """
     url = f"{tmp_path / 'source'}/"
     with closing(catalogue_at(url)) as catalogue:
         for name in ("busy", "old", "empty"):
@@ -55,7 +59,10 @@ def database() -> Iterator[str]:
 
 
 def fill(store: Store) -> None:
-    """Leave rows of every kind: changed, deleted, purged, with tags, sources, marks, perspectives and vectors."""
+    """Leave rows of every kind.
+
+    Changed, deleted, purged, with tags, sources, marks, perspectives and vectors.
+    """
     memory = Memory(store)
     drafts = [
         EntityDraft(f"E{n}", "thing", (f"text {n}", "ünïcode 数据"), "about it", ("a", "b'c"))

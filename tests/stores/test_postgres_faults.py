@@ -1,4 +1,7 @@
-"""Backends die, answers are lost, the network stalls, servers change: no write is lost, and none is made twice."""
+"""Backends die, answers are lost, the network stalls, servers change.
+
+No write is lost, and none is made twice.
+"""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor

@@ -1,4 +1,7 @@
-"""The change feed in PostgreSQL: other servers are woken at once, but only while somebody follows."""
+"""The change feed in PostgreSQL.
+
+Other servers are woken at once, but only while somebody follows.
+"""
 
 import logging
 from queue import Queue

@@ -1,4 +1,7 @@
-"""Workspaces in one database: what belongs to one is invisible to the others, even for a role that goes around us."""
+"""Workspaces in one database.
+
+What belongs to one is invisible to the others, even for a role that goes around us.
+"""
 
 from collections.abc import Iterator
 from urllib.parse import urlsplit
@@ -128,8 +131,10 @@ def test_a_deleted_workspace_leaves_no_rows(catalogue: Catalogue, database: str)
         catalogue.find("one")
     with psycopg.connect(database) as connection:
         tables = connection.execute(
-            "SELECT c.oid::regclass::text FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid "
-            "WHERE a.attname = 'workspace_id' AND c.relkind IN ('r', 'p') AND c.relnamespace = 'polymnia'::regnamespace"
+            "SELECT c.oid::regclass::text FROM pg_class AS c "
+            "JOIN pg_attribute AS a ON a.attrelid = c.oid "
+            "WHERE a.attname = 'workspace_id' AND c.relkind IN ('r', 'p') "
+            "AND c.relnamespace = 'polymnia'::regnamespace"
         ).fetchall()
         left = {
             table: connection.execute(

@@ -1,4 +1,7 @@
-"""The database refuses connections: calls fail with a sentence, servers that start meanwhile wait for it."""
+"""The database refuses connections.
+
+Calls fail with a sentence, servers that start meanwhile wait for it.
+"""
 
 import subprocess
 import sys

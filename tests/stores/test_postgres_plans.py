@@ -1,8 +1,8 @@
 """Plans in PostgreSQL: no statement may depend on what the planner knows of the tables.
 
-A memory is used with every kind of verb, and the statements are recorded. Each one then runs on a copy of the
-database without statistics, with statistics from when all workspaces were tiny, and with good ones. Pages are counted,
-not seconds.
+A memory is used with every kind of verb, and the statements are recorded. Each one then runs on a
+copy of the database without statistics, with statistics from when all workspaces were tiny, and
+with good ones. Pages are counted, not seconds.
 """
 
 import sys
@@ -35,7 +35,8 @@ Call = tuple[str, tuple[Any, ...]]
 ME = "test"
 TINY_WORKSPACES = 40
 ENTITIES = 400
-# Pages that a statement may read, and how many more for each row that it is given, returns or changes.
+# Pages that a statement may read, and how many more for each row that it is given, returns or
+# changes.
 FIXED_PAGES = 120
 PAGES_PER_ROW = 25
 # What a function reads is not in the plan: more than 1,000 passages have the common word.
@@ -66,7 +67,9 @@ STATES = {
 
 @pytest.fixture(scope="module")
 def used() -> Iterator[tuple[str, list[Call]]]:
-    """Yield a database with a large workspace among tiny ones, and the statements that were sent to it."""
+    """Yield a database with a large workspace among tiny ones, and the statements that were sent to
+    it.
+    """
     with new_database(shared_server()) as url:
         for number in range(TINY_WORKSPACES):
             with closing(open_store(f"{url}?workspace=tiny-{number}")) as store:
@@ -166,7 +169,10 @@ def _look_back(memory: Memory, names: list[str]) -> None:
 
 
 def _largest(calls: list[Call]) -> list[Call]:
-    """Return the call with most values of each statement. Plain inserts cannot run twice, and have one plan."""
+    """Return the call with most values of each statement.
+
+    Plain inserts cannot run twice, and have one plan.
+    """
     largest: dict[str, Call] = {}
     for query, values in calls:
         if query in PLAIN_INSERTS:
@@ -236,7 +242,10 @@ def _explain(
         literals.append("NULL" if encoded is None else _quote(encoded))
     with connection.transaction(force_rollback=True):
         ((document,),) = connection.execute(
-            f"EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, FORMAT JSON) EXECUTE {query}({', '.join(literals)})".encode()
+            (
+                "EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, FORMAT JSON) "
+                f"EXECUTE {query}({', '.join(literals)})"
+            ).encode()
         ).fetchall()
     plan = document[0]["Plan"]
     return plan, plan["Shared Hit Blocks"] + plan["Shared Read Blocks"]
@@ -254,5 +263,8 @@ def _nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _rows_made(plan: dict[str, Any]) -> int:
-    """Return the most rows that a step of the plan passed on. Rows that a filter removed do not count."""
+    """Return the most rows that a step of the plan passed on.
+
+    Rows that a filter removed do not count.
+    """
     return int(max(node["Actual Rows"] * node["Actual Loops"] for node in _nodes(plan)))

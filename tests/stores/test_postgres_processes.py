@@ -1,4 +1,6 @@
-"""Several processes change one workspace at once, while backends are killed and the server is restarted."""
+"""Several processes change one workspace at once, while backends are killed and the server is
+restarted.
+"""
 
 from tests.postgres import new_workspace, running_server
 from tests.stores.postgres_load import check_load, faults, prepare, run_load

@@ -1,4 +1,7 @@
-"""The schema in PostgreSQL: what makes it distributable, how it is migrated, and that every query fits it."""
+"""The schema in PostgreSQL.
+
+What makes it distributable, how it is migrated, and that every query fits it.
+"""
 
 import ast
 import re

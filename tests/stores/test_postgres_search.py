@@ -79,7 +79,9 @@ def twins(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Twins]:
 
 
 def fill(memory: Memory) -> None:
-    """Write entities, delete some of what was written, and keep some notes, the same in every store."""
+    """Write entities, delete some of what was written, and keep some notes, the same in every
+    store.
+    """
     chance = random.Random(11)
     for start in range(0, ENTITIES, 50):
         entities.create(

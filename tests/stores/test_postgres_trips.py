@@ -1,4 +1,7 @@
-"""How often the PostgreSQL store waits for the server: over a network each wait costs more than the statements."""
+"""How often the PostgreSQL store waits for the server.
+
+Over a network each wait costs more than the statements.
+"""
 
 from collections.abc import Callable
 

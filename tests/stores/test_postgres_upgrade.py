@@ -70,7 +70,8 @@ def test_two_versions_use_one_database_at_once(postgres_database: str, tmp_path:
             assert names == [["Ann", "Ben", "Eve"]] * 2
             after.close()
         before.close()
-    # The old version can also be started again, as when its host restarts or the upgrade is taken back.
+    # The old version can also be started again, as when its host restarts or the upgrade is taken
+    # back.
     with closing(open_store(postgres_database)) as store, store.reading() as read:
         assert read.counts().entities == 3
     checked = migrate_schema(postgres_database, "--check", "--json")

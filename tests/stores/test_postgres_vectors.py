@@ -1,4 +1,7 @@
-"""Vectors in PostgreSQL: a search finds the nearest, with and without an index, beside other workspaces."""
+"""Vectors in PostgreSQL.
+
+A search finds the nearest, with and without an index, beside other workspaces.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -100,7 +103,8 @@ def indexes(store: PostgresStore) -> list[tuple[str, int]]:
     """Return the names of the workspace's vector indexes, and how often each was used."""
     with psycopg.connect(store._database.url.conninfo, autocommit=True) as connection:
         rows = connection.execute(
-            "SELECT indexrelname, idx_scan FROM pg_stat_user_indexes WHERE starts_with(indexrelname, %s)",
+            "SELECT indexrelname, idx_scan FROM pg_stat_user_indexes "
+            "WHERE starts_with(indexrelname, %s)",
             (f"vectors_near_{store.workspace}_",),
         ).fetchall()
     return [(name, scans) for name, scans in rows]

@@ -1,4 +1,6 @@
-"""What can be read of a damaged SQLite file is written to a new one, and the damaged one is left as it is."""
+"""What can be read of a damaged SQLite file is written to a new one, and the damaged one is left as
+it is.
+"""
 
 import random
 import struct
@@ -168,7 +170,8 @@ def test_an_observation_with_a_damaged_ordinal_gets_another_one(
 ) -> None:
     connection = apsw.Connection(str(damaged))
     connection.execute(
-        f"UPDATE observations SET ordinal = {ordinal} WHERE text = 'fact 1 about entity 9, with some words'"
+        f"UPDATE observations SET ordinal = {ordinal} "
+        "WHERE text = 'fact 1 about entity 9, with some words'"
     )
     connection.close()
     salvage_sqlite(damaged, tmp_path / "new.db")

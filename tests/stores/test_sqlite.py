@@ -1,4 +1,7 @@
-"""The SQLite file itself: schema, settings, snapshots, query plans, and files that are replaced under a store."""
+"""The SQLite file itself.
+
+Schema, settings, snapshots, query plans, and files that are replaced under a store.
+"""
 
 import re
 from collections.abc import Callable, Iterator
@@ -306,7 +309,10 @@ def test_beyond_the_last_ordinal_nothing_is_written(store: SqliteStore, path: st
 
 
 def _memory_near_the_limit(store: SqliteStore, path: str) -> Memory:
-    """Two entities; the first has one ordinal left. The second one's observation is the next row."""
+    """Two entities; the first has one ordinal left.
+
+    The second one's observation is the next row.
+    """
     memory = Memory(store)
     entities.create(
         memory, [EntityDraft("A", "x", ("one",)), EntityDraft("B", "x", ("two",))], by="ann"

@@ -1,4 +1,7 @@
-"""Notes in the SQLite file: history, indexes, files of another program, and locks of running servers."""
+"""Notes in the SQLite file.
+
+History, indexes, files of another program, and locks of running servers.
+"""
 
 import errno
 import struct

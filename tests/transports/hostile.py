@@ -1,6 +1,8 @@
-"""`python3 -m tests.transports.hostile`: hostile clients at full scale, against a server with its default limits.
+"""`python3 -m tests.transports.hostile`: hostile clients at full scale, against a server with its
+default limits.
 
-Print what each attack cost and what another client experienced meanwhile; test_hostile.py has short forms.
+Print what each attack cost and what another client experienced meanwhile; test_hostile.py has short
+forms.
 """
 
 import argparse
@@ -23,7 +25,9 @@ from tests.transports.running import Running, Talk, Web, call, creation, initial
 
 
 class Bystander:
-    """A client that reads one entity again and again, and records how long each read took and whether it failed."""
+    """A client that reads one entity again and again, and records how long each read took and
+    whether it failed.
+    """
 
     def __init__(self, talk: Talk) -> None:
         self._talk = talk
@@ -197,7 +201,8 @@ def run_attack(target: Target, attack: Callable[[Target], str]) -> bool:
     times = sorted(bystander.times)
     print(f"{attack.__doc__}\n    {said}; memory {grown:+.0f} MB")
     print(
-        f"    another client: {len(times)} reads, {bystander.failures} failed, median {median(times) * 1000:.1f} ms, "
+        f"    another client: {len(times)} reads, {bystander.failures} failed, "
+        f"median {median(times) * 1000:.1f} ms, "
         f"slowest {times[-1] * 1000:.0f} ms",
         flush=True,
     )

@@ -1,4 +1,6 @@
-"""A server over standard input and output whose tools write to standard output in every way there is."""
+"""A server over standard input and output whose tools write to standard output in every way there
+is.
+"""
 
 import logging
 import os

@@ -17,7 +17,10 @@ POLYMNIA = (sys.executable, "-m", "polymnia", "serve", "--dialect", "reference",
 
 
 class Process:
-    """A running server. `directory` is its working directory; a watchdog kills it after `lifetime_s`."""
+    """A running server.
+
+    `directory` is its working directory; a watchdog kills it after `lifetime_s`.
+    """
 
     lifetime_s: float = TIMEOUT_S
 
@@ -88,7 +91,9 @@ class Process:
         _open(self.popen.stdout).close()
 
     def wait(self) -> int:
-        """Wait until the process has ended and return its exit status, which is negative when it was killed."""
+        """Wait until the process has ended and return its exit status, which is negative when it
+        was killed.
+        """
         status = self.popen.wait()
         self.log.join()
         return status

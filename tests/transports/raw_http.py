@@ -1,4 +1,7 @@
-"""HTTP requests as bytes, and what the tests of hostile clients read of a server: its memory and its metrics."""
+"""HTTP requests as bytes, and what the tests of hostile clients read of a server.
+
+Its memory and its metrics.
+"""
 
 import time
 from collections.abc import Callable
@@ -11,7 +14,10 @@ from tests.transports.running import Web
 METRICS_INTERVAL_S = 0.05
 MEGABYTE = 1 << 20
 
-HEAD = "POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nAccept: application/json\r\n"
+HEAD = (
+    "POST {path} HTTP/1.1\r\nHost: localhost\r\n"
+    "Content-Type: application/json\r\nAccept: application/json\r\n"
+)
 
 
 def head(path: str = "/mcp", *lines: str) -> bytes:

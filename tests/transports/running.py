@@ -26,7 +26,7 @@ PREFIX = "io.modelcontextprotocol/"
 
 
 class Running:
-    """`polymnia serve` in its own process, with more flags, and with settings in its environment."""
+    """`polymnia serve` in its own process, with more flags and settings in its environment."""
 
     def __init__(
         self,
@@ -375,7 +375,7 @@ def text_of(reply: Any) -> str:
 
 
 def raw(port: int, data: bytes, *, host: str = "127.0.0.1") -> bytes:
-    """Send the bytes and return everything that comes back until the server closes the connection."""
+    """Send the bytes and return everything until the server closes the connection."""
     with socket.create_connection((host, port), timeout=TIMEOUT_S) as connection:
         connection.sendall(data)
         return rest_of(connection)

@@ -1,4 +1,7 @@
-"""The messages that a test sends to each dialect in each era of the protocol: valid, invalid and malformed."""
+"""The messages that a test sends to each dialect in each era of the protocol.
+
+Valid, invalid and malformed.
+"""
 
 import json
 from dataclasses import dataclass

@@ -1,4 +1,7 @@
-"""Bodies and the byte budget: bodies beyond it are refused, and too many responses cost slow clients theirs."""
+"""Bodies and the byte budget.
+
+Bodies beyond it are refused, and too many responses cost slow clients theirs.
+"""
 
 import asyncio
 import threading

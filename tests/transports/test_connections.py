@@ -1,4 +1,7 @@
-"""Very many connections: silent ones are bounded and dropped, health checks always work, and the log stays short."""
+"""Very many connections.
+
+Silent ones are bounded and dropped, health checks always work, and the log stays short.
+"""
 
 import asyncio
 import logging

@@ -1,4 +1,7 @@
-"""Remote clients learn nothing of the server's machine: no paths, no commands, no lines of its log."""
+"""Remote clients learn nothing of the server's machine.
+
+No paths, no commands, no lines of its log.
+"""
 
 import json
 import subprocess

@@ -1,4 +1,7 @@
-"""The event loop stays free: only messages that need no store run on it, so a call that takes long delays nobody else."""
+"""The event loop stays free.
+
+Only messages that need no store run on it, so a call that takes long delays nobody else.
+"""
 
 import re
 import subprocess

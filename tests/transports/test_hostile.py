@@ -1,4 +1,6 @@
-"""Hostile and clumsy clients get a clear refusal or cost little, and everyone else is served meanwhile."""
+"""Hostile and clumsy clients get a clear refusal or cost little, and everyone else is served
+meanwhile.
+"""
 
 import json
 import re
@@ -181,7 +183,7 @@ def test_blank_lines_between_requests_do_not_keep_a_connection(impatient: Runnin
 
 
 def test_a_slow_call_does_not_time_out_as_a_slow_client(impatient: Running) -> None:
-    """A complete request waits as long as its answer takes, also when another has begun behind it."""
+    """A complete request waits as long as its answer takes, also with another behind it."""
     many = [
         {"name": f"e{number}", "entityType": "t", "observations": ["x" * 100] * 10}
         for number in range(8000)
@@ -204,7 +206,8 @@ NESTED: dict[str, bytes] = {
     + b'{"a":' * 10_000
     + b"1"
     + b"}" * 10_001,
-    "in arguments": b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"open_nodes","arguments":{"names":'
+    "in arguments": b'{"jsonrpc":"2.0","id":1,"method":"tools/call",'
+    + b'"params":{"name":"open_nodes","arguments":{"names":'
     + b"[" * 10_000
     + b"]" * 10_000
     + b"}}}",
@@ -273,7 +276,10 @@ def test_a_stream_ends_with_its_connection_also_when_another_request_is_behind_i
     program, settings = "tests.transports.impatient_server", {"POLYMNIA_SESSION_MINUTES": "0"}
     with Running(tmp_path / "memory.db", "--metrics", program=program, settings=settings) as server:
         talk = Talk(server.port)
-        listen = f"GET /mcp HTTP/1.1\r\nHost: localhost\r\nMcp-Session-Id: {talk.id}\r\nAccept: text/event-stream\r\n\r\n"
+        listen = (
+            f"GET /mcp HTTP/1.1\r\nHost: localhost\r\nMcp-Session-Id: {talk.id}\r\n"
+            "Accept: text/event-stream\r\n\r\n"
+        )
         with socket.create_connection(("127.0.0.1", server.port), timeout=TIMEOUT_S) as connection:
             connection.sendall(listen.encode())
             assert status_of(connection.recv(1 << 16)) == 200

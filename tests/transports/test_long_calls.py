@@ -1,4 +1,7 @@
-"""While a call takes long over stdio: pings and cancellations are handled, other calls wait their turn."""
+"""While a call takes long over stdio.
+
+Pings and cancellations are handled, other calls wait their turn.
+"""
 
 import sys
 from collections.abc import Iterator

@@ -1,4 +1,7 @@
-"""What operators see: health, readiness, metrics, and a log that holds neither content nor secrets."""
+"""What operators see.
+
+Health, readiness, metrics, and a log that holds neither content nor secrets.
+"""
 
 import asyncio
 import re
@@ -30,7 +33,8 @@ def test_a_server_whose_store_is_gone_is_alive_and_not_ready(tmp_path: Path, los
         assert web.send("GET", "/healthz").status == 200
         server.wait_for("was moved, deleted or replaced")
         (tmp_path / "elsewhere.db").rename(store)
-        # What another process did to the files meanwhile is not known, so only a new start makes it ready.
+        # What another process did to the files meanwhile is not known, so only a new start makes it
+        # ready.
         assert web.send("GET", "/readyz").status == 503
 
 

@@ -1,4 +1,6 @@
-"""`--read-only`: nothing changes, over any transport, on any store; not by a call and not by looking."""
+"""`--read-only`: nothing changes, over any transport, on any store; not by a call and not by
+looking.
+"""
 
 import hashlib
 import json

@@ -1,4 +1,7 @@
-"""The log line of each request, over every transport: who asked, for what, how it ended and how long it took."""
+"""The log line of each request, over every transport.
+
+Who asked, for what, how it ended and how long it took.
+"""
 
 import json
 import logging

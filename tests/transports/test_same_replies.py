@@ -1,4 +1,7 @@
-"""The same conversation over stdio, TCP, streamable HTTP and SSE: every byte of every reply is the same."""
+"""The same conversation over stdio, TCP, streamable HTTP and SSE.
+
+Every byte of every reply is the same.
+"""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -30,7 +33,10 @@ def dialect(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="module")
 def hold(dialect: str, tmp_path_factory: pytest.TempPathFactory) -> Hold:
-    """Hold a conversation over a transport, with a new server; a second time gives what was heard the first time."""
+    """Hold a conversation over a transport, with a new server.
+
+    A second time gives what was heard the first time.
+    """
     held: dict[tuple[str, str], Heard] = {}
 
     def hold(transport: str, script: str) -> Heard:

@@ -1,4 +1,7 @@
-"""The server as clients start it: one process, its standard input and output, its signals and its end."""
+"""The server as clients start it.
+
+One process, its standard input and output, its signals and its end.
+"""
 
 import json
 import os

@@ -1,4 +1,7 @@
-"""Clients and servers that stop in the middle: running requests finish, and a write is whole or absent."""
+"""Clients and servers that stop in the middle.
+
+Running requests finish, and a write is whole or absent.
+"""
 
 import json
 import signal

@@ -1,4 +1,7 @@
-"""TCP with the real process: many clients at once, slow ones among them, and the same replies as over stdio."""
+"""TCP with the real process.
+
+Many clients at once, slow ones among them, and the same replies as over stdio.
+"""
 
 import json
 import re

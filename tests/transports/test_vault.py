@@ -1,4 +1,7 @@
-"""Sessions of real vault servers: named by variables and requests, ended in every way a process can end."""
+"""Sessions of real vault servers.
+
+Named by variables and requests, ended in every way a process can end.
+"""
 
 import asyncio
 import json

@@ -1,4 +1,6 @@
-"""One client of each transport that exchanges raw bytes and collects the notifications between the replies."""
+"""One client of each transport that exchanges raw bytes and collects the notifications between the
+replies.
+"""
 
 import json
 import signal
@@ -37,7 +39,10 @@ class Wire(Protocol):
         """Send a message that gets no reply."""
 
     def end(self) -> list[bytes]:
-        """Disconnect, or ask the server to stop; return all messages that were not replies, in order."""
+        """Disconnect, or ask the server to stop.
+
+        Return all messages that were not replies, in order.
+        """
 
 
 class Server:

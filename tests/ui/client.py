@@ -1,4 +1,7 @@
-"""A client of the web interface without a browser: it keeps cookies, follows redirects and sends forms."""
+"""A client of the web interface without a browser.
+
+It keeps cookies, follows redirects and sends forms.
+"""
 
 import http.client
 import re
@@ -52,7 +55,10 @@ class Visitor:
         return self._send("HEAD", path, None, {})
 
     def post(self, path: str, *, token: str | None = None, **fields: str) -> Shown:
-        """Send a form as a page of the server does, and follow its redirect. `token` replaces that of the form."""
+        """Send a form as a page of the server does, and follow its redirect.
+
+        `token` replaces that of the form.
+        """
         shown = self.post_once(path, token=token, **fields)
         return self.get(shown.headers["location"]) if shown.status == 303 else shown
 

@@ -13,7 +13,10 @@ from tests.transports.running import Running
 from tests.ui.client import serve
 
 HOSTILE = '<script>alert("x")</script>'
-HOSTILE_TEXT = "markdown **bold** [link](http://elsewhere.example) \u202egnp.exe \x1b[31m <img src=x onerror=alert(1)> \"'>"
+HOSTILE_TEXT = (
+    "markdown **bold** [link](http://elsewhere.example) \u202egnp.exe \x1b[31m <img src=x "
+    "onerror=alert(1)> \"'>"
+)
 
 
 def fill(memory: Memory) -> None:
@@ -47,7 +50,10 @@ def fill(memory: Memory) -> None:
 
 @contextmanager
 def harbour(directory: Path) -> Iterator[tuple[Running, Memory]]:
-    """Serve a filled memory. The second value writes to it from this process, as another client does."""
+    """Serve a filled memory.
+
+    The second value writes to it from this process, as another client does.
+    """
     url = str(directory / "memory.db")
     store = open_store(url)
     memory = Memory(store)

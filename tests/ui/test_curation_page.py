@@ -1,4 +1,7 @@
-"""The curation page without a browser: findings of every kind, what can be done about each, and what was dismissed."""
+"""The curation page without a browser.
+
+Findings of every kind, what can be done about each, and what was dismissed.
+"""
 
 import re
 from collections.abc import Iterator

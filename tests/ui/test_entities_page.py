@@ -1,4 +1,4 @@
-"""The table of entities, actions on several, the look of pages, and a search over all workspaces."""
+"""The table of entities, actions on several, the look of pages, a search over all workspaces."""
 
 import csv
 import io

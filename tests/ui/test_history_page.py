@@ -1,4 +1,7 @@
-"""The history page without a browser: filters, differences, undo with choices, undo of a client, and the trash."""
+"""The history page without a browser.
+
+Filters, differences, undo with choices, undo of a client, and the trash.
+"""
 
 from polymnia.engine.facts.forget import Unwanted, forget
 from polymnia.engine.facts.revise import Edit, Revision, revise

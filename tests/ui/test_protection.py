@@ -1,4 +1,7 @@
-"""What protects the web interface: foreign pages, forged forms, the content policy, capabilities and workspaces."""
+"""What protects the web interface.
+
+Foreign pages, forged forms, the content policy, capabilities and workspaces.
+"""
 
 from collections.abc import Iterator
 from importlib import import_module

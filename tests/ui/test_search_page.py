@@ -1,4 +1,7 @@
-"""The search page without a browser: hits, filters, what hides them, editing, deleting, and several at once."""
+"""The search page without a browser.
+
+Hits, filters, what hides them, editing, deleting, and several at once.
+"""
 
 import json
 from unittest.mock import patch

@@ -58,7 +58,10 @@ def chromium(program: str) -> Iterator[Browser]:
 
 
 class Visit:
-    """One visitor with cookies of its own and one open page. Leaving the block fails if the page did wrong."""
+    """One visitor with cookies of its own and one open page.
+
+    Leaving the block fails if the page did wrong.
+    """
 
     def __init__(
         self,
@@ -108,12 +111,16 @@ class Visit:
         return self._context.storage_state()
 
     def audit_all(self) -> None:
-        """Fail if the page as it is has a serious violation in light, in dark or on a phone, or does not fit there."""
+        """Fail if the page as it is has a serious violation in light, in dark or on a phone, or
+        does not fit there.
+        """
         self.audit()
         self.page.emulate_media(color_scheme="dark")
-        # Some elements keep the inherited colour of the other theme until they are laid out anew: a fault of Chromium.
+        # Some elements keep the inherited colour of the other theme until they are laid out anew: a
+        # fault of Chromium.
         self.page.evaluate(
-            "() => { for (const gone of [true, false]) { document.body.hidden = gone; document.body.offsetWidth; } }"
+            "() => { for (const gone of [true, false]) { document.body.hidden = gone; "
+            "document.body.offsetWidth; } }"
         )
         self.audit()
         self.page.set_viewport_size(PHONE)
@@ -121,7 +128,9 @@ class Visit:
         self.fits()
 
     def audit(self, within: str = "body") -> None:
-        """Fail if axe-core finds a serious violation on the page, with open dialogs and parts that load later."""
+        """Fail if axe-core finds a serious violation on the page, with open dialogs and parts that
+        load later.
+        """
         expect(self.page.locator("[hx-trigger=load]")).to_have_count(0)
         # A page whose contents are still being computed reloads itself.
         expect(self.page.locator("meta[http-equiv=refresh]")).to_have_count(0)
@@ -195,7 +204,8 @@ def _evaluate(cdp: Any, expression: str) -> Any:
 def _describe(violation: dict[str, Any]) -> str:
     """Return a violation with the first elements that have it."""
     places = [
-        f"  {' '.join(map(str, node['target']))}: {node['html'][:200]}: {node.get('failureSummary', '')[:300]}"
+        f"  {' '.join(map(str, node['target']))}: {node['html'][:200]}: "
+        f"{node.get('failureSummary', '')[:300]}"
         for node in violation["nodes"][:5]
     ]
     return "\n".join([f"{violation['impact']}: {violation['help']} ({violation['id']})", *places])

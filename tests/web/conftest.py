@@ -15,8 +15,8 @@ from tests.web.serving import Ui, demo_server
 NewVisit = Callable[..., Visit]
 
 
-# Its event loop runs in this thread until the browser is closed, so it must be closed before tests outside this package
-# run a loop of their own.
+# Its event loop runs in this thread until the browser is closed, so it must be closed before tests
+# outside this package run a loop of their own.
 @pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
     with chromium(install.program("chromium", "chromium-browser", "google-chrome")) as browser:
@@ -31,7 +31,10 @@ def axe(pytestconfig: pytest.Config) -> Path:
 
 @pytest.fixture
 def visit(browser: Browser, axe: Path) -> Iterator[NewVisit]:
-    """Return a function that begins a visit to an origin. At the end of the test it fails if a page did wrong."""
+    """Return a function that begins a visit to an origin.
+
+    At the end of the test it fails if a page did wrong.
+    """
     with ExitStack() as stack:
 
         def begin(origin: str, **options: Any) -> Visit:

@@ -31,7 +31,10 @@ class Ui:
 def demo_server(
     directory: Path, *flags: str, prepare: Callable[[str], None] = lambda store: None
 ) -> Iterator[Ui]:
-    """Serve the demo memory, which is created in the directory. `prepare` gets the store's URL before that."""
+    """Serve the demo memory, which is created in the directory.
+
+    `prepare` gets the store's URL before that.
+    """
     fill(directory)
     prepare(f"{directory}/")
     with Running(f"{directory}/", "--workspace", MAIN, *flags, dialect="native") as server:

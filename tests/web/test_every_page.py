@@ -1,4 +1,7 @@
-"""What holds for every page in the table of pages: accessibility, both themes, phones, rights and hostile text."""
+"""What holds for every page in the table of pages.
+
+Accessibility, both themes, phones, rights and hostile text.
+"""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -24,7 +27,8 @@ ATTACK = '<script>document.title="ran"</script><img src=x onerror=alert(1)>'
 HOSTILE = f"{ATTACK} [link](javascript:alert(1)) {{{{7*7}}}} \u202eabc\u202c \x1b[31m \x07 \u200b"
 LONG = "<b>" + "x" * 2**20
 
-# The paths of pages that need no more than the rights to see them, and an entity that each may name.
+# The paths of pages that need no more than the rights to see them, and an entity that each may
+# name.
 PATHS = [spec.path for spec in PAGES if spec.group] + [
     "/entity?name={name}",
     "/entity?name={name}&at=2100-01-01",

@@ -1,4 +1,7 @@
-"""The graph in a browser: the overview, expanding, paths, the table, exports, and browsers without WebGL."""
+"""The graph in a browser.
+
+The overview, expanding, paths, the table, exports, and browsers without WebGL.
+"""
 
 import re
 from pathlib import Path

@@ -1,4 +1,6 @@
-"""Keys that lead through search and undo, pages on a phone, and a session that ends while one writes."""
+"""Keys that lead through search and undo, pages on a phone, and a session that ends while one
+writes.
+"""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,7 @@
-"""Search, Entity, History and Live in a browser: typing, editing, deleting, undoing, merging, following and keys."""
+"""Search, Entity, History and Live in a browser.
+
+Typing, editing, deleting, undoing, merging, following and keys.
+"""
 
 from collections.abc import Iterator
 
@@ -74,7 +77,8 @@ def test_typing_on_before_the_answer_is_no_error(user: Visit) -> None:
     page = user.open("/ui/")
     page.evaluate(
         """() => {
-            const count = () => { document.body.dataset.asked = Number(document.body.dataset.asked || 0) + 1; };
+            const data = document.body.dataset;
+            const count = () => { data.asked = Number(data.asked || 0) + 1; };
             document.querySelector("#q").addEventListener("htmx:trigger", count);
         }"""
     )

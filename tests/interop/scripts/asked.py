@@ -1,7 +1,8 @@
-"""Talks to the servers named on stdin through a Python client that they may ask, and prints what was heard.
+"""Talks to the servers named on stdin through a Python client that they may ask, and prints what
+was heard.
 
-`client` is `mcp`, the official SDK 2.x, or `fastmcp`. It may run in a virtual environment of its own, so it imports
-nothing from the tests.
+`client` is `mcp`, the official SDK 2.x, or `fastmcp`. It may run in a virtual environment of its
+own, so it imports nothing from the tests.
 """
 
 import json

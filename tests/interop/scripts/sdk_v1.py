@@ -1,6 +1,8 @@
-"""Plays the conversation asked for on stdin through the first official SDK and prints what was heard.
+"""Plays the conversation asked for on stdin through the first official SDK and prints what was
+heard.
 
-It runs in a virtual environment of its own, which holds `mcp` 1.x, so it imports nothing from the tests.
+It runs in a virtual environment of its own, which holds `mcp` 1.x, so it imports nothing from the
+tests.
 """
 
 import json
