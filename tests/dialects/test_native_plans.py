@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.json import decode
 
 from polymnia.engine.facts import remember as facts
 from polymnia.engine.facts.remember import EntityFacts, FactDraft
@@ -99,6 +100,21 @@ def test_a_secret_is_erased_from_facts_history_and_search(client: Client) -> Non
         assert SECRET not in client.text(tool, arguments)
     assert "(erased)" in client.text("history", {"name": "production database"})
     assert "Runs on db1" in client.text("open", {"names": ["production database"]})
+
+
+def test_the_call_that_a_secret_warning_gives_works_as_it_is(client: Client) -> None:
+    receipt = remember(client, "production database", SECRET)
+    call = receipt[receipt.index("forget {") + len("forget ") :]
+    assert "Erased production database #1" in client.text("forget", decode(call))
+
+
+def test_an_erasure_speaks_of_the_store_that_it_concerns(
+    client: Client, versioned_url: str
+) -> None:
+    remember(client, "production database", SECRET)
+    call = {"name": "production database", "facts": ["#1"], "erase": True, "confirm": True}
+    is_server = versioned_url.startswith("postgresql:")
+    assert ("VACUUM" in client.text("forget", call)) == is_server
 
 
 def test_an_erased_entity_leaves_no_byte_in_the_file(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from polymnia.engine.facts.revise import Revision, revise
 from polymnia.engine.graph import entities, observations, relations
 from polymnia.engine.memory import Memory
 from polymnia.model import EntityDraft, ObservationDraft, Relation
@@ -90,6 +91,14 @@ def test_relations_are_the_same_however_often_they_are_read(path: Path) -> None:
         ("A", "B", "r"),
         ("B", "B", "t"),
     ]
+
+
+def test_a_former_name_is_dropped_because_the_format_has_no_aliases(path: Path) -> None:
+    memory = opened(path)
+    entities.create(memory, [EntityDraft("Ada", "person")], by="test")
+    revise(memory, "Ada", Revision(name="Ada Lovelace"), by="test")
+    with memory.reading() as read:
+        assert [entity.aliases for entity in read.entities()] == [()]
 
 
 def test_a_change_by_another_program_is_noticed(path: Path) -> None:

@@ -12,7 +12,13 @@ from polymnia.cli.common import (
     print_lines,
     undo_command,
 )
-from polymnia.engine.facts.forget import ERASED_REMAINS, ForgetReceipt, Unwanted, erase, forget
+from polymnia.engine.facts.forget import (
+    ForgetReceipt,
+    Unwanted,
+    erase,
+    erased_remains,
+    forget,
+)
 from polymnia.engine.facts.remember import (
     EntityFacts,
     EntityReceipt,
@@ -177,7 +183,7 @@ def _erase(
     if options.json:
         print_json({"workspace": where, "erased": list(receipt.erased)})
         return 0
-    print_lines([f"erased {what} in {where}, for good", ERASED_REMAINS])
+    print_lines([f"erased {what} in {where}, for good", erased_remains(place.memory)])
     return 0
 
 

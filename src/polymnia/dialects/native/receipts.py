@@ -115,9 +115,10 @@ def _entity_exceptions(entity: EntityReceipt) -> Iterator[str]:
             similar = f'is similar to #{similar_fact.ordinal} "{quoted}"'
             yield f"! {subject} {similar}. If it replaces it: {mend}"
         if fact.secret:
-            erasure = {"name": name, "facts": [f"#{fact.ordinal}"], "erase": True}
+            erasure = {"name": name, "facts": [f"#{fact.ordinal}"], "erase": True, "confirm": True}
             mend = _call("forget", erasure)
-            yield f"! {subject} looks like {fact.secret}. To remove it for good: {mend}"
+            advice = f"Ask the user, then remove it for good: {mend}"
+            yield f"! {subject} looks like {fact.secret}. {advice}"
 
 
 def _call(tool: str, arguments: dict[str, Any]) -> str:

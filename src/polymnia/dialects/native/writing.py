@@ -28,7 +28,7 @@ from polymnia.dialects.native.shapes import (
     Undo,
 )
 from polymnia.dialects.questions import Elicited, Question, confirmation
-from polymnia.engine.facts.forget import ERASED_REMAINS, ForgetReceipt, Unwanted
+from polymnia.engine.facts.forget import ForgetReceipt, Unwanted, erased_remains
 from polymnia.engine.facts.forget import erase as erase_rows
 from polymnia.engine.facts.forget import forget as forget_rows
 from polymnia.engine.facts.merge import merge
@@ -334,7 +334,7 @@ def _erase(call: Call, place: Place, unwanted: Unwanted, arguments: Forget) -> R
         _require_agreement(call, f"Erase {subject} for good?", loss, arguments.confirm)
         erase_rows(place.memory, unwanted, by=call.by)
         line = f"Erased {subject} from facts, history and search in {place.name}."
-        line += f" This cannot be undone. {ERASED_REMAINS}"
+        line += f" This cannot be undone. {erased_remains(place.memory)}"
     lines = [one_line(line), *(f"! There is no {one_line(name)}." for name in planned.unknown)]
     item = {
         "dry_run": arguments.dry_run,

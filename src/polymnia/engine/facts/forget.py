@@ -23,10 +23,8 @@ from polymnia.model import (
 from polymnia.stores.contract import Reader, find_note
 
 # What an erasure cannot reach.
-ERASED_REMAINS = (
-    "Backups, exports and copies made earlier still hold it, and a PostgreSQL server keeps deleted "
-    "rows until its next VACUUM and in its archived log."
-)
+_COPIES = "Backups, exports and copies made earlier still hold it"
+_SERVER = "the database server keeps deleted rows until its next VACUUM and in its archived log"
 
 
 class Unwanted(Struct, frozen=True, kw_only=True):
@@ -107,6 +105,13 @@ def erase(memory: Memory, unwanted: Unwanted, *, by: str, dry_run: bool = False)
         else:
             memory.store.compact()  # a log keeps deleted records until then
     return ErasureReceipt((*names, *facts), living.unknown)
+
+
+def erased_remains(memory: Memory) -> str:
+    """Return a sentence on what an erasure cannot reach."""
+    if memory.store.capabilities.keeps_deleted:
+        return f"{_COPIES}, and {_SERVER}."
+    return f"{_COPIES}."
 
 
 class _PastFacts:

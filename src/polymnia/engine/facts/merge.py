@@ -73,8 +73,6 @@ def merge(
         old, redirected = _redirect_relations(transaction, names, target)
         if not dry_run:
             card = _join_card(remaining, merged, transaction.at)
-            if not memory.store.capabilities.history:  # a file holds no aliases
-                card = replace(card, aliases=())
             before = Rows(tuple(merged), relations=tuple(old))
             after = Rows((), _sets(target, gained), tuple(redirected))
             if (card.tags, card.aliases) != (remaining.tags, remaining.aliases):

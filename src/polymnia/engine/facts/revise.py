@@ -98,8 +98,6 @@ def revise(memory: Memory, name: str, revision: Revision, *, by: str) -> Revisio
         (entity,) = entities
         edits = _Edits(entity, revision, transaction.at)
         after = _revise_card(edits.entity, revision, transaction.at)
-        if not memory.store.capabilities.history:  # a file holds no aliases
-            after = replace(after, aliases=())
         old_card: tuple[Entity, ...] = ()
         new_card: tuple[Entity, ...] = ()
         if after != edits.entity:

@@ -27,6 +27,7 @@ class Capabilities(Struct, frozen=True, kw_only=True):
     trash: bool = False
     change_feed: bool = False
     tables: bool = False  # copies of its rows with all their versions
+    keeps_deleted: bool = False  # a server keeps deleted rows for a while, and in its log
 
 
 class Store(Protocol):

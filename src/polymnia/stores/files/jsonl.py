@@ -248,7 +248,7 @@ class LoadedFile:
     """The graph of a file, and the lines that are neither entity nor relation, with the reasons."""
 
     def __init__(self) -> None:
-        self.graph = MemoryGraph()
+        self.graph = MemoryGraph(is_file=True)
         self.surrogates = Surrogates()
         self.rejected: list[bytes] = []
         self.problems: list[tuple[int, str]] = []

@@ -50,9 +50,13 @@ _SEPARATOR = "\x00"
 
 
 class MemoryGraph:
-    """Entities by name and relations by key, each numbered in the order of creation."""
+    """Entities by name and relations by key, each numbered in the order of creation.
 
-    def __init__(self) -> None:
+    With `is_file`, it is the content of a file, whose format has no aliases: they are dropped.
+    """
+
+    def __init__(self, *, is_file: bool = False) -> None:
+        self._is_file = is_file
         self.applied: list[Change] = []
         self._entities: dict[str, tuple[int, Entity]] = {}
         self._relations: dict[RelationKey, tuple[int, Relation]] = {}
@@ -266,6 +270,8 @@ class MemoryGraph:
 
     def put(self, entity: Entity) -> None:
         """Add the entity, or replace the one with the same name."""
+        if self._is_file and entity.aliases:
+            entity = replace(entity, aliases=())
         known = self._entities.get(entity.name)
         self._entities[entity.name] = (known[0] if known else self._next(), entity)
         if self._substrings is not None:

@@ -47,6 +47,7 @@ class PostgresStore:
             trash=True,
             change_feed=True,
             tables=True,
+            keeps_deleted=True,
         )
         self._database = database
         self._name = f"{database.server.name}/{next(_numbers)}"

@@ -96,7 +96,7 @@ def form_of(data: bytes) -> Form:
 
 def load(data: bytes, form: Form) -> LoadedLog:
     """Return the graph of the whole changes at the beginning of a log."""
-    graph = MemoryGraph()
+    graph = MemoryGraph(is_file=True)
     replay = Replay(graph)
     end = form.replay(data, replay)
     replay.finish()
@@ -125,7 +125,7 @@ def _read_usable(data: bytes) -> tuple[MemoryGraph, list[tuple[int, int]]]:
     form = form_of(data)
     if form is OURS and next_record(data, 0) is None:
         form = PLAIN
-    graph = MemoryGraph()
+    graph = MemoryGraph(is_file=True)
     replay = Replay(graph)
     gaps: list[tuple[int, int]] = []
     at = form.start

@@ -60,7 +60,7 @@ class BinlogStore(GraphOnlyStore):
         self._leftovers = Leftovers(self._path)
         self._form = OURS
         self._fault: Fault | None = None
-        self._graph = MemoryGraph()
+        self._graph = MemoryGraph(is_file=True)
         self._waste = 0
         self._compact_from = MIN_BYTES_TO_COMPACT
         self._stopped: str | None = None
@@ -123,7 +123,7 @@ class BinlogStore(GraphOnlyStore):
             return
         if not self._path.exists():
             self._file.mark_absent()
-            self._take(LoadedLog(MemoryGraph(), 0, 0, None), OURS)
+            self._take(LoadedLog(MemoryGraph(is_file=True), 0, 0, None), OURS)
             return
         # Without the lock, a change that is being written looks unfinished.
         with file_lock(self._path, create=False):
