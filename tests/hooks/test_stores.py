@@ -16,7 +16,7 @@ def require_brief(settings: Settings, project: Path) -> None:
     append(transcript, turn("assistant", "On Fridays.", 2))
     answer_hook(settings, "SessionEnd", sent(project, transcript))
     told = answer_hook(settings, "SessionStart", sent(project, event="SessionStart"))
-    assert "user: When do we deploy?" in told
+    assert "assistant: On Fridays. (When do we deploy?" in told
     assert "assistant: On Fridays." in told
 
 

@@ -26,6 +26,19 @@ def iso_time(at: int) -> str | None:
     return (_EPOCH + timedelta(microseconds=at)).isoformat().replace("+00:00", "Z")
 
 
+def day_label(at: datetime, today: datetime | None = None) -> str:
+    """Return a day as `Fri 13 Nov`.
+
+    The year follows if it is not that of today, and the time of day if it is not midnight.
+    """
+    text = f"{at:%a} {at.day} {at:%b}"
+    if today is None or at.year != today.year:
+        text += f" {at.year}"
+    if at.hour or at.minute:
+        text += f" {at:%H:%M}"
+    return text
+
+
 def parse_time(text: str, name: str) -> int:
     """Return microseconds since 1970 for a time with a zone. Raise BadInput."""
     try:

@@ -15,13 +15,13 @@ from polymnia.engine.moving.intake import take_in
 from polymnia.engine.workspaces.projects import create_missing, default_workspace, find_project
 from polymnia.engine.workspaces.workspaces import open_workspaces
 from polymnia.hooks.positions import Position, Positions
+from polymnia.hooks.session import ACTOR
 from polymnia.importers import claude_code, codex
 from polymnia.importers.base import Report
 from polymnia.importers.sessions import Format, Session
 from polymnia.importers.source import parse_line
 from polymnia.settings import Settings, positions_file
 
-ACTOR = "polymnia hook"
 # How much of a transcript becomes one change, and when the rest waits for the next event.
 SLICE_BYTES = 1 << 20
 MAX_SECONDS = 1.0

@@ -12,6 +12,8 @@ from time import time
 
 from polymnia.disk.replace import open_private
 
+# Who writes what a hook stores.
+ACTOR = "polymnia hook"
 _ON, _OFF = "on", "off"
 _SHOWN = "shown"
 # Files of sessions that ended long ago are removed.

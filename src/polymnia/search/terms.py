@@ -199,6 +199,11 @@ def rarest(grams: list[str], count: int) -> list[str]:
     return sorted(grams, key=_commonness)[:count]
 
 
+def one_line(text: str) -> str:
+    """Return the text without line breaks, so that stored text cannot look like a new line."""
+    return " ".join(text.split())
+
+
 def count_noun(count: int, noun: str, plural: str = "") -> str:
     """Return a count with its noun in the right number: 1 fact, 2 facts, 1,000 entities."""
     if count == 1:

@@ -1,51 +1,33 @@
 """`open`, `explore` and `briefing`: the tools that read what is known."""
 
-from datetime import UTC, datetime
-
 from msgspec import Raw
 from msgspec.json import encode
 from msgspec.structs import replace
 
 from polymnia.dialects.base import Call, Reply, tool
 from polymnia.dialects.native.replies import (
-    STORED,
     Item,
     bounded_reply,
-    client_label,
     entity_item,
     fact_item,
     line_item,
-    one_line,
     page_reply,
     relation_item,
     short_time,
 )
-from polymnia.dialects.native.replies import day as day_label
 from polymnia.dialects.native.scope import Place, join_names, own_names, places
 from polymnia.dialects.native.shapes import Briefing, Explore, Items, Open
+from polymnia.engine.facts.briefing import brief_session
 from polymnia.engine.facts.names import resolve_name
-from polymnia.engine.facts.sections import BriefingLine, Section, SessionBriefing, brief_session
 from polymnia.engine.facts.todos import DAY
 from polymnia.engine.graph import entities, traverse
 from polymnia.engine.history import changes as history
 from polymnia.engine.recall.names import similar_names
 from polymnia.errors import BadInput, EntityNotFound
+from polymnia.formats.briefing import briefing_text, tokens_for_sections
 from polymnia.formats.times import parse_optional_moment
 from polymnia.model import Author, Entity, Graph, Observation, PassageKey, Relation
-from polymnia.search.terms import count_noun
-
-# What a briefing's heading takes of the budget, and the least that its entities get.
-_BRIEF_HEAD_TOKENS = 60
-_MIN_BRIEF_TOKENS = 20
-_TITLES = {
-    "About you": "About you",
-    "Rules": "Rules",
-    "To-dos": "To-dos",
-    "Decided": "Decided in the last two weeks",
-    "Changed": "Changed by others since your last write",
-    "Pinned": "Pinned",
-    "Lately": "Lately",
-}
+from polymnia.search.terms import one_line
 
 
 @tool(Open, needs="read", returns=Items, brief=True)
@@ -246,70 +228,16 @@ def brief(call: Call, workspace: str, max_tokens: int) -> tuple[str, list[dict[s
     """Return a briefing as text, and its lines as JSON."""
     read = places(call, workspace)
     memories = [(place.name, place.memory) for place in read]
-    budget = max(max_tokens - _BRIEF_HEAD_TOKENS, _MIN_BRIEF_TOKENS)
-    session = brief_session(memories, by=call.by, max_tokens=budget)
-    home = read[0].name if read else ""
-    lines = [_brief_head(session)]
+    session = brief_session(memories, by=call.by, max_tokens=tokens_for_sections(max_tokens))
     items: list[dict[str, object]] = []
     for section in session.sections:
-        lines.append(_section_title(section))
         for line in section.lines:
-            lines.append(one_line_indented(_section_line(section, line, home)))
             item: dict[str, object] = {"section": section.title, "name": line.name}
             items.append(item | {"text": line.text, "workspace": line.workspace})
+    names = [place.name for place in read]
+    remarks = []
     if not workspace:
-        existing = {place.name for place in read}
         for name in own_names(call):
-            if name not in existing:
-                lines.append(f"{name}: nothing yet; the first write creates it.")
-    lines.append(_not_shown(session, read))
-    return "\n".join(lines), items
-
-
-def one_line_indented(text: str) -> str:
-    """Return a line of a section, whose stored text cannot begin another line."""
-    return f"  {one_line(text)}"
-
-
-def _brief_head(session: SessionBriefing) -> str:
-    today = day_label(datetime.now(UTC).replace(hour=0, minute=0))
-    head = f"{STORED.rstrip(':')}. Today {today}"
-    if session.last_write_at:
-        head += f"; your last write {_short_day(session.last_write_at)}"
-    return f"{head}."
-
-
-def _section_title(section: Section) -> str:
-    title = _TITLES[section.title]
-    if section.left_out:
-        title += f" ({section.left_out} more)"
-    return title
-
-
-def _section_line(section: Section, line: BriefingLine, home: str) -> str:
-    where = "" if line.workspace == home else f", {line.workspace}"
-    if section.title == "To-dos":
-        when = "open"
-        if line.due:
-            when = f"{'OVERDUE since' if line.is_overdue else 'due'} {_short_day(line.due)}"
-        return f"{when}: {line.name}{where and f' ({line.workspace})'}. {line.text}"
-    if section.title == "Changed":
-        return f"{client_label(line.actor)}: {line.name} #{line.ordinal} {line.text} ({line.workspace}:{line.change})"
-    if section.title == "Decided":
-        return f"{_short_day(line.at)} {line.name}: {line.text}"
-    return f"{line.text} ({line.name}{where})"
-
-
-def _not_shown(session: SessionBriefing, read: list[Place]) -> str:
-    entities = count_noun(session.entities, "entity")
-    facts = count_noun(session.facts, "fact")
-    total = f"In {join_names(read) or 'this memory'}: {entities}, {facts}"
-    hidden = session.entities - session.shown
-    if hidden <= 0:
-        return f"{total}."
-    return f"{total}; {hidden} not shown: recall finds them."
-
-
-def _short_day(at: int) -> str:
-    moment = datetime.fromtimestamp(at / 1_000_000, UTC).replace(hour=0, minute=0)
-    return day_label(moment, datetime.now(UTC))
+            if name not in names:
+                remarks.append(f"{name}: nothing yet; the first write creates it.")
+    return briefing_text(session, names, remarks), items

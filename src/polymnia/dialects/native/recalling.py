@@ -24,11 +24,7 @@ from polymnia.dialects.native.grouping import (
     turn_groups,
 )
 from polymnia.dialects.native.listing import list_entities, names_with_status
-from polymnia.dialects.native.replies import (
-    offset_of,
-    one_line,
-    prose,
-)
+from polymnia.dialects.native.replies import offset_of, prose
 from polymnia.dialects.native.scope import Place, join_names, other_places, places
 from polymnia.dialects.native.shapes import Found, Recall
 from polymnia.engine.graph import entities
@@ -40,7 +36,7 @@ from polymnia.formats.times import parse_optional_moment
 from polymnia.model import Author, Entity, Hit, Passage, Signals, Within
 from polymnia.search.hits import EXACT_KINDS, MatchQuality, is_outdated
 from polymnia.search.question import speaker_of
-from polymnia.search.terms import count_noun, terms_of
+from polymnia.search.terms import count_noun, one_line, terms_of
 from polymnia.search.tokens import count_tokens
 
 # Hits are ranked up to here, so that those left out can be counted.

@@ -5,14 +5,13 @@ from typing import Any
 
 from msgspec.json import encode
 
-from polymnia.dialects.native.replies import one_line
 from polymnia.dialects.native.scope import Place
 from polymnia.engine.facts.forget import ForgetReceipt
 from polymnia.engine.facts.remember import EntityReceipt, FactReceipt, RememberReceipt
 from polymnia.engine.facts.revise import RevisionReceipt
 from polymnia.engine.history.undo import UndoReceipt
 from polymnia.search.dates import day_of
-from polymnia.search.terms import count_noun
+from polymnia.search.terms import count_noun, one_line
 
 # More facts than these are only counted.
 _MAX_NAMED_FACTS = 3

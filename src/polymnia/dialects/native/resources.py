@@ -5,10 +5,10 @@ from urllib.parse import quote, unquote
 
 from polymnia.dialects.base import Call, Client, Prompt, PromptArgument, Resource, ResourceTemplate
 from polymnia.dialects.native.reading import brief, entity_items
-from polymnia.dialects.native.replies import STORED
 from polymnia.dialects.native.scope import own_names, places
 from polymnia.engine.facts.briefing import DEFAULT_TOKENS
 from polymnia.engine.graph import entities
+from polymnia.formats.briefing import STORED
 from polymnia.model import Change
 from polymnia.search.terms import fold, terms_of
 from polymnia.stores.contract import Reader

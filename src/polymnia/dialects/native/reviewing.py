@@ -13,7 +13,6 @@ from polymnia.dialects.native.replies import (
     fitting_items,
     line_item,
     offset_of,
-    one_line,
     page_reply,
     short_time,
 )
@@ -27,7 +26,7 @@ from polymnia.engine.history import changes as histories
 from polymnia.errors import BadInput, Cancelled, PolymniaError
 from polymnia.formats.times import parse_optional_moment
 from polymnia.model import Change, Observation
-from polymnia.search.terms import count_noun, fold
+from polymnia.search.terms import count_noun, fold, one_line
 
 _DEFAULT_KINDS: tuple[ReviewKind, ...] = ("contradictions", "overdue", "duplicates")
 _MAX_LISTED_ACTORS = 10

@@ -12,7 +12,6 @@ from polymnia.dialects.native.recalling import search_places
 from polymnia.dialects.native.replies import (
     Item,
     line_item,
-    one_line,
     page_reply,
     receipt_reply,
     short_time,
@@ -31,6 +30,7 @@ from polymnia.errors import BadInput, SettingsError
 from polymnia.formats.document import encode_document
 from polymnia.formats.times import iso_time
 from polymnia.model import VAULT, Entity, Note, NoteQuery, Relation
+from polymnia.search.terms import one_line
 
 MAX_EXPORT_BYTES = 20_000
 MAX_READ_CHARACTERS = 4_000_000

@@ -14,7 +14,7 @@ from polymnia.dialects.native.receipts import (
     revision_lines,
     undo_lines,
 )
-from polymnia.dialects.native.replies import one_line, receipt_reply
+from polymnia.dialects.native.replies import receipt_reply
 from polymnia.dialects.native.scope import Place, target
 from polymnia.dialects.native.shapes import (
     EditShape,
@@ -49,7 +49,7 @@ from polymnia.engine.history.undo import undo as undo_changes
 from polymnia.errors import BadInput
 from polymnia.formats.times import parse_moment, parse_optional_moment
 from polymnia.model import Relation, Rows
-from polymnia.search.terms import count_noun
+from polymnia.search.terms import count_noun, one_line
 
 _MAX_SIMILAR_LETTERS = 160
 _MAX_UNDONE_IDS = 50

@@ -1,13 +1,18 @@
-"""What an agent should know when a session starts: what is pinned and what changed lately."""
+"""What an agent should know when a session starts: what matters, not what is recent."""
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
+from time import time_ns
 
 from msgspec import Struct
-from msgspec.structs import replace
 
+from polymnia.engine.facts.candidates import UNCONFIRMED
+from polymnia.engine.facts.remember import OPEN
+from polymnia.engine.facts.todos import DAY, entities_with_status, is_overdue
+from polymnia.engine.history.changes import client_label, differences
 from polymnia.engine.memory import Memory, find_by_name
-from polymnia.model import Entity, Observation, Within
-from polymnia.search.terms import terms_of
+from polymnia.model import ChangeQuery, Entity, Observation, Within
+from polymnia.search.terms import fold, terms_of
 from polymnia.search.tokens import estimate_tokens, shorten_to
 from polymnia.stores.contract import Reader
 
@@ -15,65 +20,232 @@ from polymnia.stores.contract import Reader
 PINNED_TAG = "pinned"
 # The type of entities whose facts are what was said: an agent has one for each session.
 CONVERSATION = "conversation"
-DEFAULT_TOKENS = 1_000
-MAX_PINNED, MAX_RECENT, MAX_TYPES = 20, 20, 8
+DEFAULT_TOKENS = 800
+MAX_PINNED, MAX_RECENT = 20, 20
 # More conversations would hide the facts. Other entities are looked for among this many.
 MAX_CONVERSATIONS, MAX_RECENT_SCANNED = 2, 200
-# The newest facts of an entity that is not pinned.
-MAX_RECENT_FACTS = 3
 # No fact takes more than this, so that one long text does not fill a briefing.
 MAX_FACT_TOKENS = 80
+USER = "user"
+RULE, PREFERENCE, DECISION = "rule", "preference", "decision"
+DECISION_DAYS = 14
+MAX_CANDIDATES, MAX_CHANGES = 200, 30
+# Shares of the budget. What a section does not use is left for those after it.
+_SHARES = {
+    "About you": 0.2,
+    "Rules": 0.15,
+    "To-dos": 0.2,
+    "Decided": 0.15,
+    "Changed": 0.1,
+    "Pinned": 0.15,
+    "Lately": 0.05,
+}
+_PREFERENCE_WORDS = re.compile(r"\b(?:prefer|like|love|want|hate|dislike|avoid|favou?r)", re.I)
+_RULE_WORDS = re.compile(r"\b(?:never|always|must)\b", re.I)
 
 
-class BriefedEntity(Struct, frozen=True):
-    """An entity in a briefing: its summary and some facts, and how many facts were left out."""
+class BriefingLine(Struct, frozen=True):
+    """A line of a section: an entity and what is said of it. `at` and `due` are times, or 0."""
 
+    workspace: str
     name: str
     type: str
-    summary: str
-    facts: tuple[str, ...]
-    left_out: int
-    is_pinned: bool
-
-    @property
-    def text(self) -> str:
-        """The entity as lines of text."""
-        heading = " ".join(f"- {self.name} ({self.type})".split())
-        if self.summary:
-            heading += f": {self.summary}"
-        lines = [heading, *(f"  · {fact}" for fact in self.facts)]
-        if self.left_out:
-            lines.append(f"  · {self.left_out} more facts")
-        return "\n".join(lines)
+    text: str
+    at: int = 0
+    due: int = 0
+    is_overdue: bool = False
+    actor: str = ""
+    change: int = 0
+    ordinal: int = 0  # of a fact that somebody changed
 
 
-def brief_entities(memory: Memory, *, max_tokens: int = DEFAULT_TOKENS) -> list[BriefedEntity]:
-    """Return the entities to know of, within a budget: pinned ones, then those updated last."""
-    with memory.reading() as read:
-        return _fit_budget(_brief_all(read), max_tokens)
+class Section(Struct, frozen=True):
+    """A part of a briefing, and how many of its lines did not fit."""
+
+    title: str
+    lines: tuple[BriefingLine, ...]
+    left_out: int = 0
 
 
-def _brief_all(read: Reader) -> list[BriefedEntity]:
-    pinned = find_pinned(read)
-    recent = find_recent(read, {entity.name for entity in pinned})
-    briefed = [_brief_entity(entity, is_pinned=True) for entity in pinned]
-    return briefed + [_brief_entity(entity) for entity in recent]
+class SessionBriefing(Struct, frozen=True):
+    """The sections that have lines, when this client last wrote, and what is not shown."""
+
+    sections: tuple[Section, ...]
+    last_write_at: int
+    entities: int
+    facts: int
+    shown: int
 
 
-def find_pinned(read: Reader) -> list[Entity]:
+Memories = Sequence[tuple[str, Memory]]
+
+
+def brief_session(memories: Memories, *, by: str, max_tokens: int) -> SessionBriefing:
+    """Return what a client should know of the memories, by workspace, within a budget."""
+    finders: dict[str, Callable[[str, Memory, Reader], Iterable[BriefingLine]]] = {
+        "About you": _about_user,
+        "Rules": _rules,
+        "To-dos": _todos,
+        "Decided": _decisions,
+        "Changed": lambda name, memory, read: _changes(name, memory, read, by),
+        "Pinned": _pinned,
+        "Lately": _recent,
+    }
+    lines: dict[str, list[BriefingLine]] = {title: [] for title in finders}
+    entities = facts = last_write_at = 0
+    for name, memory in memories:
+        with memory.reading() as read:
+            for title, find in finders.items():
+                lines[title] += find(name, memory, read)
+            counts = read.counts()
+            last_write_at = max(last_write_at, _last_write(memory, read, by))
+        entities += counts.entities
+        facts += counts.observations
+    lines["To-dos"].sort(key=lambda line: line.due or 2**62)
+    lines["Decided"].sort(key=lambda line: -line.at)
+    sections = _fit(lines, max_tokens)
+    shown = {(line.workspace, line.name) for section in sections for line in section.lines}
+    return SessionBriefing(tuple(sections), last_write_at, entities, facts, len(shown))
+
+
+def _fit(lines: dict[str, list[BriefingLine]], max_tokens: int) -> list[Section]:
+    """Return the sections with the lines that fit. A text is said once."""
+    sections: list[Section] = []
+    said: set[tuple[str, str, str]] = set()
+    left = 0.0
+    for title, share in _SHARES.items():
+        left += share * max_tokens
+        fitting: list[BriefingLine] = []
+        candidates = []
+        for line in lines[title]:
+            if (line.workspace, line.name, line.text) not in said:
+                candidates.append(line)
+        for line in candidates:
+            cost = estimate_tokens(f"{line.name} {line.type} {line.text}") + 12
+            if cost > left and (fitting or sections):
+                break
+            left -= cost
+            fitting.append(line)
+            said.add((line.workspace, line.name, line.text))
+        if fitting:
+            sections.append(Section(title, tuple(fitting), len(candidates) - len(fitting)))
+    return sections
+
+
+def _about_user(workspace: str, memory: Memory, read: Reader) -> list[BriefingLine]:
+    """Return facts about the user: preferences first, then the newest."""
+    entities = read.entities([USER, "User"])
+    entities += _of_type(read, PREFERENCE)
+    facts = [(entity, fact) for entity in entities for fact in entity.observations[::-1]]
+    facts.sort(key=lambda pair: not _is_preference(*pair))
+    return [_line(workspace, entity, fact) for entity, fact in facts]
+
+
+def _is_preference(entity: Entity, fact: Observation) -> bool:
+    return entity.type == PREFERENCE or bool(_PREFERENCE_WORDS.search(fact.text))
+
+
+def _rules(workspace: str, memory: Memory, read: Reader) -> list[BriefingLine]:
+    """Return the facts of rules, and facts that say never, always or must."""
+    lines = []
+    for entity in _of_type(read, RULE):
+        lines += [_line(workspace, entity, fact) for fact in entity.observations]
+    for word in ("never", "always", "must"):
+        for passage in read.candidates(terms_of(word), MAX_CANDIDATES):
+            is_said = passage.type == CONVERSATION or bool(passage.valid_at % DAY)
+            is_confirmed = not is_said and passage.type != UNCONFIRMED
+            if passage.ordinal > 0 and is_confirmed and _RULE_WORDS.search(passage.text):
+                at = passage.valid_at or passage.created_at
+                text = _shorten(passage.text)
+                lines.append(BriefingLine(workspace, passage.entity, passage.type, text, at))
+    return list(dict.fromkeys(lines))
+
+
+def _todos(workspace: str, memory: Memory, read: Reader) -> list[BriefingLine]:
+    names = {entity.name for entity in entities_with_status(read, OPEN)}
+    lines = []
+    for entity in read.entities(names) if names else []:
+        text = _shorten(entity.texts[-1] if entity.texts else entity.summary or "")
+        overdue = is_overdue(entity)
+        lines.append(
+            BriefingLine(
+                workspace, entity.name, entity.type, text, due=entity.due, is_overdue=overdue
+            )
+        )
+    return lines
+
+
+def _decisions(workspace: str, memory: Memory, read: Reader) -> list[BriefingLine]:
+    """Return the newest fact of each decision of the last days."""
+    since = time_ns() // 1000 - DECISION_DAYS * DAY
+    lines = []
+    for entity in _of_type(read, DECISION):
+        recent = [fact for fact in entity.observations if _time_of(fact) >= since]
+        if recent:
+            lines.append(_line(workspace, entity, max(recent, key=_time_of)))
+    return lines
+
+
+def _changes(workspace: str, memory: Memory, read: Reader, by: str) -> list[BriefingLine]:
+    """Return facts that others added or changed since the client last wrote."""
+    since = _last_write(memory, read, by)
+    if not since:
+        return []
+    lines = []
+    for change in read.history.changes(ChangeQuery(limit=MAX_CHANGES, since=since)):
+        if client_label(change.actor) == client_label(by):
+            continue
+        for difference in differences(change):
+            if difference.what != "observation" or difference.after is None:
+                continue
+            text = _shorten(difference.after)
+            lines.append(
+                BriefingLine(
+                    workspace,
+                    difference.name,
+                    "",
+                    text,
+                    change.at,
+                    actor=change.actor,
+                    change=change.id,
+                    ordinal=difference.ordinal,
+                )
+            )
+    return lines
+
+
+def _pinned(workspace: str, memory: Memory, read: Reader) -> list[BriefingLine]:
+    lines = []
+    for entity in _find_pinned(read):
+        if entity.summary:
+            lines.append(
+                BriefingLine(workspace, entity.name, entity.type, _shorten(entity.summary))
+            )
+        lines += [_line(workspace, entity, fact) for fact in entity.observations]
+    return lines
+
+
+def _find_pinned(read: Reader) -> list[Entity]:
     """Return the entities that are pinned."""
     passages = read.candidates(terms_of(PINNED_TAG), 5 * MAX_PINNED, Within(tags=(PINNED_TAG,)))
     names = dict.fromkeys(passage.entity for passage in passages if passage.kind == "entity")
     return read.entities(list(names)[:MAX_PINNED]) if names else []
 
 
-def find_recent(read: Reader, pinned: set[str]) -> list[Entity]:
+def _recent(workspace: str, memory: Memory, read: Reader) -> list[BriefingLine]:
+    """Return the newest fact of the entities updated last."""
+    lines = []
+    for entity in _find_recent(read):
+        if entity.observations and entity.status in ("", OPEN):
+            lines.append(_line(workspace, entity, entity.observations[-1]))
+    return lines
+
+
+def _find_recent(read: Reader) -> list[Entity]:
     """Return the entities updated last, the latest first, with few conversations among them."""
     names: list[str] = []
     conversations = 0
     for entity in read.outlines(latest=MAX_RECENT_SCANNED):
-        if entity.name in pinned:
-            continue
         if entity.type == CONVERSATION:
             conversations += 1
             if conversations > MAX_CONVERSATIONS:
@@ -83,44 +255,34 @@ def find_recent(read: Reader, pinned: set[str]) -> list[Entity]:
     return [entities[name] for name in names[:MAX_RECENT]]
 
 
-def _brief_entity(entity: Entity, *, is_pinned: bool = False) -> BriefedEntity:
-    chosen = entity.observations if is_pinned else _newest(entity.observations)
-    facts = tuple(_shorten(observation.text) for observation in chosen)
-    summary = _shorten(entity.summary or "")
-    left_out = len(entity.observations) - len(facts)
-    return BriefedEntity(entity.name, entity.type, summary, facts, left_out, is_pinned)
+def _last_write(memory: Memory, read: Reader, by: str) -> int:
+    """Return when the client, of any version, last changed the memory; 0 if it never did."""
+    if not memory.store.capabilities.history:
+        return 0
+    label = client_label(by)
+    actors = [actor for actor in read.history.actors() if client_label(actor) == label]
+    if not actors:
+        return 0
+    changes = read.history.changes(ChangeQuery(limit=1, actors=tuple(actors)))
+    return changes[0].at if changes else 0
+
+
+def _of_type(read: Reader, kind: str) -> list[Entity]:
+    """Return the entities of a type, found by the index of words."""
+    cards = read.candidates(terms_of(kind), MAX_CANDIDATES, Within(types=(kind, kind.title())))
+    names = {passage.entity for passage in cards}
+    entities = read.entities(names) if names else []
+    return [entity for entity in entities if fold(entity.type) == kind]
+
+
+def _line(workspace: str, entity: Entity, fact: Observation) -> BriefingLine:
+    text = _shorten(fact.text)
+    return BriefingLine(workspace, entity.name, entity.type, text, _time_of(fact))
+
+
+def _time_of(fact: Observation) -> int:
+    return fact.valid_at or fact.created_at
 
 
 def _shorten(text: str) -> str:
     return shorten_to(" ".join(text.split()), MAX_FACT_TOKENS)
-
-
-def _newest(observations: Sequence[Observation]) -> list[Observation]:
-    def age(observation: Observation) -> tuple[int, int]:
-        return observation.valid_at or observation.created_at, observation.ordinal
-
-    return sorted(observations, key=age)[-MAX_RECENT_FACTS:]
-
-
-def _fit_budget(entities: Iterable[BriefedEntity], max_tokens: int) -> list[BriefedEntity]:
-    """Return the entities whose texts fit. The first is shortened rather than left out."""
-    shown: list[BriefedEntity] = []
-    for entity in entities:
-        cost = estimate_tokens(entity.text) + 1
-        if cost > max_tokens:
-            if not shown:
-                shown.append(_drop_facts(entity, max_tokens))
-            break
-        shown.append(entity)
-        max_tokens -= cost
-    return shown
-
-
-def _drop_facts(entity: BriefedEntity, max_tokens: int) -> BriefedEntity:
-    """Return the entity with as many facts as fit, at worst with none."""
-    for count in range(len(entity.facts), 0, -1):
-        left_out = entity.left_out + len(entity.facts) - count
-        shorter = replace(entity, facts=entity.facts[:count], left_out=left_out)
-        if estimate_tokens(shorter.text) <= max_tokens:
-            return shorter
-    return replace(entity, facts=(), left_out=entity.left_out + len(entity.facts))

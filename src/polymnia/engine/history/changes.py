@@ -1,5 +1,6 @@
 """Read history: the latest changes, what they altered, who wrote a fact, what became of a name."""
 
+import re
 from collections.abc import Collection, Sequence
 from typing import Literal
 
@@ -22,7 +23,7 @@ from polymnia.model import (
     Rows,
 )
 from polymnia.search.dates import day_of
-from polymnia.search.terms import fold
+from polymnia.search.terms import fold, one_line
 from polymnia.stores.contract import HistoryReader, Reader
 
 What = Literal[
@@ -43,6 +44,8 @@ DEFAULT_LIMIT, MAX_LIMIT = 20, 200
 MAX_WHOLE_ROWS = 100
 # How many changes of an entity are searched for superseded facts.
 _MAX_SEARCHED = 1_000
+# The version in an actor's name: `claude-code 2.1.0 (token laptop)`.
+_VERSION = re.compile(r" v?\d[\w.+-]*(?= \(|$)")
 
 
 class Difference(Struct, frozen=True):
@@ -184,6 +187,11 @@ def history_of(memory: Memory, read: Reader) -> HistoryReader:
     if not memory.store.capabilities.history:
         raise NotSupported(f"{memory.store.url} has no history; {USE_A_DATABASE}")
     return read.history
+
+
+def client_label(actor: str) -> str:
+    """Return the name of a client without its version."""
+    return _VERSION.sub("", one_line(actor))
 
 
 def find_actors(history: HistoryReader, wanted: str) -> tuple[str, ...]:
