@@ -1,4 +1,4 @@
-"""Candidate facts: what a program noticed in a conversation, until somebody accepts or dismisses it.
+"""Candidate facts: what a program noticed in a conversation, until somebody decides on it.
 
 A memory keeps them as facts of one entity of the type UNCONFIRMED, so every store, search, history
 and undo treats them like other facts, and every reply shows that nobody has confirmed them. Each

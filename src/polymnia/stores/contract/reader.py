@@ -304,7 +304,7 @@ class HistoryReader(Protocol):
         """
 
     def change_sizes(self, changes: Collection[int]) -> dict[int, ChangeSize]:
-        """Return how many rows the changes with these ids ended and created, without reading them."""
+        """Return how many rows these changes ended and created, without reading them."""
 
     def all_names(self, names: Collection[str]) -> set[str]:
         """Return these names and every other name of the entities that have or had one of them."""
