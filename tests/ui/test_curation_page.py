@@ -12,6 +12,7 @@ from unittest.mock import patch
 
 import pytest
 
+from polymnia.engine.facts.forget import Unwanted, forget
 from polymnia.engine.graph import entities, observations, relations
 from polymnia.engine.memory import Memory
 from polymnia.model import EntityDraft, ObservationDraft, Relation
@@ -177,6 +178,24 @@ def test_all_of_a_kind_are_accepted_with_one_undo(place: tuple[Visitor, Memory])
     assert texts(memory, "Billing Worker") == ("asked by Harbour API",)
     assert texts(memory, "HARBOUR api") == ("a twin",)
     assert visitor.get("/ui/curation/all?kind=similar").status == 400
+
+
+def test_findings_that_cannot_be_accepted_are_named(place: tuple[Visitor, Memory]) -> None:
+    visitor, memory = place
+    twins = ("Tide Watch", "tide watch", "TIDE WATCH")
+    entities.create(memory, [EntityDraft(name, "service") for name in twins], by="codex")
+    findings(visitor, "/ui/curation")
+    shown = visitor.get("/ui/curation/all?kind=duplicates")
+    pattern = r'value="(\w+)" checked aria-label="[^"]*tide watch[^"]*"'
+    items = re.findall(pattern, shown.text, re.I)
+    fields = [("kind", "duplicates"), *(("item", item) for item in (*items, "0" * 16))]
+    shown = post_all(visitor, "/ui/curation/all", fields)
+    assert "Accepted 2 findings. Not accepted: " in shown.words
+    assert "one of the two entities is gone" in shown.words
+    assert "1 finding no longer there" in shown.words
+    changes = re.findall(r'name="change" value="(\d+)"', shown.text)
+    post_all(visitor, "/ui/undo", [("change", number) for number in changes])
+    forget(memory, Unwanted(entities=twins), by="codex")
 
 
 def test_the_badge_counts_what_waits(place: tuple[Visitor, Memory]) -> None:

@@ -13,7 +13,6 @@ from polymnia.engine.graph.entities import open_named
 from polymnia.engine.memory import Memory
 from polymnia.engine.recall.passages import RecallResult
 from polymnia.model import Hit, Passage, Signals
-from polymnia.web.pages.facts import hit_row
 from polymnia.web.pages.search import Filters, search
 from tests.behaviour.graphs import texts
 from tests.ui.client import Visitor
@@ -193,7 +192,17 @@ def test_weak_hits_are_shown_only_to_those_who_ask(memory: Memory) -> None:
     weak = Hit(passage, 0.4, "meaning", Signals(), is_weak=True)
     with patch("polymnia.web.pages.search.recall", return_value=RecallResult([weak, weak])):
         found = search(memory, "zzqqxx", Filters())
-        assert (found.hits, found.weak) == ([], 2)
+        assert (len(found.hits), len(found.weak)) == (0, 2)
         found = search(memory, "zzqqxx", Filters(weak=True))
-        assert (len(found.hits), found.weak) == (2, 0)
-    assert hit_row(weak, "", best_score=0.4).score == 0.25
+        assert (len(found.hits), len(found.weak)) == (2, 0)
+
+
+def test_a_search_for_nothing_says_so_and_shows_the_nearest(
+    visitor: Visitor, memory: Memory
+) -> None:
+    shown = visitor.get("/ui/?q=billing+blorfing+zzqqxx+wibbling+snorkel")
+    assert "Nothing good found" in shown.words
+    assert "probably not what you mean" in shown.words
+    assert "billing-worker" in shown.words
+    assert "Show all" in shown.words
+    assert 'name="pick"' not in shown.text  # they are no hits

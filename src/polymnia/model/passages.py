@@ -126,7 +126,8 @@ class Hit(Struct, frozen=True):
 
     `reasons` say why it was found, `excerpt` is the part of its text that matches, and `is_weak` is
     True if it has little in common with the question. `before` and `after` are the observations
-    around it in its conversation, in order, as far as they were asked for.
+    around it in its conversation, in order, as far as they were asked for. `share` is the share of
+    the question's words that it has; unlike the score it does not depend on other hits.
     """
 
     passage: Passage
@@ -139,6 +140,7 @@ class Hit(Struct, frozen=True):
     is_weak: bool = False
     before: tuple[Passage, ...] = ()
     after: tuple[Passage, ...] = ()
+    share: float = 0.0
 
 
 class Perspective(Struct, frozen=True):

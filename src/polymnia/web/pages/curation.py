@@ -27,6 +27,8 @@ _MAX_FACTS = 5
 _MAX_MOVES = 40
 # Findings that are accepted together.
 MAX_ACCEPTED = 100
+# Findings that could not be accepted and are named, and characters about each.
+_MAX_FAILURES, _MAX_FAILURE_CHARS = 5, 200
 # Kinds whose findings can be accepted together, because nothing has to be chosen or written.
 ACCEPTED_TOGETHER = ("duplicates", "gaps")
 
@@ -315,19 +317,32 @@ def accept_all(page: Page) -> Response:
     chosen = set(page.form.getlist("item"))
     changes: list[int] = []
     decided: list[str] = []
+    failures: list[str] = []
     for finding in findings:
         if finding.id not in chosen:
             continue
         try:
             change = _accept(page, finding)
-        except PolymniaError:  # an entity that an earlier merge of this list has ended
+        except PolymniaError as exc:  # perhaps an earlier merge of this list ended the entity
+            failures.append(f"{' and '.join(finding.names)}: {exc}")
             continue
         decided.append(finding.id)
         if change:
             changes.append(change)
+    gone = len(chosen - {finding.id for finding in findings})
     page.site.findings.decide(page.memory, decided)
-    text = f"Accepted {count_noun(len(decided), 'finding')}"
+    text = f"Accepted {count_noun(len(decided), 'finding')}{_describe_rest(failures, gone)}"
     return page.done(page.toast(text, *changes), page.url("/curation", kind=kind))
+
+
+def _describe_rest(failures: list[str], gone: int) -> str:
+    """Return which chosen findings were not accepted, and why."""
+    parts = [failure[:_MAX_FAILURE_CHARS] for failure in failures[:_MAX_FAILURES]]
+    if len(failures) > _MAX_FAILURES:
+        parts.append(f"{len(failures) - _MAX_FAILURES} more wait in the list")
+    if gone:
+        parts.append(f"{count_noun(gone, 'finding')} no longer there")
+    return f". Not accepted: {'; '.join(parts)}" if parts else ""
 
 
 def _acceptable(page: Page) -> tuple[str, list[Finding]]:

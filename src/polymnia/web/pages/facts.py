@@ -1,6 +1,7 @@
 """Facts as rows of a list: observations, cards and notes. One is edited or deleted in place."""
 
 from hashlib import sha256
+from typing import Literal
 
 from markupsafe import Markup
 from msgspec import Struct
@@ -14,6 +15,7 @@ from polymnia.engine.history.changes import authors
 from polymnia.engine.memory import Memory
 from polymnia.errors import BadInput, EntityNotFound, TextChanged
 from polymnia.model import NOTE, Entity, Hit, PassageKind
+from polymnia.search.hits import Fit
 from polymnia.web.changes import MAX_COMPARED_CHARS, compare
 from polymnia.web.page import Fields, Page, get, post
 
@@ -42,7 +44,7 @@ class FactKey(Struct, frozen=True):
 
 
 class FactRow(Struct, frozen=True, kw_only=True):
-    """A fact as a list shows it. `score` is its share of the best score, 0 outside a search."""
+    """A fact as a list shows it. `fit` says how well a hit answers; empty outside a search."""
 
     key: FactKey
     type: str
@@ -51,10 +53,9 @@ class FactRow(Struct, frozen=True, kw_only=True):
     at: int
     actor: str = ""
     tags: tuple[str, ...] = ()
-    score: float = 0.0
+    fit: Fit | Literal[""] = ""
     reasons: tuple[str, ...] = ()
     alike: int = 0
-    is_weak: bool = False
     said_at: int = 0
     workspace: str = ""
     before: tuple[str, ...] = ()
@@ -63,27 +64,17 @@ class FactRow(Struct, frozen=True, kw_only=True):
     is_more: bool = False
 
     @property
-    def fit(self) -> str:
-        """How well it answers, in a word."""
-        if self.is_weak:
-            return "weak"
-        if self.score >= 0.75:
-            return "strong"
-        return "good" if self.score >= 0.4 else "fair"
-
-    @property
     def stamp(self) -> str:
         """What identifies the text, so that a form can tell whether somebody changed it."""
         return sha256(self.text.encode("utf-8", "replace")).hexdigest()
 
 
-def hit_row(hit: Hit, actor: str, best_score: float) -> FactRow:
+def hit_row(hit: Hit, actor: str, fit: Fit) -> FactRow:
     """Return the row of a hit."""
     passage = hit.passage
     # Without a source the neighbours are other facts, not turns of a conversation.
     before = hit.before if passage.source else ()
     after = hit.after if passage.source else ()
-    share = hit.score / best_score if best_score > 0 else 0.0
     return FactRow(
         key=FactKey(passage.kind, passage.entity, max(passage.ordinal, 0)),
         type=passage.type,
@@ -92,11 +83,9 @@ def hit_row(hit: Hit, actor: str, best_score: float) -> FactRow:
         at=passage.valid_at or passage.created_at,
         actor=actor,
         tags=passage.tags,
-        # Weak hits never fill the bar, or the best of them would look like an answer.
-        score=max(0.0, min(0.25 if hit.is_weak else 1.0, share)),
+        fit=fit,
         reasons=hit.reasons,
         alike=hit.alike,
-        is_weak=hit.is_weak,
         said_at=passage.valid_at,
         before=tuple(item.text for item in before),
         after=tuple(item.text for item in after),

@@ -14,13 +14,16 @@ from polymnia.engine.history import changes as history
 from polymnia.engine.memory import Memory
 from polymnia.engine.recall.names import names_containing
 from polymnia.engine.recall.passages import recall
+from polymnia.engine.recall.past import recall_at
 from polymnia.formats.times import parse_moment
 from polymnia.model import Hit, Within, split_actor
+from polymnia.search.hits import Fit, fit_of
 from polymnia.search.question import content_words
 from polymnia.search.terms import terms_of
-from polymnia.web.changes import change_rows
+from polymnia.web.changes import change_rows, compare
 from polymnia.web.page import ROWS, Fields, Page, get
 from polymnia.web.pages.facts import FactKey, FactRow, hit_row
+from polymnia.web.pages.moments import earlier_url, parse_at, workspace_strip
 from polymnia.web.text import client_name
 
 # Hits that are found and counted: more than anybody reads.
@@ -32,6 +35,8 @@ _MAX_TYPES = 12
 _MAX_HITS_EACH = 20
 # Turns of a conversation that come with a hit, before and after it.
 _CONTEXT = 2
+# Weak hits that are shown if there is no better one.
+_MAX_NEAREST = 3
 # Ages for the counts, in days.
 _AGES_D = (7, 30, 365)
 _DAY_US = 86_400_000_000
@@ -67,17 +72,25 @@ class Filters(Struct, frozen=True):
 
 
 class SignedHit(Struct, frozen=True):
-    """A hit and who wrote it first; empty in a store without history."""
+    """A hit, who wrote it first, and how well it answers.
+
+    The actor is empty in a store without history.
+    """
 
     hit: Hit
     actor: str
+    fit: Fit
+
+    @property
+    def row(self) -> FactRow:
+        return hit_row(self.hit, self.actor, self.fit)
 
 
 class SearchResult(Struct, frozen=True):
     """Hits, best first, with counts by type, client, tag and age in days.
 
-    `note` and `corrections` are those of a recall. `weak` is the number of weak hits that were
-    left out, and `has_more` is True if only the first MAX_HITS were counted.
+    `note`, `corrections` and `unknown` are those of a recall. `weak` are the hits that were left
+    out because they hardly fit, and `has_more` is True if only the first MAX_HITS were counted.
     """
 
     hits: list[SignedHit]
@@ -87,7 +100,8 @@ class SearchResult(Struct, frozen=True):
     ages: list[tuple[int, int]]
     note: str
     corrections: dict[str, str]
-    weak: int
+    unknown: tuple[str, ...]
+    weak: list[SignedHit]
     has_more: bool
 
 
@@ -96,17 +110,18 @@ def search(memory: Memory, question: str, filters: Filters) -> SearchResult:
     result = recall(memory, question, limit=MAX_HITS, within=filters.within, context=_CONTEXT)
     authors = history.authors(memory, [hit.passage.key for hit in result.hits])
     hits: list[SignedHit] = []
-    weak = 0
+    weak: list[SignedHit] = []
     for hit in result.hits:
         author = authors.get(hit.passage.key)
         actor = author.actor if author else ""
         if filters.client and client_name(actor) != filters.client:
             continue
+        signed = SignedHit(hit, actor, fit_of(hit, result.match))
         # With vectors every passage is a little like every question, so weak hits are no answer.
-        if hit.is_weak and not filters.weak:
-            weak += 1
+        if signed.fit == "weak" and not filters.weak:
+            weak.append(signed)
         else:
-            hits.append(SignedHit(hit, actor))
+            hits.append(signed)
     return SearchResult(
         hits,
         types=_count(signed.hit.passage.type for signed in hits),
@@ -115,6 +130,7 @@ def search(memory: Memory, question: str, filters: Filters) -> SearchResult:
         ages=_count_ages(hits),
         note=result.note,
         corrections=result.corrections,
+        unknown=result.unknown,
         weak=weak,
         has_more=len(result.hits) == MAX_HITS and not weak,
     )
@@ -134,6 +150,9 @@ def _count_ages(hits: list[SignedHit]) -> list[tuple[int, int]]:
 def show(page: Page) -> Response:
     """Show hits or, without a question, the entities of a type or the latest changes."""
     question, filters = page.query.get("q").strip(), Filters.of(page.query)
+    at = parse_at(page.query)
+    if question and at is not None:
+        return _show_past(page, question, filters, at)
     if question and "all" in page.query:
         return _show_all(page, question, filters)
     if question:
@@ -148,9 +167,7 @@ def _show_hits(page: Page, question: str, filters: Filters) -> Response:
     result = search(page.memory, question, filters)
     start = min(page.query.number("from") or 0, MAX_HITS)
     end = start + ROWS
-    best = max((signed.hit.score for signed in result.hits), default=0.0)
-    rows = [hit_row(signed.hit, signed.actor, best) for signed in result.hits[start:end]]
-    rows = _group(rows)
+    rows = _group([signed.row for signed in result.hits[start:end]])
     words = [*content_words(question), *result.corrections.values()]
     return _render(
         page,
@@ -162,7 +179,9 @@ def _show_hits(page: Page, question: str, filters: Filters) -> Response:
         terms=frozenset(terms_of(" ".join(words))),
         start=start,
         next=end if end < len(result.hits) else None,
+        nearest=[] if result.hits else [signed.row for signed in result.weak[:_MAX_NEAREST]],
         hidden={} if result.hits else _count_hidden(page, question, filters),
+        earlier=earlier_url(page),
         took_ms=int((time() - started) * 1000),
     )
 
@@ -189,12 +208,9 @@ def _show_all(page: Page, question: str, filters: Filters) -> Response:
     for name in names:
         result = search(page.memory_of(name), question, filters)
         found += [(name, signed) for signed in result.hits[:_MAX_HITS_EACH]]
-        weak += result.weak
+        weak += len(result.weak)
     found.sort(key=lambda pair: -pair[1].hit.score)
-    best = max((signed.hit.score for _, signed in found), default=0.0)
-    rows = []
-    for name, signed in found[:ROWS]:
-        rows.append(replace(hit_row(signed.hit, signed.actor, best), workspace=name))
+    rows = [replace(signed.row, workspace=name) for name, signed in found[:ROWS]]
     return page.render(
         "search/everywhere.html",
         question=question,
@@ -203,6 +219,28 @@ def _show_all(page: Page, question: str, filters: Filters) -> Response:
         count=len(names),
         terms=frozenset(terms_of(" ".join(content_words(question)))),
         took_ms=int((time() - started) * 1000),
+    )
+
+
+def _show_past(page: Page, question: str, filters: Filters, at: int) -> Response:
+    """Show what the question finds in the memory as it was, with the differences to now."""
+    past = recall_at(page.memory, question, at, within=filters.within)
+    hits = [hit for hit in past.hits if filters.weak or hit.fit != "weak"]
+    words = {}
+    for place, hit in enumerate(hits):
+        if hit.how == "changed" and hit.fact is not None:
+            words[place] = compare(hit.fact.text, hit.now)
+    return page.render(
+        "search/past.html",
+        question=question,
+        at=at,
+        hits=hits[:ROWS],
+        words=words,
+        later=past.later[:ROWS],
+        is_complete=past.is_complete,
+        differing=sum(hit.how != "same" for hit in hits),
+        terms=frozenset(terms_of(" ".join(content_words(question)))),
+        strip=workspace_strip(page, "/", at),
     )
 
 
@@ -250,7 +288,14 @@ def _show_latest(page: Page) -> Response:
 
 
 def _render(page: Page, kind: str, **values: Any) -> Response:
-    values = {"question": "", "filters": Filters(), "found": None, "hidden": {}, **values}
+    values = {
+        "question": "",
+        "filters": Filters(),
+        "found": None,
+        "hidden": {},
+        "earlier": "",
+        **values,
+    }
     return page.render("search/page.html", fragment="search/fragment.html", kind=kind, **values)
 
 
