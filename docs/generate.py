@@ -8,10 +8,10 @@ from pathlib import Path, PurePosixPath
 
 from polymnia import __version__
 from polymnia.cli.grammar import Command, read_grammar
-from polymnia.cli.install import DEFAULT_NAME
 from polymnia.cli.main import build_parser
 from polymnia.cli.manual import manual_page
 from polymnia.clients.configuration import edit
+from polymnia.clients.connect import DEFAULT_NAME
 from polymnia.clients.hooks import HOOK_FILES
 from polymnia.clients.table import CLIENTS, Client, cursor_link, vscode_link
 from polymnia.dialects.registry import DEFAULT_DIALECT, DIALECTS, open_dialect

@@ -42,7 +42,7 @@ def test_the_link_opens_the_interface_once(link: str, visit: NewVisit) -> None:
     first = visit(origin)
     first.open(path)
     expect(first.page.locator("h1")).to_have_text("Latest changes")
-    expect(first.page.locator("main")).to_contain_text("Nothing is remembered in default yet")
+    expect(first.page.locator("main")).to_contain_text("This memory is empty")
     first.audit()
     second = visit(origin)
     second.open(path, status=403)

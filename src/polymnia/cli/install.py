@@ -1,7 +1,6 @@
 """`polymnia install`: add the server to an MCP client, or remove it."""
 
 import argparse
-import shutil
 import sys
 from collections.abc import Mapping
 from contextlib import closing
@@ -13,6 +12,7 @@ from msgspec.structs import replace
 
 from polymnia.cli.common import add_json_argument, add_store_arguments, print_json, print_table
 from polymnia.clients.configuration import change_servers, edit, read_servers
+from polymnia.clients.connect import DEFAULT_NAME, own_command, state_of, store_options
 from polymnia.clients.handshake import try_command, try_url
 from polymnia.clients.hooks import HOOK_FILES, add_hooks, remove_hooks
 from polymnia.clients.past import find_past_sessions
@@ -28,11 +28,8 @@ from polymnia.stores import store_kind
 if TYPE_CHECKING:
     from polymnia.cli.common import Subparsers
 
-DEFAULT_NAME = "memory"
 # The plugin's name and its marketplace.
 _PLUGIN = b"polymnia@polymnia"
-# Directories in which uv keeps environments that it may delete at any time.
-_PASSING_ENVIRONMENTS = ("archive-v0", "environments-v2", "builds-v0")
 
 
 def add_install(commands: "Subparsers") -> argparse.ArgumentParser:
@@ -217,26 +214,11 @@ def _remove(client: Client, path: Path, name: str, *, confirmed: bool) -> int:
     return 0
 
 
-def own_command() -> list[str]:
-    """Return the command that starts this program from anywhere, absolute where possible."""
-    places = [
-        Path(sys.argv[0]),
-        *(Path(sys.executable).with_name(f"polymnia{end}") for end in ("", ".exe")),
-    ]
-    scripts = [place.absolute() for place in places if place.stem == "polymnia" and place.is_file()]
-    uvx = shutil.which("uvx")
-    if uvx and any(part in _PASSING_ENVIRONMENTS for part in Path(sys.executable).parts):
-        return [uvx, "polymnia"]
-    return [str(scripts[0])] if scripts else [sys.executable, "-m", "polymnia"]
-
-
 def _server_options(settings: Settings, options: argparse.Namespace) -> list[str]:
     """Return the options of `serve` that the user gave, with paths that hold in every directory."""
     given = ["--dialect", options.dialect] if options.dialect else []
     if options.store or options.data_dir:
-        kind, path = store_kind(settings.store)
-        is_path = kind in ("sqlite", "jsonl", "binlog", "directory") and path != ":memory:"
-        given += ["--store", f"{kind}:{Path(path).absolute()}" if is_path else settings.store]
+        given += store_options(settings.store)
     return [*given, "--workspace", options.workspace] if options.workspace else given
 
 
@@ -340,16 +322,9 @@ def _has(client: Client, scope: Scope) -> bool:
 def _describe(client: Client, scope: Scope) -> dict[str, str]:
     path = client.path(scope, client_roots(), Path.cwd())
     assert path is not None  # `_has` has checked it
-    return {"client": client.name, "scope": scope, "state": _state(client, path), "file": str(path)}
-
-
-def _state(client: Client, path: Path) -> str:
-    try:
-        servers = read_servers(client, path)
-    except BadInput:
-        return "unreadable"
-    if any(is_polymnia(entry) for entry in servers.values()):
-        return "installed"
-    if any(is_reference_server(entry) for entry in servers.values()):
-        return "reference server"
-    return "found" if client.is_installed(client_roots()) else "not found"
+    return {
+        "client": client.name,
+        "scope": scope,
+        "state": state_of(client, path, client_roots()),
+        "file": str(path),
+    }

@@ -89,6 +89,18 @@ class Upload:
         self._directory.cleanup()
 
 
+class LocalFiles:
+    """Files of this machine that stay where they are."""
+
+    def __init__(self, path: Path, title: str, size: int) -> None:
+        self.path = path
+        self.title = title
+        self.bytes = size
+
+    def close(self) -> None:
+        """Leave the files alone."""
+
+
 async def receive_upload(
     request: HttpRequest, context: HttpContext, content_type: str, check: Callable[[Fields], None]
 ) -> Upload:
@@ -246,7 +258,11 @@ class Import:
     """One upload, what the user decided about it, and its last run, which pages watch."""
 
     def __init__(
-        self, upload: Upload, owner: Principal, workspace: str, is_stopping: Callable[[], bool]
+        self,
+        upload: Upload | LocalFiles,
+        owner: Principal,
+        workspace: str,
+        is_stopping: Callable[[], bool],
     ) -> None:
         self.id = secrets.token_urlsafe(12)
         self.title = upload.title
@@ -349,7 +365,7 @@ class Imports:
         self._lock = Lock()
         self._imports: OrderedDict[str, Import] = OrderedDict()
 
-    def add(self, upload: Upload, owner: Principal, workspace: str) -> Import:
+    def add(self, upload: Upload | LocalFiles, owner: Principal, workspace: str) -> Import:
         """Return a new import of the principal into a workspace."""
         new = Import(upload, owner, workspace, self._is_stopping)
         forgotten = []

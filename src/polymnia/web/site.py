@@ -53,6 +53,7 @@ from polymnia.web.page import (
 from polymnia.web.pages import MODULES, PAGES
 from polymnia.web.pages.live import ChangeNews
 from polymnia.web.pages.login import ask_again
+from polymnia.web.pages.start import show_start
 from polymnia.web.rendering import Templates
 from polymnia.web.state import SiteState
 
@@ -241,8 +242,7 @@ class Site:
             page = Page(self, Request({**transport.scope, "query_string": b""}))
         page.principal = self._principal(transport, page.session)
         if isinstance(exc, NoWorkspace):
-            template = "parts/no_workspace.html"
-            return page.render(template, fragment=template)
+            return show_start(page)
         if isinstance(exc, HTTPException):
             message = "there is no such page" if exc.status_code == 404 else exc.detail
             status = exc.status_code

@@ -23,6 +23,7 @@ MODULES = (
     "playground",
     "search",
     "selection",
+    "start",
 )
 PAGES = (
     PageSpec(key="search", title="Search", path="/", icon="search", group="Memory", in_tabs=True),

@@ -25,7 +25,7 @@ from polymnia.formats.document import document_lines
 from polymnia.importers.registry import IMPORTERS
 from polymnia.stores.open import encode_json_lines
 from polymnia.web.changes import ChangeRow, change_rows
-from polymnia.web.imports import MAX_UPLOAD_BYTES, Import
+from polymnia.web.imports import MAX_UPLOAD_BYTES, Import, LocalFiles, Upload
 from polymnia.web.page import Page, get, post
 
 # How many earlier imports the page shows.
@@ -47,7 +47,12 @@ def upload(page: Page) -> Response:
     """Keep the uploaded files and check them: a dry run."""
     if page.upload is None or not page.upload.files:
         raise BadInput("no file was chosen: choose one, or drop one on the page")
-    item = page.site.imports.add(page.upload, page.principal, _target(page))
+    return check_files(page, page.upload)
+
+
+def check_files(page: Page, files: Upload | LocalFiles) -> Response:
+    """Start a dry run over some files, and show its report."""
+    item = page.site.imports.add(files, page.principal, _target(page))
     _start(page, item, dry_run=True)
     return page.redirect(_report_url(page, item))
 

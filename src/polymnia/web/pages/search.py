@@ -24,6 +24,7 @@ from polymnia.web.changes import change_rows, compare
 from polymnia.web.page import ROWS, Fields, Page, get
 from polymnia.web.pages.facts import FactKey, FactRow, hit_row
 from polymnia.web.pages.moments import earlier_url, parse_at, workspace_strip
+from polymnia.web.pages.start import show_start
 from polymnia.web.text import client_name
 
 # Hits that are found and counted: more than anybody reads.
@@ -276,13 +277,14 @@ def _show_type(page: Page, filters: Filters) -> Response:
 def _show_latest(page: Page) -> Response:
     memory, before = page.memory, page.query.number("before")
     page.site.overviews.prepare(memory)
-    shown: dict[str, Any] = {"days": [], "older": None, "is_empty": False, "clients": []}
+    shown: dict[str, Any] = {"days": [], "older": None, "clients": []}
     has_history = memory.store.capabilities.history
     if has_history:
         latest = history.latest(memory, limit=ROWS, before=before, max_rows=history.MAX_WHOLE_ROWS)
         rows = change_rows(memory, latest)
         shown["days"], shown["older"] = rows, latest.next
-        shown["is_empty"] = not rows and before is None
+        if not rows and before is None:
+            return show_start(page)
         shown["clients"] = _count(client_name(row.actor) for row in rows)
     return _render(page, "latest", has_history=has_history, **shown)
 
