@@ -8,11 +8,12 @@ Each pair is measured in the same rounds. Without --postgres, a server is starte
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from random import Random
 from secrets import token_hex
 from time import perf_counter
+from typing import Protocol
 from urllib.parse import urlsplit
 
 import psycopg
@@ -47,6 +48,13 @@ _FORGET_STATISTICS = (
 )
 
 Sampler = Callable[[], float]
+
+
+class Measured(Protocol):
+    """Something whose calls are timed."""
+
+    def rows(self) -> dict[str, Sampler]:
+        """Return what is measured, by name: each call returns its seconds."""
 
 
 class Tenant:
@@ -116,12 +124,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with ExitStack() as stack:
         server = options.postgres or stack.enter_context(running_server(fsync=True)).url
         with _neighbours(server, options.large) as pair:
-            met &= _compare(pair, limits, NEIGHBOUR_BUDGET)
+            met &= compare(pair, limits, NEIGHBOUR_BUDGET)
         with _security(server, options.large) as pair:
-            met &= _compare(pair, limits, SECURITY_BUDGET)
+            met &= compare(pair, limits, SECURITY_BUDGET)
         for title, tuples in (("missing statistics", -1), ("statistics of empty tables", 0)):
             with _statistics(server, options.large, title, tuples) as pair:
-                met &= _compare(pair, limits, STATISTICS_BUDGET)
+                met &= compare(pair, limits, STATISTICS_BUDGET)
     return 0 if met else 1
 
 
@@ -192,7 +200,7 @@ def _statistics(server: str, size: int, title: str, tuples: int) -> Iterator[dic
         yield tenants
 
 
-def _compare(pair: dict[str, Tenant], limits: Limits, budget: float) -> bool:
+def compare(pair: Mapping[str, Measured], limits: Limits, budget: float) -> bool:
     """Print the least time of each call on both, and return True if no ratio exceeds the budget."""
     rows = {
         (title, call): row for title, tenant in pair.items() for call, row in tenant.rows().items()

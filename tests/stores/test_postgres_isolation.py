@@ -4,11 +4,12 @@ What belongs to one is invisible to the others, even for a role that goes around
 """
 
 from collections.abc import Iterator
+from struct import pack
 from urllib.parse import urlsplit
 
 import psycopg
 import pytest
-from psycopg import sql
+from psycopg import errors, sql
 
 from polymnia.engine import notes
 from polymnia.engine.graph import entities, observations
@@ -21,6 +22,7 @@ from polymnia.search.expression import Phrase
 from polymnia.stores import open_catalogue, open_store
 from polymnia.stores.contract import Catalogue
 from polymnia.stores.postgres.catalogue import migrate_schema
+from polymnia.stores.postgres.store import PostgresStore
 from tests.postgres import new_database, shared_server
 
 ME = "test"
@@ -228,3 +230,29 @@ def test_row_security_is_switched_while_servers_run(database: str, application: 
             "SELECT count(*) FROM polymnia.cards WHERE until IS NULL"
         ).fetchall() == [(1,)]
     memory.store.close()
+
+
+def test_a_server_without_rights_to_the_schema_indexes_vectors_for_itself_alone(
+    database: str, application: str
+) -> None:
+    open_store(f"{database}?row_security=on").close()
+    store = open_store(f"{application}?workspace=one")
+    assert isinstance(store, PostgresStore)
+    drafts = [EntityDraft("Ann", "person", ("tea", "coffee", "water"))]
+    entities.create(Memory(store), drafts, by=ME)
+    model = store.vectors.add_model("made", "none", 2).number
+    store.vector_indexes.indexed_from = 2
+    with store.reading() as read:
+        passages = [passage for passage, _ in read.vectors.pending(model, 3)]
+    vectors = [pack("<2f", 1.0, float(number)) for number in range(3)]
+    store.vectors.put(model, list(zip(passages, vectors, strict=True)))
+    store.vector_indexes.wait()
+    with store.reading() as read:
+        assert list(read.vectors.nearest(model, vectors[2], 1)) == [passages[2]]
+    near = f"polymnia.near_{store.workspace}_{model}_1"
+    with psycopg.connect(database) as owner, psycopg.connect(application) as server:
+        count = f"SELECT count(*) FROM {near}"
+        assert owner.execute(count).fetchall() == [(3,)]
+        with pytest.raises(errors.InsufficientPrivilege):
+            server.execute(count)
+    store.close()

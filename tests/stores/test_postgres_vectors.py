@@ -5,7 +5,9 @@ A search finds the nearest, with and without an index, beside other workspaces.
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from threading import Thread
+from time import monotonic
+from typing import Any, NamedTuple
 
 import numpy as np
 import psycopg
@@ -19,6 +21,7 @@ from polymnia.search.embedding import shorten, widen
 from polymnia.stores import open_catalogue, open_store
 from polymnia.stores.postgres.store import PostgresStore
 from tests.conftest import STORES
+from tests.processes import TIMEOUT_S
 
 Floats = NDArray[np.float32]
 DIMENSION = 48
@@ -26,6 +29,10 @@ MANY, FEW = 4_000, 200
 # From this many vectors on the tests want an index; the store's own bound would take too long.
 INDEXED_FROM = 3_000
 K = 20
+DELETE = (
+    "DELETE FROM vectors WHERE workspace_id = %s AND model = %s AND template = %s AND passage = %s"
+)
+COMPLETE = "SELECT complete_near_vectors(%s, %s, %s)"
 
 
 class Filled(NamedTuple):
@@ -103,11 +110,26 @@ def indexes(store: PostgresStore) -> list[tuple[str, int]]:
     """Return the names of the workspace's vector indexes, and how often each was used."""
     with psycopg.connect(store._database.url.conninfo, autocommit=True) as connection:
         rows = connection.execute(
-            "SELECT indexrelname, idx_scan FROM pg_stat_user_indexes "
-            "WHERE starts_with(indexrelname, %s)",
-            (f"vectors_near_{store.workspace}_",),
+            "SELECT indexrelname, idx_scan FROM pg_stat_user_indexes WHERE indexrelname ~ %s",
+            (f"^near_{store.workspace}_.*_complete$",),
         ).fetchall()
     return [(name, scans) for name, scans in rows]
+
+
+def connect(store: PostgresStore) -> psycopg.Connection[tuple[Any, ...]]:
+    """Return a connection as the owner of the tables."""
+    return psycopg.connect(
+        store._database.url.conninfo, autocommit=True, options="-c search_path=polymnia,public"
+    )
+
+
+def wait_for_waiter(store: PostgresStore, process: int) -> None:
+    """Return when a backend waits for a lock."""
+    deadline = monotonic() + TIMEOUT_S
+    with connect(store) as connection:
+        waiting = "SELECT 1 FROM pg_locks WHERE pid = %s AND NOT granted"
+        while not connection.execute(waiting, [process]).fetchall():
+            assert monotonic() < deadline
 
 
 def test_the_nearest_are_found_through_an_index(large: Filled) -> None:
@@ -124,11 +146,7 @@ def test_the_nearest_are_found_in_a_small_workspace_beside_a_large_one(
 
 def test_a_search_in_a_large_workspace_uses_its_index(large: Filled) -> None:
     question = clusters(1, 7)[0].tolist()
-    with psycopg.connect(
-        large.store._database.url.conninfo,
-        autocommit=True,
-        options="-c search_path=polymnia,public",
-    ) as connection:
+    with connect(large.store) as connection:
         ((_, before),) = indexes(large.store)
         call = "SELECT * FROM nearest_vectors(%s, %s, 1, %s::vector, 20)"
         connection.execute(call, (large.store.workspace, large.model, str(question)))
@@ -181,3 +199,58 @@ def test_an_index_goes_with_its_workspace(tmp_path: Path) -> None:
         catalogue.delete(name)
         assert indexes(filled.store) == []
         catalogue.close()
+
+
+def test_what_is_written_while_an_index_is_built_is_in_it(small: Filled) -> None:
+    key = (small.store.workspace, small.model, 1)
+    with connect(small.store) as builder, connect(small.store) as writer:
+        writer.autocommit = False
+        writer.execute(DELETE, (*key, small.passages[0]))
+        builder.execute("SELECT build_near_vectors(%s, %s, %s, %s)", (*key, DIMENSION))
+        builder.execute("SELECT refresh_near_vectors(%s, %s, %s)", key)
+        entities.delete(Memory(small.store), ["E1"], by="test")
+        completion = Thread(target=builder.execute, args=(COMPLETE, key))
+        completion.start()
+        wait_for_waiter(small.store, builder.info.backend_pid)
+        writer.commit()
+        completion.join()
+        rows = builder.execute(f"SELECT passage FROM near_{'_'.join(map(str, key))}").fetchall()
+    assert {passage for (passage,) in rows} == set(small.passages[1:100])
+
+
+def test_vectors_written_to_an_indexed_workspace_are_found(tmp_path: Path) -> None:
+    for filled in fill(tmp_path, FEW, seed=5, indexed_from=FEW // 2):
+        memory = Memory(filled.store)
+        entities.create(memory, [EntityDraft("New", "thing", ("a new text",))], by="test")
+        with filled.store.reading() as read:
+            ((passage, _),) = read.vectors.pending(filled.model, 10)
+        vector = clusters(1, 77)[0].tobytes()
+        filled.store.vectors.put(filled.model, [(passage, vector)])
+        with filled.store.reading() as read:
+            assert next(iter(read.vectors.nearest(filled.model, vector, 1))) == passage
+
+
+def test_an_index_of_an_earlier_version_is_replaced(small: Filled) -> None:
+    name = f"vectors_near_{small.store.workspace}_{small.model}_1"
+    with connect(small.store) as connection:
+        connection.execute(
+            f"CREATE INDEX {name} ON vectors"
+            f" USING hnsw ((vector::halfvec({DIMENSION})) halfvec_cosine_ops)"
+            f" WHERE workspace_id = {small.store.workspace} AND model = {small.model} AND template = 1"
+        )
+        small.store.vector_indexes.indexed_from = FEW // 2
+        small.store.vector_indexes.build(small.model, 1, DIMENSION)
+        ((old_index,),) = connection.execute("SELECT to_regclass(%s)", [name]).fetchall()
+    assert old_index is None
+    assert len(indexes(small.store)) == 1
+
+
+def test_an_index_that_was_not_completed_is_built_again(small: Filled) -> None:
+    key = (small.store.workspace, small.model, 1)
+    with connect(small.store) as connection:
+        connection.execute("SELECT build_near_vectors(%s, %s, %s, %s)", (*key, DIMENSION))
+    assert indexes(small.store) == []
+    assert mean_recall(small) >= 0.98
+    small.store.vector_indexes.indexed_from = FEW // 2
+    small.store.vector_indexes.build(small.model, 1, DIMENSION)
+    assert len(indexes(small.store)) == 1

@@ -25,7 +25,6 @@ from polymnia.stores.postgres.schema import (
 )
 from polymnia.stores.postgres.store import PostgresStore
 from polymnia.stores.postgres.url import parse_url
-from polymnia.stores.postgres.vector_index import VectorIndexes
 
 # A store holds nothing but the workspace's id, but while clients follow changes, each is read every two seconds.
 _MAX_OPEN = 200
@@ -86,6 +85,7 @@ class PostgresCatalogue:
     def delete(self, name: str) -> Workspace:
         found = self._row(name)
         with self._writing(found[6]) as connection:
+            connection.write("drop_near_vectors", None, None)
             for query in (
                 "archive_workspace",
                 "delete_workspace",
@@ -94,7 +94,6 @@ class PostgresCatalogue:
             ):
                 connection.write(query)
             connection.commit()
-        VectorIndexes(self._database, found[6]).drop()
         return Workspace(*found[:6])
 
     def _rename(self, name: str, new: str) -> None:

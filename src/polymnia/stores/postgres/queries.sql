@@ -531,12 +531,12 @@ END
 $$;
 
 -- name: disable_row_security
--- Undo that.
+-- Undo that. Tables of near vectors stay closed to all but the functions of their owner.
 DO $$
 DECLARE found regclass;
 BEGIN
     FOR found IN
-        SELECT c.oid FROM pg_class AS c
+        SELECT c.oid FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = 'workspace_id'
         WHERE c.relnamespace = 'polymnia'::regnamespace AND c.relkind IN ('r', 'p') AND c.relrowsecurity
     LOOP
         EXECUTE format('ALTER TABLE %s DISABLE ROW LEVEL SECURITY', found);

@@ -1,14 +1,14 @@
-"""HNSW indexes of vectors: one for each workspace, model and template that has many, built in the background.
+"""Tables of near vectors: one for each workspace, model and template that has many, built in the background.
 
-One index for all workspaces would find next to nothing for a small one: it returns the nearest vectors of all, and few
-of them belong to the workspace.
+Each has an HNSW index. One index for all workspaces would find next to nothing for a small one: it
+returns the nearest vectors of all, and few of them belong to the workspace. The functions of the
+database that make these tables run as their owner, so that any server can call them.
 """
 
 import logging
 from threading import Lock, Thread
 
 import psycopg
-from psycopg import sql
 
 from polymnia.stores.postgres.connection import QUERIES, Row, apply_settings
 from polymnia.stores.postgres.database import Database
@@ -57,48 +57,31 @@ class VectorIndexes:
             self._builder.join()
 
     def build(self, model: int, template: int, dimension: int) -> None:
-        """Build the index of a model and template if it is needed and missing, and no other server builds it."""
+        """Build the table of a model and template if it is needed and missing.
+
+        Do nothing while another server builds it. Raise psycopg.Error.
+        """
+        key = (self._workspace, model, template)
         with self._connect() as connection:
-            name = self._name(model, template)
-            counted = (self._workspace, model, template, self.indexed_from)
-            if not _run(connection, "lock_vector_index", name)[0][0] or not _run(
-                connection, "has_many_vectors", *counted
-            ):
+            ((is_ours,),) = _run(connection, "lock_near_vectors", *key)
+            if not is_ours or not _run(connection, "has_many_vectors", *key, self.indexed_from):
                 return
-            found = _run(connection, "vector_index_is_valid", name)
-            if found == [(True,)]:
+            ((is_complete,),) = _run(connection, "has_near_vectors", *key)
+            if is_complete:
                 return
-            if found:  # its building was interrupted
-                self._drop(connection, name)
-            logger.info("building the vector index %s", name)
-            connection.execute(
-                sql.SQL(
-                    "CREATE INDEX CONCURRENTLY {name} ON vectors"
-                    " USING hnsw ((vector::halfvec({dimension})) halfvec_cosine_ops)"
-                    " WHERE workspace_id = {workspace} AND model = {model} AND template = {template}"
-                ).format(
-                    name=sql.Identifier(name),
-                    dimension=sql.Literal(dimension),
-                    workspace=sql.Literal(self._workspace),
-                    model=sql.Literal(model),
-                    template=sql.Literal(template),
-                )
-            )
+            logger.info("indexing the vectors of workspace %s, model %s, template %s", *key)
+            _run(connection, "build_near_vectors", *key, dimension)
+            # Twice, because writers wait the second time: then there is little left to add.
+            _run(connection, "refresh_near_vectors", *key)
+            _run(connection, "complete_near_vectors", *key)
 
     def drop(self, *, model: int | None = None, template: int | None = None) -> None:
-        """Drop the indexes of a model or a template, or all. One that remains is empty and does no harm."""
+        """Drop the tables of a model or a template. One that remains is empty and does no harm."""
         try:
             with self._connect() as connection:
-                for (name,) in _run(
-                    connection, "vector_indexes", f"vectors_near_{self._workspace}_"
-                ):
-                    of_model, of_template = map(int, name.split("_")[-2:])
-                    if model in (None, of_model) and template in (None, of_template):
-                        self._drop(connection, name)
+                _run(connection, "drop_near_vectors", self._workspace, model, template)
         except psycopg.Error as exc:
-            logger.warning(
-                "cannot drop the vector indexes of workspace %s: %s", self._workspace, exc
-            )
+            logger.warning("cannot drop the vector index of workspace %s: %s", self._workspace, exc)
 
     def _build(self, model: int, template: int, dimension: int) -> None:
         try:
@@ -109,14 +92,6 @@ class VectorIndexes:
 
     def _is_building(self) -> bool:
         return self._builder is not None and self._builder.is_alive()
-
-    def _drop(self, connection: psycopg.Connection[Row], name: str) -> None:
-        connection.execute(
-            sql.SQL("DROP INDEX CONCURRENTLY IF EXISTS {}").format(sql.Identifier(name))
-        )
-
-    def _name(self, model: int, template: int) -> str:
-        return f"vectors_near_{self._workspace}_{model}_{template}"
 
     def _connect(self) -> psycopg.Connection[Row]:
         """Return a connection without time limits, outside the pool, whose connections are for requests."""

@@ -203,19 +203,31 @@ RETURNING l.server;
 -- Give up a lease.
 DELETE FROM leases WHERE workspace_id = $1 AND name = $2::text AND server = $3::text;
 
--- name: lock_vector_index
--- Take the lock of whoever builds an index, until the connection ends.
-SELECT pg_try_advisory_lock(hashtext($1::text), 0);
+-- name: lock_near_vectors
+-- Take the lock of whoever builds a table of near vectors, until the connection ends.
+SELECT pg_try_advisory_lock(hashtext(near_table($1::bigint, $2::bigint, $3::bigint)), 0);
 
 -- name: has_many_vectors
 -- A row if a workspace has more vectors of a model and template than that.
 SELECT 1 FROM vectors
 WHERE workspace_id = $1::bigint AND model = $2::bigint AND template = $3::bigint OFFSET $4::bigint LIMIT 1;
 
--- name: vector_index_is_valid
--- Whether an index was built to the end; no row if there is none.
-SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass($1::text);
+-- name: has_near_vectors
+-- Whether the table of near vectors was completed.
+SELECT to_regclass(near_index($1::bigint, $2::bigint, $3::bigint)) IS NOT NULL;
 
--- name: vector_indexes
--- The indexes whose names start with this.
-SELECT indexname FROM pg_indexes WHERE tablename = 'vectors' AND starts_with(indexname, $1::text);
+-- name: build_near_vectors
+-- Make the table and its index, which takes minutes for a million vectors.
+SELECT build_near_vectors($1::bigint, $2::bigint, $3::bigint, $4::integer);
+
+-- name: refresh_near_vectors
+-- Add what was written meanwhile.
+SELECT refresh_near_vectors($1::bigint, $2::bigint, $3::bigint);
+
+-- name: complete_near_vectors
+-- Let searches use the table.
+SELECT complete_near_vectors($1::bigint, $2::bigint, $3::bigint);
+
+-- name: drop_near_vectors
+-- Drop the tables of a workspace: all, or those of a model or a template.
+SELECT drop_near_vectors($1::bigint, $2::bigint, $3::bigint);
