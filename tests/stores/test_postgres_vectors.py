@@ -231,15 +231,16 @@ def test_vectors_written_to_an_indexed_workspace_are_found(tmp_path: Path) -> No
 
 
 def test_an_index_of_an_earlier_version_is_replaced(small: Filled) -> None:
-    name = f"vectors_near_{small.store.workspace}_{small.model}_1"
+    workspace, model = small.store.workspace, small.model
+    name = f"vectors_near_{workspace}_{model}_1"
     with connect(small.store) as connection:
         connection.execute(
             f"CREATE INDEX {name} ON vectors"
             f" USING hnsw ((vector::halfvec({DIMENSION})) halfvec_cosine_ops)"
-            f" WHERE workspace_id = {small.store.workspace} AND model = {small.model} AND template = 1"
+            f" WHERE workspace_id = {workspace} AND model = {model} AND template = 1"
         )
         small.store.vector_indexes.indexed_from = FEW // 2
-        small.store.vector_indexes.build(small.model, 1, DIMENSION)
+        small.store.vector_indexes.build(model, 1, DIMENSION)
         ((old_index,),) = connection.execute("SELECT to_regclass(%s)", [name]).fetchall()
     assert old_index is None
     assert len(indexes(small.store)) == 1
