@@ -1,7 +1,6 @@
 """The commands and options of the parser as values, for completion scripts and the manual page."""
 
 import argparse
-from collections.abc import Mapping
 from typing import Any
 
 from msgspec import Struct
@@ -41,45 +40,56 @@ def read_grammar(
     parser: argparse.ArgumentParser, name: str = "polymnia", summary: str = ""
 ) -> Command:
     """Return the parser's commands and options."""
-    listed = [action for action in parser._actions if action.help is not argparse.SUPPRESS]
-    options = [_option(action) for action in listed if action.option_strings]
-    arguments = [
-        _argument(action)
-        for action in listed
-        if not action.option_strings and not _is_commands(action)
-    ]
-    actions = [
-        read_grammar(subparser, word, _summaries(action).get(word, ""))
-        for action in listed
-        if isinstance(action, argparse._SubParsersAction)
-        for word, subparser in action.choices.items()
-    ]
+    options, arguments, commands = [], [], []
+    # argparse has no public list of what was added to a parser.
+    for action in parser._actions:
+        if action.help is argparse.SUPPRESS:
+            continue
+        if isinstance(action, argparse._SubParsersAction):
+            commands += _read_commands(action)
+        elif action.option_strings:
+            options.append(_option(action))
+        else:
+            arguments.append(_argument(action))
     return Command(
-        name, summary, parser.description or "", tuple(options), tuple(arguments), tuple(actions)
+        name,
+        summary,
+        parser.description or "",
+        tuple(options),
+        tuple(arguments),
+        tuple(commands),
     )
 
 
-def _is_commands(action: argparse.Action) -> bool:
-    return isinstance(action, argparse._SubParsersAction)
-
-
-def _summaries(action: "argparse._SubParsersAction[Any]") -> Mapping[str, str]:
-    return {choice.dest: choice.help or "" for choice in action._choices_actions}
+def _read_commands(action: "argparse._SubParsersAction[Any]") -> list[Command]:
+    summaries = {choice.dest: choice.help or "" for choice in action._choices_actions}
+    commands = []
+    for word, parser in action.choices.items():
+        commands.append(read_grammar(parser, word, summaries.get(word, "")))
+    return commands
 
 
 def _option(action: argparse.Action) -> Option:
-    takes_value = action.nargs != 0
     choices = tuple(map(str, action.choices or ()))
-    metavar = str(action.metavar or ("" if choices else action.dest.upper())) if takes_value else ""
-    shown = metavar or (f"{{{','.join(choices)}}}" if choices else "")
-    return Option(tuple(action.option_strings), shown, _help(action), choices)
+    metavar = ""
+    takes_value = action.nargs != 0
+    if takes_value and action.metavar:
+        metavar = str(action.metavar)
+    elif choices:
+        metavar = f"{{{','.join(choices)}}}"
+    elif takes_value:
+        metavar = action.dest.upper()
+    return Option(tuple(action.option_strings), metavar, _help(action), choices)
 
 
 def _argument(action: argparse.Action) -> Argument:
     choices = tuple(map(str, action.choices or ()))
-    metavar = str(action.metavar or action.dest.upper())
     return Argument(
-        metavar, _help(action), choices, action.nargs in ("?", "*"), action.nargs in ("+", "*")
+        str(action.metavar or action.dest.upper()),
+        _help(action),
+        choices,
+        is_optional=action.nargs in ("?", "*"),
+        is_repeated=action.nargs in ("+", "*"),
     )
 
 

@@ -7,6 +7,9 @@ from polymnia.cli.grammar import Argument, Command, Option
 
 def manual_page(root: Command, version: str) -> str:
     """Return the text of polymnia(1)."""
+    commands: list[str] = []
+    for command in root.actions:
+        commands += _command(command, f"polymnia {command.name}")
     lines = [
         f'.TH POLYMNIA 1 "" "polymnia {version}" "User Commands"',
         ".SH NAME",
@@ -17,11 +20,7 @@ def manual_page(root: Command, version: str) -> str:
         ".SH DESCRIPTION",
         _escape(root.description),
         ".SH COMMANDS",
-        *(
-            line
-            for command in root.actions
-            for line in _command(command, f"polymnia {command.name}")
-        ),
+        *commands,
         ".SH EXIT STATUS",
         "0 for success, 1 for a failure, a search without a hit or a store that is not sound, "
         "2 for wrong arguments.",
@@ -57,18 +56,27 @@ def _command(command: Command, name: str) -> Iterator[str]:
 
 
 def _usage(argument: Argument) -> str:
-    shown = f"{argument.metavar}..." if argument.is_repeated else argument.metavar
-    return f"[{shown}]" if argument.is_optional else shown
+    usage = argument.metavar
+    if argument.is_repeated:
+        usage = f"{usage}..."
+    if argument.is_optional:
+        usage = f"[{usage}]"
+    return usage
 
 
 def _flags(option: Option) -> str:
-    value = rf" \fI{_escape(option.metavar)}\fR" if option.metavar else ""
+    value = ""
+    if option.metavar:
+        value = rf" \fI{_escape(option.metavar)}\fR"
     return ", ".join(rf"\fB{_escape(flag)}\fR{value}" for flag in option.flags)
 
 
 def _escape(text: str) -> str:
     """Return text for troff: hyphens that can be copied, and no line that looks like a request."""
     escaped = text.replace("\\", r"\e").replace("-", r"\-")
-    return "\n".join(
-        rf"\&{line}" if line.startswith((".", "'")) else line for line in escaped.split("\n")
-    )
+    lines = []
+    for line in escaped.split("\n"):
+        if line.startswith((".", "'")):
+            line = rf"\&{line}"
+        lines.append(line)
+    return "\n".join(lines)

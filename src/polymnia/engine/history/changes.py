@@ -138,13 +138,13 @@ def all_actors(memory: Memory) -> list[str]:
 
 def differences(change: Change, names: Collection[str] | None = None) -> list[Difference]:
     """Return what a change altered, or only what concerns some names."""
-    found = [*_entity_differences(change), *_observation_differences(change)]
-    found += _relation_differences(change, names) + _note_differences(change)
-    return (
-        found
-        if names is None
-        else [item for item in found if item.what == "relation" or item.name in names]
-    )
+    relations = _relation_differences(change, names)
+    others = [*_entity_differences(change), *_observation_differences(change)]
+    notes = _note_differences(change)
+    if names is not None:
+        others = [difference for difference in others if difference.name in names]
+        notes = [difference for difference in notes if difference.name in names]
+    return [*others, *relations, *notes]
 
 
 def names_of(memory: Memory, name: str) -> set[str]:
@@ -200,24 +200,26 @@ def find_actors(history: HistoryReader, wanted: str) -> tuple[str, ...]:
     Raise BadInput if there are none.
     """
     everyone = history.actors()
-    found = tuple(item for item in everyone if fold(wanted) in fold(item))
-    if not found:
+    matching = tuple(actor for actor in everyone if fold(wanted) in fold(actor))
+    if not matching:
         known = ", ".join(everyone[:10]) or "nobody"
         raise BadInput(f"nobody called {wanted!r} has made a change; those who have: {known}")
-    return found
+    return matching
 
 
 def _entity_differences(change: Change) -> list[Difference]:
     before = {entity.id or entity.name: entity for entity in change.before.entities}
     after = {entity.id or entity.name: entity for entity in change.after.entities}
-    found = []
+    changed = []
     for key in dict.fromkeys((*before, *after)):
         old, new = before.get(key), after.get(key)
         if old is not None and new is not None:
-            found += _card_differences(old, new)
-        else:
-            found += _whole_differences(old, new)
-    return found
+            changed += _card_differences(old, new)
+        elif new is not None:
+            changed += _whole_differences(new, is_new=True)
+        elif old is not None:
+            changed += _whole_differences(old, is_new=False)
+    return changed
 
 
 def _card_differences(old: Entity, new: Entity) -> list[Difference]:
@@ -233,41 +235,45 @@ def _card_differences(old: Entity, new: Entity) -> list[Difference]:
     return [Difference(what, new.name, one, other) for what, one, other in pairs if one != other]
 
 
-def _whole_differences(old: Entity | None, new: Entity | None) -> list[Difference]:
+def _whole_differences(entity: Entity, *, is_new: bool) -> list[Difference]:
     """Return an entity that appears or disappears, with its observations."""
-    entity = new or old
-    assert entity is not None  # one side of a change has it
-    found = [_one_sided("entity", entity.name, entity.type, is_new=new is not None)]
-    return found + [
-        _one_sided(
+    changed = [_one_sided("entity", entity.name, entity.type, is_new=is_new)]
+    for observation in entity.observations:
+        difference = _one_sided(
             "observation",
             entity.name,
             observation.text,
-            is_new=new is not None,
+            is_new=is_new,
             ordinal=observation.ordinal,
         )
-        for observation in entity.observations
-    ]
+        changed.append(difference)
+    return changed
 
 
 def _one_sided(what: What, name: str, text: str, *, is_new: bool, ordinal: int = 0) -> Difference:
-    return Difference(what, name, None if is_new else text, text if is_new else None, ordinal)
+    """Return something that the change created or, if it is not new, ended."""
+    if is_new:
+        return Difference(what, name, None, text, ordinal)
+    return Difference(what, name, text, None, ordinal)
 
 
 def _observation_differences(change: Change) -> list[Difference]:
     before, after = _by_ordinal(change.before), _by_ordinal(change.after)
-    return [
-        Difference("observation", key[0], _text(before.get(key)), _text(after.get(key)), key[1])
-        for key in dict.fromkeys((*before, *after))
-    ]
+    changed = []
+    for name, ordinal in dict.fromkeys((*before, *after)):
+        old = before.get((name, ordinal))
+        new = after.get((name, ordinal))
+        changed.append(Difference("observation", name, _text(old), _text(new), ordinal))
+    return changed
 
 
 def _by_ordinal(rows: Rows) -> dict[tuple[str, int], Observation]:
-    return {
-        (observation.entity, one.ordinal): one
-        for observation in rows.observations
-        for one in observation.observations
-    }
+    """Return the observations by the name of their entity and their ordinal."""
+    numbered = {}
+    for part in rows.observations:
+        for observation in part.observations:
+            numbered[part.entity, observation.ordinal] = observation
+    return numbered
 
 
 def _text(observation: Observation | None) -> str | None:
@@ -275,16 +281,19 @@ def _text(observation: Observation | None) -> str | None:
 
 
 def _relation_differences(change: Change, names: Collection[str] | None) -> list[Difference]:
-    kept = {relation.key for relation in change.before.relations} & {
-        relation.key for relation in change.after.relations
-    }
-    sides = ((change.before.relations, False), (change.after.relations, True))
-    return [
-        _one_sided("relation", relation.source, f"{relation.type} {relation.target}", is_new=is_new)
-        for relations, is_new in sides
-        for relation in relations
-        if relation.key not in kept and (names is None or _touches(relation, names))
-    ]
+    old_keys = {relation.key for relation in change.before.relations}
+    new_keys = {relation.key for relation in change.after.relations}
+    kept = old_keys & new_keys
+    changed = []
+    for relations, is_new in ((change.before.relations, False), (change.after.relations, True)):
+        for relation in relations:
+            if relation.key in kept:
+                continue
+            if names is not None and not _touches(relation, names):
+                continue
+            text = f"{relation.type} {relation.target}"
+            changed.append(_one_sided("relation", relation.source, text, is_new=is_new))
+    return changed
 
 
 def _touches(relation: Relation, names: Collection[str]) -> bool:
@@ -310,15 +319,29 @@ def _superseded_by(change: Change, names: Collection[str]) -> list[SupersededFac
     A fact that ended in favour of one that the entity had already has no successor here.
     """
     before, after = _by_ordinal(change.before), _by_ordinal(change.after)
-    new = [one for key, one in after.items() if key not in before and key[0] in names]
-    ended = [one for key, one in before.items() if key not in after and key[0] in names]
+    new = _facts_of(names, after, without=before)
+    ended = _facts_of(names, before, without=after)
     if not new and change.operation not in _LINKING_OPERATIONS:
         return []
-    by = [(item,) for item in new] if len(new) == len(ended) else [tuple(new)] * len(ended)
-    return [
-        SupersededFact(old, successors, change.at, change.actor, change.id)
-        for old, successors in zip(ended, by, strict=True)
-    ]
+    facts = []
+    for place, old in enumerate(ended):
+        # As many new facts as old ones: each replaces its own. Otherwise nobody can tell.
+        successors = (new[place],) if len(new) == len(ended) else tuple(new)
+        facts.append(SupersededFact(old, successors, change.at, change.actor, change.id))
+    return facts
+
+
+def _facts_of(
+    names: Collection[str],
+    facts: dict[tuple[str, int], Observation],
+    *,
+    without: dict[tuple[str, int], Observation],
+) -> list[Observation]:
+    chosen = []
+    for (name, ordinal), fact in facts.items():
+        if name in names and (name, ordinal) not in without:
+            chosen.append(fact)
+    return chosen
 
 
 # Changes that are searched for a name, and renames that are followed.
@@ -356,31 +379,26 @@ def find_former(memory: Memory, name: str) -> Whereabouts | None:
             if following is None:
                 break
             step = following
-        now = step.now if step.now and read.existing_names([step.now]) else ""
+        lives = bool(step.now and read.existing_names([step.now]))
+    now = step.now if lives else ""
     return Whereabouts(first.name, first.how, now, first.change, first.at, first.actor)
 
 
 def merge_target(change: Change) -> str:
     """Return the entity into which a change merged others; empty if its rows do not tell."""
-    gone = {entity.name for entity in change.before.entities} - {
-        entity.name for entity in change.after.entities
-    }
-    names = [observation.entity for observation in change.after.observations] + [
-        entity.name for entity in change.after.entities
-    ]
-    if not names:  # only relations were redirected, and one end of each is the target
-        old = {
-            end
-            for relation in change.before.relations
-            for end in (relation.source, relation.target)
-        }
-        names = [
-            end
-            for relation in change.after.relations
-            for end in (relation.source, relation.target)
-            if end not in old
-        ]
-    return next((name for name in names if name and name not in gone), "")
+    left = [entity.name for entity in change.after.entities]
+    gone = {entity.name for entity in change.before.entities} - set(left)
+    # The target got the observations of the others.
+    names = [part.entity for part in change.after.observations] + left
+    if not names:
+        # Only relations were redirected, and one end of each is the target.
+        old_ends = {end for relation in change.before.relations for end in relation.ends}
+        for relation in change.after.relations:
+            names += [end for end in relation.ends if end not in old_ends]
+    for name in names:
+        if name and name not in gone:
+            return name
+    return ""
 
 
 def _last_end(read: Reader, name: str) -> Whereabouts | None:
@@ -411,4 +429,5 @@ def count_events(history: HistoryReader, since: int = 0) -> EventCounts:
         creates += len(after - before) + len(change.after.relations)
         updates += len(after & before) + len(parts - whole)
         deletes += len(before - after) + len(change.before.relations)
-    return EventCounts(creates, updates, deletes, changes[0].id if changes else since)
+    last = changes[0].id if changes else since
+    return EventCounts(creates, updates, deletes, last)

@@ -80,10 +80,12 @@ class _Planner:
         self._names = altered.names
         self._wholes = altered.wholes
         self._at = at
-        identities = {str(item[1]) for item in self._spans if item[0] not in ("relation", "note")}
-        self._living = _living_entities(
-            read, {identity: altered.names[identity] for identity in identities}
-        )
+        last_names = {}
+        for item in self._spans:
+            if item[0] not in ("relation", "note"):
+                identity = str(item[1])
+                last_names[identity] = altered.names[identity]
+        self._living = _living_entities(read, last_names)
         self._names |= {identity: entity.name for identity, entity in self._living.items()}
         self._now = self._present_values()
         self._targets: dict[Item, Value] = {}
@@ -98,76 +100,81 @@ class _Planner:
             if is_same(item, now, span.before):
                 continue
             is_changed = span.is_interrupted or not is_same(item, now, span.after)
-            if is_changed and not (_may_overwrite(item) and _key(item) in self._overwrite):
-                reason = "it was changed since" if now is not None else "it was deleted since"
-                self._refuse(item, reason, key=_key(item) if _may_overwrite(item) else "")
-            else:
+            # A conflict without a key cannot be overwritten.
+            key = _key(item) if _may_overwrite(item) else ""
+            is_overwritten = bool(key) and key in self._overwrite
+            if not is_changed or is_overwritten:
                 self._targets[item] = span.before
+            elif now is None:
+                self._refuse(item, "it was deleted since", key)
+            else:
+                self._refuse(item, "it was changed since", key)
 
     def require_structure(self) -> None:
         """Refuse what would lose facts of others, orphan facts, or use a name twice."""
         self._require_unused_entities()
         while self._refuse_taken_names():
             self._require_unused_entities()  # a merge that stays may have added to one of them
-        for item in [item for item in self._targets if item[0] in ("observation", *ATTRIBUTES)]:
-            if self._targets[item] is not None and not self._will_live(str(item[1])):
+        # A refusal removes the item from the targets, so go through copies.
+        for item, target in list(self._targets.items()):
+            is_part = item[0] in ("observation", *ATTRIBUTES)
+            if is_part and target is not None and not self._will_live(str(item[1])):
                 self._refuse(item, "its entity was deleted since")
         then, ending = self._names_then(), self._ending_names()
-        for item in [item for item in self._targets if item[0] == "relation"]:
-            self._require_ends(item, then, ending)
+        for item in list(self._targets):
+            if item[0] == "relation":
+                self._require_ends(item, then, ending)
 
     def before(self) -> Rows:
         """Return the rows that the undo ends."""
+        entities = []
+        for identity, entity in self._living.items():
+            if self._has_card_target(identity):
+                entities.append(entity)
+        observations = []
+        for item in self._items_to_end("observation"):
+            observations.append((str(item[1]), cast("Observation", self._now[item])))
         relations = [cast("Relation", self._now[item]) for item in self._items_to_end("relation")]
+        relations += [relation for relation, _ in self._moved_relations()]
         notes = [cast("Note", self._now[item]) for item in self._items_to_end("note")]
-        entities = [
-            entity for identity, entity in self._living.items() if self._has_card_target(identity)
-        ]
-        observations = [
-            (str(item[1]), cast("Observation", self._now[item]))
-            for item in self._items_to_end("observation")
-        ]
-        moved = [each for each, _ in self._moved_relations()]
-        return Rows(tuple(entities), self._sets(observations), (*relations, *moved), tuple(notes))
+        return Rows(tuple(entities), self._sets(observations), tuple(relations), tuple(notes))
 
     def after(self) -> Rows:
         """Return the rows that the undo creates."""
+        observations = []
+        observations_by_entity: dict[str, list[Observation]] = {}
+        for item in self._items_to_create("observation"):
+            identity, observation = str(item[1]), cast("Observation", self._targets[item])
+            observations.append((identity, observation))
+            observations_by_entity.setdefault(identity, []).append(observation)
+        entities = []
+        for identity, entity in self._living.items():
+            if self._changes_card(identity):
+                entities.append(self._set_back(entity))
+        for item in self._items_to_create("entity"):
+            identity = str(item[1])
+            entities.append(self._bring_back(identity, observations_by_entity.get(identity, [])))
         relations = [
             cast("Relation", self._targets[item]) for item in self._items_to_create("relation")
         ]
+        relations += self._distinct_moves(relations)
         notes = [cast("Note", self._targets[item]) for item in self._items_to_create("note")]
-        observations = [
-            (str(item[1]), cast("Observation", self._targets[item]))
-            for item in self._items_to_create("observation")
-        ]
-        kept = [
-            self._set_back(entity)
-            for identity, entity in self._living.items()
-            if self._changes_card(identity)
-        ]
-        had: dict[str, list[Observation]] = {}
-        for identity, observation in observations:
-            had.setdefault(identity, []).append(observation)
-        returning = [str(item[1]) for item in self._items_to_create("entity")]
-        whole = [self._bring_back(identity, had.get(identity, [])) for identity in returning]
-        moved = self._distinct_moves(relations)
-        return Rows((*kept, *whole), self._sets(observations), (*relations, *moved), tuple(notes))
+        return Rows(tuple(entities), self._sets(observations), tuple(relations), tuple(notes))
 
     def _present_values(self) -> dict[Item, Value]:
-        now = {item: value for entity in self._living.values() for item, value in items_of(entity)}
-        keys = [
-            cast("tuple[str, str, str]", item[1:]) for item in self._spans if item[0] == "relation"
-        ]
-        now |= {
-            ("relation", *key): relation
-            for key, relation in self._read.find_relations(keys).items()
-        }
-        notes = [str(item[1]) for item in self._spans if item[0] == "note"]
-        now |= {
-            ("note", key): note
-            for key in notes
-            if (note := find_note(self._read.notes, VAULT, key)) is not None
-        }
+        now: dict[Item, Value] = {}
+        for entity in self._living.values():
+            now.update(items_of(entity))
+        relation_keys = []
+        for item in self._spans:
+            if item[0] == "relation":
+                relation_keys.append(cast("RelationKey", item[1:]))
+            if item[0] == "note":
+                note = find_note(self._read.notes, VAULT, str(item[1]))
+                if note is not None:
+                    now[item] = note
+        for key, relation in self._read.find_relations(relation_keys).items():
+            now["relation", *key] = relation
         return now
 
     def _refuse(self, item: Item, reason: str, key: str = "") -> None:
@@ -186,19 +193,19 @@ class _Planner:
         """Refuse to delete an entity that others have added to or changed since."""
         check_cancelled()
         entity, item = self._living[identity], ("entity", identity)
-        added = [
-            observation
-            for observation in entity.observations
-            if ("observation", identity, observation.ordinal) not in self._targets
-        ]
-        changed = [
-            attribute for attribute in ATTRIBUTES if (attribute, identity) not in self._targets
-        ]
-        related = self._relations_since(self._spans[item].first, entity)
-        if added or changed or related:
-            reasons = [_were_added(len(added), "observation"), "it was changed" if changed else ""]
-            reasons.append(_were_added(len(related), "relation"))
-            self._refuse(item, " and ".join(reason for reason in reasons if reason) + " since")
+        reasons = []
+        # What the undone changes made of the entity is a target; the rest is by others.
+        ordinals = [observation.ordinal for observation in entity.observations]
+        facts = [one for one in ordinals if ("observation", identity, one) not in self._targets]
+        if facts:
+            reasons.append(_were_added(len(facts), "observation"))
+        if any((attribute, identity) not in self._targets for attribute in ATTRIBUTES):
+            reasons.append("it was changed")
+        relations = self._relations_since(self._spans[item].first, entity)
+        if relations:
+            reasons.append(_were_added(len(relations), "relation"))
+        if reasons:
+            self._refuse(item, " and ".join(reasons) + " since")
             for attribute in ATTRIBUTES:
                 self._targets.pop((attribute, identity), None)
 
@@ -208,15 +215,15 @@ class _Planner:
         Return True if that may affect others.
         """
         check_cancelled()
-        wanted = [str(item[1]) for item in self._items_to_create("name")]
-        freed = {
-            entity.name
-            for identity, entity in self._living.items()
-            if not self._keeps_name(identity)
-        }
-        taken = self._read.existing_names([self._name_target(item) for item in wanted]) - freed
-        for identity in wanted:
-            name = self._name_target(identity)
+        wanted = {}
+        for item in self._items_to_create("name"):
+            identity = str(item[1])
+            wanted[identity] = self._name_target(identity)
+        taken = self._read.existing_names(list(wanted.values()))
+        for identity, entity in self._living.items():
+            if not self._keeps_name(identity):
+                taken.discard(entity.name)
+        for identity, name in wanted.items():
             if name in taken:
                 self._refuse_entity(identity, f"there is another entity {name} now")
                 return True
@@ -228,12 +235,9 @@ class _Planner:
         if identity in self._living:
             self._refuse(("name", identity), reason)
             return
-        for item in [
-            item
-            for item in self._targets
-            if item[0] not in ("relation", "note") and item[1] == identity
-        ]:
-            del self._targets[item]
+        for item in list(self._targets):
+            if item[0] not in ("relation", "note") and item[1] == identity:
+                del self._targets[item]
         self._targets[("entity", identity)] = True
         self._refuse(("entity", identity), reason)
         ended = self._spans["entity", identity].last
@@ -324,44 +328,39 @@ class _Planner:
         """Return the relations made since a rename, and what they become with the old name."""
         moved: dict[Item, tuple[Relation, Relation]] = {}
         for identity, entity in self._living.items():
-            span = self._spans.get(("name", identity))
-            if (
-                ("name", identity) not in self._targets
-                or span is None
-                or not self._will_live(identity)
-            ):
+            item = ("name", identity)
+            if item not in self._targets or not self._will_live(identity):
                 continue
-            for relation in self._relations_since(span.last, entity):
-                start = moved.get(("relation", *relation.key), (relation, relation))[1]
-                moved["relation", *relation.key] = (
-                    relation,
-                    redirect(start, [entity.name], self._name_target(identity)),
-                )
+            old_name = self._name_target(identity)
+            for relation in self._relations_since(self._spans[item].last, entity):
+                key = ("relation", *relation.key)
+                # The entity at its other end may get its old name back too.
+                _, so_far = moved.get(key, (relation, relation))
+                moved[key] = (relation, redirect(so_far, [entity.name], old_name))
         return list(moved.values())
 
     def _distinct_moves(self, relations: Iterable[Relation]) -> list[Relation]:
         """Return what moved relations become, without those that exist anyway."""
-        wanted = {each.key: each for _, each in self._moved_relations()}
-        present = {*self._read.find_relations(wanted), *(relation.key for relation in relations)}
-        return [each for key, each in wanted.items() if key not in present]
+        moved = {relation.key: relation for _, relation in self._moved_relations()}
+        present = {*self._read.find_relations(moved), *(relation.key for relation in relations)}
+        return [relation for key, relation in moved.items() if key not in present]
 
     def _set_back(self, entity: Entity) -> Entity:
         """Return a living entity with the attributes it had."""
-        values = {
-            kind: self._targets[kind, entity.id]
-            for kind in ATTRIBUTES
-            if (kind, entity.id) in self._targets
-        }
+        values = {}
+        for attribute in ATTRIBUTES:
+            if (attribute, entity.id) in self._targets:
+                values[attribute] = self._targets[attribute, entity.id]
         return _with_attributes(replace(entity, updated_at=self._at), values)
 
     def _bring_back(self, identity: str, had: Iterable[Observation]) -> Entity:
         """Return a deleted entity with all it had."""
-        observations = sorted(had, key=lambda item: item.ordinal)
-        values = {kind: self._targets[kind, identity] for kind in ATTRIBUTES}
-        whole = self._wholes[identity]
-        return _with_attributes(
-            replace(whole, observations=tuple(observations), updated_at=self._at), values
+        observations = sorted(had, key=lambda observation: observation.ordinal)
+        values = {attribute: self._targets[attribute, identity] for attribute in ATTRIBUTES}
+        whole = replace(
+            self._wholes[identity], observations=tuple(observations), updated_at=self._at
         )
+        return _with_attributes(whole, values)
 
     def _sets(self, observations: Iterable[tuple[str, Observation]]) -> tuple[ObservationSet, ...]:
         """Return observations of entities that live before and after, by the present name."""
@@ -389,9 +388,9 @@ class _Planner:
 
     def _will_live(self, identity: str) -> bool:
         item = ("entity", identity)
-        return (
-            self._targets[item] is not None if item in self._targets else identity in self._living
-        )
+        if item in self._targets:
+            return self._targets[item] is not None
+        return identity in self._living
 
     def _keeps_name(self, identity: str) -> bool:
         return self._will_live(identity) and ("name", identity) not in self._targets
@@ -456,29 +455,34 @@ def _living_entities(read: Reader, names: dict[str, str]) -> dict[str, Entity]:
 
     `names` has the last name that is known of each.
     """
-    living = {
-        entity.id: entity for entity in read.entities(set(names.values())) if entity.id in names
-    }
+    living = _with_ids(names, read.entities(set(names.values())))
     missing = {identity: name for identity, name in names.items() if identity not in living}
-    renamed = _present_names(read, missing) if missing else set()
-    found = read.entities(renamed) if renamed else []
-    return living | {item.id: item for item in found if item.id in names}
+    if missing:
+        present_names = _present_names(read, missing)
+        if present_names:
+            living |= _with_ids(names, read.entities(present_names))
+    return living
+
+
+def _with_ids(ids: Collection[str], entities: Iterable[Entity]) -> dict[str, Entity]:
+    return {entity.id: entity for entity in entities if entity.id in ids}
 
 
 def _present_names(read: Reader, names: dict[str, str]) -> set[str]:
     """Return the latest names of entities, which are given by id with an earlier name."""
-    unresolved, found = set(names), set()
-    for change in read.history.changes(
-        ChangeQuery(limit=_MAX_SEARCHED, names=tuple(set(names.values())))
-    ):
+    unresolved, present_names = set(names), set()
+    query = ChangeQuery(limit=_MAX_SEARCHED, names=tuple(set(names.values())))
+    # Newest first: the first change that has an entity knows its latest name.
+    for change in read.history.changes(query):
         check_cancelled()
-        after = {
-            entity.id: entity.name for entity in change.after.entities if entity.id in unresolved
-        }
-        found |= set(after.values())
-        unresolved -= {*after, *(entity.id for entity in change.before.entities)}
-    return found
+        for entity in change.after.entities:
+            if entity.id in unresolved:
+                present_names.add(entity.name)
+        touched = (*change.before.entities, *change.after.entities)
+        unresolved -= {entity.id for entity in touched}
+    return present_names
 
 
 def _were_added(count: int, noun: str) -> str:
-    return f"{count_noun(count, noun)} {'was' if count == 1 else 'were'} added" if count else ""
+    verb = "was" if count == 1 else "were"
+    return f"{count_noun(count, noun)} {verb} added"

@@ -5,13 +5,14 @@ from collections.abc import Sequence
 from weakref import WeakKeyDictionary
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from polymnia.engine.memory import Memory
 from polymnia.engine.semantic.indexer import distinct_perspectives
 from polymnia.errors import BadInput
 from polymnia.model import EmbeddingModel, Perspective
 from polymnia.search.templates import DOCUMENT_FIELDS, QUERY_FIELDS, check_template
-from polymnia.stores.contract import TEXT, Reader, VectorReader
+from polymnia.stores.contract import Reader, VectorReader
 
 MAX_PERSPECTIVES = 20
 _NAME = re.compile(r"[\w-]{1,50}")
@@ -39,25 +40,25 @@ def find_all(memory: Memory) -> list[PerspectiveCoverage]:
 
 def coverage(memory: Memory) -> float:
     """Return the share of vectors that exist; 1 if there is nothing to embed."""
+    embedded = total = 0
     with memory.reading() as read:
         model = current_model(memory, read.vectors)
-        counts = [
-            _coverage(read, model, perspective)
-            for perspective in distinct_perspectives(read.vectors)
-        ]
-    _notice(memory, [count.perspective for count in counts])
-    total = sum(count.total for count in counts)
-    return sum(count.embedded for count in counts) / total if total else 1.0
+        perspectives = distinct_perspectives(read.vectors)
+        for perspective in perspectives:
+            counts = _coverage(read, model, perspective)
+            embedded += counts.embedded
+            total += counts.total
+    _notice(memory, perspectives)
+    return embedded / total if total else 1.0
 
 
 def own_perspectives(
     memory: Memory, vectors: VectorReader, defaults: Sequence[Perspective]
 ) -> list[Perspective]:
     """Return the memory's own perspectives, or else the defaults that embed its text."""
-    found = vectors.perspectives()
-    _notice(memory, found)
-    own = [item for item in found if item.name != TEXT]
-    return own or [default for default in defaults if default.document == found[0].document]
+    text, *own = vectors.perspectives()
+    _notice(memory, [text, *own])
+    return own or [default for default in defaults if default.document == text.document]
 
 
 def ensure(memory: Memory, defaults: Sequence[Perspective]) -> None:
@@ -89,10 +90,11 @@ def store(
         raise BadInput(f"invalid name {name!r}: use letters, digits, '-' and '_', at most 50")
     if name not in known and len(known) >= MAX_PERSPECTIVES:
         raise BadInput(f"there are {len(known)} perspectives already; remove one first")
-    old = known.get(name, Perspective(name, "{text}", "{query}"))
-    new = Perspective(
-        name, old.document if document is None else document, old.query if query is None else query
-    )
+    new = known.get(name, Perspective(name, "{text}", "{query}"))
+    if document is not None:
+        new = replace(new, document=document)
+    if query is not None:
+        new = replace(new, query=query)
     check_template(new.document, DOCUMENT_FIELDS, "document template")
     check_template(new.query, QUERY_FIELDS, "query template")
     memory.store.vectors.set_perspective(new)
@@ -105,25 +107,24 @@ def remove(memory: Memory, name: str) -> None:
     Raise BadInput for the last and an unknown one.
     """
     with memory.reading() as read:
-        own = [
-            perspective.name
-            for perspective in read.vectors.perspectives()
-            if perspective.name != TEXT
-        ]
-    if own == [name]:
+        _, *own = read.vectors.perspectives()  # the first is TEXT
+    if [perspective.name for perspective in own] == [name]:
         raise BadInput(f"{name} is the last perspective; add another one before you remove it")
     memory.store.vectors.remove_perspective(name)
 
 
 def current_model(memory: Memory, vectors: VectorReader) -> EmbeddingModel | None:
     """Return the newest model that the memory's embedder made vectors with."""
-    url = memory.meaning.url if memory.meaning is not None else None
-    return next((model for model in reversed(vectors.models()) if url in (None, model.url)), None)
+    for model in reversed(vectors.models()):
+        # Without an embedder, any model's vectors can be looked at.
+        if memory.meaning is None or model.url == memory.meaning.url:
+            return model
+    return None
 
 
-def _notice(memory: Memory, found: Sequence[Perspective]) -> None:
+def _notice(memory: Memory, perspectives: Sequence[Perspective]) -> None:
     """Embed what is missing, in the background, after another process changed templates."""
-    documents = frozenset(item.document for item in found)
+    documents = frozenset(perspective.document for perspective in perspectives)
     if _noticed.get(memory) != documents:
         _noticed[memory] = documents
         memory.request_indexing()
@@ -134,6 +135,5 @@ def _coverage(
 ) -> PerspectiveCoverage:
     if model is None:
         return PerspectiveCoverage(perspective, 0, read.counts().observations)
-    return PerspectiveCoverage(
-        perspective, *read.vectors.coverage(model.number, perspective=perspective.name)
-    )
+    embedded, total = read.vectors.coverage(model.number, perspective=perspective.name)
+    return PerspectiveCoverage(perspective, embedded, total)

@@ -203,9 +203,13 @@ class _Tables:
         self.rows = {
             table: self._read(table) for table in _READ if table not in ("models", "vectors")
         }
-        clients = {row[0] for row in self._read("models") if row[1] == b"client"}
-        vectors = self._read("vectors") if clients else []
-        self.embeddings: dict[int, bytes] = {row[1]: row[3] for row in vectors if row[2] in clients}
+        # Vectors that clients supplied are saved; a server computes the others again.
+        client_models = {row[0] for row in self._read("models") if row[1] == b"client"}
+        self.embeddings: dict[int, bytes] = {}
+        if client_models:
+            for _, passage, model, vector in self._read("vectors"):
+                if model in client_models:
+                    self.embeddings[passage] = vector
 
     def _read(self, table: str) -> list[Row]:
         name = _READ[table]
@@ -215,25 +219,28 @@ class _Tables:
         rows, lost = readable_rows(
             lambda low, high: self._connection.execute(query, (low, high)), self._last
         )
-        self.lost += [
-            f"{table}: the rows from {low} to {high} cannot be read" for low, high in lost
-        ]
-        sound = [
-            row
-            for row in rows
-            if all(isinstance(row[column], int) for column in _OWNER_COLUMNS.get(table, ()))
-        ]
+        for low, high in lost:
+            self.lost.append(f"{table}: the rows from {low} to {high} cannot be read")
+        owner_columns = _OWNER_COLUMNS.get(table, ())
+        sound = []
+        for row in rows:
+            if all(isinstance(row[column], int) for column in owner_columns):
+                sound.append(row)
         if len(sound) < len(rows):
             self.lost.append(f"{table}: {len(rows) - len(sound)} rows belong to nothing")
         return sound
 
     def _last_id(self) -> int:
         """Return the highest id that any table has, as far as the file can say."""
-        found = [1]
+        ids = []
         for query in _LAST:
             with suppress(*DRIVER_ERRORS):
-                found += [row[0] for row in run(self._connection, query) if isinstance(row[0], int)]
-        return max(found) if len(found) > 1 else _LAST_ID
+                for (number,) in run(self._connection, query):
+                    if isinstance(number, int):
+                        ids.append(number)
+        if not ids:
+            return _LAST_ID
+        return max(1, *ids)
 
 
 class _Salvage:
@@ -250,8 +257,10 @@ class _Salvage:
         ordered = sorted(tables.rows["observations"], key=lambda row: (_end_of(row[-1]), row[0]))
         for row in sorted(ordered, key=lambda row: not _is_ordinal(row[2])):
             same = self._observations[row[1]]
-            # A damaged ordinal is replaced by one that no other observation has.
-            ordinal = row[2] if _is_ordinal(row[2]) else max(same, default=0) + 1
+            ordinal = row[2]
+            if not _is_ordinal(ordinal):
+                # A damaged ordinal is replaced by one that no other observation has.
+                ordinal = max(same, default=0) + 1
             same[ordinal] = (*row[:2], ordinal, *row[3:])
         self._names: set[str] = set()
         self._ids: set[str] = set()
@@ -265,7 +274,9 @@ class _Salvage:
         ended_with = _by_end(ended)
         for number in sorted({*self._cards, *self._observations}):
             card = self._cards.get(number)
-            until = None if card is None or self._has_living_observation(number) else card[-1]
+            until = None
+            if card is not None and not self._has_living_observation(number):
+                until = card[-1]
             entity, earlier = self._entity(number, card, until)
             if until is not None:
                 gone = [_relation(row) for row in ended_with[entity.name, until]]
@@ -275,7 +286,8 @@ class _Salvage:
             if earlier:
                 single.append(ObservationSet(entity.name, earlier))
         with_entity = {relation.key for item in deleted for relation in item.relations}
-        lone = [relation for row in ended if (relation := _relation(row)).key not in with_entity]
+        deleted_relations = [_relation(row) for row in ended]
+        lone = [relation for relation in deleted_relations if relation.key not in with_entity]
         notes, pruned = _latest(self._rows["notes"], lambda row: row[1])
         return Contents(
             living=Rows(
@@ -299,30 +311,28 @@ class _Salvage:
         rows = self._observations[number]
         with_it = [_observation(row) for row in rows.values() if row[-1] == until]
         earlier = [_observation(row) for row in rows.values() if row[-1] != until]
-        created = [item.created_at for item in (*with_it, *earlier)]
+        times = [observation.created_at for observation in (*with_it, *earlier)]
         if card is None:
-            card = (
-                0,
-                number,
-                f"salvaged-{number}",
-                "unknown",
-                None,
-                None,
-                None,
-                min(created, default=0),
-                *_NO_PLAN,
-                None,
-            )
-        _, _, name, kind, summary, summary_at, tags, created_at, *plan, _ = card
+            card = _card_in_place_of_lost(number, min(times, default=0))
+        _, _, stored_name, kind, summary, summary_at, tags, created_at, *plan, _ = card
         aliases, due, status, expires = plan
-        lost = (number, 0, b"", 1, max(created, default=0))
-        _, is_uuid, uid, next_ordinal, updated_at = self._identities.get(number, lost)
+        name = _text(stored_name)
+        if until is None:
+            name = self._unique_name(name, number)
+        lost_identity = (number, 0, b"", 1, max(times, default=0))
+        identity = self._identities.get(number, lost_identity)
+        _, is_uuid, stored_uid, next_ordinal, updated_at = identity
+        if is_uuid and len(stored_uid) == 16:
+            uid = unpack_uid(stored_uid)
+        else:
+            uid = _text(stored_uid)
+        last_ordinal = max(rows, default=0)
         entity = Entity(
-            name=self._unique_name(_text(name), number) if until is None else _text(name),
+            name=name,
             type=_text(kind),
             observations=tuple(with_it),
-            id=self._unique_id(unpack_uid(uid) if is_uuid and len(uid) == 16 else _text(uid)),
-            next_ordinal=max([_number(next_ordinal), *[ordinal + 1 for ordinal in rows]]),
+            id=self._unique_id(uid),
+            next_ordinal=max(_number(next_ordinal), last_ordinal + 1),
             summary=None if summary is None else _text(summary),
             summary_at=_number(summary_at),
             tags=_tags(tags),
@@ -337,21 +347,31 @@ class _Salvage:
 
     def _unique_name(self, name: str, number: int) -> str:
         """Return the name. A second living entity with it, whose end was lost, gets another one."""
-        unique = name if name not in self._names else f"{name} (salvaged {number})"
-        self._names.add(unique)
-        return unique
+        if name in self._names:
+            name = f"{name} (salvaged {number})"
+        self._names.add(name)
+        return name
 
     def _unique_id(self, uid: str) -> str:
-        unique = uid if uid and uid not in self._ids else str(uuid4())
-        self._ids.add(unique)
-        return unique
+        if not uid or uid in self._ids:
+            uid = str(uuid4())
+        self._ids.add(uid)
+        return uid
 
     def _note(self, row: Row) -> Note:
         number, key, text, tags, created_at, updated_at, _ = row
-        found = self._embeddings.get(number)
-        embedding = found if isinstance(found, bytes) and len(found) % 4 == 0 else b""
+        embedding = self._embeddings.get(number)
+        if not isinstance(embedding, bytes) or len(embedding) % 4:
+            embedding = b""  # a damaged vector: it is bytes of whole float32 numbers
         times = (_number(created_at), _number(updated_at))
         return Note(_text(key), _text(text), _tags(tags), VAULT, embedding, *times)
+
+
+def _card_in_place_of_lost(entity: int, created_at: int) -> Row:
+    """Return a card for an entity of which only observations are left."""
+    name, kind = f"salvaged-{entity}", "unknown"
+    summary = summary_at = tags = None
+    return (0, entity, name, kind, summary, summary_at, tags, created_at, *_NO_PLAN, None)
 
 
 def _is_ordinal(value: object) -> bool:
@@ -366,16 +386,19 @@ def _latest(rows: list[Row], key: Callable[[Row], Any]) -> tuple[list[Row], list
     last: dict[Any, Row] = {}
     for row in sorted(rows, key=lambda row: (_end_of(row[-1]), row[0])):
         last[key(row)] = row
-    found = sorted(last.values(), key=lambda row: int(row[0]))
-    return [row for row in found if row[-1] is None], [row for row in found if row[-1] is not None]
+    in_order = sorted(last.values(), key=lambda row: int(row[0]))
+    living = [row for row in in_order if row[-1] is None]
+    ended = [row for row in in_order if row[-1] is not None]
+    return living, ended
 
 
 def _by_end(relations: list[Row]) -> defaultdict[tuple[str, int], list[Row]]:
-    found: defaultdict[tuple[str, int], list[Row]] = defaultdict(list)
+    """Return the rows of relations by a name at their ends and the change that ended them."""
+    ended: defaultdict[tuple[str, int], list[Row]] = defaultdict(list)
     for row in relations:
         for name in {_text(row[1]), _text(row[2])}:
-            found[name, row[-1]].append(row)
-    return found
+            ended[name, row[-1]].append(row)
+    return ended
 
 
 def _end_of(until: object) -> int:
@@ -394,7 +417,9 @@ def _observation(row: Row) -> Observation:
 
 def _text(value: object) -> str:
     """Return text, with a replacement character for what is not UTF-8."""
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value or "")
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    return str(value or "")
 
 
 def _number(value: object) -> int:
@@ -402,7 +427,9 @@ def _number(value: object) -> int:
 
 
 def _tags(value: object) -> tuple[str, ...]:
+    if value is None:
+        return ()
     try:
-        return json.decode(_text(value), type=tuple[str, ...]) if value is not None else ()
+        return json.decode(_text(value), type=tuple[str, ...])
     except DecodeError:
         return ()

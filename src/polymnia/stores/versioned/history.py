@@ -5,7 +5,6 @@ Every such store has the named queries that are run here, with the same paramete
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable
-from itertools import groupby
 from typing import Generic, TypeVar
 
 from msgspec import Struct
@@ -54,17 +53,11 @@ class VersionHistory:
         self._port = port
 
     def changes(self, query: ChangeQuery) -> list[Change]:
-        rows = self._select(query)
-        # Changes with consecutive ids are read together.
-        runs = [
-            [row for _, row in group]
-            for _, group in groupby(enumerate(rows), lambda pair: pair[0] + pair[1][0])
-        ]
-        return [
-            change
-            for group in runs
-            for change in reversed(assemble_changes(self._port, group[::-1]))
-        ]
+        changes: list[Change] = []
+        for rows in _consecutive(self._select(query)):
+            oldest_first = assemble_changes(self._port, rows[::-1])
+            changes += reversed(oldest_first)
+        return changes
 
     def change_heads(self, query: ChangeQuery) -> list[Change]:
         heads = []
@@ -87,8 +80,11 @@ class VersionHistory:
         above = query.after
         if query.since is not None:
             above = max(above, self._last_before(query.since))
-        below = self._last_before(query.until) + 1 if query.until is not None else _NO_CHANGE
-        below = below if query.before is None else min(below, query.before)
+        below = _NO_CHANGE
+        if query.until is not None:
+            below = self._last_before(query.until) + 1
+        if query.before is not None:
+            below = min(below, query.before)
         ids = None if query.ids is None else set(query.ids)
         if query.names is not None:
             touching = self._touching(query.names)
@@ -135,8 +131,12 @@ class VersionHistory:
         """Return the changes that touched a note or an entity that has or had one of the names."""
         known = self._port.run("identities_named", names)
         identities = {entity for entity, _ in known}
-        rows = self._port.run("changes_of", identities, {*names, *(name for _, name in known)})
-        return {change for row in rows for change in row if change is not None}
+        all_names = {*names, *(name for _, name in known)}
+        changes: set[int] = set()
+        # A row has the change that created something and the one that ended it, if any.
+        for row in self._port.run("changes_of", identities, all_names):
+            changes.update(change for change in row if change is not None)
+        return changes
 
     def mark(self, name: str) -> Mark | None:
         rows = self._port.run("mark_named", name)
@@ -148,43 +148,44 @@ class VersionHistory:
     def _all_at(self, change: int) -> Rows:
         cards = self._port.run("all_cards_until", change)
         observations = self._port.run("all_observations_until", change)
+        entities = self._entities_at(change, cards, observations)
         relations = unpack_relations(self._port.run("relations_at", change))
         notes = [unpack_note(self._port, row) for row in self._port.run("notes_at", change)]
-        return Rows(
-            tuple(self._entities_at(change, cards, observations)),
-            (),
-            tuple(relations),
-            tuple(notes),
-        )
+        return Rows(entities=tuple(entities), relations=tuple(relations), notes=tuple(notes))
 
     def _named_at(self, change: int, names: Collection[str]) -> Rows:
-        entities = [row[0] for row in self._port.run("entities_called", names, change)]
-        cards = self._port.run("cards_until", change, entities)
-        observations = self._port.run("observations_until", change, entities)
-        found = self._entities_at(change, cards, observations)
-        touching = self._port.run("relations_of_at", change, [item.name for item in found])
-        return Rows(tuple(found), (), tuple(unpack_relations(self._port.sort(set(touching)))))
+        ids = [row[0] for row in self._port.run("entities_called", names, change)]
+        cards = self._port.run("cards_until", change, ids)
+        observations = self._port.run("observations_until", change, ids)
+        entities = self._entities_at(change, cards, observations)
+        names_then = [entity.name for entity in entities]
+        # A relation between two of the entities is found from both ends.
+        touching = set(self._port.run("relations_of_at", change, names_then))
+        relations = unpack_relations(self._port.sort(touching))
+        return Rows(entities=tuple(entities), relations=tuple(relations))
 
     def _entities_at(self, change: int, cards: list[Row], observations: list[Row]) -> list[Entity]:
         """Return the entities that lived after the change, from all their versions until then."""
-        lived = [row[2:_TOUCHED] for row in cards if _lives(row, change)]
-        then = self._port.sort([row[2:] for row in observations if _lives(row, change)])
-        entities = assemble(self._port, self._port.sort(lived), then)
+        living_cards = [row[2:_TOUCHED] for row in cards if _lives(row, change)]
+        living_observations = [row[2:] for row in observations if _lives(row, change)]
+        entities = assemble(
+            self._port, self._port.sort(living_cards), self._port.sort(living_observations)
+        )
+        ids = sorted([row[0] for row in living_cards])
+        # Entities have the time of their last update, which may have been after the change.
         touched = self._touched_before(change, cards, observations)
-        order = sorted([row[0] for row in lived])
-        return [
-            replace(each, updated_at=touched[number]) if number in touched else each
-            for number, each in zip(order, entities, strict=True)
-        ]
+        for place, number in enumerate(ids):
+            if number in touched:
+                entities[place] = replace(entities[place], updated_at=touched[number])
+        return entities
 
     def _touched_before(
         self, change: int, cards: list[Row], observations: list[Row]
     ) -> dict[int, int]:
         """Return when entities were last updated until a change, if they were touched after it."""
-        later = {row[2] for row in cards if row[_TOUCHED] > change}
-        return last_updates(
-            self._port, change, [row for row in cards if row[2] in later], observations
-        )
+        touched_later = {row[2] for row in cards if row[_TOUCHED] > change}
+        their_cards = [row for row in cards if row[2] in touched_later]
+        return last_updates(self._port, change, their_cards, observations)
 
 
 def last_updates(
@@ -192,42 +193,60 @@ def last_updates(
 ) -> dict[int, int]:
     """Return when the entities of these cards were last updated until a change.
 
-    The versions until then tell.
+    The versions until then tell, and the updates that a purge recorded.
     """
     last: defaultdict[int, int] = defaultdict(int)
     for since, _, entity, *_ in cards:
         last[entity] = max(last[entity], since)
     for since, until, entity, *_ in observations:
-        if entity in last:
-            last[entity] = max(
-                last[entity], until if until is not None and until <= change else since
-            )
+        if entity not in last:
+            continue
+        has_ended = until is not None and until <= change
+        last[entity] = max(last[entity], until if has_ended else since)
     times: dict[int, int] = dict(port.run("change_times", set(last.values())))
-    found = {entity: (number, times[number]) for entity, number in last.items()}
+    updates = {entity: (number, times[number]) for entity, number in last.items()}
     for number, at, entity in port.run("updates_until", change, last):
-        if number >= found[entity][0]:
-            found[entity] = (number, at)
-    return {entity: at for entity, (_, at) in found.items()}
+        if number >= updates[entity][0]:
+            updates[entity] = (number, at)
+    return {entity: at for entity, (_, at) in updates.items()}
 
 
 def changes_by_server(port: DatabasePort, since: int, limit: int) -> list[tuple[str, Change]]:
     """Return the changes after an id, each with the server that made it."""
-    found = port.run("changes_since", since, limit)
-    return list(zip([row[5] for row in found], assemble_changes(port, found), strict=True))
+    rows = port.run("changes_since", since, limit)
+    servers = [row[5] for row in rows]
+    return list(zip(servers, assemble_changes(port, rows), strict=True))
+
+
+def _consecutive(rows: list[Row]) -> list[list[Row]]:
+    """Divide rows of the change table, newest first, into runs without a gap between their ids.
+
+    The versions of a run are read together.
+    """
+    runs: list[list[Row]] = []
+    for row in rows:
+        if runs and runs[-1][-1][0] == row[0] + 1:
+            runs[-1].append(row)
+        else:
+            runs.append([row])
+    return runs
 
 
 def assemble_changes(port: DatabasePort, changes: list[Row]) -> list[Change]:
     """Return the changes of consecutive rows of the change table, with the rows they touched."""
     if not changes:
         return []
-    first, last = changes[0][0], changes[-1][0]
-    before = port.run("last_row_of", first - 1)
-    span = ((before[0][0] if before else 0) + 1, changes[-1][4], first, last)
-    versions = _Versions(port, span)
-    return [
-        Change(operation, actor, at, versions.ended_by(number), versions.created_by(number), number)
-        for number, at, actor, operation, *_ in changes
-    ]
+    first_change, last_change = changes[0][0], changes[-1][0]
+    # Rows are numbered through, and a change knows the last row that it created.
+    rows_before = port.run("last_row_of", first_change - 1)
+    first_row = rows_before[0][0] + 1 if rows_before else 1
+    last_row = changes[-1][4]
+    versions = _Versions(port, (first_row, last_row, first_change, last_change))
+    assembled = []
+    for number, at, actor, operation, *_ in changes:
+        before, after = versions.ended_by(number), versions.created_by(number)
+        assembled.append(Change(operation, actor, at, before, after, number))
+    return assembled
 
 
 T = TypeVar("T")
@@ -320,29 +339,24 @@ class _Versions:
         An entity on this side only carries its observations.
         """
         check_cancelled()
-        whole = {card.entity for card in side.cards} - {card.entity for card in side.other_cards}
-        of: defaultdict[int, list[Observation]] = defaultdict(list)
-        for item in side.observations:
-            of[item.entity].append(item.value)
-        for group in of.values():
+        on_this_side = {card.entity for card in side.cards}
+        whole = on_this_side - {card.entity for card in side.other_cards}
+        observations: defaultdict[int, list[Observation]] = defaultdict(list)
+        for version in side.observations:
+            observations[version.entity].append(version.value)
+        for group in observations.values():
             group.sort(key=lambda observation: observation.ordinal)
-        return Rows(
-            tuple(
-                [
-                    _with(card.value, of[card.entity] if card.entity in whole else [])
-                    for card in side.cards
-                ]
-            ),
-            tuple(
-                [
-                    ObservationSet(self._name(entity, change), tuple(group))
-                    for entity, group in of.items()
-                    if entity not in whole and group
-                ]
-            ),
-            tuple([relation.value for relation in side.relations]),
-            tuple([note.value for note in side.notes]),
-        )
+        entities = []
+        for card in side.cards:
+            # What is taken out here belongs to a whole entity; the rest gets sets of its own.
+            own = observations.pop(card.entity, []) if card.entity in whole else []
+            entities.append(replace(card.value, observations=tuple(own)))
+        sets = []
+        for entity, group in observations.items():
+            sets.append(ObservationSet(self._name(entity, change), tuple(group)))
+        relations = [relation.value for relation in side.relations]
+        notes = [note.value for note in side.notes]
+        return Rows(tuple(entities), tuple(sets), tuple(relations), tuple(notes))
 
     def _name(self, entity: int, change: int) -> str:
         """Return the name that the entity had at the time of the change; empty if it was purged."""
@@ -350,10 +364,6 @@ class _Versions:
             if since <= change and (until is None or until >= change):
                 return str(name)
         return ""
-
-
-def _with(entity: Entity, observations: list[Observation]) -> Entity:
-    return replace(entity, observations=tuple(observations))
 
 
 def _lives(row: Row, change: int) -> bool:

@@ -42,19 +42,27 @@ class VersionNotes:
         limit: int | None = None,
     ) -> list[Note]:
         if scope == VAULT and key is None:
-            keys = (prefix, prefix + _LAST_CHARACTER) if prefix else (None, None)
-            rows = self._port.run("notes_listed", dict.fromkeys(tags), before, *keys, limit, offset)
+            first_key = last_key = None
+            if prefix:
+                first_key, last_key = prefix, prefix + _LAST_CHARACTER
+            rows = self._port.run(
+                "notes_listed", dict.fromkeys(tags), before, first_key, last_key, limit, offset
+            )
             return [unpack_note(self._port, row) for row in rows]
         if scope == VAULT:
-            notes = [unpack_note(self._port, row) for row in self._port.run("note_keyed", key)]
+            rows = self._port.run("note_keyed", key)
+            notes = [unpack_note(self._port, row) for row in rows]
         else:
-            notes = [note for _, note in self._session(scope) if key in (None, note.key)]
+            notes = [note for _, note in self._session(scope)]
         selected = []
         for note in notes:
+            has_key = key is None or note.key == key
             is_early = before is None or note.created_at < before
-            if is_early and note.key.startswith(prefix) and set(tags) <= set(note.tags):
+            has_tags = set(tags) <= set(note.tags)
+            if has_key and is_early and has_tags and note.key.startswith(prefix):
                 selected.append(note)
-        return selected[offset:] if limit is None else selected[offset : offset + limit]
+        end = None if limit is None else offset + limit
+        return selected[offset:end]
 
     def containing(self, folded: str) -> list[Note]:
         return [note for _, note in self._by_id(self._port.words.notes_containing(folded))]
@@ -66,18 +74,21 @@ class VersionNotes:
         else:
             notes = dict(self._session(query.scope))
             scores = self._search_session(query, notes)
-        return [
-            NoteHit(notes[number], score) for number, score in scores.items() if number in notes
-        ]
+        hits = []
+        for number, score in scores.items():
+            if number in notes:
+                hits.append(NoteHit(notes[number], score))
+        return hits
 
     def join_session(self, member: str, scope: NoteScope, at: int) -> None:
         server = self._port.server.acquire()
         self._port.write("join_session", member or server, scope.owner, scope.session, server, at)
 
     def has_joined(self, member: str, *, unused_since: int | None = None) -> bool:
-        return bool(
-            self._port.run("has_joined", member or self._port.server.name, unused_since)[0][0]
+        ((has_joined,),) = self._port.run(
+            "has_joined", member or self._port.server.name, unused_since
         )
+        return bool(has_joined)
 
     def leave_sessions(self, member: str, *, unused_since: int | None = None) -> None:
         self._port.write("leave_sessions", member or self._port.server.name, unused_since)
@@ -85,27 +96,31 @@ class VersionNotes:
             self._port.write("remove_server", server)
 
     def abandoned_sessions(self) -> list[NoteScope]:
-        dead = self._dead_servers()
-        rows = self._port.run("session_members")
-        used = {(owner, session) for server, owner, session in rows if server not in dead}
-        known = {(owner, session) for _, owner, session in rows} | set(self._port.run("sessions"))
-        return [NoteScope(session, owner) for owner, session in sorted(known - used)]
+        dead_servers = self._dead_servers()
+        # Sessions with notes, and sessions that somebody joined without writing one.
+        sessions = set(self._port.run("sessions"))
+        sessions_in_use = set()
+        for server, owner, session in self._port.run("session_members"):
+            sessions.add((owner, session))
+            if server not in dead_servers:
+                sessions_in_use.add((owner, session))
+        return [NoteScope(session, owner) for owner, session in sorted(sessions - sessions_in_use)]
 
     def _search_vault(self, query: NoteQuery) -> Scores:
-        allowed = self._ids_with_tags(query.tags) if query.tags else None
+        allowed = None
+        if query.tags:
+            allowed = self._ids_with_tags(query.tags)
         if wants_everything(query.text) and not query.vector:
-            newest = [row[0] for row in self._port.run("newest_notes", query.limit)]
-            return _rank(
-                dict.fromkeys(newest if allowed is None else allowed, 0.0),
-                set(),
-                allowed,
-                query.limit,
-            )
-        exact = {row[0] for row in self._port.run("notes_exactly", query.text)}
-        words = word_relevance(
-            _allow(first_found(query.text, self._port.words.match_notes), allowed)
-        )
-        cosines = self._cosines(query, words, allowed) if query.vector else {}
+            listed = allowed
+            if listed is None:
+                listed = {number for (number,) in self._port.run("newest_notes", query.limit)}
+            return _rank(dict.fromkeys(listed, 0.0), set(), allowed, query.limit)
+        exact = {number for (number,) in self._port.run("notes_exactly", query.text)}
+        matches = match_first(query.text, self._port.words.match_notes)
+        words = word_relevance(_allow(matches, allowed))
+        cosines: Scores = {}
+        if query.vector:
+            cosines = self._cosines(query, words, allowed)
         return _rank(blend(words, cosines), exact, allowed, query.limit)
 
     def _search_session(self, query: NoteQuery, notes: dict[int, Note]) -> Scores:
@@ -113,14 +128,19 @@ class VersionNotes:
 
         There are few, and notes of others must not influence the scores.
         """
-        allowed = {number for number, each in notes.items() if set(query.tags) <= set(each.tags)}
+        allowed, exact = set(), set()
+        for number, note in notes.items():
+            if set(query.tags) <= set(note.tags):
+                allowed.add(number)
+            if query.text in (note.key, note.content):
+                exact.add(number)
         if wants_everything(query.text) and not query.vector:
             return _rank(dict.fromkeys(allowed, 0.0), set(), allowed, query.limit)
-        exact = {number for number, each in notes.items() if query.text in (each.key, each.content)}
-        words = word_relevance(
-            _allow(first_found(query.text, partial(self._port.words.match_session, notes)), allowed)
-        )
-        cosines = _allow(_compare(query.vector, notes), allowed) if query.vector else {}
+        matches = match_first(query.text, partial(self._port.words.match_session, notes))
+        words = word_relevance(_allow(matches, allowed))
+        cosines: Scores = {}
+        if query.vector:
+            cosines = _allow(_compare(query.vector, notes), allowed)
         return _rank(blend(words, cosines), exact, allowed, query.limit)
 
     def _cosines(self, query: NoteQuery, matched: Scores, allowed: set[int] | None) -> Scores:
@@ -128,39 +148,45 @@ class VersionNotes:
 
         The vectors are those that clients supplied.
         """
-        model = self._port.run("model_of", client_model(len(query.vector) // 4))
-        if not model:
+        dimension = len(query.vector) // 4  # float32
+        models = self._port.run("model_of", client_model(dimension))
+        if not models:
             return {}
-        nearest = partial(self._port.vectors.nearest_notes, model[0][0], query.vector)
+        model = models[0][0]
+        nearest = partial(self._port.vectors.nearest_notes, model, query.vector)
         more = min(len(matched), _MAX_NEARER)
         return nearest(query.limit + more, allowed) | nearest(len(matched), matched)
 
     def _session(self, scope: NoteScope) -> list[tuple[int, Note]]:
-        rows = self._port.run("session_notes", scope.owner, scope.session)
-        return [(row[0], replace(unpack_note(self._port, row), scope=scope)) for row in rows]
+        notes = []
+        for row in self._port.run("session_notes", scope.owner, scope.session):
+            note = unpack_note(self._port, row)
+            notes.append((row[0], replace(note, scope=scope)))
+        return notes
 
     def _ids_with_tags(self, tags: Collection[str]) -> set[int]:
         """Return the ids of the vault notes that have all of the tags."""
         return {row[0] for row in self._port.run("notes_tagged", dict.fromkeys(tags))}
 
     def _by_id(self, ids: Collection[int]) -> list[tuple[int, Note]]:
-        return [
-            (row[0], unpack_note(self._port, row)) for row in self._port.run("notes_by_id", ids)
-        ]
+        rows = self._port.run("notes_by_id", ids)
+        return [(row[0], unpack_note(self._port, row)) for row in rows]
 
     def _dead_servers(self) -> set[str]:
         servers = {server for server, *_ in self._port.run("session_members")}
         return {server for server in servers if not self._port.server.is_running(server)}
 
 
-def first_found(text: str, match: Callable[[Expression], Scores]) -> Scores:
+def match_first(text: str, match: Callable[[Expression], Scores]) -> Scores:
     """Return the BM25 scores of the notes that match the text as a query.
 
     If none does, of those with all of its words; else of those with any of them.
     """
-    return next(
-        (found for expression in alternatives(text, _COLUMNS) if (found := match(expression))), {}
-    )
+    for expression in alternatives(text, _COLUMNS):
+        scores = match(expression)
+        if scores:
+            return scores
+    return {}
 
 
 def columns_of_note(note: Note) -> dict[str, str]:
@@ -170,24 +196,23 @@ def columns_of_note(note: Note) -> dict[str, str]:
 
 def _rank(scores: Scores, exact: set[int], allowed: set[int] | None, limit: int) -> Scores:
     """Return the best notes, exact matches first."""
-    first = {number for number in exact if allowed is None or number in allowed}
-    others = {number: score for number, score in scores.items() if number not in first}
-    return dict([*best(dict.fromkeys(first, EXACT), limit), *best(others, limit)][:limit])
+    exact_scores = _allow(dict.fromkeys(exact, EXACT), allowed)
+    others = {number: score for number, score in scores.items() if number not in exact_scores}
+    ranked = [*best(exact_scores, limit), *best(others, limit)]
+    return dict(ranked[:limit])
 
 
 def _allow(scores: Scores, allowed: set[int] | None) -> Scores:
-    return (
-        scores
-        if allowed is None
-        else {number: score for number, score in scores.items() if number in allowed}
-    )
+    if allowed is None:
+        return scores
+    return {number: score for number, score in scores.items() if number in allowed}
 
 
 def _compare(vector: bytes, notes: dict[int, Note]) -> Scores:
     """Return the cosines of the notes with an embedding of the same length."""
     own, norm = unpack_vector(vector), length(vector)
-    return {
-        number: cosine(own, norm, each.embedding, length(each.embedding))
-        for number, each in notes.items()
-        if len(each.embedding) == len(vector)
-    }
+    cosines = {}
+    for number, note in notes.items():
+        if len(note.embedding) == len(vector):
+            cosines[number] = cosine(own, norm, note.embedding, length(note.embedding))
+    return cosines

@@ -41,7 +41,9 @@ class VersionReader:
         self._port = port
 
     def existing_names(self, names: Collection[str]) -> set[str]:
-        return {name for (name,) in self._port.run("existing_names", names)} if names else set()
+        if not names:
+            return set()
+        return {name for (name,) in self._port.run("existing_names", names)}
 
     def entities(
         self,
@@ -52,14 +54,18 @@ class VersionReader:
         limit: int | None = None,
     ) -> list[Entity]:
         if names is not None:
-            return assemble(self._port, *self._named_rows(names)) if names else []
+            if not names:
+                return []
+            rows, observations = self._named_rows(names)
+            return assemble(self._port, rows, observations)
         if kind is None and limit is None and not offset:
             rows, observations = self._port.run_together(("entities_all",), ("observations_all",))
             return assemble(self._port, rows, self._port.sort(observations))
         rows = self._port.run("entities_page", kind, limit, offset)
+        if not rows:
+            return []
         ids = [row[0] for row in rows]
-        observations = self._port.run("observations_of_many", ids) if ids else []
-        return assemble(self._port, rows, observations)
+        return assemble(self._port, rows, self._port.run("observations_of_many", ids))
 
     def outlines(
         self,
@@ -77,8 +83,10 @@ class VersionReader:
             rows = self._port.run("recent_entities", updated_since, latest)
         elif names is None:
             rows = self._port.run("outlines_all", kind)
+        elif names:
+            rows = self._port.run("outlines", names, kind)
         else:
-            rows = self._port.run("outlines", names, kind) if names else []
+            rows = []
         return outlines(self._port, rows)
 
     def aliased(self) -> list[Entity]:
@@ -99,11 +107,8 @@ class VersionReader:
         target: str | None = None,
         kind: str | None = None,
     ) -> list[Relation]:
-        if touching is not None and len(touching) == 1:
-            rows = self._port.sort(self._port.run("relations_of", *touching))
-        elif touching is not None:
-            found = self._port.run("relations_of_many", touching) if touching else []
-            rows = self._port.sort(set(found))  # one that touches two of the names is found twice
+        if touching is not None:
+            rows = self._relations_of(touching)
         elif source is not None:
             rows = self._port.run("relations_from", source, target, kind)
         elif target is not None:
@@ -111,6 +116,16 @@ class VersionReader:
         else:
             rows = self._port.run("relations_typed", kind)
         return unpack_relations(rows)
+
+    def _relations_of(self, names: Collection[str]) -> list[Row]:
+        if not names:
+            return []
+        if len(names) == 1:
+            rows = self._port.run("relations_of", *names)
+        else:
+            rows = self._port.run("relations_of_many", names)
+        # A relation between two of the names is found from both ends.
+        return self._port.sort(set(rows))
 
     def type_counts(self, of: Literal["entities", "relations"]) -> list[TypeCount]:
         query = "entity_types" if of == "entities" else "relation_types"
@@ -123,11 +138,12 @@ class VersionReader:
         if not folded:
             return self.outlines() if outlines else self.entities()
         ids = self._port.words.entities_containing(folded)
-        calls = [("entities_by_id", ids)]
-        if not outlines:
-            calls.append(("observations_of_many", ids))
-        rows, *observations = self._port.run_together(*calls)
-        return assemble(self._port, rows, observations[0] if observations else [])
+        if outlines:
+            return assemble(self._port, self._port.run("entities_by_id", ids), [])
+        rows, observations = self._port.run_together(
+            ("entities_by_id", ids), ("observations_of_many", ids)
+        )
+        return assemble(self._port, rows, observations)
 
     def match(
         self, expression: Expression, kinds: Collection[PassageKind], limit: int | None = None
@@ -150,7 +166,8 @@ class VersionReader:
     ) -> list[Passage]:
         if not terms:
             return []
-        return self.passages(self._port.words.best_passages(terms, limit, within, every=every))
+        ids = self._port.words.best_passages(terms, limit, within, every=every)
+        return self.passages(ids)
 
     def names_with(self, terms: Collection[str], limit: int) -> list[str]:
         if not terms:
@@ -166,9 +183,15 @@ class VersionReader:
         rows = self._port.run(
             "neighbour_ids", list(keys), MAX_CONVERSATION_STEPS, MAX_CONVERSATION_GAP
         )
-        ids = {number for row in rows for number in row[1:] if number is not None}
+        ids: set[int] = set()
+        for _, *neighbour_ids in rows:
+            ids.update(number for number in neighbour_ids if number is not None)
         by_id = {passage.id: passage for passage in self.passages(ids)}
-        return {keys[row[0]]: Neighbours(*map(by_id.get, row[1:])) for row in rows}
+        neighbours = {}
+        for passage_id, *neighbour_ids in rows:
+            # None stays where there is no neighbour, or it has expired.
+            neighbours[keys[passage_id]] = Neighbours(*map(by_id.get, neighbour_ids))
+        return neighbours
 
     def passages(
         self, ids: Collection[int] = (), *, cards_of: Collection[str] = ()
@@ -184,7 +207,9 @@ class VersionReader:
         return self.passages(self._port.words.passages_containing(folded, limit))
 
     def observation_counts(self, names: Collection[str]) -> dict[str, int]:
-        return dict(self._port.run("observation_counts", names)) if names else {}
+        if not names:
+            return {}
+        return dict(self._port.run("observation_counts", names))
 
     def observations_between(self, start: int, end: int, limit: int) -> list[Passage]:
         ids = [number for (number,) in self._port.run("observations_between", start, end, limit)]

@@ -30,7 +30,11 @@ def deleted_items(port: DatabasePort) -> list[TrashItem]:
             ended[name, change].append(Relation(source, target, kind, created_at))
     entities = [_entity(port, row, ended) for row in port.run("trashed_cards")]
     with_entity = {relation.key for item in entities for relation in item.rows.relations}
-    relations = [_relation(row) for row in deleted if row[1:4] not in with_entity]
+    relations = []
+    for row in deleted:
+        _, source, target, kind, *_ = row
+        if (source, target, kind) not in with_entity:
+            relations.append(_relation(row))
     observations = [_observation(port, row) for row in port.run("trashed_observations")]
     notes = [_note(port, row) for row in port.run("trashed_notes")]
     return [*entities, *observations, *relations, *notes]
@@ -39,8 +43,10 @@ def deleted_items(port: DatabasePort) -> list[TrashItem]:
 def _entity(port: DatabasePort, row: Row, ended: Ended) -> TrashItem:
     """Return a deleted entity with the observations and relations that were deleted with it."""
     change, deleted_at = row[ENTITY_COLUMNS:]
-    observations = port.run("ended_with", row[0], change)
-    entity = unpack_entity(port, row, tuple(unpack_observation(*one[1:]) for one in observations))
+    observations = []
+    for _, *columns in port.run("ended_with", row[0], change):
+        observations.append(unpack_observation(*columns))
+    entity = unpack_entity(port, row, tuple(observations))
     relations = tuple(ended.get((entity.name, change), ()))
     return TrashItem(entity.id, deleted_at, change, Rows(entities=(entity,), relations=relations))
 
@@ -68,17 +74,23 @@ def _note(port: DatabasePort, row: Row) -> TrashItem:
 
 def purge(port: DatabasePort, before: int | None) -> PurgeCounts:
     """Delete the rows that ended before that time, or all, inside the open transaction."""
-    change = port.last_change().id if before is None else _last_certainly_before(port, before)
+    if before is None:
+        change = port.last_change().id
+    else:
+        change = _last_certainly_before(port, before)
     _settle_updates(port, change)
     cards = port.run("purge_cards", change)
     observations = port.run("purge_observations", change)
     relations = port.run("purge_relations", change)
     notes = port.run("purge_notes", change)
-    entities = port.run("purge_entities") if cards or observations else []
+    entities = []
+    if cards or observations:
+        entities = port.run("purge_entities")
     if entities:
         port.write("purge_updates")
     if cards or observations or relations or notes:
-        port.write("delete_vectors_of", [passage for (passage,) in (*cards, *observations, *notes)])
+        passages = [number for (number,) in (*cards, *observations, *notes)]
+        port.write("delete_vectors_of", passages)
         port.write("record_purge", change)
     return PurgeCounts(len(entities), len(observations), len(relations), len(notes))
 
@@ -110,7 +122,8 @@ def _settle_updates(port: DatabasePort, change: int) -> None:
     """Record when entities were last updated, before the rows that show it are purged."""
     entities = [entity for (entity,) in port.run("entities_to_purge", change)]
     cards = port.run("cards_until", change, entities)
-    updates = last_updates(port, change, cards, port.run("observations_until", change, entities))
+    observations = port.run("observations_until", change, entities)
+    updates = last_updates(port, change, cards, observations)
     port.write("forget_updates", list(updates), change)
     port.write("settle_updates", list(updates), list(updates.values()), change)
 
