@@ -16,7 +16,7 @@ import pytest
 
 from polymnia.errors import StoreError, StoreTooNew
 from polymnia.stores import open_store
-from polymnia.stores.sqlite.log import log_path
+from polymnia.stores.sqlite.lineage import log_path
 from tests.durability.graphs import create, names, names_at, opened, problems_at
 from tests.durability.servers import ServerProcess, creation, is_error, names_in, text_of, tool_call
 

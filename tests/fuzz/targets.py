@@ -25,7 +25,7 @@ from polymnia.mcp.server import Server
 from polymnia.mcp.session import Session
 from polymnia.model import EntityDraft
 from polymnia.stores.files.binlog.forms import form_of, load, salvage
-from polymnia.stores.sqlite.log import log_fits
+from polymnia.stores.sqlite.lineage import log_fits
 from polymnia.stores.sqlite.store import SqliteStore
 
 _INTERNAL_ERROR = -32603

@@ -12,7 +12,7 @@ from polymnia.disk.errors import map_os_errors
 from polymnia.disk.replace import fsync_directory, open_private
 from polymnia.errors import StoreDamaged, StoreForeign
 from polymnia.stores.sqlite.connection import BUSY_TIMEOUT_MS, map_errors
-from polymnia.stores.sqlite.log import log_path, renew_lineage, set_aside_foreign_log
+from polymnia.stores.sqlite.lineage import log_path, renew_lineage, set_aside_foreign_log
 from polymnia.stores.sqlite.rows import run
 from polymnia.stores.sqlite.schema import refuse_foreign, refuse_newer
 

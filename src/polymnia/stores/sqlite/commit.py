@@ -8,8 +8,7 @@ import apsw
 
 from polymnia.errors import StoreBusy, StoreError, StoreSealed, StoreStopped, StoreTooNew
 from polymnia.stores.sqlite.connection import BUSY_TIMEOUT_MS, DRIVER_ERRORS, SEALED_ID, map_errors
-from polymnia.stores.sqlite.log import renew_lineage
-from polymnia.stores.sqlite.watch import FileWatch
+from polymnia.stores.sqlite.lineage import FileWatch, renew_lineage
 
 # Writers in one commit, so that the first never waits long for the last.
 MAX_GROUP_SIZE = 64

@@ -20,14 +20,13 @@ from polymnia.stores.sqlite.connection import (
     read_error,
     watch_cancelling,
 )
-from polymnia.stores.sqlite.log import set_aside_foreign_log
+from polymnia.stores.sqlite.lineage import FileWatch, set_aside_foreign_log
 from polymnia.stores.sqlite.port import SqlitePort
 from polymnia.stores.sqlite.read_only import ReadOnlyPool
 from polymnia.stores.sqlite.rows import QUERIES, run
 from polymnia.stores.sqlite.schema import migrate, refuse_foreign, require_schema
 from polymnia.stores.sqlite.search import define_functions
 from polymnia.stores.sqlite.vectors import VectorCache
-from polymnia.stores.sqlite.watch import FileWatch
 from polymnia.stores.versioned.reader import VersionReader, VersionWriter
 from polymnia.stores.versioned.vectors import VersionVectorStore
 
