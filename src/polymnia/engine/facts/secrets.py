@@ -77,7 +77,8 @@ _ASSIGNED = (
     r"|(?:api|access|auth|private|account)[ _-]?(?:key|token)"
     r"|client[ _-]?secret|token|bearer|credentials?|authorization)['\"]?"
     r"(?:\s*(?P<sign>[:=]+>?)\s*|\s+is:?\s+|(?<=bearer)\s+)"
-    r"(?:(?:bearer|basic|token):?\s+)?[`'\"]?(?P<value>[^\s'\"`,;]{4,})"
+    r"(?:(?:bearer|basic|token):?\s+)?[`'\"]?(?P<value>[^\s'\"`,;]{3,})"
+    r"(?P<more>\s+[^\s,;])?"
 )
 # One of these is in every label.
 _LABELS = ("pass", "pwd", "secret", "key", "token", "bearer", "credential", "authorization")
@@ -94,9 +95,15 @@ _compiled = cache(re.compile)
 # A random value has more bits per character than words have; short ones cannot show it.
 _MIN_BITS = 3.0
 _MIN_RANDOM_LENGTH = 16
-_MIN_LENGTH = 4
 # In a sentence a shorter value is an ordinary word.
 _MIN_SPOKEN_LENGTH = 6
+# A value that calls or reads something, as in `TOKEN=os.environ[`.
+_CODE = r"[.(\[$]"
+# What people say of a password: "the password is shared", "pwd is empty".
+_STATE = (
+    r"(?i)(?:ed|en|ing|[ai]ble|ful|less|al|ic|ive|ary|ous|ory|ent|ant|ly|ect|id|own|ure)$"
+    r"|^(?:strong|wrong|missing|public|unique|elsewhere|plaintext|below|above|nowhere)$"
+)
 
 
 def find_secret(text: str) -> str:
@@ -133,17 +140,30 @@ def _is_secret_value(assignment: re.Match[str]) -> bool:
     In "the token is rotated" it is an ordinary word.
     """
     value = assignment["value"].rstrip(".!?)")
-    if len(value) < _MIN_LENGTH or value.startswith("/") or _compiled(_PLACEHOLDER).match(value):
+    if value.startswith("/") or _compiled(_PLACEHOLDER).match(value):
         return False
-    if not _is_password(assignment["label"]):
+    is_password = _is_password(assignment["label"])
+    # A shell sets a variable: whatever the value is, it is meant literally.
+    is_variable = assignment["label"].isupper() and assignment["sign"] == "="
+    is_literal = not value.isdigit() and not _compiled(_CODE).search(value)
+    if is_variable and (is_password or is_literal):
+        return True
+    if not is_password:
         has_digit = bool(re.search(r"\d", value))
         return len(value) >= _MIN_RANDOM_LENGTH and has_digit and _bits(value) >= _MIN_BITS
-    # A shell sets a variable: whatever the value is, it is meant literally.
-    if assignment["label"].isupper() and assignment["sign"] == "=":
-        return True
-    if len(value) < _MIN_SPOKEN_LENGTH or value.isalpha() or value.isdigit():
+    if len(value) < _MIN_SPOKEN_LENGTH or value.isdigit():
         return False
+    if value.isalpha():
+        return _is_spoken_password(assignment, value)
     return not _compiled(_METHOD).match(value) and not _is_plain_phrase(value)
+
+
+def _is_spoken_password(assignment: re.Match[str], value: str) -> bool:
+    """Return True for "pwd is swordfish": a word that ends its sentence and is no state."""
+    if assignment["sign"] or assignment["label"].lower() == "pass":
+        return False
+    goes_on = assignment["more"] and assignment["value"] == value
+    return not goes_on and not _compiled(_STATE).search(value)
 
 
 def _is_password(label: str) -> bool:
