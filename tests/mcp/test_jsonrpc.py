@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from polymnia.mcp import jsonrpc
 from polymnia.mcp.jsonrpc import MAX_SALVAGE_BYTES
 from polymnia.mcp.session import Session, cancelled_request, parse
 from tests.mcp.conversation import JSON
@@ -123,6 +124,14 @@ def test_params_may_be_missing_null_or_empty(session: Session, params: JSON) -> 
 def test_params_that_are_no_object_are_refused(session: Session, params: Any) -> None:
     message = {"jsonrpc": "2.0", "id": 1, "method": "ping", "params": params}
     assert refusal(session, message) == (INVALID_PARAMS, 1)
+
+
+def test_more_items_than_are_handled_at_once_are_refused(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jsonrpc, "MAX_ITEMS", 50)
+    assert refusal(session, request("ping", later=["name"] * 52)) == (INVALID_PARAMS, 1)
+    assert say(session, request("ping", later=['one, two, "three", "four"'] * 30))["result"] == {}
 
 
 def test_unknown_members_are_ignored(session: Session) -> None:

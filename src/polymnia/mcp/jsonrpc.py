@@ -22,6 +22,11 @@ NOT_ADMITTED = -32001
 MAX_BATCH_ITEMS = 100
 # A batch is split into its messages before they can be counted, so its size is bounded as well.
 MAX_BATCH_BYTES = 1 << 20
+# More strings and objects than this in one message would keep other threads waiting: each step
+# over them holds the interpreter.
+MAX_ITEMS = 500_000
+# What stands between two strings or two objects. Quotes in a string are escaped, so text has none.
+_SEPARATORS = (b'","', b'", "', b"},{", b"}, {")
 # The id of a longer malformed message is not looked for: the lenient parser is slow.
 MAX_SALVAGE_BYTES = 1 << 16
 
@@ -147,10 +152,20 @@ def parse_message(data: bytes, decoders: Mapping[str, Decoder[Any]]) -> Message:
     raw = EMPTY if envelope.params is UNSET else envelope.params
     if decoder is None:
         return Message(envelope, _parse_outline(raw))
+    if _has_too_many_items(data):
+        text = f"too many items in one message: at most {MAX_ITEMS:,}; send several messages"
+        return Message(envelope, _parse_outline(raw), InvalidParams(text))
     try:
         return Message(envelope, decode_arguments(decoder, raw, root="params"))
     except BadInput as exc:
         return Message(envelope, _parse_outline(raw), InvalidParams(str(exc)))
+
+
+def _has_too_many_items(data: bytes) -> bool:
+    """Return True if a message has more items than are handled at once."""
+    if len(data) <= MAX_ITEMS:
+        return False
+    return sum(data.count(separator) for separator in _SEPARATORS) > MAX_ITEMS
 
 
 def parse_batch(data: bytes) -> list[Raw]:
