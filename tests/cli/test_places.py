@@ -10,6 +10,8 @@ import pytest
 
 from polymnia.cli.main import main
 from polymnia.engine.graph import entities
+from polymnia.engine.memory import Memory
+from polymnia.engine.recall.passages import RecallResult
 from polymnia.engine.workspaces.workspaces import open_workspaces
 from polymnia.model import EntityDraft
 from polymnia.places import open_places
@@ -93,6 +95,26 @@ def test_a_project_and_personal_are_read_together_and_labelled(
     }
     labels = re.findall(r"^change (\S+)", run(capsys, "history")[1], re.MULTILINE)
     assert labels == ["shop:1", "personal:1"]
+
+
+def test_a_note_about_one_of_two_workspaces_names_it(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(
+        "polymnia.cli.search.recall",
+        lambda memory, *_, **__: RecallResult([], note="" if _is_new(memory) else "by words"),
+    )
+    for name in ("Ada", "Bob"):
+        run(capsys, "remember", name, "likes tea", "--workspace", "personal")
+    monkeypatch.chdir(home / "shop")
+    run(capsys, "remember", "Counter", "sells tea")
+    assert "note: personal: by words\n" in run(capsys, "search", "tea")[1]
+    run(capsys, "remember", "Shelf", "holds tea")
+    assert "note: by words\n" in run(capsys, "search", "tea")[1]
+
+
+def _is_new(memory: Memory) -> bool:
+    return len(entities.read_all(memory).entities) < 2
 
 
 def test_the_hint_of_an_import_does_the_same_wherever_it_is_pasted(

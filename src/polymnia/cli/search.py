@@ -144,7 +144,7 @@ def _result_shape(
         "hits": [
             {"workspace": place_label(settings, place), **_hit_shape(hit)} for place, hit in hits
         ],
-        "note": "; ".join(_notes(results)),
+        "note": "; ".join(_notes(settings, results)),
         "coverage": round(min(result.coverage for _, result in results), 4),
         "corrections": _corrections(results),
     }
@@ -197,7 +197,7 @@ def _result_lines(
         lines += _wrap(f"    {'; '.join(reasons)}", width)
     where = " and ".join(place_label(settings, place) for place, _ in results)
     lines.append(f"searched {where}" if hits else f"nothing found in {where}")
-    lines += [f"note: {note}" for note in _notes(results)]
+    lines += [f"note: {note}" for note in _notes(settings, results)]
     return lines
 
 
@@ -208,9 +208,16 @@ def _corrections(results: Sequence[_Result]) -> dict[str, str]:
     return corrections
 
 
-def _notes(results: Sequence[_Result]) -> list[str]:
-    """Return what qualifies the answer, each once."""
-    return list(dict.fromkeys(result.note for _, result in results if result.note))
+def _notes(settings: Settings, results: Sequence[_Result]) -> list[str]:
+    """Return the notes about the results, each once, with its place if others have none."""
+    notes = list(dict.fromkeys(result.note for _, result in results if result.note))
+    if all(result.note for _, result in results):
+        return notes
+    named = []
+    for place, result in results:
+        if result.note:
+            named.append(f"{place_label(settings, place)}: {result.note}")
+    return named
 
 
 def _wrap(text: str, width: int) -> list[str]:
