@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -433,3 +434,35 @@ def test_a_question_says_that_the_model_is_still_loading(
     may_load.set()
     of(memory).close()
     store.close()
+
+
+class NarrowEmbedder:
+    """A model whose cosines all lie between 0.5 and 1, as those of some models do."""
+
+    batch_size, dimension, identity = 32, 65, "narrow/65"
+
+    def embed(self, texts: Sequence[str], *, asking: bool = False) -> NDArray[np.float32]:
+        vectors = BagEmbedder(64).embed(texts)
+        constant = np.ones((len(vectors), 1), np.float32)
+        return np.asarray(np.hstack((vectors, constant)) / np.sqrt(2), np.float32)
+
+
+def test_the_cosines_of_every_model_count_on_one_scale(path: str) -> None:
+    cosines = []
+    store = open_store(path)
+    models: list[Embedder] = [BagEmbedder(64), NarrowEmbedder()]
+    for model in models:
+        embedder = SharedEmbedder(f"onnx:{model.identity}", partial(_give, model))
+        memory = Memory(store, Meaning(embedder))
+        entities.create(memory, LIBRARY, by=ME)
+        of(memory).index(store)
+        hit = recall(memory, "Who has a dog?", timeout=TIMEOUT_S).hits[0]
+        cosines.append(hit.signals.meaning)
+        of(memory).close()
+    store.close()
+    # Not exactly: the vectors around a fact are mixed with its own before they are compared.
+    assert cosines[0] == pytest.approx(cosines[1], abs=0.1)
+
+
+def _give(model: Embedder, url: str) -> Embedder:
+    return model

@@ -319,3 +319,12 @@ def test_the_score_is_the_sum_of_all_signals_times_their_weights(
 def test_meaning_weighs_nothing_without_a_vector() -> None:
     (meaning,) = [item for item in weigh(Signals(words=1), 0, 0.5) if item[0] == "meaning"]
     assert meaning == ("meaning", 0, 0)
+
+
+def test_a_long_question_may_match_all_of_a_long_text() -> None:
+    rest = " filler" * 150
+    text = f"rare{rest}{rest}{rest}. odd{rest}{rest}{rest}."
+    asked = query("rare odd")
+    both, one = turn(1, text), turn(2, text.replace("odd", "also"))
+    found = score_passages(asked, [both, one], {}, {}, scale=[both, one], coverage=0)
+    assert rank(found) == [1, 2]

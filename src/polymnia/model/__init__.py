@@ -44,6 +44,7 @@ from polymnia.model.notes import VAULT, Note, NoteHit, NoteQuery, NoteScope
 from polymnia.model.passages import (
     NOTE,
     NOTE_TYPE,
+    CosineScale,
     EmbeddingModel,
     Hit,
     Match,
@@ -72,6 +73,7 @@ __all__ = [
     "Change",
     "ChangeQuery",
     "ChangeSize",
+    "CosineScale",
     "Counts",
     "EmbeddingModel",
     "Entity",

@@ -154,10 +154,18 @@ class Perspective(Struct, frozen=True):
     query: str
 
 
+class CosineScale(Struct, frozen=True):
+    """The cosines of a model: that of texts that have hardly anything in common, and a unit."""
+
+    zero: float
+    unit: float
+
+
 class EmbeddingModel(Struct, frozen=True):
-    """A model whose vectors a store holds."""
+    """A model whose vectors a store holds. Its scale is None until it is measured."""
 
     number: int
     identity: str
     url: str
     dimension: int
+    scale: CosineScale | None = None

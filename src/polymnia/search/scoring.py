@@ -26,9 +26,9 @@ from math import log, sqrt
 from msgspec import Struct
 from msgspec.structs import replace
 
-from polymnia.model import Neighbours, Passage, PassageKey, Signals, WordCounts
+from polymnia.model import CosineScale, Neighbours, Passage, PassageKey, Signals, WordCounts
 from polymnia.search.dates import Period, agreement, tells_time, text_agreement
-from polymnia.search.pieces import split_text
+from polymnia.search.pieces import MAX_WHOLE_CHARACTERS, split_text
 from polymnia.search.question import Question, request_terms, speaker_of
 from polymnia.search.terms import fold, plain, terms_of
 
@@ -55,8 +55,9 @@ USUAL_BEST, MIN_BEST = 12.0, 6.0
 # Meaning counts once more than this share of the passages has vectors: a few vectors say little
 # about a question.
 MIN_COVERAGE = 0.1
-# The cosine of unrelated texts, and the difference that counts 1.
-COSINE_ZERO, COSINE_UNIT = 0.1, 0.12
+# The cosine of unrelated texts, and the difference that counts 1, with the local model. Cosines of
+# other models are put on this scale.
+LOCAL_SCALE = CosineScale(0.1, 0.12)
 DATE, TELLS_TIME, LENGTH, ASKS, LINKED = 3.0, 2.0, 0.6, -2.0, 1.5
 MAX_LENGTH_WORDS = 60
 # How much a question sentence counts that speaks of its author: "I have two cats, can you …?" states
@@ -355,12 +356,12 @@ def weigh(signals: Signals, bonus: float, coverage: float) -> list[WeightedSigna
     embedded, cosine_above = 0.0, 0.0
     if share and signals.meaning is not None:
         embedded = share
-        cosine_above = signals.meaning - COSINE_ZERO
+        cosine_above = signals.meaning - LOCAL_SCALE.zero
     matching = [
         ("words", signals.words, WORDS - WORDS_COVERED * embedded),
         ("before", signals.before, BEFORE - BEFORE_COVERED * embedded),
         ("near", signals.near, NEAR),
-        ("meaning", cosine_above, embedded / COSINE_UNIT),
+        ("meaning", cosine_above, embedded / LOCAL_SCALE.unit),
         ("assumed", signals.assumed, share - embedded),
     ]
     match = sum(value * weight for _, value, weight in matching)
@@ -374,6 +375,11 @@ def weigh(signals: Signals, bonus: float, coverage: float) -> list[WeightedSigna
         ("length", signals.length, LENGTH),
         ("asks", signals.asks, ASKS),
     ]
+
+
+def on_local_scale(cosine: float, scale: CosineScale) -> float:
+    """Return what a cosine of a model with another scale would be with the local model."""
+    return LOCAL_SCALE.zero + (cosine - scale.zero) / scale.unit * LOCAL_SCALE.unit
 
 
 def entity_bonus(passages: int, own: int) -> float:
@@ -461,7 +467,7 @@ class _Measures:
 
     def gain(self, passage: Passage, cosine: float) -> float:
         """Return how much a passage's vector adds to its match when all passages have one."""
-        meaning = (cosine - COSINE_ZERO) / COSINE_UNIT
+        meaning = (cosine - LOCAL_SCALE.zero) / LOCAL_SCALE.unit
         words = self._words[passage.key] / self._unit
         before = self._before_signal(passage, len(passage.words.split()))
         return meaning - WORDS_COVERED * words - BEFORE_COVERED * before
@@ -517,10 +523,16 @@ def _best_terms(query: Query, passage: Passage) -> list[str]:
 
 
 def _word_score(query: Query, passage: Passage, terms: Sequence[str]) -> float:
-    """Return BM25. If no word of the question is known, return 1 for a substring."""
-    if query.search_terms:
-        return query.matcher.score(terms, passage.entity)
-    return float(query.is_in(passage))
+    """Return BM25. If no word of the question is known, return 1 for a substring.
+
+    A long text has that of its best piece or of all of it: a long question may match everywhere.
+    """
+    if not query.search_terms:
+        return float(query.is_in(passage))
+    best = query.matcher.score(terms, passage.entity)
+    if len(passage.words) > MAX_WHOLE_CHARACTERS:
+        best = max(best, query.matcher.score(terms_of(passage.words), passage.entity))
+    return best
 
 
 def _rarity(counts: WordCounts, term: str) -> float:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from polymnia.engine.memory import Memory
 from polymnia.engine.recall.spelling import repair_spelling, terms_starting
-from polymnia.model import Hit, Neighbours, Passage, PassageKey, Within, WordCounts
+from polymnia.model import CosineScale, Hit, Neighbours, Passage, PassageKey, Within, WordCounts
 from polymnia.search import hits
 from polymnia.search.hits import MatchQuality
 from polymnia.search.question import (
@@ -23,6 +23,7 @@ from polymnia.search.question import (
     text_without,
 )
 from polymnia.search.scoring import (
+    LOCAL_SCALE,
     MIN_COVERAGE,
     Matcher,
     Query,
@@ -30,6 +31,7 @@ from polymnia.search.scoring import (
     brevity,
     entity_bonus,
     fuse,
+    on_local_scale,
     score_passages,
 )
 from polymnia.search.spelling import variants
@@ -198,18 +200,19 @@ class _Vectors(Struct, frozen=True):
     question: bytes
     model: int
     coverage: float
+    scale: CosineScale
 
     @classmethod
     def of(cls, read: Reader, asked: "QuestionVector") -> "_Vectors | None":
         """Return None if the store has no vectors of the question's model."""
-        model = next(
-            (model.number for model in read.vectors.models() if model.identity == asked.identity),
-            None,
-        )
+        models = {model.identity: model for model in read.vectors.models()}
+        model = models.get(asked.identity)
         if model is None:
             return None
-        embedded, total = read.vectors.coverage(model)
-        return cls(asked.vector, model, embedded / total) if embedded else None
+        embedded, total = read.vectors.coverage(model.number)
+        if not embedded:
+            return None
+        return cls(asked.vector, model.number, embedded / total, model.scale or LOCAL_SCALE)
 
 
 def _prepare(read: Reader, asked: str) -> tuple[Query, dict[str, str]]:
@@ -467,7 +470,10 @@ def _cosines(
         if item
     ]
     found = read.vectors.vectors(vectors.model, {passage.id for passage in [*passages, *around]})
-    return context_cosines(vectors.question, found, passages, neighbours)
+    cosines = context_cosines(vectors.question, found, passages, neighbours)
+    if vectors.scale == LOCAL_SCALE:
+        return cosines
+    return {passage: on_local_scale(cosine, vectors.scale) for passage, cosine in cosines.items()}
 
 
 def _with_context(read: Reader, found: list[Hit], count: int) -> list[Hit]:

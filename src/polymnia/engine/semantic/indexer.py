@@ -11,6 +11,8 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Protocol
 from weakref import WeakKeyDictionary, WeakSet, ref
 
+from polymnia.embedders.base import LOCAL
+from polymnia.engine.semantic.calibration import measure_scale
 from polymnia.errors import BadInput, EmbedderError, StoreError
 from polymnia.model import EmbeddingModel, Perspective
 from polymnia.search.templates import uses_name
@@ -232,9 +234,7 @@ class Embedding:
             return self._above
         with self._outside_store():
             self._embedder.load()
-        model = self._store.vectors.add_model(
-            self._embedder.identity, self._embedder.url, self._embedder.dimension
-        )
+        model = self._add_model()
         total = self._count_missing(model.number, perspectives) if self._progress else 0
         for perspective in perspectives:
             try:
@@ -247,6 +247,16 @@ class Embedding:
         self._remove_former_models(model)
         self._remove_unused()
         return self._above
+
+    def _add_model(self) -> EmbeddingModel:
+        """Return the model of the embedder. Measure its scale when it is new."""
+        embedder = self._embedder
+        model = self._store.vectors.add_model(embedder.identity, embedder.url, embedder.dimension)
+        if model.scale is None and model.url != LOCAL:  # the scale of the local model is known
+            with self._outside_store():
+                scale = measure_scale(embedder.embed)
+            self._store.vectors.set_scale(model.number, scale)
+        return model
 
     def _is_complete(
         self, vectors: VectorReader, perspectives: list[Perspective], top: int

@@ -9,7 +9,15 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from polymnia.model import Change, EmbeddingModel, Perspective, PurgeCounts, Status, Workspace
+from polymnia.model import (
+    Change,
+    CosineScale,
+    EmbeddingModel,
+    Perspective,
+    PurgeCounts,
+    Status,
+    Workspace,
+)
 from polymnia.stores.contract.reader import TEXT, Reader, Writer
 from polymnia.stores.contract.tables import TableRow
 
@@ -92,6 +100,9 @@ class VectorStore(Protocol):
 
     def add_model(self, identity: str, url: str, dimension: int) -> EmbeddingModel:
         """Return the model with that identity, registered from now on."""
+
+    def set_scale(self, model: int, scale: CosineScale) -> None:
+        """Store the scale of a model's cosines."""
 
     def remove_vectors(self, limit: int, *, model: int | None = None) -> bool:
         """Delete up to `limit` vectors that no perspective uses any more.

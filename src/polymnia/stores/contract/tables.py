@@ -47,7 +47,7 @@ TABLES: dict[str, tuple[str, ...]] = {
     ),
     "relations": ("id", "source", "target", "type", "created_at", "since", "until"),
     "notes": ("id", "key", "text", "tags", "created_at", "updated_at", "since", "until"),
-    "models": ("id", "identity", "url", "dimension"),
+    "models": ("id", "identity", "url", "dimension", "cosine_zero", "cosine_unit"),
     "templates": ("id", "template"),
     "perspectives": ("id", "name", "template", "query"),
     "vectors": ("passage", "template", "model", "vector"),

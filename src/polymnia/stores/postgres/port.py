@@ -147,7 +147,7 @@ class PostgresPort:
         return tuple(tags or ())
 
     def _pack_vectors(self, rows: Sequence[Row]) -> list[Row]:
-        dimensions = {number: dimension for number, _, _, dimension in self.run("read_models")}
+        dimensions = {row[0]: row[3] for row in self.run("read_models")}
         packed: list[Row] = []
         for passage, template, model, vector in rows:
             dimension = dimensions[model]

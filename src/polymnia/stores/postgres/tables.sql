@@ -114,14 +114,14 @@ FROM unnest($2::bigint[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::
 
 -- name: read_models
 -- All rows.
-SELECT id, identity, url, dimension FROM models WHERE workspace_id = $1 ORDER BY id;
+SELECT id, identity, url, dimension, cosine_zero, cosine_unit FROM models WHERE workspace_id = $1 ORDER BY id;
 
 -- name: write_models
 -- Add rows, given as columns.
-INSERT INTO models (workspace_id, id, identity, url, dimension)
-SELECT $1, n.id, n.identity, n.url, n.dimension
-FROM unnest($2::bigint[], $3::text[], $4::text[], $5::integer[])
-    AS n (id, identity, url, dimension);
+INSERT INTO models (workspace_id, id, identity, url, dimension, cosine_zero, cosine_unit)
+SELECT $1, n.id, n.identity, n.url, n.dimension, n.cosine_zero, n.cosine_unit
+FROM unnest($2::bigint[], $3::text[], $4::text[], $5::integer[], $6::float8[], $7::float8[])
+    AS n (id, identity, url, dimension, cosine_zero, cosine_unit);
 
 -- name: read_templates
 -- All rows.

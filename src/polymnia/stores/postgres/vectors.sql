@@ -1,10 +1,16 @@
 -- name: models_all
 -- The models that embedders made vectors with, oldest first; clients' own vectors are not among them.
-SELECT id, identity, url, dimension FROM models WHERE workspace_id = $1 AND url <> 'client' ORDER BY id;
+SELECT id, identity, url, dimension, cosine_zero, cosine_unit
+FROM models WHERE workspace_id = $1 AND url <> 'client' ORDER BY id;
 
 -- name: model_of
 -- One model by its identity.
-SELECT id, identity, url, dimension FROM models WHERE workspace_id = $1 AND text_key(identity) = text_key($2::text);
+SELECT id, identity, url, dimension, cosine_zero, cosine_unit
+FROM models WHERE workspace_id = $1 AND text_key(identity) = text_key($2::text);
+
+-- name: set_scale
+-- Store the scale of a model's cosines.
+UPDATE models SET cosine_zero = $3::float8, cosine_unit = $4::float8 WHERE workspace_id = $1 AND id = $2::bigint;
 
 -- name: model_dimension
 -- How long a model's vectors are.

@@ -907,11 +907,15 @@ VACUUM;
 
 -- name: models_all
 -- The models that embedders made vectors with, oldest first; clients' own vectors are not among them.
-SELECT id, identity, url, dimension FROM models WHERE url <> 'client' ORDER BY id;
+SELECT id, identity, url, dimension, cosine_zero, cosine_unit FROM models WHERE url <> 'client' ORDER BY id;
 
 -- name: model_of
 -- One model by its identity.
-SELECT id, identity, url, dimension FROM models WHERE identity = ?;
+SELECT id, identity, url, dimension, cosine_zero, cosine_unit FROM models WHERE identity = ?;
+
+-- name: set_scale
+-- Store the scale of a model's cosines.
+UPDATE models SET cosine_zero = ?2, cosine_unit = ?3 WHERE id = ?1;
 
 -- name: insert_model
 -- Add a model. The table gives it a number that no model before it had.

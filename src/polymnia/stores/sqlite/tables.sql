@@ -76,11 +76,11 @@ INSERT INTO notes (id, key, text, tags, created_at, updated_at, since, until) VA
 
 -- name: read_models
 -- All rows.
-SELECT id, identity, url, dimension FROM models ORDER BY id;
+SELECT id, identity, url, dimension, cosine_zero, cosine_unit FROM models ORDER BY id;
 
 -- name: write_models
 -- Add a row.
-INSERT INTO models (id, identity, url, dimension) VALUES (?, ?, ?, ?);
+INSERT INTO models (id, identity, url, dimension, cosine_zero, cosine_unit) VALUES (?, ?, ?, ?, ?, ?);
 
 -- name: read_templates
 -- All rows.

@@ -6,10 +6,10 @@ from time import time_ns
 from typing import Protocol
 
 from polymnia.errors import BadInput, StoreError
-from polymnia.model import EmbeddingModel, Perspective, Within
+from polymnia.model import CosineScale, EmbeddingModel, Perspective, Within
 from polymnia.search.templates import render_document
 from polymnia.stores.contract import TEXT
-from polymnia.stores.versioned.port import DatabasePort
+from polymnia.stores.versioned.port import DatabasePort, Row
 
 _US_PER_SECOND = 1_000_000
 _MAX_ID = 2**63 - 1
@@ -22,7 +22,7 @@ class VersionVectors:
         self._port = port
 
     def models(self) -> list[EmbeddingModel]:
-        return [EmbeddingModel(*row) for row in self._port.run("models_all")]
+        return list(map(_as_model, self._port.run("models_all")))
 
     def perspectives(self) -> list[Perspective]:
         return [Perspective(*row) for row in self._port.run("perspectives_all")]
@@ -104,7 +104,11 @@ class VersionVectorStore:
         with self._transaction() as port:
             # A removed model's number must not be given to another: the time is never given twice.
             port.run("insert_model", time_ns() // 1000, identity, url, dimension)
-            return EmbeddingModel(*port.run("model_of", identity)[0])
+            return _as_model(port.run("model_of", identity)[0])
+
+    def set_scale(self, model: int, scale: CosineScale) -> None:
+        with self._transaction() as port:
+            port.run("set_scale", model, scale.zero, scale.unit)
 
     def remove_vectors(self, limit: int, *, model: int | None = None) -> bool:
         return self._remove_unused(limit) if model is None else self._remove_model(model, limit)
@@ -182,6 +186,12 @@ class VersionVectorStore:
             for template in templates:
                 self._indexes.drop(template=template)
         return is_last
+
+
+def _as_model(row: Row) -> EmbeddingModel:
+    number, identity, url, dimension, zero, unit = row
+    scale = None if zero is None else CosineScale(zero, unit)
+    return EmbeddingModel(number, identity, url, dimension, scale)
 
 
 def find_template(
