@@ -1,6 +1,7 @@
 """Many large workspaces: `python -m bench.postgres_large` compares 500 with 5.
 
-Large is a workspace whose vectors have an index. Without --postgres, a server is started for the run (tests/postgres.py).
+Large is a workspace whose vectors have an index. Without --postgres, a server is started for the
+run (tests/postgres.py).
 """
 
 import argparse

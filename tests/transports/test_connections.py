@@ -60,6 +60,33 @@ def test_the_oldest_silent_connection_of_an_address_makes_room(
         used.close()
 
 
+@pytest.mark.parametrize(
+    ("clients", "is_closed"), [(MAX_ANONYMOUS_PER_ADDRESS + 1, False), (1, True)]
+)
+def test_connections_of_a_trusted_proxy_count_for_its_clients(
+    clients: int, is_closed: bool, tmp_path: Path, stack: ExitStack
+) -> None:
+    with Running(tmp_path / "memory.db", "--trusted-proxy", "127.0.0.1") as server:
+        opened = []
+        for number in range(MAX_ANONYMOUS_PER_ADDRESS + 1):
+            (connection,) = connect(server.port, 1, stack)
+            address = f"198.51.{number % clients // 100}.{number % clients % 100}"
+            ask_health(connection, address)
+            opened.append(connection)
+        first = opened[0]
+        if is_closed:
+            assert first.recv(1) == b""
+        else:
+            ask_health(first, "198.51.0.0")
+
+
+def ask_health(connection: socket.socket, client: str) -> None:
+    """Ask as a proxy does in the name of a client, and read the answer."""
+    head = f"GET /healthz HTTP/1.1\r\nhost: localhost\r\nx-forwarded-for: {client}\r\n\r\n"
+    connection.sendall(head.encode())
+    assert connection.recv(4096).startswith(b"HTTP/1.1 200")
+
+
 def test_a_silent_connection_is_dropped_with_a_408(tmp_path: Path, stack: ExitStack) -> None:
     with Running(tmp_path / "memory.db", program="tests.transports.impatient_server") as server:
         (silent,) = connect(server.port, 1, stack)

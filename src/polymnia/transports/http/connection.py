@@ -73,6 +73,8 @@ class Connection(HttpToolsProtocol):
         self._connections = connections
         self._socket: Transport | None = None
         self.peer: Peer = ("", 0)
+        # The address it counts for: its peer's, or that of the client a proxy used it for last.
+        self.address = ""
         # Set when the connection has ended.
         self.lost = Event()
         # True once a request on it had a valid token.
@@ -96,6 +98,7 @@ class Connection(HttpToolsProtocol):
         self._socket = transport
         self._waiting_since = time.monotonic()
         self.peer = (transport.get_extra_info("peername") or ("", 0))[:2]
+        self.address = self.peer[0]
         own = transport.get_extra_info("socket")
         if own is not None and own.family in (socket.AF_INET, socket.AF_INET6):
             # Without this a second write waits until the first is acknowledged.
@@ -149,10 +152,17 @@ class Connection(HttpToolsProtocol):
         self._stuck_since = None
         super().resume_writing()
 
-    def begin_request(self) -> None:
+    def begin_request(self, client: str) -> None:
         """Mark a request as being answered: from now on the client waits for the server."""
         self._serving += 1
         self._waiting_since = None
+        if client != self.address:
+            # A proxy sends the requests of several clients through one connection. What one of
+            # them was admitted to does not hold for the next.
+            self._connections.admit(self)
+            self.address = client
+            self.is_admitted = False
+            self._connections.count_anonymous(self)
 
     def end_request(self) -> None:
         """Mark a request as answered."""
@@ -217,25 +227,27 @@ class Connections:
 
     def add(self, connection: Connection) -> None:
         """Count a connection, and make room for it if there are too many."""
-        host = connection.peer[0]
         self._by_peer[connection.peer] = connection
-        anonymous = self._anonymous.setdefault(host, {})
+        self.count_anonymous(connection)
+        if len(self._by_peer) > self._limit + HEALTH_CONNECTIONS:
+            connection.abort()
+
+    def count_anonymous(self, connection: Connection) -> None:
+        """Count a connection for its address, and close another one beyond the limit."""
+        anonymous = self._anonymous.setdefault(connection.address, {})
         anonymous[connection] = None
         if len(anonymous) > MAX_ANONYMOUS_PER_ADDRESS:
             _close_oldest(anonymous, but=connection)
         elif self.is_full:
             _close_oldest(max(self._anonymous.values(), key=len), but=connection)
-        if len(self._by_peer) > self._limit + HEALTH_CONNECTIONS:
-            connection.abort()
 
     def admit(self, connection: Connection) -> None:
         """Stop counting a connection as anonymous."""
-        host = connection.peer[0]
-        anonymous = self._anonymous.get(host)
+        anonymous = self._anonymous.get(connection.address)
         if anonymous is not None:
             anonymous.pop(connection, None)
             if not anonymous:
-                del self._anonymous[host]
+                del self._anonymous[connection.address]
 
     def remove(self, connection: Connection) -> None:
         """Forget a connection that has ended."""

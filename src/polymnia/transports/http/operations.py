@@ -76,7 +76,7 @@ class Operations:
         scope[RECORD] = RequestRecord(client=client)
         request = Request(scope, receive, send)
         is_read = request.method in ("GET", "HEAD")
-        connection.begin_request()
+        connection.begin_request(client)
         try:
             if is_read and path in self._health:
                 await self._health[path](request)
