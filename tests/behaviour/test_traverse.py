@@ -6,7 +6,7 @@ import pytest
 
 from polymnia.engine.graph import traverse
 from polymnia.engine.memory import Memory
-from polymnia.errors import EntityNotFound
+from polymnia.errors import BadInput, EntityNotFound
 from polymnia.model import EntityDraft
 from tests.behaviour.graphs import create, keys, link, names
 
@@ -66,6 +66,15 @@ def test_all_paths_come_shortest_first(river: Memory) -> None:
 def test_paths_longer_than_the_maximum_are_left_out(river: Memory) -> None:
     assert traverse.all_paths(river, "b", "e", max_depth=2, max_paths=50).paths == []
     assert len(traverse.all_paths(river, "b", "e", max_depth=3, max_paths=50).paths) == 2
+
+
+def test_a_search_for_a_path_gives_up_after_many_names(
+    river: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("polymnia.stores.paths.MAX_PATH_NAMES", 3)
+    monkeypatch.setattr("polymnia.stores.postgres.port.MAX_PATH_NAMES", 3)
+    with pytest.raises(BadInput, match="among the nearest 3 entities; there may be a longer one"):
+        traverse.shortest_path(river, "b", "e")
 
 
 def test_no_path_visits_an_entity_twice(memory: Memory) -> None:

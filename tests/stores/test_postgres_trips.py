@@ -4,11 +4,12 @@ Over a network each wait costs more than the statements.
 """
 
 from collections.abc import Callable
+from itertools import pairwise
 
 import pytest
 
 from polymnia.engine.facts.remember import EntityFacts, FactDraft, remember
-from polymnia.engine.graph import entities, observations, relations
+from polymnia.engine.graph import entities, observations, relations, traverse
 from polymnia.engine.memory import Memory
 from polymnia.model import EntityDraft, ObservationDraft, Relation
 from polymnia.stores import open_store
@@ -74,6 +75,18 @@ def test_frequent_calls_wait_for_the_server_two_or_three_times(
     verb(memory)
     memory.store.close()
     assert len(waits) == expected
+
+
+def test_a_path_takes_as_many_waits_however_long_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    memory = Memory(open_store(new_workspace()))
+    names = [f"n{number}" for number in range(40)]
+    entities.create(memory, [EntityDraft(name, "place") for name in names], by=ME)
+    links = [Relation(one, other, "next") for one, other in pairwise(names)]
+    relations.create(memory, links, by=ME)
+    waits = _count_waits(monkeypatch)
+    assert traverse.shortest_path(memory, "n0", "n39").names == names
+    memory.store.close()
+    assert len(waits) == 4
 
 
 def _count_waits(monkeypatch: pytest.MonkeyPatch) -> list[str]:

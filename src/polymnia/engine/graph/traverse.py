@@ -52,13 +52,13 @@ class Route(Struct, frozen=True):
 def shortest_path(memory: Memory, source: str, target: str) -> Route:
     """Return a shortest path with a relation for each step, the oldest where there are several.
 
-    Raise EntityNotFound.
+    Raise EntityNotFound, or BadInput if the search gave up.
     """
     with memory.reading() as read:
         _require_known(read, (source, target))
         if source == target:
             return Route([source], [])
-        names = _meet(read, source, target)
+        names = read.find_path(source, target)
         if not names:
             return Route([], [])
         oldest: dict[frozenset[str], Relation] = {}
@@ -139,49 +139,6 @@ def describe(memory: Memory, name: str) -> Description:
 
 def _require_known(read: Reader, names: Collection[str]) -> None:
     require_known(names, read.existing_names(names))
-
-
-def _meet(read: Reader, source: str, target: str) -> list[str]:
-    """Return a shortest path: search from both ends, the smaller front first, until they meet."""
-    came_from: dict[str, str | None] = {source: None}
-    goes_to: dict[str, str | None] = {target: None}
-    front, back = [source], [target]
-    while front and back:
-        check_cancelled()
-        forward = len(front) <= len(back)
-        mine, other = (came_from, goes_to) if forward else (goes_to, came_from)
-        reached = _step(read, front if forward else back, mine)
-        for name in reached:
-            if name in other:
-                return _chain(came_from, name)[::-1] + _chain(goes_to, name)[1:]
-        if forward:
-            front = reached
-        else:
-            back = reached
-    return []
-
-
-def _step(read: Reader, names: list[str], seen: dict[str, str | None]) -> list[str]:
-    """Return the entities one relation further, and record in `seen` where each came from."""
-    here = set(names)
-    via: dict[str, str] = {}
-    for relation in read.relations(here):
-        source, target = relation.ends
-        if source in here and target not in seen:
-            via.setdefault(target, source)
-        if target in here and source not in seen:
-            via.setdefault(source, target)
-    known = read.existing_names(via)
-    reached = [name for name in via if name in known]
-    seen.update({name: via[name] for name in reached})
-    return reached
-
-
-def _chain(links: dict[str, str | None], name: str) -> list[str]:
-    chain = [name]
-    while (following := links[chain[-1]]) is not None:
-        chain.append(following)
-    return chain
 
 
 def _expand(

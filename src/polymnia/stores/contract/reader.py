@@ -100,6 +100,12 @@ class GraphReader(Protocol):
         None matches any.
         """
 
+    def find_path(self, source: str, target: str) -> list[str]:
+        """Return the names on a shortest path, both ends included; none if there is no path.
+
+        Relations lead both ways. Raise BadInput if the search gave up.
+        """
+
     def type_counts(self, of: Literal["entities", "relations"]) -> list[TypeCount]:
         """Return the types of entities or of relations, the most frequent first, then by name."""
 

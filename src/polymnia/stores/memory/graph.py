@@ -148,6 +148,11 @@ class MemoryGraph:
         entities = [entity for entity in self.outlines() if entity.status]
         return [entity for entity in entities if status in (None, entity.status)]
 
+    def find_path(self, source: str, target: str) -> list[str]:
+        from polymnia.stores.paths import join_steps, walk_path
+
+        return join_steps(source, target, walk_path(self, source, target))
+
     def type_counts(self, of: Literal["entities", "relations"]) -> list[TypeCount]:
         rows = self.entities() if of == "entities" else self.relations()
         counter = Counter(row.type for row in rows)

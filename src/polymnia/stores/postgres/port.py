@@ -10,6 +10,8 @@ from uuid import UUID, uuid4
 from polymnia.model import Change
 from polymnia.search.embedding import shorten, unpack_vector
 from polymnia.search.terms import fold
+from polymnia.stores.contract import GraphReader
+from polymnia.stores.paths import MAX_PATH_NAMES, PathStep
 from polymnia.stores.postgres.connection import array_literal
 from polymnia.stores.postgres.database import WorkspaceConnection
 from polymnia.stores.postgres.words import word_vector
@@ -70,6 +72,11 @@ class PostgresPort:
         for call in calls:
             self.connection.send(*call)
         return self.connection.fetch()[-len(calls) :]
+
+    def path_steps(self, read: GraphReader, source: str, target: str) -> list[PathStep]:
+        """Return all steps from one statement: a long path would take thousands."""
+        rows = self.run("path_steps", source, target, MAX_PATH_NAMES)
+        return [PathStep(*row) for row in rows]
 
     def run_keyed(self, query: str, keys: Collection[Row]) -> list[Row]:
         return self.run(query, *columns(keys)) if keys else []

@@ -169,6 +169,53 @@ SELECT id, source, target, type, created_at FROM relations
 WHERE target_key = name_key($1, $2) AND target = $2 AND source <> $2 AND until IS NULL
 ORDER BY 1;
 
+-- name: path_steps
+-- The steps of a search for a shortest path: names one relation further from the source (forward) or from the target, the
+-- smaller front first, with where the oldest relation to each leads from, until a step meets the other front, leads nowhere
+-- or too many names were seen. Relations lead both ways, so the neighbours of a front are in it, in the front before it, or new.
+WITH RECURSIVE walk (forward, names, via, front, before_front, back, before_back, is_over, seen) AS (
+    SELECT true, e.empty, e.empty, ARRAY[$2::text] || e.empty, e.empty, ARRAY[$3::text] || e.empty, e.empty, false, 2
+    FROM (SELECT '{}'::text[] COLLATE "C" AS empty) AS e
+    UNION ALL
+    SELECT s.forward, n.names, n.via,
+        CASE WHEN s.forward THEN n.names ELSE w.front END, CASE WHEN s.forward THEN w.front ELSE w.before_front END,
+        CASE WHEN s.forward THEN w.back ELSE n.names END, CASE WHEN s.forward THEN w.before_back ELSE w.back END,
+        n.names = '{}' OR n.meets, w.seen + cardinality(n.names)
+    FROM walk AS w
+    CROSS JOIN LATERAL (SELECT cardinality(w.front) <= cardinality(w.back) AS forward) AS s
+    CROSS JOIN LATERAL (
+        SELECT CASE WHEN s.forward THEN w.front ELSE w.back END AS here,
+            CASE WHEN s.forward THEN w.before_front ELSE w.before_back END AS before,
+            CASE WHEN s.forward THEN w.back ELSE w.front END AS there
+    ) AS f
+    CROSS JOIN LATERAL (
+        SELECT coalesce(array_agg(d.name ORDER BY d.id, d.rank), '{}') AS names,
+            coalesce(array_agg(d.via ORDER BY d.id, d.rank), '{}') AS via, coalesce(bool_or(d.meets), false) AS meets
+        FROM (
+            -- Sorted, not compared with each name that was seen: a front may have thousands.
+            SELECT DISTINCT ON (c.name) c.*, max(c.rank) OVER (PARTITION BY c.name) = 3 AS meets FROM (
+                SELECT x.name, NULL::text AS via, 0::bigint AS id, 0 AS rank FROM unnest(f.here || f.before) AS x (name)
+                UNION ALL
+                SELECT r.target, r.source, r.id, 1 FROM unnest(f.here) AS h (name) CROSS JOIN LATERAL (
+                    SELECT * FROM relations AS r
+                    WHERE r.source_key = name_key($1, h.name) AND r.source = h.name AND r.until IS NULL OFFSET 0
+                ) AS r
+                UNION ALL
+                SELECT r.source, r.target, r.id, 2 FROM unnest(f.here) AS h (name) CROSS JOIN LATERAL (
+                    SELECT * FROM relations AS r
+                    WHERE r.target_key = name_key($1, h.name) AND r.target = h.name AND r.until IS NULL OFFSET 0
+                ) AS r
+                UNION ALL
+                SELECT x.name, NULL, 9223372036854775807, 3 FROM unnest(f.there) AS x (name)
+            ) AS c ORDER BY c.name, c.id, c.rank
+        ) AS d
+        WHERE d.rank IN (1, 2) AND EXISTS (
+            SELECT 1 FROM cards AS k WHERE k.name_key = name_key($1, d.name) AND k.name = d.name AND k.until IS NULL)
+    ) AS n
+    WHERE NOT w.is_over AND w.seen < $4::integer
+)
+SELECT forward, names, via FROM walk OFFSET 1;
+
 -- name: relations_of_many
 -- The relations that touch one of these names, oldest first.
 WITH names AS MATERIALIZED (SELECT DISTINCT unnest($2::text[]) AS name)

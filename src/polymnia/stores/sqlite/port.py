@@ -23,6 +23,8 @@ from polymnia.stores.sqlite.rows import (
 from polymnia.stores.versioned.port import Identity, IndexedText, LastChange, Row
 
 if TYPE_CHECKING:
+    from polymnia.stores.contract import GraphReader
+    from polymnia.stores.paths import PathStep
     from polymnia.stores.sqlite.search import SqliteWords
     from polymnia.stores.sqlite.vectors import SqliteVectors, VectorCache
 
@@ -60,6 +62,11 @@ class SqlitePort:
 
     def run_together(self, *calls: tuple[Any, ...]) -> list[list[Row]]:
         return [self.run(*call) for call in calls]
+
+    def path_steps(self, read: "GraphReader", source: str, target: str) -> "Iterable[PathStep]":
+        from polymnia.stores.paths import walk_path
+
+        return walk_path(read, source, target)
 
     def run_keyed(self, query: str, keys: Collection[Row]) -> list[Row]:
         return run(self.connection, query, as_json(keys))

@@ -5,11 +5,15 @@ and columns. `queries.sql` of each database says how it runs them.
 """
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from polymnia.model import Change, Match, Note, PassageKind, Within, WordCounts
 from polymnia.search.expression import Expression
 from polymnia.search.relevance import Scores
+
+if TYPE_CHECKING:
+    from polymnia.stores.contract import GraphReader
+    from polymnia.stores.paths import PathStep
 
 Row = tuple[Any, ...]
 # The id of an entity, its row id and, while it lives, its name.
@@ -130,6 +134,9 @@ class DatabasePort(Protocol):
 
     def run_together(self, *calls: tuple[Any, ...]) -> list[list[Row]]:
         """Return the rows of several queries, each with its values, in one round trip."""
+
+    def path_steps(self, read: "GraphReader", source: str, target: str) -> "Iterable[PathStep]":
+        """Return the steps of a search for a shortest path."""
 
     def run_keyed(self, query: str, keys: Collection[Row]) -> list[Row]:
         """Return the rows of a query about keys of several columns."""

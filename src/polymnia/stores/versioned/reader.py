@@ -127,6 +127,11 @@ class VersionReader:
         # A relation between two of the names is found from both ends.
         return self._port.sort(set(rows))
 
+    def find_path(self, source: str, target: str) -> list[str]:
+        from polymnia.stores.paths import join_steps
+
+        return join_steps(source, target, self._port.path_steps(self, source, target))
+
     def type_counts(self, of: Literal["entities", "relations"]) -> list[TypeCount]:
         query = "entity_types" if of == "entities" else "relation_types"
         return [TypeCount(*row) for row in self._port.run(query)]
