@@ -18,6 +18,9 @@ from docs.generate import pages
 from polymnia.cli.main import COMMANDS, build_parser
 from polymnia.clients.table import CLIENTS
 from polymnia.dialects import DIALECTS
+from polymnia.dialects.base import ServerRules
+from polymnia.dialects.registry import open_dialect
+from polymnia.importers.registry import KINDS
 from polymnia.settings import Settings
 
 ROOT = Path(__file__).parent.parent
@@ -73,6 +76,17 @@ def test_every_command_that_a_page_names_takes_these_options(
 
 def test_every_dialect_is_in_the_readme() -> None:
     assert [name for name in DIALECTS if f"| `{name}` |" not in text("README.md")] == []
+
+
+def test_every_tool_of_native_is_on_the_page_for_agents() -> None:
+    page = (ROOT / "docs/agents.md").read_text("utf-8")
+    tools = open_dialect("native", ServerRules(toolsets=("all",))).tools
+    assert [name for name in tools if f"`{name}`" not in page] == []
+
+
+def test_every_importer_has_a_row_on_the_page_about_moving_in() -> None:
+    page = (ROOT / "docs/moving-in.md").read_text("utf-8")
+    assert [kind for kind in KINDS if f"\n| `{kind}` |" not in page] == []
 
 
 def test_the_readme_is_short() -> None:

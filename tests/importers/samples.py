@@ -1,7 +1,7 @@
 """Samples of other programs' formats, and how to read them.
 
-`python -m tests.importers.samples NAME` writes the golden result of a sample: read what has changed
-in it before committing it.
+`python -m tests.importers.samples mem0.json` writes the golden result of a sample: read what has
+changed in it before committing it.
 """
 
 import gzip
@@ -129,6 +129,8 @@ def sample(name: str, directory: Path) -> Path:
 
 
 if __name__ == "__main__":
+    if sys.argv[1:] == [] or sys.argv[1] not in FILES:
+        sys.exit(f"name a sample, one of {', '.join(FILES)}")
     with TemporaryDirectory() as directory:
         kind, items, _ = read_items(sample(sys.argv[1], Path(directory)))
     text = json.dumps(plain(items), indent=2, ensure_ascii=False)

@@ -22,7 +22,7 @@ from polymnia.importers.run import open_source
 from polymnia.importers.source import MIN_BOMB_BYTES, Source
 from polymnia.model import Entity
 from polymnia.stores.memory.store import MemoryStore
-from tests.importers.hostile import WRONG, places, replaced
+from tests.importers.hostile import WRONG, places, replace_text, replaced, texts_in
 from tests.importers.samples import FILES, SAMPLES, make_memory_service_file, read_items
 
 JSON_FILES = [name for name in FILES if name.endswith(".json") and "/" not in name]
@@ -43,21 +43,14 @@ def test_a_wrong_type_in_any_place_is_no_failure(name: str, tmp_path: Path) -> N
 def test_texts_of_a_megabyte_and_characters_that_cannot_be_stored_are_taken(
     name: str, tmp_path: Path
 ) -> None:
-    text = (SAMPLES / name).read_text("utf-8")
-    long = "word " * 200_000 + "\\u0000 \\ud83d end"
-    target = {
-        "reference-object.json": "likes tea",
-        "memory-service.json": "We chose",
-        "mem0.json": "Prefers",
-    }
-    target |= {
-        "chatgpt.json": "Which month",
-        "claude.json": "Twice a day.",
-        "graphiti.json": "Ada lives in Munich",
-    }
-    part = target[name]
-    (tmp_path / "input").write_text(text.replace(part, long), "utf-8")
-    _, items, _ = read_items(tmp_path / "input")
+    whole = json.loads((SAMPLES / name).read_text("utf-8"))
+    kind, items, _ = read_items(SAMPLES / name)
+    facts = [text for item in items if isinstance(item, Entity) for text in item.texts]
+    stored = [text for text in texts_in(whole) if any(fact.endswith(text) for fact in facts)]
+    long = "word " * 200_000 + "\x00 \ud83d end"
+    changed = replace_text(whole, max(stored, key=len), long)
+    (tmp_path / "input").write_text(json.dumps(changed), "utf-8")
+    _, items, _ = read_items(tmp_path / "input", kind)
     memory = Memory(MemoryStore())
     take_in(memory, items, by="test")
     told = [text for entity in entities.read_all(memory).entities for text in entity.texts]
