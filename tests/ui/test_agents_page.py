@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from polymnia.engine.facts.candidates import CandidateDraft, offer_candidates
 from polymnia.engine.facts.revise import Edit, Revision, revise
 from polymnia.engine.graph.entities import open_named
 from polymnia.engine.memory import Memory
@@ -34,6 +35,19 @@ def test_an_agent_shows_what_others_corrected(place: tuple[Visitor, Memory, Path
     wrote = visitor.get("/ui/agents/agent?client=claude-code&show=wrote")
     assert wrote.text.count('class="chg"') == 1
     assert visitor.get("/ui/agents/agent?client=nobody").status == 400
+
+
+def test_an_agent_shows_its_candidate_facts(place: tuple[Visitor, Memory, Path]) -> None:
+    visitor, memory, _ = place
+    draft = CandidateDraft("preference", "likes small commits")
+    offer_candidates(memory, [draft], by="claude-code (token laptop)")
+    shown = visitor.get("/ui/agents/agent?client=claude-code&show=waiting")
+    assert "likes small commits" in shown.words
+    assert (
+        "likes small commits" not in visitor.get("/ui/agents/agent?client=codex&show=waiting").words
+    )
+    visitor.post("/ui/curation/accept", key="candidates", n="1", back="1")
+    assert texts(memory, "user") == ("likes small commits",)
 
 
 def test_what_an_agent_did_is_taken_back_after_a_preview(

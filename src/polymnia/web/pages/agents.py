@@ -7,6 +7,7 @@ from markupsafe import Markup
 from msgspec import Struct
 from starlette.responses import Response
 
+from polymnia.engine.facts.candidates import UNCONFIRMED, Candidate, list_candidates
 from polymnia.engine.history import changes as history
 from polymnia.engine.history.agents import Agent, Correction, agents, corrections
 from polymnia.errors import BadInput
@@ -51,16 +52,38 @@ def show(page: Page) -> Response:
         by_day[day] = by_day.get(day, 0) + 1
     days = _days(agent, by_day)
     wants_writes = page.query.get("show") == "wrote"
+    wants_waiting = page.query.get("show") == "waiting"
+    waiting = _candidates(page, client)
     return page.render(
         "agents/agent.html",
         agent=agent,
         days=days,
         most=_most(days),
-        corrections=[] if wants_writes else [(item, *_sides(item)) for item in found],
+        corrections=[(item, *_sides(item)) for item in found],
         corrected=len(found),
         wants_writes=wants_writes,
+        wants_waiting=wants_waiting,
+        waiting=waiting,
         changes=_changes(page, client) if wants_writes else [],
     )
+
+
+def _candidates(page: Page, client: str) -> list[Candidate]:
+    """Return the candidate facts of a client that nobody has decided on."""
+    memory = page.memory
+    with memory.reading() as read:
+        holders = read.outlines(kind=UNCONFIRMED)
+    if not holders:
+        return []
+    name = holders[0].name
+    candidates = list_candidates(memory)
+    written = history.authors(memory, [(name, candidate.ordinal) for candidate in candidates])
+    own = []
+    for candidate in candidates:
+        author = written.get((name, candidate.ordinal))
+        if author is not None and split_actor(author.actor)[0] == client:
+            own.append(candidate)
+    return own
 
 
 def _sides(item: Correction) -> tuple[Markup, Markup]:

@@ -317,6 +317,6 @@ def show_types(page: Page) -> Response:
 def show_names(page: Page) -> Response:
     """Show names of entities that contain what is typed in a field, as its suggestions."""
     typed = ""
-    for field in ("name", "to", "source", "target"):
+    for field in ("name", "to", "source", "target", "into"):
         typed = page.query.get(field, typed)
     return page.render("search/names.html", found=names_containing(page.memory, typed))
