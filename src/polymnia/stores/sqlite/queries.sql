@@ -383,6 +383,12 @@ SELECT id FROM observations
 WHERE coalesce(valid_at, created_at) >= ? AND coalesce(valid_at, created_at) < ? AND until IS NULL
 ORDER BY coalesce(valid_at, created_at) DESC, id DESC LIMIT ?;
 
+-- name: observation_times
+-- How many observations of a period each interval of a length has, for a calendar.
+SELECT coalesce(valid_at, created_at) / ?3, count(*) FROM observations
+WHERE coalesce(valid_at, created_at) >= ?1 AND coalesce(valid_at, created_at) < ?2 AND until IS NULL
+GROUP BY coalesce(valid_at, created_at) / ?3;
+
 -- name: neighbour_ids
 -- For observations (a JSON array of ids) up to two before and one after in the same conversation; NULL if there are none. Ids are in
 -- order of writing. Without a source, a few observations before and after (?2) are considered, if the same client wrote

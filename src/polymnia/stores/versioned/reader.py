@@ -221,6 +221,9 @@ class VersionReader:
         by_id = {passage.id: passage for passage in self.passages(ids)}
         return [by_id[number] for number in ids if number in by_id]
 
+    def observation_times(self, start: int, end: int, step: int) -> dict[int, int]:
+        return dict(self._port.run("observation_times", start, end, step))
+
     # Few servers use the following, so their modules are imported when first needed.
 
     @property

@@ -24,6 +24,7 @@ MODULES = (
     "search",
     "selection",
     "start",
+    "timeline",
 )
 PAGES = (
     PageSpec(key="search", title="Search", path="/", icon="search", group="Memory", in_tabs=True),
@@ -32,6 +33,7 @@ PAGES = (
     ),
     PageSpec(key="live", title="Live", path="/live", icon="live", group="Memory"),
     PageSpec(key="graph", title="Graph", path="/graph", icon="graph", group="Memory", in_tabs=True),
+    PageSpec(key="timeline", title="Timeline", path="/timeline", icon="calendar", group="Memory"),
     PageSpec(key="agents", title="Agents", path="/agents", icon="agent", group="Memory"),
     PageSpec(
         key="curation",
