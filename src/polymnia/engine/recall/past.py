@@ -93,8 +93,10 @@ def recall_at(
     for entity in then.entities:
         if within is None or _is_within(entity, within):
             hits += _hits_of(entity, now.get(entity.id), fits, asked, causes)
-    # What is found by words alone comes after hits of today that fit as well.
-    hits.sort(key=lambda hit: (_FITS.index(hit.fit), places.get(hit.key, MAX_HITS)))
+    # Who goes back to a moment asks for what differs, so that comes first.
+    hits.sort(
+        key=lambda hit: (hit.how == "same", _FITS.index(hit.fit), places.get(hit.key, MAX_HITS))
+    )
     shown = {hit.key for hit in hits}
     later = [
         hit for hit in today.hits if hit.passage.kind != "note" and hit.passage.key not in shown

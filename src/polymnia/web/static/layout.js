@@ -13,25 +13,32 @@ self.onmessage = ({ data: { nodes, edges, size, settled } }) => {
   const place = new Map(related.map((at, number) => [at, number]));
   const parts = related.map((at) => nodes[at]);
   const links = edges.map(([source, target, weight]) => [place.get(source), place.get(target), weight]);
-  const scaled = related.length ? fit(spread(parts, links, settled), size) : [];
+  const shelf = measureShelf(loose.length, size);
+  // The shelf takes its height from the drawing, so that both fill the window at a scale of one.
+  const room = [size[0], Math.max(200, size[1] - shelf.height)];
+  const scaled = related.length ? fit(spread(parts, links, settled), room) : [];
   if (related.length <= MAX_PUSHED) pushApart(scaled, parts);
   const all = new Array(nodes.length);
   related.forEach((at, number) => { all[at] = scaled[number]; });
-  shelve(loose, scaled, size, all);
+  shelve(loose, scaled, shelf, all);
   self.postMessage(all);
 };
 
-// Nodes without relations stand in rows below the others.
-const COLUMN = 150, ROW = 46;
+// Nodes without relations stand in rows below the others. A column has room for most labels.
+const COLUMN = 210, ROW = 40;
 
-function shelve(loose, scaled, [width], all) {
+function measureShelf(count, [width]) {
+  const columns = Math.max(1, Math.min(count, Math.floor(width / COLUMN)));
+  return { columns, step: width / columns, height: count ? ROW * (Math.ceil(count / columns) + 0.6) : 0 };
+}
+
+function shelve(loose, scaled, { columns, step }, all) {
   const xs = scaled.map(([x]) => x), ys = scaled.map(([, y]) => y);
-  const left = Math.min(0, ...xs), wide = Math.max(width, Math.max(0, ...xs) - left);
+  const left = xs.length ? Math.min(...xs) : 0;
   // Sigma's y points up, so the lowest row has the least y.
   const bottom = (ys.length ? Math.min(...ys) : 0) - 1.6 * ROW;
-  const columns = Math.max(1, Math.floor(wide / COLUMN));
   loose.forEach((at, number) => {
-    all[at] = [left + (number % columns + 0.5) * (wide / columns), bottom - ROW * Math.floor(number / columns)];
+    all[at] = [left + (number % columns) * step, bottom - ROW * Math.floor(number / columns)];
   });
 }
 
