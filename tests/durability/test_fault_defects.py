@@ -4,9 +4,11 @@ import errno
 import os
 import shutil
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 
 from polymnia.errors import StoreError, StoreFull, StoreStopped
@@ -15,6 +17,7 @@ from polymnia.stores.backup import back_up
 from polymnia.stores.directory import files
 from polymnia.stores.directory import registry as registry_module
 from polymnia.stores.directory.registry import Registry
+from polymnia.stores.sqlite.connection import _require_writable
 from tests.directory.directories import Crash, crash_at, write
 from tests.directory.directories import opened as opened_directory
 from tests.durability.disks import SqliteDisk
@@ -185,3 +188,45 @@ def test_a_backup_is_complete_even_if_its_temporary_name_stays(
     shutil.copy(target, copy)  # one name only: a store with two is refused
     with opened(copy) as memory:
         assert names(memory) == ["first"]
+
+
+def test_a_connection_that_can_only_read_is_refused_if_the_file_can_be_written(
+    database: Path,
+) -> None:
+    # SQLite opens a file like this if opening it for writing fails once.
+    reader = apsw.Connection(str(database), flags=apsw.SQLITE_OPEN_READONLY)
+    with closing(reader), pytest.raises(apsw.CantOpenError):
+        _require_writable(reader, str(database))
+
+
+def test_undoing_a_seal_overwrites_one_that_only_the_log_has(database: Path) -> None:
+    log = Path(f"{database}-wal")
+    with opened(database) as memory:
+        create(memory, "second")
+        before = log.read_bytes()
+        files.unseal(database)
+        assert log.read_bytes() != before
+
+
+def test_a_restored_copy_does_not_depend_on_its_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unseal = files.unseal
+
+    def keep_log(path: Path) -> None:
+        """Undo the seal, and fail to bring the log into the file when it is closed."""
+        sealed = path.read_bytes()
+        with closing(apsw.Connection(str(path))) as connection:
+            connection.pragma("application_id")
+            unseal(path)
+            log = Path(f"{path}-wal").read_bytes()
+        path.write_bytes(sealed)
+        Path(f"{path}-wal").write_bytes(log)
+
+    workspaces = opened_directory(tmp_path / "data")
+    workspaces.create("one")
+    workspaces.archive("one")
+    monkeypatch.setattr(files, "unseal", keep_log)
+    workspaces.restore("one")
+    write(workspaces.memory("one"), "fact")
+    workspaces.close()

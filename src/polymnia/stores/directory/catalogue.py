@@ -286,6 +286,8 @@ class DirectoryCatalogue:
         files.copy(self._path(workspace), _part(home))
         try:
             files.unseal(_part(home))
+            # Closing the copy leaves its log if that could not be brought into the file.
+            files.fold_log(_part(home))
         except StoreDamaged as exc:  # name the archive: the copy is deleted now
             raise StoreDamaged(
                 f"{self._path(workspace)} is damaged; restore it from a backup"

@@ -31,14 +31,14 @@ def seal(path: Path) -> None:
     Writers check for the seal inside their transactions, so a later write is rejected.
     """
     with map_errors(str(path)), closing(connect(str(path), create=False)) as connection:
-        _set_mark(connection, SEALED_ID, instead_of=APPLICATION_ID)
+        _set_mark(connection, SEALED_ID)
         _empty_log(path, connection)
 
 
 def unseal(path: Path) -> None:
     """Undo `seal`, for a file that was not moved, or a copy that no process has opened yet."""
     with map_errors(str(path)), closing(connect(str(path), create=False)) as connection:
-        _set_mark(connection, APPLICATION_ID, instead_of=SEALED_ID)
+        _set_mark(connection, APPLICATION_ID)
 
 
 def move(source: Path, target: Path) -> None:
@@ -60,7 +60,7 @@ def drop_logs(path: Path) -> None:
 
 
 def fold_log(path: Path) -> None:
-    """Bring the log of a file into the file. Only files of earlier programs may have one."""
+    """Bring the log of a file into the file, if it has one."""
     if path.with_name(f"{path.name}-wal").exists():
         with map_errors(str(path)), closing(connect(str(path), create=False)) as connection:
             _empty_log(path, connection)
@@ -107,8 +107,13 @@ def _empty_log(path: Path, connection: apsw.Connection) -> None:
         sleep(_CHECKPOINT_RETRY_S)
 
 
-def _set_mark(connection: apsw.Connection, mark: int, *, instead_of: int) -> None:
+def _set_mark(connection: apsw.Connection, mark: int) -> None:
+    """Write a mark, also if the file seems to have it.
+
+    A commit that failed may have left the other mark in the log, where only the next process would
+    see it. This commit overwrites it.
+    """
     connection.execute("BEGIN IMMEDIATE")
-    if connection.pragma("application_id") == instead_of:
+    if connection.pragma("application_id") in (APPLICATION_ID, SEALED_ID):
         connection.pragma("application_id", mark)
     connection.execute("COMMIT")

@@ -82,6 +82,7 @@ def connect(
             inspect(connection)
             if not read_only:
                 if path != ":memory:":
+                    _require_writable(connection, path)
                     refuse_hard_links(Path(path))
                 _enable_wal(connection)
             connection.execute(_READING if read_only else _WRITING + _READING).fetchall()
@@ -121,6 +122,16 @@ def _create_private(path: str) -> None:
     # opens it.
     with _creating, suppress(OSError):  # it exists, or SQLite says what is wrong
         os.close(os.open(os.path.realpath(path), os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+
+
+def _require_writable(connection: apsw.Connection, path: str) -> None:
+    """Refuse a connection that can only read although the file can be written.
+
+    SQLite opens a file for reading if it cannot be opened for writing at this moment, and the
+    connection would never write again.
+    """
+    if connection.readonly("main") and os.access(path, os.W_OK):
+        raise apsw.CantOpenError("it could not be opened for writing")
 
 
 def _enable_wal(connection: apsw.Connection) -> None:
