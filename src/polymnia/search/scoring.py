@@ -60,8 +60,8 @@ MIN_COVERAGE = 0.1
 LOCAL_SCALE = CosineScale(0.1, 0.12)
 DATE, TELLS_TIME, LENGTH, ASKS, LINKED = 3.0, 2.0, 0.6, -2.0, 1.5
 MAX_LENGTH_WORDS = 60
-# How much a question sentence counts that speaks of its author: "I have two cats, can you …?" states
-# something, too.
+# How much a question sentence counts that speaks of its author: "I have two cats, can you …?"
+# states something, too.
 FIRST_PERSON_SHARE = 0.25
 # How much a preceding statement counts, compared with a question, whose answer probably follows.
 STATEMENT_LEAD = 0.5

@@ -6,6 +6,7 @@ import secrets
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future
+from functools import partial
 from itertools import takewhile
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -108,7 +109,7 @@ async def receive_upload(
     form = UploadForm(content_type, check)
     try:
         async for piece in request.pieces(limit=MAX_UPLOAD_BYTES, size=_PIECE_BYTES):
-            await context.run(lambda data=piece: form.feed(data))  # type: ignore[misc]  # bound at once
+            await context.run(partial(form.feed, piece))
         return form.finish()
     except BaseException:
         form.close()

@@ -72,7 +72,7 @@ def names_with_status(reader: Reader, status: str) -> list[str]:
 
 
 def describe_plan(entity: Entity) -> list[str]:
-    """Return what is said of a to-do beside its type: due or overdue, and its status if not open."""
+    """Return what is said of a to-do beside its type: its due day, and its status if not open."""
     labels = []
     if entity.due:
         due = day_label(_moment(entity.due), datetime.now(UTC))

@@ -59,7 +59,8 @@ _MAX_SIMILAR_NAMES = 5
 
 _LIST_WORDS = re.compile(
     r"\b(?:all|every|list|how many|each of)\b"
-    r"|\b(?:which|what)\s+(?:are\s+)?(?:the\s+|our\s+|my\s+|all\s+)*(?!is\b|was\b|does\b|has\b)[\w-]+s\b",
+    r"|\b(?:which|what)\s+(?:are\s+)?(?:the\s+|our\s+|my\s+|all\s+)*"
+    r"(?!is\b|was\b|does\b|has\b)[\w-]+s\b",
     re.IGNORECASE,
 )
 
@@ -73,8 +74,9 @@ CLEAR: MatchQuality = "clear"
 def recall(call: Call, arguments: Recall) -> Reply:
     """Search the memory before you answer or act. Ask one whole question per call; put other \
 wordings, synonyms and guessed answers into also. Without query it lists: \
-{"types":["todo"],"status":"open"} or {"types":["decision"],"since":"last week"}. Facts come grouped by entity; [Fri 13 Nov] is the \
-day a fact became true. "Nothing about this is stored" is an answer: say so. open shows all."""
+{"types":["todo"],"status":"open"} or {"types":["decision"],"since":"last week"}. Facts come \
+grouped by entity; [Fri 13 Nov] is the day a fact became true. "Nothing about \
+this is stored" is an answer: say so. open shows all."""
     if not arguments.query.strip() and not arguments.also:
         return list_entities(call, arguments)
     read = places(call, arguments.workspace)
@@ -340,7 +342,7 @@ def _is_turn(passage: Passage) -> bool:
 
 
 def _newest_of_asked_types(place: Place, query: str) -> list[Passage]:
-    """Return the newest fact of each entity of a type that the question names ("which decisions …")."""
+    """Return the newest fact of each entity of a type that the question names."""
     words = set(terms_of(query.replace("-", "")))  # to-dos are of the type todo
     passages = []
     with place.memory.reading() as reader:
@@ -424,7 +426,7 @@ def _with_answers(lines: list[Line]) -> list[Line]:
 
 
 def _with_newer_value(line: Line, lines: list[Line]) -> Line:
-    """Return the line with a note on the newest fact that gives the same attribute another value."""
+    """Return the line with a note on the newest fact that has another value of the attribute."""
     newer = []
     for other in lines:
         if other.place.name == line.place.name and is_outdated(line.passage, other.passage):

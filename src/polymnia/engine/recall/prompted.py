@@ -4,8 +4,8 @@ A tool call asks a question and gets the best answer there is. Nobody asked here
 costs more than a missing one. Candidates come from words alone, and the model's cosine only judges
 them: that needs neither numpy nor an index of all vectors, which would cost a new process 200 ms.
 
-A fact that has a vector is judged by both, a turn of a conversation by its words: among turns, which
-are short and many on the same topic, the cosine told less than the words did.
+A fact that has a vector is judged by both, a turn of a conversation by its words: among turns,
+which are short and many on the same topic, the cosine told less than the words did.
 
     evidence = FACT_ZERO + FACT_COSINE cosine + FACT_WORDS words - FACT_GAP gap - FACT_ASKS asks
     evidence = ZERO + WORDS words + SHARE share - GAP gap - ASKS asks

@@ -26,7 +26,8 @@ from polymnia.stores.postgres.schema import (
 from polymnia.stores.postgres.store import PostgresStore
 from polymnia.stores.postgres.url import parse_url
 
-# A store holds nothing but the workspace's id, but while clients follow changes, each is read every two seconds.
+# A store holds nothing but the workspace's id, but while clients follow changes, each is read every
+# two seconds.
 _MAX_OPEN = 200
 
 
@@ -36,7 +37,10 @@ class PostgresCatalogue:
     max_open = _MAX_OPEN
 
     def __init__(self, url: str, *, read_only: bool = False) -> None:
-        """Connect, and create the tables in a new database. A read-only catalogue changes nothing. Raise StoreError."""
+        """Connect, and create the tables in a new database.
+
+        A read-only catalogue changes nothing. Raise StoreError.
+        """
         self.url = url
         self._read_only = read_only
         self._database = open_migrated(url, read_only=read_only)
@@ -224,7 +228,10 @@ def migrate_schema(url: str, *, grant_to: str = "", only_check: bool = False) ->
 
 
 def open_catalogue(url: str, *, read_only: bool = False) -> PostgresCatalogue | None:
-    """Open the catalogue of a database; None if the URL names one of its workspaces. Raise StoreError."""
+    """Open the catalogue of a database; None if the URL names one of its workspaces.
+
+    Raise StoreError.
+    """
     return None if parse_url(url).workspace else PostgresCatalogue(url, read_only=read_only)
 
 
@@ -250,7 +257,7 @@ def _report(catalogue: PostgresCatalogue, name: str) -> WorkspaceReport:
 
 
 def open_workspace(url: str, *, read_only: bool = False) -> PostgresStore:
-    """Open the workspace that a URL names, `default` if it names none; it is created if it is missing."""
+    """Open the workspace that a URL names, or else `default`. Create it if it is missing."""
     catalogue = PostgresCatalogue(url, read_only=read_only)
     try:
         name = parse_url(url).workspace or DEFAULT_WORKSPACE

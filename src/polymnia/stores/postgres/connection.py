@@ -1,8 +1,9 @@
-"""A connection to PostgreSQL in libpq's pipeline mode: statements are sent together, a transaction ends with a sync.
+"""A connection to PostgreSQL in libpq's pipeline mode.
 
-A transaction that only reads needs no BEGIN and no COMMIT: without a sync between them, statements share a transaction,
-and `repeatable read` makes it one snapshot. So a read of one statement is one round trip. psycopg's own pipeline costs
-more than the statement it runs, so its wrapper of libpq is used directly.
+Statements are sent together, and a transaction ends with a sync. A transaction that only reads
+needs no BEGIN and no COMMIT: without a sync between them, statements share a transaction, and
+`repeatable read` makes it one snapshot. So a read of one statement is one round trip. psycopg's own
+pipeline costs more than the statement it runs, so its wrapper of libpq is used directly.
 """
 
 import re
@@ -39,7 +40,7 @@ _GOOD = (pq.ExecStatus.COMMAND_OK, pq.ExecStatus.TUPLES_OK)
 
 
 class Connection(psycopg.Connection[Row]):
-    """A pooled connection, the names of the statements that are prepared on it, and what waits for its answers."""
+    """A pooled connection, the statements that are prepared on it, and what waits for answers."""
 
     def __init__(self, pgconn: pq.abc.PGconn) -> None:
         super().__init__(pgconn)
@@ -49,7 +50,10 @@ class Connection(psycopg.Connection[Row]):
 
 
 def apply_settings(connection: psycopg.Connection[Row], settings: Mapping[str, str]) -> None:
-    """Give a connection its settings. Raise psycopg.Error. They do not come with the login: poolers refuse that."""
+    """Give a connection its settings, which poolers refuse to take with the login.
+
+    Raise psycopg.Error.
+    """
     connection.execute(QUERIES["apply_settings"], [list(settings), list(settings.values())])
 
 
@@ -62,11 +66,15 @@ class CommitLost(ConnectionLost):
 
 
 class Pipeline:
-    """The statements of one transaction. Results arrive in the order in which statements were sent."""
+    """The statements of one transaction.
+
+    Results arrive in the order in which statements were sent.
+    """
 
     def __init__(self, connection: Connection, timeout: float, *, write: bool = False) -> None:
-        """Start a transaction. Wait for each result at most `timeout` seconds, or until nobody wants it.
+        """Start a transaction.
 
+        Wait for each result at most `timeout` seconds, or until nobody wants it.
         A transaction that writes is not cancelled.
         """
         self._connection = connection
@@ -130,7 +138,10 @@ class Pipeline:
         return found
 
     def _flush(self) -> None:
-        """Send what is buffered. Receive meanwhile: the server may not read on before its results are taken."""
+        """Send what is buffered.
+
+        Receive meanwhile: the server may not read on before its results are taken.
+        """
         while self._pgconn.flush():
             with _Selector() as selector:
                 selector.register(self._pgconn.socket, selectors.EVENT_READ | selectors.EVENT_WRITE)
@@ -162,7 +173,10 @@ class Pipeline:
             raise ConnectionLost(f"the server did not answer within {self._timeout:g} seconds")
 
     def _cancel(self) -> None:
-        """End the statement on the server. The connection is given up: its results are not worth the wait."""
+        """End the statement on the server.
+
+        The connection is given up: its results are not worth the wait.
+        """
         self.is_lost = True
         with suppress(psycopg.Error):
             self._connection.cancel_safe(timeout=_CANCEL_TIMEOUT_S)
@@ -203,7 +217,10 @@ def _item(value: object) -> str:
 
 
 def _encode_text(text: str) -> bytes:
-    """Return a text in UTF-8. No row has a text that cannot be stored, so a search for one must find nothing."""
+    """Return a text in UTF-8.
+
+    No row has a text that cannot be stored, so a search for one must find nothing.
+    """
     try:
         encoded = text.encode()
     except UnicodeEncodeError:

@@ -1,4 +1,4 @@
-"""A PostgreSQL database: its pool of connections, and transactions of one workspace that survive lost connections."""
+"""A PostgreSQL database: its pool, and transactions that survive lost connections."""
 
 import logging
 from collections.abc import Iterator
@@ -39,7 +39,8 @@ from polymnia.stores.versioned.port import LastChange
 logger = logging.getLogger(__name__)
 
 _Status = pq.TransactionStatus
-# The server ended the connection, or will not let it write any more: after a failover it may have become a replica.
+# The server ended the connection, or will not let it write any more: after a failover it may have
+# become a replica.
 _ENDED = (
     ConnectionLost,
     errors.AdminShutdown,
@@ -58,7 +59,8 @@ _ARGUMENTS: dict[str, Any] = {
 
 # A call that waits this long for a connection asks whether the server accepts any.
 _PROBE_AFTER_S = 1.0
-# The pool gives up a connection that cannot be made after this time. The next call begins again at once.
+# The pool gives up a connection that cannot be made after this time.
+# The next call begins again at once.
 _RECONNECT_S = 1.0
 # How long a starting server waits before it tries to connect again.
 _START_PAUSE_S = 1.0
@@ -70,7 +72,10 @@ _UNNAMED = (errors.UndefinedObject, errors.InvalidTextRepresentation)
 
 
 class Database:
-    """Connections to one database. Stores and catalogues of a process share them, and the last one closes them."""
+    """Connections to one database.
+
+    Stores and catalogues of a process share them, and the last one closes them.
+    """
 
     def __init__(self, url: PostgresUrl) -> None:
         self.url = url
@@ -120,8 +125,9 @@ class Database:
     ) -> Iterator["WorkspaceConnection"]:
         """Yield a transaction on a workspace or, without one, on the catalogue. Raise StoreError.
 
-        What was written is undone at the end, unless it was committed. With `lock`, other writers of the workspace wait
-        from the first fetch to the end. With `once`, the first fetch ends the transaction.
+        What was written is undone at the end, unless it was committed. With `lock`, other writers
+        of the workspace wait from the first fetch to the end. With `once`, the first fetch ends the
+        transaction.
         """
         connection = WorkspaceConnection(self, workspace, write=write or lock, lock=lock, once=once)
         try:
@@ -132,7 +138,10 @@ class Database:
             connection.close()
 
     def ask(self, query: str, *values: object) -> list[Row]:
-        """Return the rows of a named query on the catalogue, in one round trip. Raise StoreError."""
+        """Return the rows of a named query on the catalogue, in one round trip.
+
+        Raise StoreError.
+        """
         with self.transaction(once=True) as connection:
             connection.send(query, *values)
             return connection.fetch()[-1]
@@ -163,14 +172,14 @@ class Database:
         self._pool.putconn(connection)
 
     def check_schema(self, connection: Connection) -> None:
-        """Raise StoreTooNew if a later version has changed the schema so that this one cannot use it."""
+        """Raise StoreTooNew if a later version changed the schema beyond what this one can use."""
         now = monotonic()
         if now > self._schema_checked_at + _SCHEMA_CHECK_S:
             read_state(connection).require_usable(self.url.title)
             self._schema_checked_at = now
 
     def replace_broken(self) -> None:
-        """Let the pool replace the idle connections that no longer work, as after a restart of the server."""
+        """Let the pool replace idle connections that no longer work, as after a restart."""
         self._pool.check()
 
     def close(self) -> None:
@@ -195,7 +204,10 @@ class Database:
             self.users += 1
 
     def connect(self) -> None:
-        """Fill the pool. Raise StoreError with what the server says: the pool itself only says that it waited."""
+        """Fill the pool.
+
+        Raise StoreError with what the server says: the pool itself only says that it waited.
+        """
         try:
             with psycopg.connect(self.url.conninfo, autocommit=True) as connection:
                 require_sessions(self.url, connection)
@@ -256,8 +268,9 @@ def _key(url: PostgresUrl) -> Row:
 
 
 class WorkspaceConnection:
-    """One transaction on the rows of a workspace. It takes a connection when rows are first fetched.
+    """One transaction on the rows of a workspace.
 
+    It takes a connection when rows are first fetched.
     Every query about a workspace has the workspace's id as its first parameter.
     """
 
@@ -311,8 +324,9 @@ class WorkspaceConnection:
         return self._last_change
 
     def fetch(self) -> list[list[Row]]:
-        """Return the rows of every query that was queued, in one round trip. Raise StoreSealed, psycopg.Error.
+        """Return the rows of every query that was queued, in one round trip.
 
+        Raise StoreSealed, psycopg.Error.
         Begin again on another connection if the server has not answered anything yet.
         """
         assert not (self._once and self._is_answered)  # another fetch would see another snapshot
@@ -390,7 +404,7 @@ class WorkspaceConnection:
         return self._pipeline
 
     def _names_workspace(self) -> bool:
-        """Begin again with the workspace's name, if row-level security was switched on meanwhile."""
+        """Begin again with the workspace's name if row-level security was switched on meanwhile."""
         if self._is_answered or self._database.row_security or self.workspace is None:
             return False
         self._database.row_security = True
@@ -425,7 +439,8 @@ def store_error(title: str, exc: psycopg.Error) -> StoreError:
         exc, errors.LockNotAvailable | errors.DeadlockDetected | errors.SerializationFailure
     ):
         return StoreBusy(
-            f"{title}: the workspace is being written by another process; nothing was changed, try again"
+            f"{title}: the workspace is being written by another process; "
+            "nothing was changed, try again"
         )
     if isinstance(exc, errors.QueryCanceled):
         return StoreBusy(

@@ -1,4 +1,7 @@
-"""The changes that other servers make: read by id, and without delay when the database notifies this process."""
+"""The changes that other servers make, read by id.
+
+They are read without delay when the database notifies this process.
+"""
 
 from collections.abc import Callable
 from threading import Event

@@ -1,7 +1,8 @@
-"""Query expressions on PostgreSQL: render them as tsquery, and count what FTS5 would count, for equal scores.
+"""Query expressions on PostgreSQL: render them as tsquery, and count matches.
 
-A query finds passages by their stems. Where a tsquery cannot say everything (how a word began, how far apart phrases
-are), it finds more, and the words of the passages decide.
+It counts what FTS5 would count, for equal scores. A query finds passages by their stems. Where a
+tsquery cannot say everything (how a word began, how far apart phrases are), it finds more, and the
+words of the passages decide.
 """
 
 from bisect import bisect_left
@@ -28,7 +29,7 @@ _K1, _B = 1.2, 0.75
 
 
 class Stems(Struct, frozen=True):
-    """Stems next to each other in one of the columns: what FTS5 calls a phrase and scores on its own."""
+    """Stems next to each other in one of the columns, which FTS5 calls a phrase and scores."""
 
     stems: tuple[str, ...]
     columns: frozenset[str]
@@ -71,7 +72,10 @@ Query: TypeAlias = Stems | Close | Every | AnyOf | Without
 
 
 def translate(expression: Expression, columns: frozenset[str] | None = None) -> Query | None:
-    """Return the expression as a query for stems in these columns (None: in all); None if nothing can match."""
+    """Return the expression as a query for stems in these columns (None: in all).
+
+    Return None if nothing can match.
+    """
     match expression:
         case Phrase():
             return _any_of(_phrase(expression, columns))
@@ -93,7 +97,7 @@ def translate(expression: Expression, columns: frozenset[str] | None = None) -> 
                 translate(expression.wanted, columns),
                 translate(expression.unwanted, columns),
             )
-            # Where the index finds too much it must not exclude.
+            # An inexact NOT could drop real matches, so skip it.
             if wanted is None or unwanted is None or not is_exact(expression.unwanted):
                 return wanted
             return Without(wanted, unwanted)
@@ -111,7 +115,7 @@ def render(query: Query) -> str:
         case AnyOf():
             return _join(query.parts, " | ")
         case Without():
-            # Where a tsquery finds too much it must not exclude.
+            # An inexact NOT could drop real matches, so skip it.
             unwanted = f" & !{render(query.unwanted)}" if _is_exact(query.unwanted) else ""
             return f"({render(query.wanted)}{unwanted})"
 
@@ -150,7 +154,10 @@ class PassageWords:
         return sum(map(len, self._stems.values()))
 
     def count(self, query: Query, weights: Mapping[str, float]) -> list[tuple[Stems, float]] | None:
-        """Return how often each phrase that takes part in the match occurs, weighted by column; None without match."""
+        """Return how often each phrase that takes part in the match occurs, weighted by column.
+
+        Return None without a match.
+        """
         match query:
             case Stems():
                 found = sum(
@@ -255,7 +262,10 @@ def _stems(
     *,
     initial: bool = False,
 ) -> Stems | None:
-    """Return the words as stems, the last one being `start` if that is given; None if there are no stems."""
+    """Return the words as stems, the last one being `start` if that is given.
+
+    Return None if there are no stems.
+    """
     stems = tuple(stems_of(" ".join(words))) + ((start,) if start else ())
     wanted = _EVERYWHERE if columns is None else columns
     return Stems(stems, wanted, bool(start), initial) if stems and wanted else None

@@ -17,7 +17,8 @@ def require_sessions(url: PostgresUrl, connection: psycopg.Connection[Row]) -> N
     if connection.info.backend_pid == backend:
         return  # no pooler: the server named the backend at the login
     with psycopg.connect(url.conninfo) as other:
-        # The second connection stays in a transaction and keeps its backend: perhaps that of the first.
+        # The second connection stays in a transaction and keeps its backend,
+        # perhaps that of the first.
         is_shared = _backend(other) == backend or _backend(connection) != backend
     if is_shared:
         raise StoreError(

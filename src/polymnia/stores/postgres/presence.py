@@ -1,4 +1,7 @@
-"""The presence of a server process in the database: others see that it runs, and it hears of their changes."""
+"""The presence of a server process in the database.
+
+Others see that it runs, and it hears of their changes.
+"""
 
 import logging
 import os
@@ -18,16 +21,18 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# Writers notify for a while after a follower was last there (`follow_workspace`); it renews that this often.
+# Writers notify for a while after a follower was last there (`follow_workspace`).
+# It renews that this often.
 _RENEW_S = 20.0
-# How often the thread looks whether it is still needed, and how long it waits before it connects again.
+# How often the thread checks whether it is still needed, and how long it waits to connect again.
 _PAUSE_S = 1.0
 
 
 class ServerPresence:
-    """One connection of this process that others can see: it holds a lock in the server's name, and it listens.
+    """One connection of this process that others can see.
 
-    It is made when first needed. A thread keeps it, and makes it again when it is lost.
+    It holds a lock in the server's name, and it listens. It is made when first needed. A thread
+    keeps it, and makes it again when it is lost.
     """
 
     def __init__(self, connect: Callable[[], Connection]) -> None:

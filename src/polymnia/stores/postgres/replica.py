@@ -1,4 +1,4 @@
-"""A replica that answers searches in place of the primary, while it is up to date for this process."""
+"""A replica that answers searches in place of the primary, while it is up to date."""
 
 import logging
 from collections.abc import Callable
@@ -27,7 +27,7 @@ class ReadReplica:
         self._retry_at = 0.0
 
     def find(self, workspace: int, change: int) -> "Database | None":
-        """Return the replica if it has that change of the workspace; None if it has not, or failed."""
+        """Return the replica if it has that change of the workspace; else, or if it fails, None."""
         if monotonic() < self._retry_at:
             return None
         try:

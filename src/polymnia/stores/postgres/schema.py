@@ -1,4 +1,4 @@
-"""The schema of a database: migrations under a lock, which versions may use it, and row-level security."""
+"""The schema of a database: migrations under a lock, versions that may use it, row security."""
 
 import logging
 import re
@@ -22,8 +22,8 @@ _FIRST_SERVER_VERSION = 180_000
 _MIGRATION_LOCK = 0x504C594D
 
 
-# How a migration names the oldest schema whose programs can go on while it is applied, and afterwards.
-# Without this line none can: they stop with a sentence.
+# How a migration names the oldest schema whose programs can go on while it is applied, and
+# afterwards. Without this line none can: they stop with a sentence.
 _USABLE_BY = re.compile(r"^-- usable by: ([0-9]+)$", re.MULTILINE)
 
 
@@ -38,8 +38,8 @@ class SchemaState(Struct, frozen=True):
         newest = newest_schema()
         if self.usable_by > newest:
             raise StoreTooNew(
-                f"{title} has schema {self.version}, which needs a program that knows {self.usable_by};"
-                f" this version knows up to {newest}: upgrade polymnia"
+                f"{title} has schema {self.version}, which needs a program that knows "
+                f"{self.usable_by}; this version knows up to {newest}: upgrade polymnia"
             )
 
 
@@ -89,7 +89,7 @@ def migrate(title: str, connection: Connection) -> SchemaState:
     except (errors.UndefinedFile, errors.FeatureNotSupported) as exc:
         connection.rollback()
         raise StoreError(
-            f"{title} lacks an extension: {exc.diag.message_primary}; install it on that host "
+            f"{title} is missing an extension: {exc.diag.message_primary}; install it on that host "
             "(pgvector is the package postgresql-NN-pgvector, the others are in postgresql-contrib)"
         ) from exc
     except errors.InsufficientPrivilege as exc:
@@ -148,7 +148,7 @@ def require_schema(title: str, connection: Connection) -> None:
     state = read_state(connection)
     state.require_usable(title)
     if not state.version:
-        raise StoreError(f"there is no memory in {title}; start without --read-only to begin one")
+        raise StoreError(f"there is no memory in {title}; start without --read-only to create one")
     if state.version < newest_schema():
         raise StoreError(
             f"{title} has schema {state.version} and needs {newest_schema()}; open it once without "
@@ -179,8 +179,9 @@ def require_row_security(title: str, connection: Connection, wanted: bool | None
     if wanted is not None and wanted != is_on:
         state = "on" if is_on else "off"
         raise StoreError(
-            f"row-level security is {state} in {title}, and a command that only reads cannot switch it: "
-            "leave row_security out of the URL, or open the store once to write, as the owner of the tables"
+            f"row-level security is {state} in {title}, and a command that only reads cannot "
+            "switch it: leave row_security out of the URL, or open the store once to write, "
+            "as the owner of the tables"
         )
     return bool(is_on)
 
@@ -188,6 +189,7 @@ def require_row_security(title: str, connection: Connection, wanted: bool | None
 def _require_server(title: str, connection: Connection) -> None:
     version = connection.info.server_version
     if version < _MIN_SERVER_VERSION:
+        needed = _MIN_SERVER_VERSION // 10_000
         raise StoreError(
-            f"{title} is PostgreSQL {version // 10_000}: {_MIN_SERVER_VERSION // 10_000} or later is needed; upgrade it"
+            f"{title} is PostgreSQL {version // 10_000}: {needed} or later is needed; upgrade it"
         )

@@ -27,7 +27,7 @@ from polymnia.stores.versioned.notes import columns_of_note
 from polymnia.stores.versioned.port import Row
 from polymnia.stores.versioned.rows import columns_of, unpack_passages
 
-# A match in a name weighs more than one in a label, that more than one in content, and derived parts weigh least.
+# A match in a name weighs most, then one in a label, one in content, and one in derived parts.
 MATCH_WEIGHTS = {"name": 8.0, "labels": 4.0, "content": 1.0, PARTS: 0.5}
 EQUAL_WEIGHTS = dict.fromkeys(MATCH_WEIGHTS, 1.0)
 # FTS5's rarity of a term that at least half of all passages have.
@@ -151,7 +151,10 @@ class PostgresWords:
     def _score_in_python(
         self, expression: Expression, query: Query, weights: dict[str, float]
     ) -> dict[int, float]:
-        """Return the passages that match with their scores, by the words of all that a tsquery finds."""
+        """Return the passages that match with their scores.
+
+        The words of all passages that a tsquery finds decide.
+        """
         phrases = list(dict.fromkeys(phrases_of(query)))
         rows = self._port.run("phrase_counts", [render(phrase) for phrase in phrases])
         if not rows:
@@ -173,7 +176,10 @@ class PostgresWords:
         return scores
 
     def _count_initial(self, phrase: Stems) -> int:
-        """Return how many passages have a column that begins with the phrase, which a tsquery cannot say."""
+        """Return how many passages have a column that begins with the phrase.
+
+        A tsquery cannot ask for that.
+        """
         count = 0
         for passage, _ in self._find(phrase):
             if PassageWords(columns_of(passage)).count(phrase, EQUAL_WEIGHTS):

@@ -184,7 +184,7 @@ class PostgresStore:
     def _after_writing(self, rows: int) -> None:
         """Update the statistics of the planner after many rows: autovacuum takes minutes.
 
-        That also makes every connection give up its plans, which may have been made for small tables.
+        That also makes every connection give up its plans, which may be for small tables.
         """
         self._rows_written += rows
         if self._rows_written < self._analyze_after:
@@ -205,8 +205,8 @@ class PostgresStore:
     def _settle(self, lost: PostgresPort) -> None:
         """Find out whether a commit took place whose answer was lost. Repeat it if it did not.
 
-        The lock tells: once it is ours, the lost transaction has ended. Raise StoreBusy if somebody else changed the
-        workspace meanwhile, ChangeInDoubt if nobody can tell.
+        The lock tells: once it is ours, the lost transaction has ended. Raise StoreBusy if somebody
+        else changed the workspace meanwhile, ChangeInDoubt if nobody can tell.
         """
         deadline = monotonic() + self._database.url.timeout
         while True:
@@ -225,11 +225,12 @@ class PostgresStore:
                     connection.commit()
                     return
             except StoreUnavailable as exc:
-                # Other calls fail at once while the server refuses connections. This one waits, because nobody
-                # else can find out.
+                # Other calls fail at once while the server refuses connections. This one waits,
+                # because nobody else can find out.
                 if monotonic() < deadline:
                     continue
                 raise ChangeInDoubt(
-                    f"{self.url}: the connection was lost while a change was committed, and cannot be "
-                    "restored; check whether the change was saved before you repeat it"
+                    f"{self.url}: the connection was lost while a change was committed, "
+                    "and cannot be restored; "
+                    "check whether the change was saved before you repeat it"
                 ) from exc

@@ -159,7 +159,10 @@ class TokenTable:
 
 
 def open_tokens(url: str, *, read_only: bool = False) -> TokenTable:
-    """Open the tokens of the database at a URL, and create its tables if it is new. Raise StoreError."""
+    """Open the tokens of the database at a URL, and create its tables if it is new.
+
+    Raise StoreError.
+    """
     return TokenTable(open_migrated(url, read_only=read_only), read_only=read_only)
 
 

@@ -64,13 +64,16 @@ class PostgresUrl(Struct, frozen=True):
 
     @property
     def settings(self) -> dict[str, str]:
-        """The settings of every connection: what it reads outside of BEGIN and COMMIT is one snapshot."""
+        """The settings of every connection.
+
+        What it reads outside of BEGIN and COMMIT is one snapshot.
+        """
         timeout_ms = int(self.timeout * 1000)
         return {
             "default_transaction_isolation": "repeatable read",
             "search_path": "polymnia,public",
-            # Every query is about one workspace, found by an index. A plan is kept while tables grow,
-            # so it must not read a whole table, not even one that is small now.
+            # Every query is about one workspace, found by an index. A plan is kept while tables
+            # grow, so it must not read a whole table, not even one that is small now.
             "plan_cache_mode": "force_generic_plan",
             "enable_seqscan": "off",
             "enable_hashjoin": "off",
@@ -83,9 +86,9 @@ class PostgresUrl(Struct, frozen=True):
 
 
 def parse_url(url: str) -> PostgresUrl:
-    """Return the parts of a URL `postgresql://…?workspace=…&timeout=…&connections=…&row_security=…`.
+    """Return the parts of a URL `postgresql://…?workspace=…`.
 
-    Raise SettingsError.
+    Further parameters are `timeout`, `connections` and `row_security`. Raise SettingsError.
     """
     address, _, query = url.partition("?")
     # Not parse_qsl: libpq reads "+" as itself, and so must we.

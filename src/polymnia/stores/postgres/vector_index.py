@@ -1,8 +1,9 @@
-"""Tables of near vectors: one for each workspace, model and template that has many, built in the background.
+"""Tables of near vectors, one for each workspace, model and template that has many.
 
-Each has an HNSW index. One index for all workspaces would find next to nothing for a small one: it
-returns the nearest vectors of all, and few of them belong to the workspace. The functions of the
-database that make these tables run as their owner, so that any server can call them.
+They are built in the background. Each has an HNSW index. One index for all workspaces would find
+next to nothing for a small one: it returns the nearest vectors of all, and few of them belong to
+the workspace. The functions of the database that make these tables run as their owner, so that any
+server can call them.
 """
 
 import logging
@@ -41,7 +42,7 @@ class VectorIndexes:
     def after_writing(self, model: int, template: int, count: int, dimension: int) -> None:
         """Build an index in the background if vectors have become many."""
         with self._lock:
-            # A process looks when it first writes: another one may have stopped before it built the index.
+            # A process looks when it first writes: another may have stopped before it built one.
             written = self._written.get((model, template), _CHECK_EVERY) + count
             self._written[model, template] = written % _CHECK_EVERY
             if written < _CHECK_EVERY or dimension > MAX_INDEXED_DIMENSION or self._is_building():
@@ -94,7 +95,7 @@ class VectorIndexes:
         return self._builder is not None and self._builder.is_alive()
 
     def _connect(self) -> psycopg.Connection[Row]:
-        """Return a connection without time limits, outside the pool, whose connections are for requests."""
+        """Return a connection without time limits, outside the pool, which is for requests."""
         settings = {
             "search_path": "polymnia,public",
             "polymnia.workspace": str(self._workspace),  # for row-level security

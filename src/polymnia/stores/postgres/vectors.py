@@ -1,4 +1,4 @@
-"""Vectors in PostgreSQL with pgvector: compared one by one, or through an index where there are many."""
+"""Vectors in PostgreSQL with pgvector, compared one by one, or by an index where there are many."""
 
 from collections.abc import Collection, Sequence
 

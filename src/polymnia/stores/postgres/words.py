@@ -1,4 +1,7 @@
-"""Words of passages as PostgreSQL indexes them: a tsvector whose labels are the columns of the words index."""
+"""Words of passages as PostgreSQL indexes them.
+
+The labels of the tsvector are the columns of the words index.
+"""
 
 from collections.abc import Iterable
 from hashlib import sha256
@@ -10,8 +13,8 @@ from polymnia.search.terms import parts_of, stems_of
 # The label of each column.
 LABELS = {"name": "A", "labels": "B", "content": "C", PARTS: "D"}
 
-# PostgreSQL's bounds of a tsvector: bytes of a lexeme, positions of a lexeme, and bytes in all, with some to spare.
-# What exceeds the last is left out: only substring search finds words after the first megabyte of different ones.
+# PostgreSQL's bounds of a tsvector: bytes of a lexeme, positions of a lexeme, and bytes in all,
+# with some to spare. Words beyond `_MAX_BYTES` are not indexed; only substring search finds them.
 _MAX_LEXEME_BYTES = 2046
 _MAX_POSITIONS = 255
 _MAX_BYTES = 1_000_000
@@ -22,7 +25,7 @@ _GAP = 1
 
 
 class WordVector(NamedTuple):
-    """The words of one passage: how many there are, the tsvector as text, and the different ones."""
+    """The words of one passage: their number, the tsvector as text, and the different ones."""
 
     length: int
     vector: str
@@ -45,7 +48,10 @@ def word_vector(name: str | None, labels: Iterable[str], content: str | None) ->
 
 
 def lexeme(term: str) -> str:
-    """Return what stands for a term in the index: the term itself, unless PostgreSQL finds it too long."""
+    """Return what stands for a term in the index.
+
+    That is the term itself, unless PostgreSQL finds it too long.
+    """
     encoded = term.encode()
     if len(encoded) <= _MAX_LEXEME_BYTES:
         return term

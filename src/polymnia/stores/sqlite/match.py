@@ -1,4 +1,4 @@
-"""Render query expressions in FTS5's syntax for the words index, which has only the stems of words."""
+"""Render query expressions in FTS5's syntax for the words index, which has only stems."""
 
 from collections.abc import Iterable
 
@@ -27,7 +27,7 @@ def render(expression: Expression, columns: frozenset[str] | None = None) -> str
         case Or():
             return _any_of([render(part, columns) for part in expression.parts])
         case Not():
-            # If the index finds too much for the unwanted part, exclude nothing here: the texts are checked later.
+            # An inexact NOT could drop real matches, so skip it: the texts are checked later.
             wanted, unwanted = (
                 render(expression.wanted, columns),
                 render(expression.unwanted, columns),
