@@ -19,11 +19,18 @@ from polymnia.mcp.server import Server
 from polymnia.model import OWNER, Capability
 from polymnia.places import open_meaning
 from polymnia.settings import Settings
-from polymnia.stores.open import adopt_legacy, hide_passwords, store_kind, wait_for_store
+from polymnia.stores.open import (
+    adopt_legacy,
+    hide_passwords,
+    open_web_state,
+    store_kind,
+    wait_for_store,
+)
 
 if TYPE_CHECKING:
     from polymnia.auth.authenticator import Authenticator
     from polymnia.auth.tokens import Tokens
+    from polymnia.stores.contract import WebStateStore
     from polymnia.transports.http.guard import RequestGuard
     from polymnia.web import SiteParts
     from polymnia.web.login import WebSessions
@@ -210,9 +217,9 @@ def _serve_http_with(
         store=settings.store,
     )
     sessions = WebSessions(authenticator.holds)
-    with open_servers(settings) as servers:
+    with open_servers(settings) as servers, _open_web_state(settings) as state:
         server = servers[settings.dialect]
-        parts = _site_parts(settings, tokens, server, sessions, base, requires_login)
+        parts = _site_parts(settings, tokens, state, server, sessions, base, requires_login)
         make_ui = partial(WebInterface, parts)
         on_ready(base, sessions)
         server.workspaces.warm_up()
@@ -254,6 +261,7 @@ def _request_guard(
 def _site_parts(
     settings: Settings,
     tokens: "Tokens | None",
+    state: "WebStateStore | None",
     server: Server,
     sessions: "WebSessions",
     base: str,
@@ -269,6 +277,7 @@ def _site_parts(
         workspace=server.workspace,
         sessions=sessions,
         tokens=tokens,
+        state=state,
         public_origin=f"{public.scheme}://{public.netloc}" if settings.public_url else "",
         store=settings.store,
         backups=settings.backups,
@@ -331,6 +340,17 @@ def _open_tokens(settings: Settings) -> Iterator["Tokens | None"]:
     with closing(tokens):
         tokens.follow()
         yield tokens
+
+
+@contextmanager
+def _open_web_state(settings: Settings) -> Iterator["WebStateStore | None"]:
+    """Yield where a database keeps what the web interface stores; None for other stores."""
+    state = open_web_state(settings.store, read_only=settings.read_only)
+    if state is None:
+        yield None
+        return
+    with closing(state):
+        yield state
 
 
 def _authenticator(

@@ -1,11 +1,14 @@
-"""The file with saved questions and dismissed findings."""
+"""Saved questions and dismissed findings, in a file or a database."""
 
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
 
 from polymnia.errors import StoreDamaged, StoreTooNew
-from polymnia.web.state import MAX_QUESTIONS, SavedQuestion, SiteState
+from polymnia.stores.open import open_catalogue, open_web_state
+from polymnia.web.state import MAX_QUESTIONS, SavedQuestion, SharedState, SiteState
 
 
 def test_what_is_kept_is_there_for_the_next_server(tmp_path: Path) -> None:
@@ -57,3 +60,36 @@ def test_a_file_that_cannot_be_read_is_named(
     path.write_text(text)
     with pytest.raises(error, match=r"memory\.db\.web"):
         SiteState(path).read("harbour")
+
+
+def test_what_one_server_keeps_in_a_database_is_there_for_the_others(
+    postgres_database: str,
+) -> None:
+    catalogue = open_catalogue(postgres_database)
+    assert catalogue is not None
+    for name in ("harbour", "other"):
+        catalogue.create(name)
+    with shared_state(postgres_database) as one, shared_state(postgres_database) as two:
+        with one.edit("harbour") as state:
+            state.questions.append(SavedQuestion("who", "Ann", place=3))
+        with two.edit("harbour") as state:
+            state.dismissed.append(["orphans", "Ann"])
+        kept = one.read("harbour")
+        assert (kept.questions, kept.dismissed) == (
+            [SavedQuestion("who", "Ann", place=3)],
+            [["orphans", "Ann"]],
+        )
+        assert two.read("other").questions == []
+        catalogue.delete("harbour")
+        catalogue.create("harbour")
+        assert one.read("harbour").questions == []
+    catalogue.close()
+
+
+@contextmanager
+def shared_state(url: str) -> Iterator[SharedState]:
+    """Yield the state as a server has it."""
+    store = open_web_state(url)
+    assert store is not None
+    with closing(store):
+        yield SharedState(store)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from polymnia.disk.errors import map_os_errors
 from polymnia.errors import BadInput, SettingsError, StoreError
 from polymnia.model import Counts, Graph, Workspace
-from polymnia.stores.contract import Catalogue, Store, TokenStore
+from polymnia.stores.contract import Catalogue, Store, TokenStore, WebStateStore
 
 if TYPE_CHECKING:
     from polymnia.stores.directory.repair import WorkspaceReport
@@ -76,6 +76,18 @@ def open_token_table(url: str, *, read_only: bool = False) -> TokenStore | None:
     with _postgres():
         from polymnia.stores.postgres.tokens import open_tokens
     return open_tokens(url, read_only=read_only)
+
+
+def open_web_state(url: str, *, read_only: bool = False) -> WebStateStore | None:
+    """Open what the web interface keeps in the database at a URL; None for any other store.
+
+    Raise StoreError.
+    """
+    if store_kind(url)[0] != "postgres":
+        return None
+    with _postgres():
+        from polymnia.stores.postgres import web_state
+    return web_state.open_web_state(url, read_only=read_only)
 
 
 def migrate_schema(url: str, *, grant_to: str = "", only_check: bool = False) -> "SchemaChange":

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from polymnia.auth.tokens import Tokens
     from polymnia.engine.facts.secrets import SecretRule
     from polymnia.engine.workspaces.workspaces import Workspaces
+    from polymnia.stores.contract import WebStateStore
     from polymnia.transports.http.context import HttpContext
     from polymnia.transports.http.request import Request
     from polymnia.web.login import WebSessions
@@ -22,12 +23,14 @@ class SiteParts(Struct, frozen=True, kw_only=True):
     Clients reach the server at `mcp_url`. `backups` is the folder for backups if it is not the
     usual one, and `secrets` says what an import does with keys and tokens. With `requires_login`
     (`polymnia ui`) the pages ask for a login even if there are no tokens, and end with the command.
+    `state` is where a database keeps saved questions and dismissed findings.
     """
 
     workspaces: "Workspaces"
     workspace: str | None
     sessions: "WebSessions"
     tokens: "Tokens | None" = None
+    state: "WebStateStore | None" = None
     public_origin: str = ""
     store: str = ""
     backups: str = ""

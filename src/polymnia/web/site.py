@@ -55,7 +55,7 @@ from polymnia.web.pages.live import ChangeNews
 from polymnia.web.pages.login import ask_again
 from polymnia.web.pages.start import show_start
 from polymnia.web.rendering import Templates
-from polymnia.web.state import SiteState
+from polymnia.web.state import SharedState, SiteState
 
 logger = logging.getLogger(__name__)
 
@@ -95,8 +95,7 @@ class Site:
         self.news = ChangeNews(parts.workspaces)
         self.overviews = GraphOverviews(context.pool)
         self.findings = FindingsCache(context.pool)
-        file = parts.tokens.path if parts.tokens else None
-        self.state = SiteState(file.with_suffix(".web") if file else None)
+        self.state = _open_state(parts)
         self.imports = Imports(lambda: self.context.is_stopping)
         self.templates = Templates(self.root, PAGES)
         # The form token in a page cannot be guessed from compressed sizes (BREACH): other sites'
@@ -276,6 +275,15 @@ class _Stream:
             raise Refused(401, "log in to see what changes")
         scope[RUNNING].close()  # a stopping server ends streams instead of waiting for them
         await stream(page)
+
+
+def _open_state(parts: SiteParts) -> SiteState | SharedState:
+    """Return what is kept beside the memory: in the database, beside the tokens, or nowhere."""
+    if parts.state is not None:
+        return SharedState(parts.state)
+    if parts.tokens is None or parts.tokens.path is None:
+        return SiteState(None)
+    return SiteState(parts.tokens.path.with_suffix(".web"))
 
 
 async def _send(request: HttpRequest, message: Message) -> None:

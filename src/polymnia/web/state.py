@@ -5,12 +5,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
 
-from msgspec import Struct, field
+from msgspec import Struct, field, json
 
 from polymnia.disk.errors import map_os_errors
 from polymnia.disk.json_file import decode_file, write_file
 from polymnia.disk.lock import file_lock
 from polymnia.disk.replace import make_parent
+from polymnia.stores.contract import WebStateStore
 
 MAX_QUESTIONS = 50
 MAX_DISMISSED = 5_000
@@ -51,6 +52,8 @@ class SiteState:
 
     def __init__(self, path: Path | None) -> None:
         self.path = path
+        # True if the next server finds what this one keeps.
+        self.is_kept = path is not None
         self._lock = Lock()
         self._in_memory: dict[str, WorkspaceState] = {}
 
@@ -71,7 +74,7 @@ class SiteState:
                 states = self._load()
                 state = states.setdefault(workspace, WorkspaceState())
                 yield state
-                del state.questions[:-MAX_QUESTIONS], state.dismissed[:-MAX_DISMISSED]
+                _drop_oldest(state)
                 write_file(self.path, _Contents(version=_VERSION, workspaces=states))
 
     def _load(self) -> dict[str, WorkspaceState]:
@@ -90,3 +93,33 @@ class SiteState:
             advice="repair it, or delete it to start with none",
         )
         return contents.workspaces
+
+
+class SharedState:
+    """The state of all workspaces in a database, for all of its servers. Thread-safe."""
+
+    is_kept = True
+
+    def __init__(self, store: WebStateStore) -> None:
+        self._store = store
+
+    def read(self, workspace: str) -> WorkspaceState:
+        """Return the state of a workspace. Raise StoreError."""
+        return _decode(self._store.read(workspace))
+
+    @contextmanager
+    def edit(self, workspace: str) -> Iterator[WorkspaceState]:
+        """Yield the state of a workspace to change it, and store it when the block succeeds."""
+        with self._store.edit(workspace) as document:
+            state = _decode(document.text)
+            yield state
+            _drop_oldest(state)
+            document.text = json.encode(state).decode()
+
+
+def _decode(text: str) -> WorkspaceState:
+    return json.decode(text, type=WorkspaceState) if text else WorkspaceState()
+
+
+def _drop_oldest(state: WorkspaceState) -> None:
+    del state.questions[:-MAX_QUESTIONS], state.dismissed[:-MAX_DISMISSED]

@@ -22,6 +22,7 @@ from polymnia.stores.contract.reader import (
 from polymnia.stores.contract.store import Capabilities, Catalogue, ChangeFeed, Store, VectorStore
 from polymnia.stores.contract.tables import TABLES, ReadRows, TableRow
 from polymnia.stores.contract.tokens import TokenStore
+from polymnia.stores.contract.web_state import WebDocument, WebStateStore
 
 __all__ = [
     "CANCELLED",
@@ -43,6 +44,8 @@ __all__ = [
     "TokenStore",
     "VectorReader",
     "VectorStore",
+    "WebDocument",
+    "WebStateStore",
     "Writer",
     "cancellation",
     "check_cancelled",

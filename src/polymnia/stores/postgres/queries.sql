@@ -660,6 +660,7 @@ WITH vectors AS (DELETE FROM vectors WHERE workspace_id = $1),
     purges AS (DELETE FROM purges WHERE workspace_id = $1),
     changes AS (DELETE FROM changes WHERE row_key BETWEEN row_key($1, 0) AND last_key($1)),
     leases AS (DELETE FROM leases WHERE workspace_id = $1),
+    web_state AS (DELETE FROM web_state WHERE workspace_id = $1),
     followers AS (DELETE FROM followers WHERE workspace_id = $1)
 DELETE FROM workspaces WHERE workspace_id = $1;
 

@@ -276,5 +276,5 @@ def _saved_questions(page: Page) -> dict[str, Any]:
         "good_place": GOOD_PLACE,
         "max_place": MAX_PLACE,
         "last_run": max((saved.at for saved in questions), default=0),
-        "is_on_disk": page.site.state.path is not None,
+        "is_kept": page.site.state.is_kept,
     }
