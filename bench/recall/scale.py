@@ -62,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     options = parser.parse_args(arguments)
     with TemporaryDirectory() as folder:
-        text = _Text()
+        text = ZipfText()
         path = str(Path(folder) / "memory.db")
         _fill(path, text, options.observations)
         verdicts = [_searches(path, text, options.questions), _writes(path, text, options.writes)]
@@ -74,22 +74,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-class _Text:
+class ZipfText:
     """Random text whose words are about as frequent as those of a language (Zipf's law)."""
 
     def __init__(self) -> None:
         self._random = random.Random(7)
-        self._words = [
+        self.vocabulary = [
             "".join(self._random.choices("abcdefghijklmnopqrstuvwxyz", k=7))
             for _ in range(_VOCABULARY)
         ]
         self._shares = list(accumulate([1 / (place + 10) for place in range(_VOCABULARY)]))
 
     def make(self, words: int = _WORDS) -> str:
-        return " ".join(self._random.choices(self._words, cum_weights=self._shares, k=words))
+        return " ".join(self._random.choices(self.vocabulary, cum_weights=self._shares, k=words))
 
 
-def _fill(path: str, text: _Text, count: int) -> None:
+def _fill(path: str, text: ZipfText, count: int) -> None:
     began = perf_counter()
     store = open_store(path)
     memory = Memory(store)
@@ -108,7 +108,7 @@ def _fill(path: str, text: _Text, count: int) -> None:
     store.close()
 
 
-def _searches(path: str, text: _Text, count: int) -> Verdict:
+def _searches(path: str, text: ZipfText, count: int) -> Verdict:
     memory, meaning = _opened(path, RandomEmbedder())
     began = perf_counter()
     _nearest(memory, _asked(meaning, "anything"), 1)
@@ -165,7 +165,7 @@ def _nearest(memory: Memory, asked: QuestionVector, count: int) -> dict[int, flo
         return read.vectors.nearest(model.number, asked.vector, count)
 
 
-def _writes(path: str, text: _Text, count: int) -> Verdict:
+def _writes(path: str, text: ZipfText, count: int) -> Verdict:
     """Write one observation at a time, in turn without a model and with the local one at work
     behind each write.
     """

@@ -6,7 +6,7 @@ texts.
 
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache, lru_cache
 from typing import cast
 from unicodedata import category, normalize
@@ -43,6 +43,9 @@ rred rring ssed ssing tional y ying
 # The most common characters of English text, the most common first. All others are rarer.
 _COMMON = " etaoinshrdlucmfwypvbgkjqxz"
 _COMMONNESS = {character: len(_COMMON) - rank for rank, character in enumerate(_COMMON)}
+
+# Terms are rare as long as they occur in no more passages than this, all together.
+MAX_RARE_PASSAGES = 2_000
 
 _STOP_WORDS = """
 a about after again all also am an and any are as at be because been before being between both but
@@ -202,6 +205,23 @@ def rarest(grams: list[str], count: int) -> list[str]:
 def one_line(text: str) -> str:
     """Return the text without line breaks, so that stored text cannot look like a new line."""
     return " ".join(text.split())
+
+
+def choose_rare(terms: Iterable[str], having: Mapping[str, int]) -> list[str]:
+    """Return the rarest terms, given how many passages have each, that few passages have in all.
+
+    At least one is returned, if any is known.
+    """
+    known_terms = [term for term in terms if having.get(term)]
+    known_terms.sort(key=having.__getitem__)
+    chosen: list[str] = []
+    passages = 0
+    for term in known_terms:
+        passages += having[term]
+        if chosen and passages > MAX_RARE_PASSAGES:
+            break
+        chosen.append(term)
+    return chosen
 
 
 def count_noun(count: int, noun: str, plural: str = "") -> str:

@@ -209,7 +209,7 @@ def _passages_of(read: Reader, search: Search, name: str) -> list[Passage]:
     """Return the card of an entity and its passages nearest to the question, else the first."""
     within = Within(names=(name,))
     found = read.passages(cards_of=[name]) + read.candidates(
-        search.query.search_terms, MAX_WANTED, within
+        search.query.rare_terms, MAX_WANTED, within
     )
     if search.vectors is not None:
         nearest = read.vectors.nearest(

@@ -35,7 +35,7 @@ from polymnia.search.scoring import (
     score_passages,
 )
 from polymnia.search.spelling import variants
-from polymnia.search.terms import fold, terms_of
+from polymnia.search.terms import choose_rare, fold, terms_of
 from polymnia.stores.contract import Reader
 
 if TYPE_CHECKING:
@@ -49,9 +49,6 @@ MAX_NEAREST = 60
 # to find candidates.
 MAX_QUESTION_CHARACTERS = 10_000
 MAX_SEARCH_TERMS = 40
-# Terms are looked up, rarest first, until they occur in this many passages: common ones only weigh
-# what is found.
-MAX_TERM_PASSAGES = 2_000
 MAX_NAMES = 8
 # Capitalised words of a question that may be speakers, how many passages with each are looked at,
 # and how many of them a speaker must begin.
@@ -233,6 +230,7 @@ def _prepare(read: Reader, asked: str) -> tuple[Query, dict[str, str]]:
         counts = read.word_counts(weights)
     own_counts = speakers | read.observation_counts(names)
     linked, relation_terms = _follow_relations(read, whole_names)
+    search_terms = _search_terms(weights, counts)
     query = Query(
         question,
         names,
@@ -241,11 +239,12 @@ def _prepare(read: Reader, asked: str) -> tuple[Query, dict[str, str]]:
         terms,
         widened,
         frozenset(terms_of(" ".join(corrections.values()))),
-        _search_terms(weights, counts),
+        search_terms,
         Matcher(weights, counts, terms, other_forms),
         fold(asked.strip()),  # as it was typed: a part of a word is no mistake
         brevity(counts),
         relation_terms,
+        tuple(choose_rare(search_terms, counts.having)),
     )
     return query, corrections
 
@@ -314,17 +313,10 @@ def _prefixed(read: Reader, terms: Collection[str], counts: WordCounts) -> list[
 
 
 def _search_terms(terms: Collection[str], counts: WordCounts) -> tuple[str, ...]:
-    """Return the terms to find candidates by, rarest first: at least one, if any is known."""
+    """Return the terms to find candidates by, rarest first."""
     known_terms = [term for term in terms if counts.having.get(term)]
     known_terms.sort(key=counts.having.__getitem__)
-    chosen: list[str] = []
-    passages = 0
-    for term in known_terms[:MAX_SEARCH_TERMS]:
-        passages += counts.having[term]
-        if chosen and passages > MAX_TERM_PASSAGES:
-            break  # common terms only weigh what rare ones find
-        chosen.append(term)
-    return tuple(chosen)
+    return tuple(known_terms[:MAX_SEARCH_TERMS])
 
 
 def _follow_relations(
@@ -358,16 +350,17 @@ def _ask(
 
 def _by_words(read: Reader, query: Query, within: Within | None) -> list[Passage]:
     """Return the candidates by words, names and dates."""
-    found = read.candidates(query.search_terms, MAX_WORD_CANDIDATES, within)
+    terms = query.search_terms if within is None else query.rare_terms
+    found = read.candidates(terms, MAX_WORD_CANDIDATES, within)
     if not found and query.folded:
         found = read.passages_containing(query.folded, MAX_WORD_CANDIDATES)
     found = _named_card(read, query) + found
-    if len(query.search_terms) < len(query.terms) and len(found) >= MAX_WORD_CANDIDATES:
+    if len(query.rare_terms) < len(query.terms) and len(found) >= MAX_WORD_CANDIDATES:
         found += read.candidates(
             query.terms[:MAX_SEARCH_TERMS], MAX_WORD_CANDIDATES, within, every=True
         )
     if query.names:
-        found += read.candidates(query.search_terms, MAX_WORD_CANDIDATES, _about(query))
+        found += read.candidates(query.rare_terms, MAX_WORD_CANDIDATES, _about(query))
     return found + _by_date(read, query.question, within)
 
 

@@ -425,11 +425,11 @@ class WorkspaceConnection:
 
 def _last_change(locked: list[Row]) -> LastChange:
     """Return what the row says that was locked. Raise StoreSealed."""
-    if not locked or not locked[0][3]:
+    if not locked or not locked[0][4]:
         raise StoreSealed(
             "this workspace was archived or deleted during the call; nothing was changed"
         )
-    return LastChange(*locked[0][:3])
+    return LastChange(*locked[0][:4])
 
 
 def store_error(title: str, exc: psycopg.Error) -> StoreError:

@@ -22,10 +22,9 @@ from polymnia.search.terms import (
     words_with_shorter_stems,
 )
 from polymnia.stores.postgres.words import LABELS, quote
+from polymnia.stores.versioned.common_terms import term_score
 
 _EVERYWHERE = frozenset(LABELS)
-# FTS5's constants of BM25.
-_K1, _B = 1.2, 0.75
 
 
 class Stems(Struct, frozen=True):
@@ -217,9 +216,7 @@ def score(
     """Return BM25 of a passage, given its length and the average length in words."""
     total = 0.0
     for phrase, count in counts:
-        total += rarity[phrase] * (
-            (count * (_K1 + 1.0)) / (count + _K1 * (1 - _B + _B * length / average))
-        )
+        total += rarity[phrase] * term_score(count, length, average)
     return total
 
 

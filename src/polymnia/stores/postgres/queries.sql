@@ -286,13 +286,13 @@ SELECT
     (SELECT count(*) FROM notes WHERE row_key BETWEEN row_key($1, 0) AND last_key($1) AND until IS NULL);
 
 -- name: last_change
--- The last change: its id, its time and the last row id given out.
-SELECT last_change, last_at, last_row FROM workspaces WHERE workspace_id = $1;
+-- The last change: its id, its time, the last row id given out, and the last one that is ranked.
+SELECT last_change, last_at, last_row, ranked_row FROM workspaces WHERE workspace_id = $1;
 
 -- name: lock_workspace
--- Lock the workspace for a change, like the UPDATE that ends it: the last change, its time, the last row id, and whether the
--- workspace may be changed.
-SELECT last_change, last_at, last_row, is_active FROM workspaces WHERE workspace_id = $1 FOR NO KEY UPDATE;
+-- Lock the workspace for a change, like the UPDATE that ends it: the last change, its time, the last row id, the last ranked
+-- one, and whether the workspace may be changed.
+SELECT last_change, last_at, last_row, ranked_row, is_active FROM workspaces WHERE workspace_id = $1 FOR NO KEY UPDATE;
 
 -- name: record_change
 -- Record a change, after all its rows, and notify followers if there are any.
@@ -648,6 +648,8 @@ UPDATE catalogue SET description = $2, updated_at = $3 WHERE workspace_id = $1;
 WITH vectors AS (DELETE FROM vectors WHERE workspace_id = $1),
     words AS (DELETE FROM words WHERE workspace_id = $1),
     terms AS (DELETE FROM terms WHERE workspace_id = $1),
+    common_terms AS (DELETE FROM common_terms WHERE workspace_id = $1),
+    best_passages AS (DELETE FROM best_passages WHERE row_key BETWEEN row_key($1, 0) AND last_key($1)),
     session_notes AS (DELETE FROM session_notes WHERE workspace_id = $1),
     session_members AS (DELETE FROM session_members WHERE workspace_id = $1),
     note_tags AS (DELETE FROM note_tags WHERE note_key BETWEEN row_key($1, 0) AND last_key($1)),
@@ -705,7 +707,8 @@ SET statement_timeout = 0;
 -- name: vacuum
 -- Free the space of deleted rows, and update the statistics of the planner. Another server may be at it, or build an index: what
 -- it has locked is left to autovacuum.
-VACUUM (ANALYZE, SKIP_LOCKED) changes, entities, cards, observations, relations, notes, note_tags, session_notes, words, terms, vectors;
+VACUUM (ANALYZE, SKIP_LOCKED) changes, entities, cards, observations, relations, notes, note_tags, session_notes, words, terms, common_terms,
+    best_passages, vectors;
 
 -- name: count_problems
 -- Observations without an entity, passages that a search by words does not find, indexed ones that do not live, and how far

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Collection, Iterable, Iterator
-from math import log
 
 from polymnia.model import Match, Note, Passage, PassageKind, Within, WordCounts
 from polymnia.search.expression import Expression
@@ -23,15 +22,18 @@ from polymnia.stores.postgres.match import (
 )
 from polymnia.stores.postgres.port import PostgresPort
 from polymnia.stores.postgres.words import LABELS, lexeme, word_vector
+from polymnia.stores.versioned.common_terms import (
+    MAX_WITH_EVERY,
+    rarity,
+    weights_of,
+)
 from polymnia.stores.versioned.notes import columns_of_note
-from polymnia.stores.versioned.port import Row
+from polymnia.stores.versioned.port import CommonTerm, Posting, Row
 from polymnia.stores.versioned.rows import columns_of, unpack_passages
 
 # A match in a name weighs most, then one in a label, one in content, and one in derived parts.
 MATCH_WEIGHTS = {"name": 8.0, "labels": 4.0, "content": 1.0, PARTS: 0.5}
 EQUAL_WEIGHTS = dict.fromkeys(MATCH_WEIGHTS, 1.0)
-# FTS5's rarity of a term that at least half of all passages have.
-_COMMON = 1e-6
 # How many passages are read at once to look into their words.
 _READ_BATCH = 1_000
 # What the trigram indexes need to find a text.
@@ -99,16 +101,16 @@ class PostgresWords:
             number: word_vector(note.key, note.tags, note.content).length
             for number, note in notes.items()
         }
-        rarity = {}
+        rarities = {}
         for phrase in phrases_of(query):
             having = [word for word in words.values() if word.count(phrase, EQUAL_WEIGHTS)]
-            rarity[phrase] = idf(len(notes), len(having))
+            rarities[phrase] = rarity(len(notes), len(having))
         average = sum(lengths.values()) / max(len(notes), 1)
         scores = {}
         for number, passage_words in words.items():
             counts = passage_words.count(query, EQUAL_WEIGHTS)
             if counts and (is_exact(expression) or matches(expression, texts[number])):
-                scores[number] = -score(counts, rarity, lengths[number], average)
+                scores[number] = -score(counts, rarities, lengths[number], average)
         return scores
 
     def word_counts(self, terms: Collection[str]) -> WordCounts:
@@ -124,17 +126,49 @@ class PostgresWords:
         return WordCounts(passages, words, having)
 
     def best_passages(
-        self, terms: Collection[str], limit: int, within: Within | None, *, every: bool
-    ) -> list[int]:
-        stems = [_word(term) for term in terms]
-        query = Every(tuple(stems)) if every else AnyOf(tuple(stems))
-        bound = (*_bind(query, stems, EQUAL_WEIGHTS), limit)
+        self,
+        terms: Collection[str],
+        counts: WordCounts,
+        common: Collection[str],
+        limit: int,
+        within: Within | None,
+        *,
+        every: bool,
+    ) -> Scores:
+        if not counts.passages:
+            return {}
+        stems = tuple([_word(term) for term in terms])
+        query = Every(stems) if every else AnyOf(stems)
+        bound = (
+            render(query),
+            [lexeme(term) for term in terms],
+            [render(stem) for stem in stems],
+            weights_of(terms, counts),
+            counts.words / counts.passages,
+        )
         if within is None:
-            rows = self._port.run("best_words", *bound)
-        else:
-            filters = (within.names, within.types, within.since, within.until, within.tags)
-            rows = self._port.run("best_words_within", *bound, *filters)
-        return [row[0] for row in rows]
+            newest = MAX_WITH_EVERY if every and common else None
+            return dict(self._port.run("best_words", *bound, newest, limit))
+        filters = (within.names, within.types, within.since, within.until, within.tags)
+        return dict(self._port.run("best_words_within", *bound, limit, *filters))
+
+    def common_terms(self, terms: Collection[str]) -> dict[str, CommonTerm]:
+        rows = self._port.run("common_terms", list(terms))
+        return {term: CommonTerm(*known) for term, *known in rows}
+
+    def stored_postings(self, term: str) -> list[Posting]:
+        return self._port.run("stored_postings", term)
+
+    def listed(self, term: str) -> list[Posting]:
+        recent = ("recent_postings", lexeme(term), render(_word(term)))
+        stored_rows, recent_rows = self._port.run_together(("stored_postings", term), recent)
+        return stored_rows + recent_rows
+
+    def postings(self, term: str, last_row: int) -> list[Posting]:
+        return self._port.run("postings_until", lexeme(term), render(_word(term)), last_row)
+
+    def terms_between(self, ranked_row: int, last_row: int) -> dict[int, list[str]]:
+        return dict(self._port.run("new_terms", ranked_row, last_row))
 
     def best_names(self, terms: Collection[str], limit: int) -> list[str]:
         stems = [Stems((term,), _IN_NAMES) for term in terms]
@@ -159,9 +193,9 @@ class PostgresWords:
         rows = self._port.run("phrase_counts", [render(phrase) for phrase in phrases])
         if not rows:
             return {}
-        rarity = {}
+        rarities = {}
         for phrase, (passages, _, having, *_) in zip(phrases, rows, strict=True):
-            rarity[phrase] = idf(
+            rarities[phrase] = rarity(
                 passages, self._count_initial(phrase) if phrase.initial else having
             )
         passages, words, *_ = rows[0]
@@ -172,7 +206,7 @@ class PostgresWords:
             texts = columns_of(passage)
             counts = PassageWords(texts).count(query, weights)
             if counts and (not verify or matches(expression, texts)):
-                scores[passage.id] = score(counts, rarity, length, average)
+                scores[passage.id] = score(counts, rarities, length, average)
         return scores
 
     def _count_initial(self, phrase: Stems) -> int:
@@ -200,11 +234,6 @@ def like(folded: str) -> str:
     """Return the pattern for LIKE of texts that contain the folded text."""
     escaped = folded.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
     return f"%{escaped}%"
-
-
-def idf(passages: int, having: int) -> float:
-    """Return the idf of FTS5."""
-    return log((passages - having + 0.5) / (having + 0.5)) if passages > 2 * having else _COMMON
 
 
 def _word(term: str) -> Stems:

@@ -73,15 +73,16 @@ SELECT f.passage, h.name, h.kind, f.score FROM found AS f CROSS JOIN LATERAL (
 ORDER BY 4 DESC, 1 LIMIT $8::bigint;
 
 -- name: best_words
--- The passages that have some or all of some stems, best first.
-SELECT passage FROM word_scores($1::bigint, $2::tsquery, $3::text[], $4::tsquery[], $5::text[], $6::float8[], NULL)
-ORDER BY score DESC, passage LIMIT $7::bigint;
+-- The passages that have some or all of some stems, best first, with their scores.
+SELECT passage, score
+FROM score_words($1::bigint, $2::tsquery, $3::text[], $4::tsquery[], $5::float8[], $6::float8, NULL, $7::bigint)
+ORDER BY score DESC, passage LIMIT $8::bigint;
 
 -- name: best_words_within
 -- The same among the passages of some names, some types, a period and all of some tags; NULL allows any. Only the passages of
 -- the names are scored: a common word has many others.
-SELECT f.passage
-FROM word_scores($1::bigint, $2::tsquery, $3::text[], $4::tsquery[], $5::text[], $6::float8[],
+SELECT f.passage, f.score
+FROM score_words($1::bigint, $2::tsquery, $3::text[], $4::tsquery[], $5::float8[], $6::float8,
     CASE WHEN $8::text[] IS NOT NULL THEN ARRAY(
         SELECT p.id FROM (SELECT DISTINCT unnest($8::text[]) AS name) AS w
         CROSS JOIN LATERAL (
@@ -96,7 +97,7 @@ FROM word_scores($1::bigint, $2::tsquery, $3::text[], $4::tsquery[], $5::text[],
             WHERE n.name_key = name_key($1, w.name) AND n.key = w.name AND n.until IS NULL
             OFFSET 0
         ) AS p
-    ) END) AS f
+    ) END, NULL) AS f
 CROSS JOIN LATERAL (
     SELECT c.type, c.created_at AS at, c.tags FROM cards AS c WHERE c.row_key = row_key($1, f.passage)
     UNION ALL
@@ -115,11 +116,64 @@ WHERE ($9::text[] IS NULL OR p.type = ANY ($9::text[]))
 ORDER BY f.score DESC, f.passage LIMIT $7::bigint;
 
 -- name: word_counts
--- The totals of the index, and how many passages have each of the lexemes that were ever indexed.
-SELECT p.passages, p.words, t.term, count_words($1::bigint, q.query)
+-- The totals of the index, and how many passages have each of the lexemes that were ever indexed. Of a common one only those
+-- that are not ranked yet are counted.
+SELECT p.passages, p.words, t.term, CASE
+    WHEN c.passages IS NULL THEN count_words($1::bigint, q.query)
+    ELSE c.passages + (
+        SELECT count(*) FROM words_between($1::bigint, p.ranked_row, last_key(0)) AS w WHERE w.terms @@ q.query)
+    END
 FROM unnest($2::text[], $3::tsquery[]) AS q (lexeme, query)
 JOIN terms AS t ON t.workspace_id = $1 AND t.term = q.lexeme COLLATE "C"
-JOIN workspaces AS p ON p.workspace_id = $1;
+JOIN workspaces AS p ON p.workspace_id = $1
+LEFT JOIN common_terms AS c ON c.term_key = name_key($1, q.lexeme);
+
+-- name: common_terms
+-- What is stored of those of the terms that are common.
+SELECT c.term, c.passages, c.listed, c.bound FROM common_terms AS c
+WHERE c.term_key = ANY (ARRAY(SELECT name_key($1, t) FROM unnest($2::text[]) AS t));
+
+-- name: stored_postings
+-- The listed passages of a common term.
+SELECT passage, count, length FROM best_passages WHERE term_key = name_key($1, $2::text);
+
+-- name: recent_postings
+-- The passages that are not ranked yet and have a term.
+SELECT w.passage, cardinality(t.positions), w.length
+FROM workspaces AS p
+CROSS JOIN LATERAL words_between($1::bigint, p.ranked_row, last_key(0)) AS w
+CROSS JOIN LATERAL unnest(w.terms) AS t
+WHERE p.workspace_id = $1 AND w.terms @@ $3::tsquery AND t.lexeme = $2::text;
+
+-- name: postings_until
+-- The passages up to a row id that have a term.
+SELECT passage, count, length FROM term_postings($1::bigint, $2::text, $3::tsquery, $4::bigint);
+
+-- name: new_terms
+-- The terms of the passages after one row id and up to another, as often as they occur.
+SELECT w.passage, ARRAY(SELECT t.lexeme FROM unnest(w.terms) AS t, generate_series(1, cardinality(t.positions)))
+FROM words_between($1::bigint, $2::bigint, $3::bigint) AS w;
+
+-- name: set_ranked_row
+-- Remember up to which row the counts and lists of common terms go.
+UPDATE workspaces SET ranked_row = $2::bigint WHERE workspace_id = $1;
+
+-- name: put_common_terms
+-- Add or replace what is stored of common terms.
+INSERT INTO common_terms (workspace_id, term, passages, listed, bound)
+SELECT $1, c.* FROM unnest($2::text[], $3::bigint[], $4::integer[], $5::float8[]) AS c
+ON CONFLICT (term_key) DO UPDATE SET passages = excluded.passages, listed = excluded.listed, bound = excluded.bound;
+
+-- name: put_best_passages
+-- Add passages to the lists of terms.
+INSERT INTO best_passages (workspace_id, term_key, passage, count, length)
+SELECT $1, name_key($1, b.term), b.passage, b.count, b.length
+FROM unnest($2::text[], $3::bigint[], $4::integer[], $5::integer[]) AS b (term, passage, count, length)
+ON CONFLICT DO NOTHING;
+
+-- name: delete_best_passages
+-- Delete the lists of terms.
+DELETE FROM best_passages WHERE term_key = ANY (ARRAY(SELECT name_key($1, t) FROM unnest($2::text[]) AS t));
 
 -- name: phrase_counts
 -- The totals of the index, and how many passages match each of the queries, in order.
@@ -198,28 +252,7 @@ SELECT o.id,
         ORDER BY n.id LIMIT 1)
 FROM observations AS o WHERE o.row_key = ANY ({passage_keys}) AND o.source IS NOT NULL
 UNION ALL
-SELECT o.id,
-    ARRAY(SELECT near.id FROM (
-            SELECT n.id, n.since, coalesce(n.valid_at, n.created_at) AS at FROM observations AS n
-            WHERE n.row_key > row_key($1, 0) AND n.row_key < o.row_key AND n.until IS NULL AND n.source IS NULL
-            ORDER BY n.row_key DESC LIMIT $3::bigint
-        ) AS near
-        WHERE abs(near.at - coalesce(o.valid_at, o.created_at)) <= $4::bigint AND EXISTS (
-            SELECT 1 FROM changes AS made WHERE made.row_key = row_key($1, near.since)
-                AND made.actor = own.actor AND made.server = own.server)
-        ORDER BY near.id DESC LIMIT 2),
-    ARRAY(SELECT near.id FROM (
-            SELECT n.id, n.since, coalesce(n.valid_at, n.created_at) AS at FROM observations AS n
-            WHERE n.row_key > o.row_key AND n.row_key <= last_key($1) AND n.until IS NULL AND n.source IS NULL
-            ORDER BY n.row_key LIMIT $3::bigint
-        ) AS near
-        WHERE abs(near.at - coalesce(o.valid_at, o.created_at)) <= $4::bigint AND EXISTS (
-            SELECT 1 FROM changes AS made WHERE made.row_key = row_key($1, near.since)
-                AND made.actor = own.actor AND made.server = own.server)
-        ORDER BY near.id LIMIT 1)
-FROM observations AS o
-CROSS JOIN LATERAL (SELECT * FROM changes AS own WHERE own.row_key = row_key($1, o.since) LIMIT 1) AS own
-WHERE o.row_key = ANY ({passage_keys}) AND o.source IS NULL
+SELECT * FROM neighbours_in_time($1::bigint, $2::bigint[], $3::bigint, $4::bigint)
 ) AS near (id, before, after);
 
 -- name: observation_counts

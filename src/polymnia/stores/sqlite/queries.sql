@@ -162,8 +162,8 @@ SELECT
     (SELECT count(*) FROM notes INDEXED BY notes_living WHERE until IS NULL);
 
 -- name: last_change
--- The last change: its id, its time and the last row id given out.
-SELECT id, at, last_row FROM changes ORDER BY id DESC LIMIT 1;
+-- The last change: its id, its time, the last row id given out, and the last one that is ranked.
+SELECT id, at, last_row, (SELECT last FROM ranked_row) FROM changes ORDER BY id DESC LIMIT 1;
 
 -- name: insert_actor
 -- Add an actor: a client, with its token, that makes changes.
@@ -318,13 +318,101 @@ SELECT index_totals(words) FROM words WHERE words MATCH ? LIMIT 1;
 SELECT term FROM word_terms WHERE term >= ? AND term < ? LIMIT ?;
 
 -- name: best_words
--- The passages that match the expression best.
-SELECT rowid FROM words WHERE words MATCH ? ORDER BY rank LIMIT ?;
+-- The passages that match the expression best, with their scores.
+SELECT rowid, -rank FROM words WHERE words MATCH ? ORDER BY rank LIMIT ?;
+
+-- name: newest_words
+-- The newest passages that match the expression, scored with the weights (a JSON array).
+SELECT rowid, word_score(words, ?2) FROM words WHERE words MATCH ?1 ORDER BY rowid DESC LIMIT ?3;
+
+-- name: best_words_named
+-- The newest passages of some names (a JSON array) that match the expression, scored with the weights (likewise).
+WITH named AS MATERIALIZED (
+    SELECT c.id FROM json_each(?3) AS wanted CROSS JOIN cards AS c ON c.name = wanted.value AND c.until IS NULL
+    UNION ALL
+    SELECT o.id FROM json_each(?3) AS wanted CROSS JOIN cards AS c ON c.name = wanted.value AND c.until IS NULL
+    CROSS JOIN observations AS o ON o.entity = c.entity AND o.until IS NULL
+    UNION ALL
+    SELECT n.id FROM json_each(?3) AS wanted CROSS JOIN notes AS n ON n.key = wanted.value AND n.until IS NULL
+    ORDER BY 1 DESC LIMIT ?4
+)
+SELECT w.rowid, word_score(words, ?2) FROM named AS n CROSS JOIN words AS w ON w.rowid = n.id WHERE w.words MATCH ?1;
+
+-- name: common_terms
+-- What is stored of those of the terms (a JSON array) that are common.
+SELECT c.term, c.passages, c.listed, c.bound FROM json_each(?) AS wanted CROSS JOIN common_terms AS c ON c.term = wanted.value;
+
+-- name: has_common_terms
+-- A row if any term is common.
+SELECT 1 FROM common_terms LIMIT 1;
+
+-- name: stored_postings
+-- The listed passages of a common term.
+SELECT passage, count, length FROM best_passages WHERE term = ?;
+
+-- name: recent_count
+-- How many passages that are not ranked yet match the expression.
+SELECT count(*) FROM words WHERE words MATCH ? AND rowid > (SELECT last FROM ranked_row);
+
+-- name: recent_postings
+-- The passages that are not ranked yet and match the expression.
+SELECT rowid, posting(words) FROM words WHERE words MATCH ? AND rowid > (SELECT last FROM ranked_row);
+
+-- name: postings_until
+-- The passages up to a row id that match the expression.
+SELECT rowid, posting(words) FROM words WHERE words MATCH ? AND rowid <= ?;
+
+-- name: texts_between
+-- The texts of living passages after one row id and up to another.
+SELECT id, name, type, tags, summary FROM cards WHERE id > ?1 AND id <= ?2 AND until IS NULL
+UNION ALL SELECT id, NULL, NULL, NULL, text FROM observations WHERE id > ?1 AND id <= ?2 AND until IS NULL
+UNION ALL SELECT id, key, NULL, tags, text FROM notes WHERE id > ?1 AND id <= ?2 AND until IS NULL;
+
+-- name: ended_texts
+-- The texts of the ranked passages that a change ended.
+SELECT id, name, type, tags, summary FROM cards WHERE until = ?1 AND id <= (SELECT last FROM ranked_row)
+UNION ALL
+SELECT id, NULL, NULL, NULL, text FROM observations WHERE until = ?1 AND id <= (SELECT last FROM ranked_row)
+UNION ALL
+SELECT id, key, NULL, tags, text FROM notes WHERE until = ?1 AND id <= (SELECT last FROM ranked_row);
+
+-- name: set_ranked_row
+-- Remember up to which row the counts and lists of common terms go.
+UPDATE ranked_row SET last = ?;
+
+-- name: put_common_terms
+-- Add or replace what is stored of a common term.
+INSERT OR REPLACE INTO common_terms (term, passages, listed, bound) VALUES (?, ?, ?, ?);
+
+-- name: put_best_passages
+-- Add a passage to the list of a term.
+INSERT OR REPLACE INTO best_passages (term, passage, count, length) VALUES (?, ?, ?, ?);
+
+-- name: delete_best_passages
+-- Delete the list of a term.
+DELETE FROM best_passages WHERE term = ?;
+
+-- name: reduce_common_term
+-- Count the passages of a term that ended.
+UPDATE common_terms SET passages = passages - ? WHERE term = ?;
+
+-- name: shorten_lists
+-- Count a passage that leaves the lists.
+UPDATE common_terms SET listed = listed - 1 WHERE term IN (SELECT term FROM best_passages WHERE passage = ?);
+
+-- name: unlist_passage
+-- Remove a passage from the lists.
+DELETE FROM best_passages WHERE passage = ?;
+
+-- name: drop_thin_lists
+-- Forget terms that are no longer common, and those that have lost much of their list: they are searched for exactly, until
+-- a later write lists their passages anew.
+DELETE FROM common_terms WHERE passages < ?1 OR listed < ?2 RETURNING term;
 
 -- name: best_words_within
 -- The same among the passages of some names (a JSON array), some types (likewise), a period and all of some tags; NULL allows any.
 -- The first condition on names drops most observations before their cards are looked up.
-SELECT w.rowid FROM words AS w
+SELECT w.rowid, -bm25(words) FROM words AS w
 LEFT JOIN observations AS o ON o.id = w.rowid
 LEFT JOIN notes AS n ON n.id = w.rowid
 LEFT JOIN cards AS c ON c.id = coalesce(

@@ -21,11 +21,12 @@ Identity = tuple[str, int, str | None]
 
 
 class LastChange(NamedTuple):
-    """The last change: its id, its time, and the last row id given out."""
+    """The last change: its id, its time, the last row id given out, and the last one ranked."""
 
     id: int = 0
     at: int = 0
     row: int = 0
+    ranked_row: int = 0
 
 
 class IndexedText(NamedTuple):
@@ -36,6 +37,21 @@ class IndexedText(NamedTuple):
     labels: tuple[str, ...]
     content: str | None
     characters: str
+
+
+# A passage that has a term: its id, how often it has it, and how many words it has.
+Posting = tuple[int, int, int]
+
+
+class CommonTerm(NamedTuple):
+    """What is stored of a term: its ranked passages, how many are listed, and the worst of these.
+
+    `bound` is what BM25 gave the worst one, without the rarity of the term.
+    """
+
+    passages: int
+    listed: int
+    bound: float
 
 
 class WordSearch(Protocol):
@@ -65,9 +81,34 @@ class WordSearch(Protocol):
         """Return how many passages contain each term; the totals are 0 if none does."""
 
     def best_passages(
-        self, terms: Collection[str], limit: int, within: Within | None, *, every: bool
-    ) -> list[int]:
-        """Return the ids of the best passages by BM25 with one of the terms, or with every term."""
+        self,
+        terms: Collection[str],
+        counts: WordCounts,
+        common: Collection[str],
+        limit: int,
+        within: Within | None,
+        *,
+        every: bool,
+    ) -> Scores:
+        """Return the best passages by BM25 with one of the terms, or every one, best first.
+
+        Of the passages with every term, if some are common, the newest MAX_WITH_EVERY count.
+        """
+
+    def common_terms(self, terms: Collection[str]) -> dict[str, CommonTerm]:
+        """Return what is stored of those of the terms that are common."""
+
+    def stored_postings(self, term: str) -> list[Posting]:
+        """Return the listed passages of a common term."""
+
+    def listed(self, term: str) -> list[Posting]:
+        """Return the listed passages of a common term, and all that are not ranked yet."""
+
+    def postings(self, term: str, last_row: int) -> list[Posting]:
+        """Return all passages up to a row id that have the term."""
+
+    def terms_between(self, ranked_row: int, last_row: int) -> dict[int, list[str]]:
+        """Return the terms of the passages after one row id and up to another."""
 
     def best_names(self, terms: Collection[str], limit: int) -> list[str]:
         """Return names of entities that have one of the terms in their name or their labels."""
