@@ -157,3 +157,20 @@ def test_postgresql_counts_what_is_deleted_in_large_lists(tmp_path: Path) -> Non
         with store.reading() as read:
             found = {passage.text for passage in read.candidates(["ward"], 50)}
             assert found == set(texts[100:150])
+
+
+@pytest.mark.usefixtures("small_lists")
+def test_common_terms_weigh_what_rare_terms_find(versioned_url: str) -> None:
+    with closing(open_store(versioned_url)) as store:
+        memory = Memory(store)
+        texts = [f"ward {number}" for number in range(30)]
+        texts += [f"other {number}" for number in range(60)]
+        texts += ["seldom", "seldom", "seldom ward", "seldom"]
+        for number in range(0, len(texts), 10):
+            draft = EntityDraft(f"entity {number}", "thing", tuple(texts[number : number + 10]))
+            entities.create(memory, [draft], by=ME)
+        with stored_terms(memory) as stored:
+            assert "ward" in stored
+        with store.reading() as read:
+            (best_passage,) = read.candidates(["seldom", "ward"], 1)
+    assert best_passage.text == "seldom ward"

@@ -138,19 +138,18 @@ class PostgresWords:
         if not counts.passages:
             return {}
         stems = tuple([_word(term) for term in terms])
-        query = Every(stems) if every else AnyOf(stems)
-        bound = (
-            render(query),
-            [lexeme(term) for term in terms],
-            [render(stem) for stem in stems],
-            weights_of(terms, counts),
-            counts.words / counts.passages,
-        )
+        bound = _weigh(Every(stems) if every else AnyOf(stems), terms, counts)
         if within is None:
             newest = MAX_WITH_EVERY if every and common else None
             return dict(self._port.run("best_words", *bound, newest, limit))
         filters = (within.names, within.types, within.since, within.until, within.tags)
         return dict(self._port.run("best_words_within", *bound, limit, *filters))
+
+    def score_passages(
+        self, terms: Collection[str], weighed: Collection[str], counts: WordCounts
+    ) -> Scores:
+        bound = _weigh(AnyOf(tuple([_word(term) for term in terms])), weighed, counts)
+        return dict(self._port.run("best_words", *bound, None, None))
 
     def common_terms(self, terms: Collection[str]) -> dict[str, CommonTerm]:
         rows = self._port.run("common_terms", list(terms))
@@ -238,6 +237,17 @@ def like(folded: str) -> str:
 
 def _word(term: str) -> Stems:
     return Stems((term,), _EVERYWHERE)
+
+
+def _weigh(query: Query, terms: Collection[str], counts: WordCounts) -> tuple[object, ...]:
+    """Return what the function `score_words` takes: a query, and the terms that have weight."""
+    return (
+        render(query),
+        [lexeme(term) for term in terms],
+        [render(_word(term)) for term in terms],
+        weights_of(terms, counts),
+        counts.words / max(counts.passages, 1),
+    )
 
 
 def _bind(query: Query, stems: list[Stems], weights: dict[str, float]) -> tuple[object, ...]:

@@ -139,6 +139,15 @@ class SqliteWords:
             return dict(named)
         return dict(self._port.run("best_words_within", query, limit, *bind_within(within)))
 
+    def score_passages(
+        self, terms: Collection[str], weighed: Collection[str], counts: WordCounts
+    ) -> Scores:
+        # The first part finds the passages, and only the second one has weights.
+        query = f"({_join(terms, ' OR ')}) AND ({_join(weighed, ' OR ')})"
+        average = counts.words / max(counts.passages, 1)
+        weights = as_json([average, *[0.0] * len(terms), *weights_of(weighed, counts)])
+        return dict(self._port.run("newest_words", query, weights, _NO_LIMIT))
+
     def common_terms(self, terms: Collection[str]) -> dict[str, CommonTerm]:
         rows = self._port.run("common_terms", list(terms))
         return {term: CommonTerm(*known) for term, *known in rows}
@@ -243,7 +252,7 @@ def _word_score(api: apsw.FTS5ExtensionApi, /, *weights: object) -> float:
     average, *rarities = _decode_weights(str(weights[0]))
     total, length = 0.0, api.column_size()
     for phrase, weight in enumerate(rarities):
-        count = _occurrences(api, phrase)
+        count = _occurrences(api, phrase) if weight else 0
         if count:
             total += weight * term_score(count, length, average)
     return total

@@ -5,7 +5,7 @@ RECENT_ROWS or more behind it moves it on; passages after it are read from the i
 term that has no list is searched for exactly, so a missing list costs time, never a hit.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping
 from math import log
 
@@ -55,17 +55,20 @@ def find_candidates(
     if every or within is not None:
         found = words.best_passages(terms, counts, common, limit, within, every=every)
         return best_first(found)[:limit]
-    scores: Scores = {}
     rare_terms = choose_rare([term for term in terms if term not in common], counts.having)
+    if len(rare_terms) == len(counts.having):
+        return best_first(words.best_passages(terms, counts, (), limit, None, every=False))
+    scores: Scores = {}
     if rare_terms:
-        scores = words.best_passages(rare_terms, counts, (), limit, None, every=False)
+        scores = words.score_passages(rare_terms, list(counts.having), counts)
+    average = counts.words / max(counts.passages, 1)
+    listed: defaultdict[int, float] = defaultdict(float)
     for term in common:
         weight = rarity(counts.passages, counts.having[term])
-        average = counts.words / counts.passages
         for passage, count, length in words.listed(term):
-            score = weight * term_score(count, length, average)
-            scores[passage] = scores.get(passage, 0.0) + score
-    return best_first(scores)[:limit]
+            if passage not in scores:
+                listed[passage] += weight * term_score(count, length, average)
+    return best_first(scores | listed)[:limit]
 
 
 def best_first(scores: Scores) -> list[int]:

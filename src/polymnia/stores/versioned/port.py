@@ -95,6 +95,11 @@ class WordSearch(Protocol):
         Of the passages with every term, if some are common, the newest MAX_WITH_EVERY count.
         """
 
+    def score_passages(
+        self, terms: Collection[str], weighed: Collection[str], counts: WordCounts
+    ) -> Scores:
+        """Return all passages that contain one of the terms, scored by all the weighed terms."""
+
     def common_terms(self, terms: Collection[str]) -> dict[str, CommonTerm]:
         """Return what is stored of those of the terms that are common."""
 
