@@ -4,6 +4,7 @@ import argparse
 import gzip
 import os
 import re
+import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -26,6 +27,11 @@ _MAX_ROWS = 50
 _ROW = re.compile(rb"<[^>]*\sdata-row[\s>]")
 _TABLE_ROW, _TABLE_HEAD = re.compile(rb"<tr[\s>]"), re.compile(rb"<thead[\s>]")
 _FORM_TOKEN = re.compile(rb'"X-Form-Token": "(\w+)"')
+# When the groups are on the screen, and the times of the first paint and of now.
+_IS_DRAWN = "() => document.querySelector('#graph-status')?.textContent.includes('group')"
+_PAINT_TIMES = """() => [
+    performance.getEntriesByName("first-contentful-paint")[0].startTime, performance.now()
+]"""
 _HOME, _SEARCH, _GRAPH, _CURATION = "home", "search", "graph overview, JSON", "curation"
 
 
@@ -85,13 +91,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--requests", type=int, default=20, metavar="N", help="for each page (default: %(default)s)"
     )
+    parser.add_argument(
+        "--browser", action="store_true", help="also open the graph in Chromium and time it"
+    )
     options = parser.parse_args(arguments)
     machine = describe_machine()
     print(
         f"{machine.cores} cores, load {machine.load_before} before the run, Python {machine.python}"
     )
     with TemporaryDirectory() as folder:
-        figures = _measure(Path(folder), options.entities, options.requests)
+        figures = _measure(Path(folder), options.entities, options.requests, options.browser)
     for name, each in figures.items():
         times = f"{each.usual:.1f} ms, first {each.first:.0f} ms, CPU {each.cpu:.0f} ms"
         sizes = f"{each.size / 1024:.1f} KB, compressed {each.packed / 1024:.1f} KB"
@@ -117,7 +126,7 @@ def _judge(figures: dict[str, Figure]) -> Iterator[Verdict]:
     yield at_most("rows of a page", max(figure.rows for figure in figures.values()), _MAX_ROWS, "")
 
 
-def _measure(folder: Path, entities: int, requests: int) -> dict[str, Figure]:
+def _measure(folder: Path, entities: int, requests: int, with_browser: bool) -> dict[str, Figure]:
     """Fill a store, serve it and ask for every page."""
     store, port = folder / "memory.db", free_port()
     dataset = write_dataset(entities, folder / "memory.jsonl")
@@ -140,7 +149,32 @@ def _measure(folder: Path, entities: int, requests: int) -> dict[str, Figure]:
         figures = {}
         for name, asked in _pages(entities, requests):
             figures[name] = _time(client, list(asked), requests, process.pid)
+        if with_browser:
+            _open_graph(port)
         return figures
+
+
+def _open_graph(port: int) -> None:
+    """Print how long Chromium takes to paint the page of the graph and to draw the groups."""
+    from tests.web.browser import chromium
+
+    program = shutil.which("chromium") or shutil.which("google-chrome")
+    assert program, "chromium is not on the PATH"
+    with chromium(program) as browser:
+        page = browser.new_page()
+        page.goto(f"http://127.0.0.1:{port}/ui/more")  # scripts and styles of every page are kept
+        for _ in range(3):
+            session = page.context.new_cdp_session(page)
+            session.send("Performance.enable")
+            page.goto(f"http://127.0.0.1:{port}/ui/graph")
+            page.wait_for_function(_IS_DRAWN)
+            painted, drawn = page.evaluate(_PAINT_TIMES)
+            metrics = session.send("Performance.getMetrics")["metrics"]
+            tasks = {metric["name"]: metric["value"] for metric in metrics}["TaskDuration"]
+            print(
+                f"graph in Chromium: first paint {painted:.0f} ms, groups drawn {drawn:.0f} ms, "
+                f"{1000 * tasks:.0f} ms of work on the page's thread"
+            )
 
 
 def _await_findings(client: Client) -> None:
@@ -174,6 +208,8 @@ def _pages(
     yield _HOME, pages("/ui/")
     yield _SEARCH, pages("/ui/", q="{word}")
     yield "search, a common word", pages("/ui/", q="entity")
+    yield "search at a moment", pages("/ui/", q="{word}", at="2100-01-01")
+    yield "timeline", pages("/ui/timeline")
     yield "entity", pages("/ui/entity", name="{name}")
     yield "history", pages("/ui/history")
     yield "graph page", pages("/ui/graph")

@@ -1,6 +1,6 @@
 """Take the pictures of the web interface in docs/images/ui/: `python -m docs.screenshots [NAME…]`.
 
-Each page is shown with the memory of `polymnia demo`, light and dark. It needs Chromium.
+Each page is shown with the memory of `polymnia demo`, some also dark. It needs Chromium.
 """
 
 import json
@@ -86,6 +86,17 @@ def _in_the_past(page: Page, ui: Ui) -> None:
     _at_rest(page, ui)
 
 
+def _asked_in_the_past(page: Page, ui: Ui) -> None:
+    """Ask the same question three days earlier."""
+    _with_meaning(page, ui)
+    page.get_by_role("link", name="Ask the memory of an earlier day").click()
+    page.wait_for_selector(".timebar.past")
+    for _ in range(2):
+        with page.expect_navigation():
+            page.keyboard.press("[")
+    _at_rest(page, ui)
+
+
 def _go_to(page: Page, ui: Ui) -> None:
     page.keyboard.press("Control+k")
     page.keyboard.type("tide")
@@ -95,12 +106,15 @@ def _go_to(page: Page, ui: Ui) -> None:
 SHOTS: dict[str, tuple[str, Callable[[Page, Ui], None]]] = {
     "home": ("/ui/", _at_rest),
     "search": ("/ui/?q=who+owns+the+tide+forecast", _with_meaning),
+    "nothing": ("/ui/?q=kubernetes+ingress+timeout", _with_meaning),
+    "past": ("/ui/?q=when+does+the+tide+forecast+run", _asked_in_the_past),
     "entity": ("/ui/entity?name=tide-forecast", _at_rest),
     "then": ("/ui/entity?name=tide-forecast", _in_the_past),
     "goto": ("/ui/", _go_to),
     "agent": ("/ui/agents/agent?client=claude-code", _at_rest),
     "history": ("/ui/history", _at_rest),
     "graph": ("/ui/graph", _drawn),
+    "timeline": ("/ui/timeline", _at_rest),
     "playground": ("/ui/playground?q=why+were+invoices+lost", _at_rest),
     "curation": ("/ui/curation?kind=duplicates", _at_rest),
     "import": ("/ui/import", _import_report),
@@ -108,6 +122,10 @@ SHOTS: dict[str, tuple[str, Callable[[Page, Ui], None]]] = {
     "health": ("/ui/health", _at_rest),
     "live": ("/ui/live", _live_changes),
 }
+
+
+# Pages that are also shown dark: every picture stays in the history of the repository for good.
+DARK = ("home", "graph", "past")
 
 
 def main(wanted: Sequence[str]) -> int:
@@ -128,6 +146,8 @@ def main(wanted: Sequence[str]) -> int:
             ):
                 visit.log_in(ui.token("mara-laptop"))
                 for name in wanted or SHOTS:
+                    if theme == "dark" and name not in DARK:
+                        continue
                     path, act = SHOTS[name]
                     act(visit.open(path), ui)
                     visit.page.screenshot(path=IMAGES / f"{name}-{theme}.png")

@@ -17,7 +17,9 @@ PASSAGE = Passage("billing-worker", "service", 1, "moved its queue")
         (Hit(PASSAGE, 6.0, "any word", Signals(), is_weak=True), "clear", "good"),
         (Hit(PASSAGE, 3.0, "all words", Signals(), share=1.0), "clear", "good"),
         (Hit(PASSAGE, 4.5, "context", Signals(), is_weak=True), "clear", "fair"),
-        (Hit(PASSAGE, 3.0, "meaning", Signals()), "perhaps", "fair"),
+        (Hit(PASSAGE, 3.0, "meaning", Signals()), "clear", "fair"),
+        (Hit(PASSAGE, 3.0, "meaning", Signals()), "perhaps", "weak"),
+        (Hit(PASSAGE, 3.0, "any word", Signals(), share=0.5), "perhaps", "fair"),
         (Hit(PASSAGE, 3.0, "meaning", Signals(), is_weak=True), "clear", "weak"),
     ],
 )

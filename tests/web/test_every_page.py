@@ -35,6 +35,8 @@ PATHS = [spec.path for spec in PAGES if spec.group] + [
     "/entities",
     "/graph?name={name}",
     "/?q=tide",
+    "/?q=tide&at=2100-01-01",
+    "/start",
     "/more",
 ]
 for module in MODULES:

@@ -1,6 +1,7 @@
 """Moments in a browser: an entity and the graph as they were, by slider and by keys."""
 
 import re
+from datetime import date, timedelta
 
 from playwright.sync_api import expect
 
@@ -37,3 +38,60 @@ def test_the_slider_snaps_to_days_of_the_graph(admin: Visit) -> None:
     expect(page.locator(".timebar.past")).to_be_visible()
     page.keyboard.press("Escape")
     expect(page.locator(".timebar.past")).to_have_count(0)
+
+
+def test_a_question_is_asked_of_an_earlier_day_by_keys(admin: Visit) -> None:
+    page = admin.open("/ui/?q=when+is+the+tide+cache+filled")
+    page.get_by_role("link", name="Ask the memory of an earlier day").press("Enter")
+    for _ in range(3):
+        expect(page.locator(".timebar.past")).to_be_visible()
+        if page.locator(".then.mod").count():
+            break
+        address = page.url
+        page.keyboard.press("[")
+        expect(page).not_to_have_url(address)
+    expect(page.locator(".then.mod").first).to_contain_text("03:10")
+    expect(page.locator(".then.mod .cause").first).to_contain_text("change #28")
+    admin.audit_all()
+    page.keyboard.press("Escape")
+    expect(page.locator(".timebar.past")).to_have_count(0)
+    expect(page.locator("#q")).to_have_value("when is the tide cache filled")
+
+
+def test_nonsense_gets_no_hit_and_an_earlier_fact_is_in_the_calendar(admin: Visit) -> None:
+    page = admin.open("/ui/?q=zzqqxx+nothing")
+    expect(page.locator(".empty h2")).to_contain_text("was found")
+    assert page.locator("#hits").count() == 0
+    admin.audit_all()
+    page = admin.open("/ui/timeline")
+    page.locator(".month a").first.press("Enter")
+    expect(page.locator(".month a").first).to_have_attribute("aria-current", "date")
+    expect(page.locator(".sec .then").first).to_be_visible()
+    admin.audit()
+
+
+def test_pages_fit_the_narrowest_phone(admin: Visit) -> None:
+    admin.page.set_viewport_size({"width": 320, "height": 640})
+    day = (date.today() - timedelta(days=5)).isoformat()
+    for path in (
+        "/ui/",
+        "/ui/?q=tide",
+        "/ui/entity?name=tide-forecast",
+        f"/ui/entity?name=tide-forecast&at={day}",
+        f"/ui/?q=tide&at={day}",
+        "/ui/entities",
+        "/ui/timeline",
+        "/ui/history",
+        "/ui/agents",
+        "/ui/agents/agent?client=claude-code&show=waiting",
+        "/ui/start",
+        "/ui/more",
+        "/ui/import",
+        "/ui/access",
+        "/ui/health",
+        "/ui/playground?q=tide",
+        "/ui/curation",
+        "/ui/new",
+    ):
+        admin.open(path)
+        admin.fits()

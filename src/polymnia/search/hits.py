@@ -57,9 +57,9 @@ long often big large like want need thing people person someone somebody
 MatchQuality = Literal["clear", "perhaps", "none"]
 Fit = Literal["strong", "good", "fair", "weak"]
 # The scores from which on a fit is strong, good and fair. On the 117 questions of bench/agents that
-# facts answer, the best needed fact is strong in 56, good in 17, fair in 16; seven of eight
-# questions about nothing that is stored get no hit that is better than weak. Scores by words
-# alone are on the same scale.
+# facts answer, the best needed fact is strong in 56, good in 17, fair in 14; eight questions
+# about nothing that is stored get no hit that is better than weak. Scores by words alone are on
+# the same scale.
 STRONG_SCORE, GOOD_SCORE, FAIR_SCORE = 8.0, 5.5, 4.0
 
 # Compiled at the first use: a server's start does not need it.
@@ -252,9 +252,10 @@ def fit_of(hit: Hit, match: MatchQuality) -> Fit:
         return "strong"
     if hit.score >= GOOD_SCORE or hit.share >= 1:
         return "good"
-    if hit.score >= FAIR_SCORE or not hit.is_weak:
+    if hit.score >= FAIR_SCORE or hit.share >= WEAK_WORD_SHARE:
         return "fair"
-    return "weak"
+    # A little meaning in common is enough only where the search as a whole found its topic.
+    return "fair" if match == "clear" and not hit.is_weak else "weak"
 
 
 def match_quality(hits: Sequence[Hit], query: Query) -> MatchQuality:
