@@ -13,6 +13,7 @@ MARKED = {
         "test_bench.py",
         "test_bench_agents.py",
         "test_bench_curation.py",
+        "test_bench_meaning.py",
         "test_bench_moving.py",
         "test_bench_recall.py",
         "test_bench_web.py",

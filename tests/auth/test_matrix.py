@@ -3,7 +3,9 @@
 No tool is listed by hand.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +36,17 @@ TOKENS: dict[str, dict[str, Any]] = {
 }
 NONE = "none"
 KNOWN, NEW = "known", "new"
+# A way in treats all dialects alike, so two of them go all ways and the others two.
+EVERY_WAY = pytest.mark.parametrize(
+    ("place", "kind"),
+    [
+        (dialect, kind)
+        for dialect in sorted(DIALECTS)
+        for kind in WAYS
+        if dialect in ("native", "workspace") or kind in ("session", "tcp")
+    ],
+    indirect=["place"],
+)
 # Tools that are about workspaces, not about what is in the client's own.
 ABOUT_WORKSPACES = {var.name for var in vars(projects).values() if isinstance(var, Tool)}
 
@@ -53,11 +66,19 @@ class Place(Struct):
         return Opened(WAYS[kind](port, self.tokens[token], workspace, self.path))
 
 
-@pytest.fixture(scope="module", params=sorted(DIALECTS))
-def place(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Place]:
-    directory = tmp_path_factory.mktemp("matrix")
+@pytest.fixture(scope="module")
+def places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Place]]:
+    """Yield what serves a dialect, each once for the whole module."""
+    with ExitStack() as servers:
+        yield cache(lambda name: serve_dialect(name, tmp_path_factory.mktemp("matrix"), servers))
+
+
+@pytest.fixture
+def place(request: pytest.FixtureRequest, places: Callable[[str], Place]) -> Place:
+    return places(request.param)
+
+
+def serve_dialect(name: str, directory: Path, servers: ExitStack) -> Place:
     store = directory / "memory.db"
     tokens = file_tokens(directory / "memory.db.tokens")
     made: dict[str, str | None] = {
@@ -65,14 +86,11 @@ def place(
     }
     tokens.revoke("revoked")
     made[NONE] = None
-    name = request.param
     # The generated arguments have embeddings of one number.
     short = {"POLYMNIA_EMBEDDING_DIMENSION": "1"}
-    with (
-        Running(store, dialect=name, settings=short) as http,
-        Running(store, transport="tcp", dialect=name, settings=short) as tcp,
-    ):
-        yield Place(open_dialect(name).tools, f"/{name}/mcp", http.port, tcp.port, store, made)
+    http = servers.enter_context(Running(store, dialect=name, settings=short))
+    tcp = servers.enter_context(Running(store, transport="tcp", dialect=name, settings=short))
+    return Place(open_dialect(name).tools, f"/{name}/mcp", http.port, tcp.port, store, made)
 
 
 def contents(store: Path) -> list[Any]:
@@ -140,7 +158,7 @@ def outcome(reply: Any) -> str | None:
     return next((item for item in ("may only", "may not use the workspace") if item in text), None)
 
 
-@pytest.mark.parametrize("kind", WAYS)
+@EVERY_WAY
 @pytest.mark.parametrize("token", [*TOKENS, NONE])
 @pytest.mark.parametrize("workspace", [OWN, FOREIGN, MISSING])
 def test_every_call_succeeds_or_is_rejected_for_the_right_reason(
@@ -158,7 +176,7 @@ def test_every_call_succeeds_or_is_rejected_for_the_right_reason(
     assert wrong == {}
 
 
-@pytest.mark.parametrize("kind", WAYS)
+@EVERY_WAY
 @pytest.mark.parametrize("token", ["reader", "reader here", "boss elsewhere", "revoked", NONE])
 def test_a_client_that_may_not_write_changes_no_row(place: Place, token: str, kind: str) -> None:
     fill(place)
@@ -191,6 +209,7 @@ def attempt_everything_else(way: Way) -> None:
     way.ask(request("logging/setLevel", level="debug"))
 
 
+@pytest.mark.parametrize("place", sorted(DIALECTS), indirect=True)
 def test_the_same_calls_do_change_something_where_that_is_allowed(place: Place) -> None:
     writers = [tool for tool in place.tools.values() if tool.needs != "read"]
     changed = set()
@@ -205,7 +224,7 @@ def test_the_same_calls_do_change_something_where_that_is_allowed(place: Place) 
     assert len(changed) >= len(writers) / 3, changed
 
 
-@pytest.mark.parametrize("kind", WAYS)
+@EVERY_WAY
 @pytest.mark.parametrize("token", ["reader", "writer", "boss", "reader here", "boss elsewhere"])
 def test_a_client_sees_exactly_the_tools_it_may_call(place: Place, token: str, kind: str) -> None:
     with place.way(kind, token, None) as way:
@@ -216,7 +235,7 @@ def test_a_client_sees_exactly_the_tools_it_may_call(place: Place, token: str, k
     ]
 
 
-@pytest.mark.parametrize("kind", WAYS)
+@EVERY_WAY
 def test_the_change_log_names_the_client_and_its_token(place: Place, kind: str) -> None:
     """The last change is attributed to the token that made it, for any set of tools."""
     for token in ("writer", "boss"):
@@ -239,7 +258,7 @@ def test_the_change_log_names_the_client_and_its_token(place: Place, kind: str) 
         assert last.actor.startswith("tester 1" if kind != "sse" else "unknown client")
 
 
-@pytest.mark.parametrize("kind", WAYS)
+@EVERY_WAY
 def test_resources_of_another_workspace_cannot_be_read(place: Place, kind: str) -> None:
     if not open_dialect(place.path.split("/")[1]).resources:
         return  # a dialect without resources has none to protect

@@ -197,7 +197,7 @@ def test_notes_are_kept_and_found_as_the_model_says(
         "Machine", (NotesMachine,), {"kind": "postgres" if how == "postgres" else "sqlite"}
     )
     profile = settings(
-        max_examples=40,
+        max_examples=15,
         stateful_step_count=25,
         deadline=None,
         suppress_health_check=list(HealthCheck),

@@ -19,7 +19,7 @@ def store(request: pytest.FixtureRequest) -> str | None:
 
 
 def test_no_reply_contains_the_text_of_another_workspace(tmp_path: Path, store: str | None) -> None:
-    report = run(tmp_path, 2_000, seed=1, store=store)
+    report = run(tmp_path, 800, seed=1, store=store)
     assert report.leaks == []
     assert {tool.removesuffix(", refused") for tool in report.calls} == set(RETURNS)
-    assert report.calls.total() == 2_000
+    assert report.calls.total() == 800

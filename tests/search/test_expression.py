@@ -70,7 +70,7 @@ def test_columns_have_the_names_of_the_passages() -> None:
     assert parse("KEY : a", {"key": "name"}) == Column(frozenset({"name"}), A)
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=400, deadline=None)
 @given(query=queries() | expressions())
 def test_a_query_is_an_expression_when_fts5_says_so(query: str) -> None:
     query = re.sub(

@@ -21,7 +21,7 @@ def parsed(query: str) -> Expression:
     return expression
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(rows=documents, query=expressions())
 def test_an_index_of_stems_finds_the_same(rows: list[dict[str, str]], query: str) -> None:
     expression = parsed(query)
@@ -29,7 +29,7 @@ def test_an_index_of_stems_finds_the_same(rows: list[dict[str, str]], query: str
     assert found == matching_rows(table(rows, "porter unicode61"), query)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(rows=documents, query=prefix_expressions())
 def test_for_prefixes_an_index_without_stems_finds_the_same(
     rows: list[dict[str, str]], query: str

@@ -151,7 +151,7 @@ def test_deleted_entities_are_not_found() -> None:
 
 
 @settings(
-    max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(query=queries())
 def test_any_text_is_an_answerable_query(memory: Memory, query: str) -> None:

@@ -66,7 +66,7 @@ def parsed(query: str) -> Expression:
     return expression
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(rows=documents, query=expressions() | prefix_expressions())
 def test_the_index_finds_what_matches(rows: list[dict[str, str]], query: str) -> None:
     expression = parsed(query)

@@ -266,9 +266,9 @@ def _reach(path: Path, url: str) -> socket.socket:
         raise ProcessLost("another client has been starting the process for too long") from exc
 
 
-def _connect(path: Path, timeout: float = REPLY_TIMEOUT_S) -> socket.socket:
+def _connect(path: Path, timeout: float | None = None) -> socket.socket:
     connection = socket.socket(socket.AF_UNIX)
-    connection.settimeout(timeout)
+    connection.settimeout(timeout or REPLY_TIMEOUT_S)
     try:
         connection.connect(str(path))
     except OSError:
