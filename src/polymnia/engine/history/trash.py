@@ -39,10 +39,10 @@ def restore_item(memory: Memory, wanted: str, *, by: str) -> tuple[Rows, int]:
     BadInput if there is no such item, or if its name is in use again.
     """
     with memory.writing("restore", by) as transaction:
-        found = _find(_items(memory, transaction.read), wanted)
-        restored = _restorable_rows(transaction.read, found)
+        item = _find(_items(memory, transaction.read), wanted)
+        restored = _restorable_rows(transaction.read, item)
         transaction.apply(after=restored)
-    return restored, transaction.change.id if transaction.change else 0
+    return restored, transaction.change_id
 
 
 def purge(memory: Memory, *, days: float) -> PurgeCounts:

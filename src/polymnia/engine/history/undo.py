@@ -109,24 +109,21 @@ def _undo(
     on_step(1, _STEPS)
     if dry_run:  # others may write meanwhile
         with memory.reading() as read:
-            found = find(history_of(memory, read))
+            changes = find(history_of(memory, read))
             at = time_ns() // 1000
-            plan = _plan(read, found, at, overwrite, on_step)
-        return UndoReceipt(
-            0, at, tuple(item.id for item in found), plan.before, plan.after, plan.conflicts
-        )
+            plan = _plan(read, changes, at, overwrite, on_step)
+        undone = tuple(change.id for change in changes)
+        return UndoReceipt(0, at, undone, plan.before, plan.after, plan.conflicts)
     with memory.writing("undo", by) as transaction:
-        found = find(history_of(memory, transaction.read))
-        plan = _plan(transaction.read, found, transaction.at, overwrite, on_step)
+        changes = find(history_of(memory, transaction.read))
+        plan = _plan(transaction.read, changes, transaction.at, overwrite, on_step)
         on_step(4, _STEPS)
         if skip_conflicts or not plan.conflicts:
             touched = ends_of((*plan.before.relations, *plan.after.relations))
             transaction.apply(before=plan.before, after=plan.after, touched=touched)
-    change = transaction.change
-    undone = tuple(item.id for item in found)
-    return UndoReceipt(
-        change.id if change else 0, transaction.at, undone, plan.before, plan.after, plan.conflicts
-    )
+    change_id = transaction.change_id
+    undone = tuple(change.id for change in changes)
+    return UndoReceipt(change_id, transaction.at, undone, plan.before, plan.after, plan.conflicts)
 
 
 def _plan(
@@ -151,24 +148,21 @@ def _find_all(history: HistoryReader, wanted: Sequence[int]) -> list[Change]:
         raise BadInput(
             f"at most {MAX_CHANGES:,} changes can be undone at once; undo the later ones first"
         )
-    found = [
-        change
-        for number in wanted
-        for change in history.changes(ChangeQuery(after=number - 1, before=number + 1))
-    ]
-    for number, change in zip(wanted, found, strict=False):
-        if change.id != number:
+    changes = []
+    for number in wanted:
+        with_id = history.changes(ChangeQuery(after=number - 1, before=number + 1))
+        if not with_id:
             raise BadInput(f"there is no change {number}; history lists the changes")
-    if len(found) < len(wanted):
-        raise BadInput(f"there is no change {wanted[len(found)]}; history lists the changes")
-    return found
+        changes += with_id
+    return changes
 
 
 def _find_since(
     history: HistoryReader, since: int, actor: str | None, actors: tuple[str, ...] | None
 ) -> list[Change]:
-    actors = actors if actor is None else find_actors(history, actor)
-    found = history.changes(ChangeQuery(limit=MAX_CHANGES + 1, since=since, actors=actors))
-    if len(found) > MAX_CHANGES:
+    if actor is not None:
+        actors = find_actors(history, actor)
+    changes = history.changes(ChangeQuery(limit=MAX_CHANGES + 1, since=since, actors=actors))
+    if len(changes) > MAX_CHANGES:
         raise BadInput(f"more than {MAX_CHANGES:,} changes were made since then; name a later time")
-    return found[::-1]
+    return changes[::-1]

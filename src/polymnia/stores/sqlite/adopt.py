@@ -79,15 +79,17 @@ class _Conversion:
 
         A memory of no session is a vault note unless its key is taken there.
         """
-        found = {row[0]: self._vault_note(row) for row in vault}
-        others: list[Note] = []
+        vault_notes = {row[0]: self._vault_note(row) for row in vault}
+        session_notes: list[Note] = []
         for session, *row in sessions:
             note = self._session_note(session, row)
             if session:
-                others.append(note)
-            elif found.setdefault(note.key, note) is not note:
+                session_notes.append(note)
+            elif note.key in vault_notes:
                 self._reject(note.key, "content", note.content)
-        return (*found.values(), *others)
+            else:
+                vault_notes[note.key] = note
+        return (*vault_notes.values(), *session_notes)
 
     def report(self, path: str) -> None:
         """Log how many values were rejected."""

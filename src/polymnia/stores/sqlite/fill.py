@@ -11,7 +11,16 @@ from typing import TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from polymnia.model import Change, Entity, Note, Observation, ObservationSet, Relation, Rows
+from polymnia.model import (
+    Change,
+    Entity,
+    Note,
+    Observation,
+    ObservationSet,
+    Relation,
+    RelationKey,
+    Rows,
+)
 from polymnia.stores.sqlite.store import SqliteStore
 
 _ACTOR, _OPERATION = "polymnia", "import"
@@ -51,22 +60,29 @@ def fill(store: SqliteStore, contents: Contents) -> None:
     for notes in _rounds(contents.notes, lambda note: note.key):
         _create_and_delete(store, Rows(notes=tuple(notes)))
     living = contents.living
-    deleted = {
-        observation.entity: observation.observations for observation in contents.observations
-    }
+    deleted = {part.entity: part.observations for part in contents.observations}
+    # What was deleted of a living entity is written with it, and then deleted.
     whole = [_with_observations(entity, deleted.get(entity.name, ())) for entity in living.entities]
     _apply(store, after=replace(living, entities=tuple(whole)))
     _delete_observations(store, contents.observations, living.entities)
 
 
 def _write_deleted_entities(store: SqliteStore, deleted: list[DeletedEntity]) -> None:
-    relations = {relation.key: relation for item in deleted for relation in item.relations}
-    created = tuple([_with_observations(item.entity, item.earlier) for item in deleted])
-    _apply(store, after=Rows(entities=created, relations=tuple(relations.values())))
-    earlier = [ObservationSet(item.entity.name, item.earlier) for item in deleted if item.earlier]
-    entities = tuple([item.entity for item in deleted])
+    created: list[Entity] = []
+    entities: list[Entity] = []
+    earlier: list[ObservationSet] = []
+    # A relation between two of the entities was deleted with both.
+    relations: dict[RelationKey, Relation] = {}
+    for item in deleted:
+        created.append(_with_observations(item.entity, item.earlier))
+        entities.append(item.entity)
+        if item.earlier:
+            earlier.append(ObservationSet(item.entity.name, item.earlier))
+        relations |= {relation.key: relation for relation in item.relations}
+    ended = tuple(relations.values())
+    _apply(store, after=Rows(entities=tuple(created), relations=ended))
     _delete_observations(store, earlier, entities)
-    _apply(store, before=Rows(entities=entities, relations=tuple(relations.values())))
+    _apply(store, before=Rows(entities=tuple(entities), relations=ended))
 
 
 def _delete_observations(
@@ -102,11 +118,14 @@ def _rounds(values: Iterable[T], key: Callable[[T], Hashable]) -> Iterator[list[
     """
     rounds: list[dict[Hashable, T]] = []
     for value in values:
-        found = next((item for item in rounds if key(value) not in item), None)
-        if found is None:
-            rounds.append(found := {})
-        found[key(value)] = value
-    return iter([list(item.values()) for item in rounds])
+        for values_by_key in rounds:
+            if key(value) not in values_by_key:
+                values_by_key[key(value)] = value
+                break
+        else:
+            rounds.append({key(value): value})
+    for values_by_key in rounds:
+        yield list(values_by_key.values())
 
 
 def _with_observations(entity: Entity, more: Iterable[Observation]) -> Entity:

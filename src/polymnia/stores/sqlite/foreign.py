@@ -42,7 +42,8 @@ def table_rows(path: str, table: str) -> Iterator[dict[str, Any]]:
         cursor = connection.execute("SELECT * FROM " + quoted)
         names: tuple[str, ...] = ()
         for row in cursor:
-            names = names or tuple([item[0] for item in cursor.description])
+            if not names:  # the cursor knows its columns once it has a row
+                names = tuple(name for name, *_ in cursor.description)
             yield dict(zip(names, row, strict=True))
 
 

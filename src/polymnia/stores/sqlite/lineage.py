@@ -275,8 +275,8 @@ def _read_log(log: Path, *, verify: bool) -> LogHead:
 
 def _add_transaction(head: LogHead, pages: list[tuple[int, bytes]], size: int) -> None:
     """Add the pages of a transaction after which the database has that size."""
-    found = [_unpack(part) for number, part in pages if number == 2]
-    lineage = [item for item in found if any(item.token)]
+    rows = [_unpack(part) for number, part in pages if number == 2]
+    lineage = [row for row in rows if any(row.token)]
     if lineage and not head.lineage:
         # Another program restored a backup through SQLite, which writes every page.
         # A new store does so too.

@@ -292,13 +292,13 @@ class _Salvage:
         return Contents(
             living=Rows(
                 tuple(living),
-                relations=tuple([_relation(row) for row in relations]),
-                notes=tuple([self._note(row) for row in notes]),
+                relations=tuple(map(_relation, relations)),
+                notes=tuple(map(self._note, notes)),
             ),
             entities=tuple(deleted),
             observations=tuple(single),
             relations=tuple(lone),
-            notes=tuple([self._note(row) for row in pruned]),
+            notes=tuple(map(self._note, pruned)),
         )
 
     def _has_living_observation(self, number: int) -> bool:

@@ -175,12 +175,14 @@ class SqliteVectors:
         wanted = None if allowed is None else set(allowed)
         # Row by row: together they may be larger than memory.
         rows = self._port.connection.execute(QUERIES["vectors_since"], (model, template, 0, -1))
-        scores = (
-            (cosine(own, norm, widen(blob, len(own)), length(widen(blob, len(own)))), passage)
-            for _, passage, blob in rows
-            if wanted is None or passage in wanted
-        )
-        return {passage: score for score, passage in nlargest(k, scores)}
+
+        def scores() -> Iterator[tuple[float, int]]:
+            for _, passage, blob in rows:
+                if wanted is None or passage in wanted:
+                    other = widen(blob, len(own))
+                    yield cosine(own, norm, other, length(other)), passage
+
+        return {passage: score for score, passage in nlargest(k, scores())}
 
     def _count_embeddable(self) -> int:
         return int(self._port.run("count_embeddable")[0][0])
