@@ -23,14 +23,15 @@ def open_cached(url: str) -> Embedder | None:
     embedder = open_embedder(url)
     if embedder is None:
         return None
-    return CachedEmbedder(embedder)
+    return CachedEmbedder(embedder, url)
 
 
 class CachedEmbedder:
     """An embedder that looks up each text in a file before it embeds it."""
 
-    def __init__(self, embedder: Embedder, path: Path = CACHE) -> None:
+    def __init__(self, embedder: Embedder, url: str = "local", path: Path = CACHE) -> None:
         self._embedder = embedder
+        self.url = url
         self.identity = embedder.identity
         self.dimension = embedder.dimension
         self.batch_size = _BATCH_SIZE

@@ -89,7 +89,8 @@ class Stage:
         self._cleanup.close()
 
     def _embed(self, embedder: Embedder, coverage: float) -> None:
-        self.meaning = Meaning(SharedEmbedder("local", lambda url: embedder))
+        url = getattr(embedder, "url", "local")  # models other than the local one are calibrated
+        self.meaning = Meaning(SharedEmbedder(url, lambda url: embedder))
         self._cleanup.callback(self.meaning.close)
         began = perf_counter()
         if coverage < 1:

@@ -79,6 +79,35 @@ def test_every_kind_of_match_is_found_and_named(
     assert (best.passage.key, best.match_kind) == (first, kind)
 
 
+@pytest.mark.parametrize(
+    ("question", "first"),
+    [
+        ("Wo schlafen Katzen?", 1),
+        ("¿Quiénes gestionan esto?", 2),
+        ("Quels journaux supprime-t-on ?", 3),
+        ("متى نحذف سجل؟", 4),
+    ],
+)
+def test_a_word_of_another_language_is_found_in_other_forms(
+    memory: Memory, question: str, first: int
+) -> None:
+    create(
+        memory,
+        EntityDraft(
+            "notes",
+            "note",
+            (
+                "Die Katze liegt auf dem Sofa.",
+                "Una empresa lo gestiona.",
+                "Le journal est supprimé.",
+                "تحذف السجلات بعد شهر",
+                "hundred dormant journeys",
+            ),
+        ),
+    )
+    assert keys(memory, question)[0] == ("notes", first)
+
+
 def test_another_spelling_is_shown_as_it_is_written_and_is_no_weak_match(memory: Memory) -> None:
     create(memory, *LIBRARY)
     best = hits(memory, "her favourite colour of flowers")[0]

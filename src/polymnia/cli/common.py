@@ -73,8 +73,8 @@ def add_embedder_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--embedder",
         metavar="URL",
-        help="embedding model: local, onnx:DIRECTORY, ollama:MODEL, openai:MODEL or none "
-        "(default: local)",
+        help="embedding model: local, multilingual, onnx:DIRECTORY, ollama:MODEL, openai:MODEL "
+        "or none (default: local)",
     )
 
 

@@ -42,6 +42,7 @@ COMMANDS = {
     "export": "export",
     "sync": "sync",
     "index": "embedding",
+    "embedder": "embedder",
     "doctor": "doctor",
     "backup": "backup",
     "restore": "backup",

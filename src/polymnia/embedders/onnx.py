@@ -3,8 +3,7 @@
 import atexit
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from hashlib import file_digest
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,6 +13,7 @@ import numpy as np
 from msgspec import DecodeError, json
 
 from polymnia.embedders.base import MINILM_SHA256, MODEL_FILES, WEIGHTS
+from polymnia.embedders.turns import Turns
 from polymnia.embedders.wordpiece import WordPiece, read_vocabulary
 from polymnia.errors import EmbedderError
 
@@ -119,37 +119,6 @@ class OnnxEmbedder:
         except (onnxruntime.capi.onnxruntime_pybind11_state.Fail, KeyError) as exc:
             raise EmbedderError(f"the model failed ({exc}); is it a sentence transformer?") from exc
         return _pool(np.asarray(states, np.float32), mask, use_first_token=self._use_first_token)
-
-
-class Turns:
-    """Lets questions go first: no run over passages starts while a question is waiting or runs.
-
-    Questions run at once, beside at most one run over passages.
-    """
-
-    def __init__(self) -> None:
-        self._changed = threading.Condition()
-        self._questions = 0
-        self._has_passages = False
-
-    @contextmanager
-    def take(self, *, asking: bool) -> Iterator[None]:
-        """Hold a turn for one run."""
-        with self._changed:
-            if asking:
-                self._questions += 1
-            else:
-                self._changed.wait_for(lambda: not (self._questions or self._has_passages))
-                self._has_passages = True
-        try:
-            yield
-        finally:
-            with self._changed:
-                if asking:
-                    self._questions -= 1
-                else:
-                    self._has_passages = False
-                self._changed.notify_all()
 
 
 def split_by_tokens(counts: Sequence[int], limit: int) -> list[list[int]]:

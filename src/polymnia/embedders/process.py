@@ -26,7 +26,7 @@ from msgspec import DecodeError, Struct, msgpack
 
 from polymnia import __version__
 from polymnia.disk.lock import file_lock
-from polymnia.embedders.base import Embedder, model_fingerprint
+from polymnia.embedders.base import LOCAL, MULTILINGUAL, Embedder, model_fingerprint
 from polymnia.errors import EmbedderError, StoreBusy
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class ProcessLost(Exception):
 
 def can_share(url: str) -> bool:
     """Return True if a process can hold this embedder's model for all of a user's servers."""
-    has_model = url.partition(":")[0] in ("local", "onnx")
+    has_model = url.partition(":")[0] in (LOCAL, MULTILINGUAL, "onnx")
     # A frozen application is not a Python that could run our module.
     is_python = bool(sys.executable) and not getattr(sys, "frozen", False)
     return has_model and is_python and sys.platform != "win32"

@@ -8,7 +8,8 @@ from functools import cache
 from msgspec import Struct
 
 from polymnia.search.dates import Period, asks_when, find_period, relative_period
-from polymnia.search.terms import STOP_WORDS, parts_of, plain, terms_of, words_of
+from polymnia.search.languages import stop_words_of
+from polymnia.search.terms import parts_of, plain, terms_of, words_of
 
 # How much a part of a name counts, compared with the whole name.
 NAME_PART_SHARE = 0.4
@@ -77,8 +78,9 @@ def parse_question(text: str, *, now: int = 0) -> Question:
 
 
 def content_words(text: str) -> list[str]:
-    """Return the words of a text that are not stop words."""
-    return [word for word in words_of(text) if word not in STOP_WORDS]
+    """Return the words of a text that are not stop words, of English or of its own language."""
+    stop_words = stop_words_of(text)
+    return [word for word in words_of(text) if word not in stop_words]
 
 
 @cache

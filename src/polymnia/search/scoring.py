@@ -162,8 +162,9 @@ class Matcher:
         return sum(self._rarity[term] for term in topic if term in present) / total
 
     def knows(self, term: str) -> bool:
-        """Return True if a passage has the term."""
-        return bool(self._counts.having.get(term))
+        """Return True if a passage has the term, or another form of it."""
+        forms = [form for form, meant in self._forms.items() if meant == term]
+        return any(self._counts.having.get(form) for form in (term, *forms))
 
     def new_share(self, terms: Collection[str], known: Collection[str]) -> float:
         """Return the share of some terms of the question, by rarity, that are not known."""

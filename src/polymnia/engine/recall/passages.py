@@ -13,6 +13,7 @@ from polymnia.engine.recall.spelling import repair_spelling, terms_starting
 from polymnia.model import CosineScale, Hit, Neighbours, Passage, PassageKey, Within, WordCounts
 from polymnia.search import hits
 from polymnia.search.hits import MatchQuality
+from polymnia.search.languages import beginnings, language_of, stem_in
 from polymnia.search.question import (
     Question,
     content_without,
@@ -59,6 +60,9 @@ MAX_CONTEXT = 10
 # A term in more passages than this is no help in finding a name.
 MAX_NAME_TERM_PASSAGES = 5_000
 MAX_PREFIXED_TERMS = 20
+# How many terms with the same beginning are compared by their stems in another language, and the
+# shortest term that has other forms.
+MAX_INFLECTED_TERMS, MIN_INFLECTED_LETTERS = 100, 3
 # The weight of a longer word that starts with an unknown word of the question.
 PREFIX_WEIGHT = 0.5
 
@@ -222,7 +226,7 @@ def _prepare(read: Reader, asked: str) -> tuple[Query, dict[str, str]]:
     names |= dict.fromkeys(speakers, 1.0)
     whole_names = [name for name, share in names.items() if share == 1]
     terms = content_without(question, whole_names)
-    other_forms = _other_forms(text, terms)
+    other_forms = _other_forms(text, terms) | _inflected(read, terms, language_of(text))
     widened = dict.fromkeys(_prefixed(read, terms, counts), hits.PREFIX)
     widened |= dict.fromkeys(other_forms, hits.VARIANT)
     weights = _term_weights(text, terms, widened)
@@ -303,6 +307,23 @@ def _other_forms(text: str, terms: Collection[str]) -> dict[str, str]:
         for term in terms_of(word)
         if term in terms and other not in terms
     }
+
+
+def _inflected(read: Reader, terms: Collection[str], language: str) -> dict[str, str]:
+    """Return terms of the store with the same stem in the question's language, with the term.
+
+    The index has English stems, which do not join the forms of other languages' words.
+    """
+    forms: dict[str, str] = {}
+    for term in terms:
+        if not language or len(term) < MIN_INFLECTED_LETTERS or not term.isalpha():
+            continue
+        stem = stem_in(language, term)
+        for start in beginnings(language, term):
+            for other in terms_starting(read, start, MAX_INFLECTED_TERMS):
+                if other not in terms and stem_in(language, other) == stem:
+                    forms.setdefault(other, term)
+    return forms
 
 
 def _prefixed(read: Reader, terms: Collection[str], counts: WordCounts) -> list[str]:
