@@ -217,9 +217,10 @@ class Query(Struct, frozen=True):
 
     `terms` are its content words without the names in it; `widened` are terms it does not contain
     but probably means, each with its kind of match; `search_terms` are those that candidates are
-    searched by, and `rare_terms` those of them that together occur in few passages. `bonuses` has what a named entity adds to its passages, `linked` the entities one
-    relation away from it, `relation_terms` the words of these relations. `brevity` is how much the
-    length of a text and the questions in it say in this store.
+    searched by, and `rare_terms` those of them that together occur in few passages. `bonuses` has
+    what a named entity adds to its passages, `linked` the entities one relation away from it,
+    `relation_terms` the words of these relations. `brevity` is how much the length of a text and
+    the questions in it say in this store.
     """
 
     question: Question
