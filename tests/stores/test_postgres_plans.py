@@ -74,6 +74,7 @@ def used() -> Iterator[tuple[str, list[Call]]]:
         for number in range(TINY_WORKSPACES):
             with closing(open_store(f"{url}?workspace=tiny-{number}")) as store:
                 entities.create(Memory(store), [EntityDraft("only", "thing", ("one",))], by=ME)
+                relations.create(Memory(store), [Relation("only", "only", "is")], by=ME)
         with psycopg.connect(url, autocommit=True) as connection:
             connection.execute("SELECT polymnia.analyze_tables()")
             _stop_autovacuum(connection)

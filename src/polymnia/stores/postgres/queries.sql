@@ -970,7 +970,8 @@ WHERE row_key BETWEEN row_key($1, 0) AND last_key($1) AND since <= $2 AND (until
 ORDER BY row_key;
 
 -- name: relations_of_at
--- The relations that touched one of the names at a change.
+-- The relations that touched one of the names at a change. The order of those that have ended makes the planner take the
+-- index on the name: while it believes that none has ended, any index of such relations would do, read from end to end.
 SELECT DISTINCT r.id, r.source, r.target, r.type, r.created_at
 FROM (SELECT DISTINCT unnest($3::text[]) AS name) AS n
 CROSS JOIN LATERAL (
@@ -980,11 +981,15 @@ CROSS JOIN LATERAL (
     SELECT * FROM relations
     WHERE target_key = name_key($1, n.name) AND target = n.name AND until IS NULL AND since <= $2
     UNION ALL
-    SELECT * FROM relations
-    WHERE source_key = name_key($1, n.name) AND source = n.name AND until IS NOT NULL AND until > $2 AND since <= $2
+    (SELECT * FROM relations
+    WHERE source_key BETWEEN name_key($1, n.name) AND name_key($1, n.name) AND source = n.name
+        AND until IS NOT NULL AND until > $2 AND since <= $2
+    ORDER BY source_key)
     UNION ALL
-    SELECT * FROM relations
-    WHERE target_key = name_key($1, n.name) AND target = n.name AND until IS NOT NULL AND until > $2 AND since <= $2
+    (SELECT * FROM relations
+    WHERE target_key BETWEEN name_key($1, n.name) AND name_key($1, n.name) AND target = n.name
+        AND until IS NOT NULL AND until > $2 AND since <= $2
+    ORDER BY target_key)
     OFFSET 0
 ) AS r
 ORDER BY 1;
