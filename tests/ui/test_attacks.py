@@ -87,7 +87,9 @@ def test_no_page_shows_another_workspace_to_a_limited_token(limited: Visitor) ->
         "/ui/agents",
     )
     for path in paths:
-        assert SECRET not in limited.get(path).text, path
+        shown = limited.get(path)
+        assert shown.status == 200, path
+        assert SECRET not in shown.text, path
         joint = "&" if "?" in path else "?"
         assert SECRET not in limited.get(f"{path}{joint}w=payroll").text, path
 

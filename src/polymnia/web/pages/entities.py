@@ -27,24 +27,25 @@ _COLUMNS: dict[str, Callable[[Entity], Any]] = {
 @get("/entities")
 def show(page: Page) -> Response:
     """Show a page of the table."""
-    sort, is_down = page.query.get("sort") or "updated", "down" in page.query
+    sort = page.query.get("sort") or "updated"
     if sort not in _COLUMNS:
         raise BadInput(f"sort: expected one of {', '.join(_COLUMNS)}, got {sort[:40]!r}")
-    kind = page.query.get("type") or None
+    is_down = "down" in page.query
     start = page.query.number("from") or 0
     end = start + ROWS
     with page.memory.reading() as read:
         total = read.counts().entities
         can_sort = total <= MAX_SORTED
         if can_sort:
-            entities = read.outlines(kind=kind)
-            entities.sort(key=_COLUMNS[sort], reverse=is_down or sort == "updated")
-            if sort == "updated" and is_down:
-                entities.reverse()
+            entities = read.outlines(kind=page.query.get("type") or None)
+            # The last update comes first unless the other direction is asked for.
+            is_reversed = is_down != (sort == "updated")
+            entities.sort(key=_COLUMNS[sort], reverse=is_reversed)
         else:
             entities = read.outlines(latest=end + 1)
         rows = entities[start:end]
-        counts = read.observation_counts([entity.name for entity in rows]) if rows else {}
+        names = [entity.name for entity in rows]
+        counts = read.observation_counts(names) if names else {}
     return page.render(
         "entities/page.html",
         rows=rows,

@@ -34,14 +34,16 @@ def show(page: Page) -> Response:
     """List what matches the words, by group."""
     typed = page.query.get("q").strip()
     only = _PREFIXES.get(typed[:1], "")
-    words = fold(typed[1:].strip() if only else typed)
-    groups = {
-        "Entities": _entities(page, typed) if words and not only else [],
-        "Actions": _actions(page, words),
-        "Agents": _agents(page, words) if words or only else [],
-        "Saved questions": _questions(page, words) if words else [],
-        "Workspaces": _workspaces(page, words),
-    }
+    words = fold(typed[1:].strip()) if only else fold(typed)
+    groups: dict[str, list[Target]] = {}
+    if words and not only:
+        groups["Entities"] = _entities(page, typed)
+    groups["Actions"] = _actions(page, words)
+    if words or only:
+        groups["Agents"] = _agents(page, words)
+    if words:
+        groups["Saved questions"] = _questions(page, words)
+    groups["Workspaces"] = _workspaces(page, words)
     shown = {}
     for title, targets in groups.items():
         if targets and only in ("", title):
@@ -53,9 +55,11 @@ def show(page: Page) -> Response:
 
 def _entities(page: Page, typed: str) -> list[Target]:
     others = [name for name in page.workspaces if name != page.chosen]
-    names = [page.chosen, *others[:_MAX_OTHERS]] if page.chosen else others[:_MAX_OTHERS]
+    workspaces = others[:_MAX_OTHERS]
+    if page.chosen:
+        workspaces.insert(0, page.chosen)
     targets = []
-    for workspace in names:
+    for workspace in workspaces:
         try:
             entities = names_containing(page.memory_of(workspace), typed, _MAX_NAMES)
         except PolymniaError:  # archived meanwhile: the others still answer

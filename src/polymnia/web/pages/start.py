@@ -41,7 +41,9 @@ def show_start(page: Page) -> Response:
 @get("/start/wait")
 def wait(page: Page) -> Response:
     """Show the first fact, or that it has not arrived: a part of the page that asks again."""
-    return page.render("start/page.html", fragment="start/wait.html", first=_first_change(page))
+    if not page.is_fragment:
+        return page.redirect(page.url("/start"))
+    return page.render("start/wait.html", first=_first_change(page))
 
 
 @post("/start/connect", needs="admin")
