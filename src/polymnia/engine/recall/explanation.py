@@ -276,9 +276,14 @@ def _outcome(place: int, limit: int, is_alike: bool, is_kept_out: bool) -> Outco
 
 def _exclusions(within: Within | None, passage: Passage) -> tuple[str, ...]:
     """Return the names of the filters that the passage does not satisfy."""
-    given = {name: getattr(within, name) for name in Within.__struct_fields__} if within else {}
-    single = {name: Within(**{name: value}) for name, value in given.items() if value is not None}
-    return tuple(name for name, each in single.items() if not each.has(passage))
+    if within is None:
+        return ()
+    names = []
+    for name in Within.__struct_fields__:
+        value = getattr(within, name)
+        if value is not None and not Within(**{name: value}).has(passage):
+            names.append(name)
+    return tuple(names)
 
 
 def _missing_words(search: Search, terms: Sequence[str]) -> tuple[str, ...]:

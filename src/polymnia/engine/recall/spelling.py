@@ -89,16 +89,18 @@ def _correct(read: Reader, word: str) -> str:
     }
     if len(word) < MIN_WORD_LETTERS:
         possible = {
-            each: term for each, term in possible.items() if term in names or len(each) > len(word)
+            candidate: term
+            for candidate, term in possible.items()
+            if term in names or len(candidate) > len(word)
         }
     if terms_starting(read, word, 1):
         # The beginning of a word of the store is no mistake, unless only the last letter is
         # missing, or it is a name.
         longer = len(word) >= MIN_WORD_LETTERS
         possible = {
-            each: term
-            for each, term in possible.items()
-            if term in names or (longer and each.startswith(word))
+            candidate: term
+            for candidate, term in possible.items()
+            if term in names or (longer and candidate.startswith(word))
         }
     found = _most_likely(read, word, possible, having, names)
     return found or (_two_edits_away(read, word) if is_long else "")

@@ -300,7 +300,7 @@ def _find(query: Stems, stems: list[str]) -> list[int]:
     wanted, width = list(query.stems), len(query.stems)
     if query.prefix:
         *before, start = wanted
-        ends = [position for position, each in enumerate(stems) if each.startswith(start)]
+        ends = [position for position, stem in enumerate(stems) if stem.startswith(start)]
         return [
             end - width + 1
             for end in ends
