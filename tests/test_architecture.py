@@ -262,3 +262,9 @@ def query_files() -> list[Path]:
 def source_of(package: Path) -> str:
     """Return the text of a package's own modules."""
     return "\n".join(path.read_text("utf-8") for path in package.glob("*.py"))
+
+
+def test_no_two_migrations_of_a_store_have_the_same_number() -> None:
+    for folder in (SOURCE / "stores").glob("*/migrations"):
+        numbers = [file.name.partition("_")[0] for file in folder.glob("*.sql")]
+        assert len(numbers) == len(set(numbers)), folder
