@@ -12,7 +12,8 @@ from polymnia.cli.main import build_parser
 from polymnia.cli.manual import manual_page
 from polymnia.clients.configuration import edit
 from polymnia.clients.connect import DEFAULT_NAME
-from polymnia.clients.hooks import HOOK_FILES
+from polymnia.clients.hooks import HOOK_FILES, PLUGIN_FILES
+from polymnia.clients.rules import RULES_FILES
 from polymnia.clients.table import CLIENTS, Client, cursor_link, vscode_link
 from polymnia.dialects.registry import DEFAULT_DIALECT, DIALECTS, open_dialect
 from polymnia.settings import ClientRoots
@@ -24,15 +25,33 @@ ANYWHERE = ("uvx", "polymnia", "serve")
 _ABSOLUTE = ("/home/me/.local/bin/polymnia", "serve")
 _URL, _TOKEN = "https://memory.example.com/mcp", "TOKEN"
 _ROOTS = {
-    "Linux": ("~", "~/.config", "~", "~/.codex", "~/.config/zed"),
-    "macOS": ("~", "~/Library/Application Support", "~", "~/.codex", "~/.config/zed"),
-    "Windows": (
-        "%USERPROFILE%",
-        "%APPDATA%",
-        "%USERPROFILE%",
-        "%USERPROFILE%/.codex",
-        "%APPDATA%/Zed",
-    ),
+    "Linux": {
+        "home": "~",
+        "applications": "~/.config",
+        "claude": "~",
+        "codex": "~/.codex",
+        "copilot": "~/.copilot",
+        "opencode": "~/.config/opencode",
+        "zed": "~/.config/zed",
+    },
+    "macOS": {
+        "home": "~",
+        "applications": "~/Library/Application Support",
+        "claude": "~",
+        "codex": "~/.codex",
+        "copilot": "~/.copilot",
+        "opencode": "~/.config/opencode",
+        "zed": "~/.config/zed",
+    },
+    "Windows": {
+        "home": "%USERPROFILE%",
+        "applications": "%APPDATA%",
+        "claude": "%USERPROFILE%",
+        "codex": "%USERPROFILE%/.codex",
+        "copilot": "%USERPROFILE%/.copilot",
+        "opencode": "%USERPROFILE%/.config/opencode",
+        "zed": "%APPDATA%/Zed",
+    },
 }
 
 _CLIENTS_PAGE = """\
@@ -151,18 +170,26 @@ def client_page(client: Client) -> str:
 
 
 def _plugin_part(client: Client) -> str:
-    """Return what to say of the plugin, if there is one for the client."""
-    if client.name in HOOK_FILES:
-        return (
-            f"`polymnia install {client.name} --hooks` adds hooks: a briefing when a session starts, and "
-            "[facts on prompts](../agents.md#facts-on-every-prompt).\n"
+    """Return how the client uses the memory without being asked."""
+    parts = []
+    if client.name in (*HOOK_FILES, *PLUGIN_FILES):
+        what = "hooks" if client.name in HOOK_FILES else "a plugin with hooks"
+        parts.append(
+            f"`polymnia install {client.name} --hooks` adds {what}: a briefing when a session starts, "
+            "and [facts on prompts](../agents.md#facts-on-every-prompt). "
+            "The [table of programs](../agents.md#programs) says what each program gets.\n"
         )
-    if not client.has_plugin:
-        return ""
-    return (
-        "The [plugin](../agents.md#agents-that-remember-by-themselves) has the same server, a briefing when a session "
-        "starts and checkpoints of what was said; use one or the other.\n"
-    )
+    if client.name in RULES_FILES:
+        parts.append(
+            f"`polymnia install {client.name} --rules` writes "
+            "[rules](../agents.md#rules) that tell the agent when to recall and to remember.\n"
+        )
+    if client.has_plugin:
+        parts.append(
+            "The [plugin](../agents.md#agents-that-remember-by-themselves) has the same server, a briefing when a session "
+            "starts and checkpoints of what was said; use one or the other.\n"
+        )
+    return "\n".join(parts)
 
 
 def dialects_page() -> str:
@@ -262,10 +289,7 @@ def _snippet(client: Client, entry: dict[str, object]) -> str:
 
 
 def _place(client: Client, system: str) -> str:
-    names = ("home", "applications", "claude", "codex", "zed")
-    roots = ClientRoots(
-        **{name: Path(root) for name, root in zip(names, _ROOTS[system], strict=True)}
-    )
+    roots = ClientRoots(**{name: Path(root) for name, root in _ROOTS[system].items()})
     path = PurePosixPath(client.path("user", roots, Path()) or "")
     return str(path).replace("/", "\\") if system == "Windows" else str(path)
 

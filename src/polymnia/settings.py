@@ -102,6 +102,8 @@ class ClientRoots(Struct, frozen=True, kw_only=True):
     applications: Path
     claude: Path
     codex: Path
+    copilot: Path
+    opencode: Path
     zed: Path
 
 
@@ -151,6 +153,9 @@ def client_roots(environment: Mapping[str, str] | None = None) -> ClientRoots:
         applications=applications,
         claude=Path(environment.get("CLAUDE_CONFIG_DIR") or home),
         codex=Path(environment.get("CODEX_HOME") or home / ".codex"),
+        copilot=Path(environment.get("COPILOT_HOME") or home / ".copilot"),
+        # It follows XDG on every system.
+        opencode=Path(environment.get("XDG_CONFIG_HOME") or home / ".config") / "opencode",
         zed=zed,
     )
 

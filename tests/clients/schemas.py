@@ -2,7 +2,7 @@
 
 | client | source |
 |---|---|
-| Claude Code, Codex, Gemini CLI | their programs on npm connect to what was installed |
+| Claude Code, Codex, Gemini CLI, GitHub Copilot CLI, OpenCode | their programs on npm connect to what was installed |
 | Continue | `claudeDesktopLikeConfigFileSchema` of `@continuedev/config-yaml` on npm |
 | VS Code | `mcpServerSchema` in microsoft/vscode, `workbench/contrib/mcp/common/mcpConfiguration.ts`, as on npm |
 | Cursor | the type `McpServerConfig` of `@cursor/sdk` 1.0.18; VS Code's reader of its file |
@@ -53,6 +53,25 @@ SCHEMAS: dict[str, dict[str, Any]] = {
         "mcpServers", _STDIO, _object(["serverUrl"], serverUrl=_TEXT, headers=_MAP)
     ),
     "gemini": _servers("mcpServers", _STDIO, _object(["httpUrl"], httpUrl=_TEXT, headers=_MAP)),
+    "copilot": _servers(
+        "mcpServers",
+        _object(
+            ["type", "command", "tools"],
+            type={"const": "local"},
+            command=_TEXT,
+            args=_TEXTS,
+            env=_MAP,
+            tools=_TEXTS,
+        ),
+        _object(
+            ["type", "url", "tools"], type={"const": "http"}, url=_TEXT, headers=_MAP, tools=_TEXTS
+        ),
+    ),
+    "opencode": _servers(
+        "mcp",
+        _object(["type", "command"], type={"const": "local"}, command=_TEXTS, environment=_MAP),
+        _object(["type", "url"], type={"const": "remote"}, url=_TEXT, headers=_MAP),
+    ),
     # Older versions of Zed require `args`.
     "zed": _servers(
         "context_servers", _object(["command", "args"], command=_TEXT, args=_TEXTS, env=_MAP), _HTTP

@@ -5,7 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from polymnia.clients.hooks import HOOK_FILES, add_hooks, remove_hooks
+from polymnia.clients.hooks import (
+    HOOK_FILES,
+    add_hooks,
+    plugin_text,
+    remove_hooks,
+    remove_plugin,
+)
 from polymnia.errors import BadInput
 from polymnia.hooks.events import EVENTS
 
@@ -13,6 +19,7 @@ COMMAND = ("/opt/my tools/polymnia",)
 OTHERS = {
     "cursor": {"command": "./audit.sh"},
     "gemini": {"matcher": "startup", "hooks": [{"type": "command", "command": "./audit.sh"}]},
+    "copilot": {"type": "command", "bash": "./audit.sh"},
 }
 
 
@@ -24,8 +31,8 @@ def test_every_event_has_an_answer(name: str) -> None:
 @pytest.mark.parametrize("name", HOOK_FILES)
 def test_hooks_are_added_once_and_removed_without_a_trace(name: str, tmp_path: Path) -> None:
     hooks = HOOK_FILES[name]
-    path = tmp_path / hooks.file
-    path.parent.mkdir()
+    path = tmp_path / hooks.project_file
+    path.parent.mkdir(parents=True)
     first = hooks.events[0]
     before = {"theme": "dark", "hooks": {first: [OTHERS[name]]}, **hooks.fixed}
     path.write_text(json.dumps(before), "utf-8")
@@ -43,8 +50,8 @@ def test_hooks_are_added_once_and_removed_without_a_trace(name: str, tmp_path: P
 @pytest.mark.parametrize("name", HOOK_FILES)
 def test_a_missing_file_is_created(name: str, tmp_path: Path) -> None:
     hooks = HOOK_FILES[name]
-    assert add_hooks(hooks, tmp_path / hooks.file, COMMAND) is None
-    written = json.loads((tmp_path / hooks.file).read_text("utf-8"))
+    assert add_hooks(hooks, tmp_path / hooks.project_file, COMMAND) is None
+    written = json.loads((tmp_path / hooks.project_file).read_text("utf-8"))
     assert list(written["hooks"]) == list(hooks.events)
 
 
@@ -53,3 +60,18 @@ def test_hooks_of_another_form_are_left_alone(tmp_path: Path) -> None:
     path.write_text('{"hooks": []}', "utf-8")
     with pytest.raises(BadInput, match="'hooks' is not an object"):
         add_hooks(HOOK_FILES["cursor"], path, COMMAND)
+
+
+def test_the_plugin_runs_the_command_that_was_installed(tmp_path: Path) -> None:
+    path = tmp_path / "polymnia.js"
+    path.write_text(plugin_text(COMMAND), "utf-8")
+    assert 'const COMMAND = ["/opt/my tools/polymnia"]' in path.read_text("utf-8")
+    remove_plugin(path)
+    assert not path.exists()
+
+
+def test_a_plugin_of_others_is_not_deleted(tmp_path: Path) -> None:
+    path = tmp_path / "polymnia.js"
+    path.write_text("export const Mine = () => {}", "utf-8")
+    with pytest.raises(BadInput, match="is not a plugin of Polymnia"):
+        remove_plugin(path)

@@ -27,7 +27,13 @@ from tests.clients.schemas import SCHEMAS
 
 COMMAND = ["/home/me/.local/bin/polymnia", "serve"]
 ROOTS = ClientRoots(
-    home=Path("/h"), applications=Path("/a"), claude=Path("/h"), codex=Path("/c"), zed=Path("/z")
+    home=Path("/h"),
+    applications=Path("/a"),
+    claude=Path("/h"),
+    codex=Path("/c"),
+    copilot=Path("/g"),
+    opencode=Path("/o"),
+    zed=Path("/z"),
 )
 
 
@@ -49,7 +55,8 @@ def test_a_local_entry_is_what_the_client_accepts(name: str) -> None:
     client = CLIENTS[name]
     found = document(name, client.local_entry(COMMAND, {"POLYMNIA_LOG_LEVEL": "info"}))
     Draft202012Validator(SCHEMAS[name]).validate(found)
-    assert found[client.key]["memory"]["command"] == COMMAND[0]
+    command = found[client.key]["memory"]["command"]
+    assert command == (COMMAND if client.has_command_array else COMMAND[0])
 
 
 @pytest.mark.parametrize("name", [name for name, client in CLIENTS.items() if client.remote])
@@ -75,6 +82,8 @@ def test_claude_desktop_takes_no_url_in_its_file() -> None:
         ("codex", "/c/config.toml", "/p/.codex/config.toml"),
         ("windsurf", "/h/.codeium/windsurf/mcp_config.json", None),
         ("gemini", "/h/.gemini/settings.json", "/p/.gemini/settings.json"),
+        ("copilot", "/g/mcp-config.json", None),
+        ("opencode", "/o/opencode.json", "/p/opencode.json"),
         ("zed", "/z/settings.json", "/p/.zed/settings.json"),
         (
             "continue",
@@ -101,6 +110,7 @@ def test_the_clients_own_variables_move_their_directories() -> None:
         {"command": "C:/tools/polymnia.exe", "args": ["serve"]},
         {"command": "uvx", "args": ["polymnia", "serve"]},
         {"command": "python", "args": ["-m", "polymnia", "serve"]},
+        {"command": ["/opt/bin/polymnia", "serve"]},
     ],
 )
 def test_an_entry_of_ours_is_recognized(entry: dict[str, Any]) -> None:

@@ -4,6 +4,8 @@ import json
 from contextlib import closing
 from pathlib import Path
 
+import pytest
+
 from polymnia.engine.facts.briefing import DEFAULT_TOKENS
 from polymnia.engine.moving.intake import take_in
 from polymnia.engine.workspaces.workspaces import open_workspaces
@@ -91,3 +93,11 @@ def test_a_single_file_is_briefed_whole(project: Path) -> None:
     told = context(settings, project)
     assert "runs on Fridays (deployment)" in told
     assert told.endswith("In default: 1 entity, 1 fact.")
+
+
+@pytest.mark.parametrize("program", ["copilot", "opencode"])
+def test_some_programs_take_a_flat_answer(program: str, settings: Settings, project: Path) -> None:
+    store(settings, "shop", entity("deployment", "on Fridays"))
+    answer = json.loads(answer_hook(settings, "SessionStart", sent(project), program))
+    assert "on Fridays" in answer.pop("additionalContext")
+    assert answer == {}

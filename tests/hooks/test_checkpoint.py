@@ -1,5 +1,6 @@
 """What a checkpoint stores of a session."""
 
+import json
 from contextlib import closing
 from pathlib import Path
 
@@ -141,3 +142,36 @@ def test_outside_a_project_the_turns_are_personal(
 ) -> None:
     save_checkpoint(settings, transcript, project.parent)
     assert len(stored(settings, "personal")) == 1
+
+
+def turns_sent(directory: Path, *texts: str) -> bytes:
+    """Return what our plugin for OpenCode writes to a hook: all turns of the session."""
+    turns = []
+    for number, text in enumerate(texts):
+        speaker = ("user", "assistant")[number % 2]
+        turns.append({"speaker": speaker, "text": text, "at": f"2026-03-01T10:00:{number:02}Z"})
+    return json.dumps({"session_id": "ses_1", "cwd": str(directory), "turns": turns}).encode()
+
+
+def test_turns_that_come_with_the_event_are_stored_once(settings: Settings, project: Path) -> None:
+    for texts in (["When?", "On Fridays."], ["When?", "On Fridays.", "Why?"]):
+        assert answer_hook(settings, "Stop", turns_sent(project, *texts), "opencode") == ""
+    (found,) = stored(settings)
+    assert found.texts == ("user: When?", "assistant: On Fridays.", "user: Why?")
+    assert found.observations[0].source == "opencode:ses_1"
+
+
+def test_a_forgotten_turn_of_an_event_does_not_come_back(settings: Settings, project: Path) -> None:
+    answer_hook(settings, "Stop", turns_sent(project, "When?", "On Fridays."), "opencode")
+    with closing(open_workspaces(settings.store)) as workspaces:
+        (found,) = stored(settings)
+        forget(workspaces.memory("shop"), Unwanted(observations=((found.name, 1),)), by="test")
+    answer_hook(settings, "Stop", turns_sent(project, "When?", "On Fridays.", "Why?"), "opencode")
+    assert stored(settings)[0].texts == ("assistant: On Fridays.", "user: Why?")
+
+
+@pytest.mark.parametrize("turns", ['"x"', "[1, {}]", '[{"speaker": "tool", "text": "noise"}]'])
+def test_turns_of_another_form_are_ignored(turns: str, settings: Settings, project: Path) -> None:
+    data = f'{{"session_id": "ses_1", "turns": {turns}}}'.encode()
+    assert answer_hook(settings, "Stop", data, "opencode") == ""
+    assert not Path(settings.store).exists()

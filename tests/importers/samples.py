@@ -33,6 +33,8 @@ FILES = {
     "claude.json": "claude",
     "claude-code.jsonl": "claude-code",
     "codex.jsonl": "codex",
+    "copilot.jsonl": "copilot",
+    "gemini.jsonl": "gemini",
     "mempalace.sqlite3": "mempalace",
     "graphiti.json": "graphiti",
     "basic-memory": "basic-memory",

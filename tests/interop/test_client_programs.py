@@ -97,6 +97,18 @@ def test_gemini_connects_to_what_was_installed(programs: Path, tmp_path: Path) -
     assert "memory:" not in run(tmp_path, *list_servers)
 
 
+@pytest.mark.parametrize("program", ["copilot", "opencode"])
+def test_copilot_and_opencode_list_what_was_installed(
+    program: str, programs: Path, tmp_path: Path
+) -> None:
+    command = programs / "node_modules" / ".bin" / program
+    list_servers = ("sh", "-c", f"'{command}' mcp list 2>&1")
+    polymnia(tmp_path, "install", program)
+    assert re.search(r"\bmemory\b", run(tmp_path, *list_servers))
+    polymnia(tmp_path, "install", program, "--remove")
+    assert not re.search(r"\bmemory\b", run(tmp_path, *list_servers))
+
+
 @pytest.fixture(scope="module")
 def team(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, ...]]:
     """Start a server that asks for a token, and yield the options with which to install it."""

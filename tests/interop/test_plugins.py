@@ -44,7 +44,16 @@ class Home:
     ) -> str:
         """Run a command in the project and return what it prints."""
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-        moved = ("XDG_", "CODEX", "CLAUDE", "ANTHROPIC", "OPENAI", "POLYMNIA_STORE")
+        moved = (
+            "XDG_",
+            "CODEX",
+            "CLAUDE",
+            "ANTHROPIC",
+            "OPENAI",
+            "COPILOT",
+            "OPENCODE",
+            "POLYMNIA_STORE",
+        )
         environment = {
             name: value for name, value in os.environ.items() if not name.startswith(moved)
         }
@@ -106,6 +115,26 @@ class Home:
         variables["GEMINI_CLI_TRUST_WORKSPACE"] = "true"
         gemini = self._programs / ".bin" / "gemini"
         return self.run(gemini, "-m", "gemini-2.5-flash", "-p", question, variables=variables)
+
+    def ask_copilot(self, model: ModelServer, question: str) -> str:
+        variables = {"COPILOT_OFFLINE": "true", "COPILOT_AUTO_UPDATE": "false"}
+        variables |= {"COPILOT_PROVIDER_TYPE": "anthropic", "COPILOT_MODEL": "claude-sonnet-4.5"}
+        variables |= {
+            "COPILOT_PROVIDER_BASE_URL": model.url,
+            "COPILOT_PROVIDER_API_KEY": "scripted",
+        }
+        copilot = self._programs / ".bin" / "copilot"
+        return self.run(copilot, "-p", question, "--allow-all-tools", variables=variables)
+
+    def ask_opencode(self, model: ModelServer, question: str) -> str:
+        access = {"baseURL": f"{model.url}/v1", "apiKey": "scripted"}
+        models = {"scripted": {"name": "scripted", "limit": {"context": 200_000, "output": 1_000}}}
+        provider = {"npm": "@ai-sdk/anthropic", "options": access, "models": models}
+        named = dict.fromkeys(("model", "small_model"), "scripted/scripted")
+        configuration = json.dumps({**named, "provider": {"scripted": provider}})
+        variables = {"OPENCODE_CONFIG_CONTENT": configuration}
+        variables |= {"OPENCODE_DISABLE_AUTOUPDATE": "1", "OPENCODE_DISABLE_MODELS_FETCH": "1"}
+        return self.run(self._programs / ".bin" / "opencode", "run", question, variables=variables)
 
     def polymnia(self, *arguments: str, status: int = 0) -> str:
         return self.run(sys.executable, "-m", "polymnia", *arguments, status=status)
@@ -199,16 +228,30 @@ def test_a_session_of_codex_is_imported_without_its_tools(home: Home) -> None:
     assert [item.texts for item in items] == [(f"user: {QUESTION}", f"assistant: {FACT}")]  # type: ignore[union-attr]
 
 
-def test_a_session_of_gemini_is_briefed_until_its_hooks_are_removed(home: Home) -> None:
-    home.polymnia("remember", "deployment", FACT)
+def prepare_gemini(home: Home) -> None:
     settings = home.path / ".gemini" / "settings.json"
     settings.parent.mkdir()
     settings.write_text('{"security": {"auth": {"selectedType": "gemini-api-key"}}}', "utf-8")
-    home.polymnia("install", "gemini", "--hooks")
-    with serve_model("Hello") as model:
-        home.ask_gemini(model, QUESTION)
-        home.polymnia("install", "gemini", "--hooks", "--remove")
-        home.ask_gemini(model, QUESTION)
-        with_hooks, without = model.prompts()
+
+
+# The programs whose hooks `polymnia install` adds, and how each is asked.
+ASK = {"gemini": Home.ask_gemini, "copilot": Home.ask_copilot, "opencode": Home.ask_opencode}
+
+
+@pytest.mark.parametrize("program", ASK)
+def test_a_session_is_briefed_and_stored_until_its_hooks_are_removed(
+    program: str, home: Home
+) -> None:
+    home.polymnia("remember", "deployment", FACT)
+    if program == "gemini":
+        prepare_gemini(home)
+    home.polymnia("install", program, "--hooks")
+    with serve_model("The cat is called Mia.") as model:
+        ASK[program](home, model, QUESTION)
+        stored = home.polymnia("search", "cat", "--json")
+        home.polymnia("install", program, "--hooks", "--remove")
+        ASK[program](home, model, QUESTION)
+        with_hooks, *_, without = model.prompts()
     assert FACT in with_hooks
+    assert "assistant: The cat is called Mia." in stored
     assert FACT not in without

@@ -31,6 +31,13 @@ def add_hook(commands: "Subparsers") -> argparse.ArgumentParser:
     )
     # Any word is accepted: the status 2 of a wrong choice would stop the agent.
     parser.add_argument("event", metavar="EVENT", help=", ".join(EVENTS))
+    parser.add_argument(
+        "--for",
+        dest="program",
+        default="",
+        metavar="PROGRAM",
+        help="the program, if its answers have another form: copilot, opencode",
+    )
     add_store_arguments(parser)
     add_workspace_argument(parser)
     return parser
@@ -48,7 +55,7 @@ def run_hook(settings: Settings, options: argparse.Namespace) -> int:
             if sys.stdin is None or sys.stdin.isatty()
             else sys.stdin.buffer.read(MAX_INPUT_BYTES)
         )
-        answer = answer_hook(settings, options.event, data)
+        answer = answer_hook(settings, options.event, data, options.program)
         if answer:
             print(answer, flush=True)
     except (PolymniaError, OSError) as exc:

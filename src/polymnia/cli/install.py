@@ -11,11 +11,20 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from polymnia.cli.common import add_json_argument, add_store_arguments, print_json, print_table
-from polymnia.clients.configuration import change_servers, edit, read_servers
+from polymnia.clients.configuration import change_servers, edit, read_servers, replace_text
 from polymnia.clients.connect import DEFAULT_NAME, own_command, state_of, store_options
 from polymnia.clients.handshake import try_command, try_url
-from polymnia.clients.hooks import HOOK_FILES, add_hooks, remove_hooks
+from polymnia.clients.hooks import (
+    HOOK_FILES,
+    PLUGIN_FILES,
+    HookFile,
+    add_hooks,
+    plugin_text,
+    remove_hooks,
+    remove_plugin,
+)
 from polymnia.clients.past import find_past_sessions
+from polymnia.clients.rules import RULES, RULES_FILES, add_rules, remove_rules
 from polymnia.clients.table import CLIENTS, SCOPES, Client, Scope, is_polymnia, is_reference_server
 from polymnia.dialects.registry import DIALECTS
 from polymnia.engine.workspaces.projects import PERSONAL, create_missing
@@ -79,7 +88,13 @@ def _add_change_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--hooks",
         action="store_true",
-        help=f"add hooks instead, or remove them: {', '.join(HOOK_FILES)}",
+        help=f"add hooks instead, or remove them: {', '.join([*HOOK_FILES, *PLUGIN_FILES])}",
+    )
+    parser.add_argument(
+        "--rules",
+        action="store_true",
+        help="write rules for the agent instead (when to recall and to remember), or remove "
+        f"them: {', '.join(RULES_FILES)}",
     )
     parser.add_argument(
         "--name",
@@ -101,6 +116,8 @@ def run_install(settings: Settings, options: argparse.Namespace) -> int:
     client = CLIENTS[options.client]
     if options.hooks:
         return _change_hooks(client, options)
+    if options.rules:
+        return _change_rules(client, options)
     path = client.path(options.scope, client_roots(), Path.cwd())
     if path is None:
         raise BadInput(f"{client.title} has no configuration for one project: use --scope user")
@@ -156,12 +173,12 @@ def _install(
 
 def _change_hooks(client: Client, options: argparse.Namespace) -> int:
     """Add our hooks to a program, or remove them. Raise BadInput."""
+    if client.name in PLUGIN_FILES:
+        return _change_plugin(client, PLUGIN_FILES[client.name], options)
     hooks = HOOK_FILES.get(client.name)
     if hooks is None:
-        where = "its hooks come with the plugin" if client.has_plugin else "it has no hooks"
-        raise BadInput(f"there are no hooks to add to {client.title}: {where}")
-    base = Path.cwd() if options.scope == "project" else client_roots().home
-    path = hooks.path(base)
+        raise BadInput(f"there are no hooks to add to {client.title}: {_instead_of_hooks(client)}")
+    path = hooks.path(client_roots(), _project(options))
     if options.remove:
         kept = remove_hooks(hooks, path)
         if kept is None:
@@ -175,9 +192,65 @@ def _change_hooks(client: Client, options: argparse.Namespace) -> int:
         return 0
     kept = add_hooks(hooks, path, command)
     print(f"{path} has hooks for {', '.join(hooks.events)}")
+    _print_former_file(kept)
+    return 0
+
+
+def _instead_of_hooks(client: Client) -> str:
+    if client.has_plugin:
+        return "its hooks come with the plugin"
+    if client.name in RULES_FILES:
+        return "it has none; --rules tells its agent when to use the memory"
+    return "it has none"
+
+
+def _change_plugin(client: Client, plugin: HookFile, options: argparse.Namespace) -> int:
+    """Write the plugin of a program, or delete it. Raise BadInput."""
+    path = plugin.path(client_roots(), _project(options))
+    if options.remove:
+        remove_plugin(path)
+        print(f"removed {path}")
+        return 0
+    text = plugin_text(own_command())
+    if options.print:
+        print(text, end="")
+        print(f"# in {path}", file=sys.stderr)
+        return 0
+    replace_text(path, text)
+    print(f"{path} is the plugin; start {client.title} again")
+    return 0
+
+
+def _change_rules(client: Client, options: argparse.Namespace) -> int:
+    """Write rules for the agent of a program, or remove them. Raise BadInput."""
+    rules = RULES_FILES.get(client.name)
+    if rules is None:
+        raise BadInput(f"there are no rules to add to {client.title}: use {', '.join(RULES_FILES)}")
+    if options.print:
+        print(f"{rules.head}{RULES}", end="")
+        return 0
+    path = rules.path(client_roots(), _project(options))
+    if path is None:
+        scope = "user" if options.scope == "project" else "project"
+        raise BadInput(f"{client.title} has no rules for this scope: use --scope {scope}")
+    if options.remove:
+        kept = remove_rules(rules, path)
+        print(f"removed the rules from {path}")
+    else:
+        kept = add_rules(rules, path)
+        print(f"{path} says when to recall and to remember")
+    _print_former_file(kept)
+    return 0
+
+
+def _project(options: argparse.Namespace) -> Path | None:
+    """Return the project that the files are for; None for those of the user."""
+    return Path.cwd() if options.scope == "project" else None
+
+
+def _print_former_file(kept: Path | None) -> None:
     if kept is not None:
         print(f"the former file is {kept}")
-    return 0
 
 
 def _offer_past_sessions() -> None:

@@ -4,56 +4,104 @@ Every entry runs `polymnia hook EVENT`. Entries of others stay as they are.
 """
 
 from collections.abc import Mapping, Sequence
+from importlib.resources import files
 from pathlib import Path
 from shlex import join, split
 from typing import Any, Literal
 
 from msgspec import Struct
+from msgspec.json import encode
 
 from polymnia.clients import jsonc
 from polymnia.clients.configuration import read_text, replace_text
 from polymnia.errors import BadInput
+from polymnia.settings import ClientRoots
 
 _MEMBER = "hooks"
-# Gemini CLI counts milliseconds, Cursor seconds.
+# Gemini CLI counts milliseconds, Cursor and Copilot seconds.
 _TIMEOUT_MS, _TIMEOUT_S = 5_000, 5
+# The line of OpenCode's plugin that says how to start this program, and how the file begins.
+_PLUGIN_COMMAND, _PLUGIN_HEAD = "const COMMAND = []", "// The plugin of Polymnia"
 
 
 class HookFile(Struct, frozen=True, kw_only=True):
-    """Where a program keeps its hooks, below the user's home or the project, and in which form."""
+    """Where a program keeps its hooks, and in which form.
 
-    file: str
-    events: tuple[str, ...]
-    form: Literal["gemini", "cursor"]
+    `user_file` is below a field of ClientRoots, `project_file` below the project.
+    """
+
+    root: Literal["home", "copilot", "opencode"] = "home"
+    user_file: str
+    project_file: str
+    events: tuple[str, ...] = ()
+    form: Literal["gemini", "cursor", "copilot", "plugin"]
     # Members that the file needs besides the hooks.
     fixed: Mapping[str, Any] = {}
 
-    def path(self, base: Path) -> Path:
-        """Return the file below a home or a project."""
-        return base / self.file
+    def path(self, roots: ClientRoots, project: Path | None) -> Path:
+        """Return the file of the user, or of a project."""
+        if project is not None:
+            return project / self.project_file
+        base: Path = getattr(roots, self.root)
+        return base / self.user_file
 
     def entry(self, command: Sequence[str], event: str) -> dict[str, Any]:
         """Return what the program keeps for one event."""
         line = join([*command, "hook", event])
         if self.form == "cursor":
             return {"command": line, "timeout": _TIMEOUT_S}
+        if self.form == "copilot":
+            line = f"{line} --for copilot"
+            return {"type": "command", "command": line, "timeoutSec": _TIMEOUT_S}
         hook = {"type": "command", "name": "polymnia", "command": line, "timeout": _TIMEOUT_MS}
         return {"hooks": [hook]}
 
 
 HOOK_FILES: Mapping[str, HookFile] = {
     "cursor": HookFile(
-        file=".cursor/hooks.json",
+        user_file=".cursor/hooks.json",
+        project_file=".cursor/hooks.json",
         events=("sessionStart", "beforeSubmitPrompt"),
         form="cursor",
         fixed={"version": 1},
     ),
     "gemini": HookFile(
-        file=".gemini/settings.json",
-        events=("SessionStart", "BeforeAgent"),
+        user_file=".gemini/settings.json",
+        project_file=".gemini/settings.json",
+        events=("SessionStart", "BeforeAgent", "AfterAgent", "PreCompress", "SessionEnd"),
         form="gemini",
     ),
+    # With these names of events it sends the fields that Claude Code sends.
+    "copilot": HookFile(
+        root="copilot",
+        user_file="settings.json",
+        project_file=".github/hooks/polymnia.json",
+        events=("SessionStart", "UserPromptSubmit", "PreCompact", "Stop"),
+        form="copilot",
+    ),
 }
+# Programs whose hooks are functions of a plugin, which is a file of its own.
+PLUGIN_FILES: Mapping[str, HookFile] = {
+    "opencode": HookFile(
+        root="opencode",
+        user_file="plugins/polymnia.js",
+        project_file=".opencode/plugins/polymnia.js",
+        form="plugin",
+    ),
+}
+
+
+def plugin_text(command: Sequence[str]) -> str:
+    """Return OpenCode's plugin, which runs this command."""
+    text = (files("polymnia.clients") / "opencode.js").read_text("utf-8")
+    return text.replace(_PLUGIN_COMMAND, f"const COMMAND = {encode(list(command)).decode()}")
+
+
+def remove_plugin(path: Path) -> None:
+    """Delete OpenCode's plugin. Raise BadInput if the file is not ours."""
+    if not read_text(path).startswith(_PLUGIN_HEAD):
+        raise BadInput(f"{path} is not a plugin of Polymnia")
+    path.unlink()
 
 
 def add_hooks(hooks: HookFile, path: Path, command: Sequence[str]) -> Path | None:

@@ -24,7 +24,7 @@ class Remote(Struct, frozen=True, kw_only=True):
 
     url: str = "url"
     headers: str = "headers"
-    fixed: Mapping[str, str] = {}
+    fixed: Mapping[str, Any] = {}
 
 
 class Client(Struct, frozen=True, kw_only=True):
@@ -32,7 +32,7 @@ class Client(Struct, frozen=True, kw_only=True):
 
     name: str
     title: str
-    root: Literal["home", "applications", "claude", "codex", "zed"]
+    root: Literal["home", "applications", "claude", "codex", "copilot", "opencode", "zed"]
     user_file: str
     # Below the project's directory; empty if the client has no such file.
     project_file: str = ""
@@ -40,7 +40,9 @@ class Client(Struct, frozen=True, kw_only=True):
     key: str = "mcpServers"
     form: Literal["json", "toml"] = "json"
     # Fields that every local entry has.
-    fixed: Mapping[str, str] = {}
+    fixed: Mapping[str, Any] = {}
+    # True if the command and its arguments are one array, and the environment has another name.
+    has_command_array: bool = False
     # None if its file has no servers over HTTP.
     remote: Remote | None = None
     # A program on the PATH that shows that the client is installed.
@@ -72,9 +74,13 @@ class Client(Struct, frozen=True, kw_only=True):
         self, command: Sequence[str], env: Mapping[str, str] | None = None
     ) -> dict[str, Any]:
         """Return the entry of a server that the client starts."""
-        entry: dict[str, Any] = {**self.fixed, "command": command[0], "args": list(command[1:])}
+        entry: dict[str, Any] = dict(self.fixed)
+        if self.has_command_array:
+            entry["command"] = list(command)
+        else:
+            entry |= {"command": command[0], "args": list(command[1:])}
         if env:
-            entry["env"] = dict(env)
+            entry["environment" if self.has_command_array else "env"] = dict(env)
         return entry
 
     def remote_entry(self, url: str, token: str) -> dict[str, Any]:
@@ -167,6 +173,29 @@ CLIENTS: Mapping[str, Client] = {
             then="Start a new session; `gemini mcp list` shows the server.",
         ),
         Client(
+            name="copilot",
+            title="GitHub Copilot CLI",
+            root="copilot",
+            user_file="mcp-config.json",
+            fixed={"type": "local", "tools": ["*"]},
+            remote=Remote(fixed={"type": "http", "tools": ["*"]}),
+            program="copilot",
+            then="Start a new session; `copilot mcp list` shows the server.",
+        ),
+        Client(
+            name="opencode",
+            title="OpenCode",
+            root="opencode",
+            user_file="opencode.json",
+            project_file="opencode.json",
+            key="mcp",
+            fixed={"type": "local"},
+            has_command_array=True,
+            remote=Remote(fixed={"type": "remote"}),
+            program="opencode",
+            then="Start a new session; `opencode mcp list` shows the server.",
+        ),
+        Client(
             name="zed",
             title="Zed",
             root="zed",
@@ -224,5 +253,7 @@ def _words(entry: Any) -> list[str]:
     arguments: Any = entry.get("args")
     if isinstance(command, dict):  # the form that earlier versions of Zed use
         command, arguments = command.get("path"), command.get("args")
-    words = [command, *arguments] if isinstance(arguments, list) else [command]
+    words = command if isinstance(command, list) else [command]
+    if isinstance(arguments, list):
+        words = [*words, *arguments]
     return [word for word in words if isinstance(word, str)]

@@ -10,14 +10,16 @@ from time import monotonic
 from typing import IO
 
 from polymnia.disk.errors import map_os_errors
+from polymnia.engine.facts.secrets import find_secret
 from polymnia.engine.memory import Memory
 from polymnia.engine.moving.intake import take_in
 from polymnia.engine.workspaces.projects import create_missing, default_workspace, find_project
 from polymnia.engine.workspaces.workspaces import open_workspaces
 from polymnia.hooks.positions import Position, Positions
 from polymnia.hooks.session import ACTOR
-from polymnia.importers import claude_code, codex
-from polymnia.importers.base import Report
+from polymnia.importers import claude_code, codex, copilot, gemini
+from polymnia.importers.base import Report, dicts_in, text_of, time_of, title_of
+from polymnia.importers.conversation import Conversation, Turn, conversation_entity
 from polymnia.importers.sessions import Format, Session
 from polymnia.importers.source import parse_line
 from polymnia.settings import Settings, positions_file
@@ -25,7 +27,8 @@ from polymnia.settings import Settings, positions_file
 # How much of a transcript becomes one change, and when the rest waits for the next event.
 SLICE_BYTES = 1 << 20
 MAX_SECONDS = 1.0
-_FORMATS = (claude_code.FORMAT, codex.FORMAT)
+_FORMATS = (claude_code.FORMAT, codex.FORMAT, copilot.FORMAT, gemini.FORMAT)
+_SPEAKERS = ("user", "assistant")
 _LINES_TO_TRY = 10
 
 
@@ -46,7 +49,7 @@ def save_checkpoint(
         position = Position()  # another file took its place
     count, end = 0, monotonic() + max_seconds
     session = Session(form, transcript.stem, position.conversation)
-    report = Report("off" if settings.secrets == "off" else "refuse")
+    report = _report(settings)
     # Opened when there is something to store, because opening may create it.
     memory: Memory | None = None
     with ExitStack() as stack:
@@ -66,7 +69,48 @@ def save_checkpoint(
     return count
 
 
-def _key(store: str, transcript: Path) -> str:
+def save_turns(settings: Settings, program: str, session: str, data: bytes, directory: Path) -> int:
+    """Store the new turns of an event that has all turns of its session. Return how many there were.
+
+    The position counts the turns that were taken, so that a forgotten one does not come back.
+    """
+    turns = _turns_in(data)
+    positions, key = Positions(positions_file()), _key(settings.store, f"{program}:{session}")
+    position = positions.find(key)
+    new = [turn for turn in turns[position.offset :] if turn.text]
+    if not new:
+        return 0
+    title = "" if find_secret(new[0].text) else title_of(new[0].text)
+    conversation = position.conversation or Conversation(
+        program, session, title, new[0].at, project=directory.name
+    )
+    report = _report(settings)
+    entity = conversation_entity(conversation, new, report)
+    assert entity is not None  # there are turns
+    with ExitStack() as stack:
+        memory = _open_memory(settings, directory, stack)
+        count = take_in(memory, report.screen_items([entity]), by=ACTOR).observations
+    positions.save(key, Position(len(turns), conversation))
+    return count
+
+
+def _turns_in(data: bytes) -> list[Turn]:
+    """Return the turns that an event has. What nobody said has an empty text."""
+    fields = parse_line(data)
+    turns = []
+    for value in dicts_in(fields.get("turns") if fields else None):
+        speaker = text_of(value, "speaker")
+        text = text_of(value, "text").strip() if speaker in _SPEAKERS else ""
+        turns.append(Turn(speaker, text, time_of(value.get("at"))))
+    return turns
+
+
+def _report(settings: Settings) -> Report:
+    """Return a report that drops secrets, because nobody reads a warning here."""
+    return Report("off" if settings.secrets == "off" else "refuse")
+
+
+def _key(store: str, transcript: Path | str) -> str:
     """Return what identifies a transcript in a store, without the password of a URL."""
     key = f"{store} {transcript}".encode(errors="replace")
     if "://" not in store:

@@ -1,7 +1,8 @@
 """The events of coding agents and our answers.
 
 Claude Code, Codex and Gemini CLI have the same fields and the same form of an answer. Cursor, whose
-events begin with a small letter, has others.
+events begin with a small letter, has others. Copilot CLI and our plugin for OpenCode send the fields
+of Claude Code and take a flat answer.
 """
 
 from pathlib import Path
@@ -16,40 +17,63 @@ from polymnia.settings import Settings, sessions_directory
 BRIEFED = ("SessionStart", "sessionStart")
 # The second is Gemini CLI's.
 PROMPTED = ("UserPromptSubmit", "BeforeAgent", "beforeSubmitPrompt")
-# The first comes before a long conversation is replaced by a summary, the second after each answer.
-SAVED = ("PreCompact", "Stop", "SessionEnd")
+# Before a long conversation is replaced by a summary, after each answer, and at the end. Gemini CLI
+# has other names for the first two.
+SAVED = ("PreCompact", "PreCompress", "Stop", "AfterAgent", "SessionEnd")
+FLAT_ANSWERS = ("copilot", "opencode")
+# Programs that send the turns with the event, because they keep no transcript in a file.
+TURN_PROGRAMS = ("opencode",)
 CURSOR_EVENTS = ("sessionStart", "beforeSubmitPrompt")
 EVENTS = (*BRIEFED, *PROMPTED, *SAVED)
 
 
-def answer_hook(settings: Settings, event: str, data: bytes) -> str:
+def answer_hook(settings: Settings, event: str, data: bytes, program: str = "") -> str:
     """Return what the program expects on standard output; empty if there is nothing to say.
 
     Raise BadInput for an event that is not known, and StoreError.
     """
     fields = _parse(data)
     directory = Path(fields.get("cwd") or fields.get("workspace_root") or ".")
-    session = fields.get("session_id") or fields.get("conversation_id", "")
     if event in BRIEFED:
         from polymnia.hooks.briefing import briefing_text  # each event imports only what it needs
         from polymnia.hooks.session import remove_old_files
 
         remove_old_files(sessions_directory())
-        return _context(event, briefing_text(settings, directory))
+        return _context(event, briefing_text(settings, directory), program)
     if event in PROMPTED:
         from polymnia.hooks.prompts import prompt_context
 
+        session = _session_of(fields)
         text = prompt_context(settings, fields.get("prompt", ""), session, directory)
-        return _context(event, text)
+        return _context(event, text, program)
     if event not in SAVED:
         raise BadInput(f"there is nothing to do for the event {event!r}; use {', '.join(EVENTS)}")
-    if settings.checkpoints and not settings.read_only and fields.get("transcript_path"):
-        from polymnia.hooks.checkpoint import save_checkpoint
-        from polymnia.hooks.session import SessionFile
-
-        if not SessionFile(sessions_directory(), session).is_off:
-            save_checkpoint(settings, Path(fields["transcript_path"]), directory)
+    if settings.checkpoints and not settings.read_only:
+        _save(settings, fields, data, directory, program)
     return ""
+
+
+def _save(
+    settings: Settings, fields: dict[str, str], data: bytes, directory: Path, program: str
+) -> None:
+    """Store what was said: the turns in the event itself, or those of a transcript."""
+    session = _session_of(fields)
+    transcript = fields.get("transcript_path")
+    if not transcript and program not in TURN_PROGRAMS:
+        return
+    from polymnia.hooks.checkpoint import save_checkpoint, save_turns
+    from polymnia.hooks.session import SessionFile
+
+    if SessionFile(sessions_directory(), session).is_off:
+        return
+    if transcript:
+        save_checkpoint(settings, Path(transcript), directory)
+    elif session:
+        save_turns(settings, program, session, data, directory)
+
+
+def _session_of(fields: dict[str, str]) -> str:
+    return fields.get("session_id") or fields.get("conversation_id", "")
 
 
 def _parse(data: bytes) -> dict[str, str]:
@@ -67,10 +91,12 @@ def _parse(data: bytes) -> dict[str, str]:
     return {name: field for name, field in fields if isinstance(field, str) and "\0" not in field}
 
 
-def _context(event: str, text: str) -> str:
+def _context(event: str, text: str, program: str) -> str:
     """Return the text as additional context for the model."""
     if not text:
         return ""
+    if program in FLAT_ANSWERS:
+        return encode({"additionalContext": text}).decode()
     if event in CURSOR_EVENTS:
         return encode({"additional_context": text}).decode()
     return encode(

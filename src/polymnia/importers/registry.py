@@ -8,7 +8,9 @@ from polymnia.importers import (
     claude_code,
     claude_memory,
     codex,
+    copilot,
     document,
+    gemini,
     graphiti,
     instructions,
     letta,
@@ -28,6 +30,8 @@ IMPORTERS: tuple[Importer, ...] = (
     # Before stores: like a directory of workspaces, its folder has a subfolder `projects`.
     claude_code.IMPORTER,
     codex.IMPORTER,
+    copilot.IMPORTER,
+    gemini.IMPORTER,
     stores.IMPORTER,
     document.IMPORTER,
     markdown.IMPORTER,

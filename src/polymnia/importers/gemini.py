@@ -1,0 +1,55 @@
+"""Gemini CLI: the chats of its sessions, `~/.gemini/tmp/*/chats/session-*.jsonl`."""
+
+from typing import Any
+
+from polymnia.importers.base import dicts_in, text_of, time_of
+from polymnia.importers.conversation import Turn
+from polymnia.importers.sessions import Format, Line, make_importer
+from polymnia.importers.source import replace_unstorable
+
+_SPEAKERS = {"user": "user", "gemini": "assistant"}
+# The start of messages that the program writes in the name of the user.
+_BY_PROGRAM = ("<session_context>", "<hook_context>", "/")
+# What hooks add to a message.
+_ADDED = "<hook_context>"
+
+
+def is_line(value: dict[str, Any]) -> bool:
+    """Return True for the first line of a session, or for a message."""
+    if isinstance(value.get("projectHash"), str):
+        return isinstance(value.get("sessionId"), str)
+    is_message = value.get("type") in _SPEAKERS and "content" in value
+    return is_message and isinstance(value.get("id"), str) and "sessionId" not in value
+
+
+def read_line(value: dict[str, Any]) -> Line | None:
+    """Return what a line says; None for what nobody said."""
+    if isinstance(value.get("projectHash"), str):
+        return Line(
+            session=text_of(value, "sessionId"),
+            started_at=time_of(value.get("startTime")),
+            summary=text_of(value, "summary"),
+            is_subagent=value.get("kind") == "subagent",
+        )
+    speaker = _SPEAKERS.get(str(value.get("type")))
+    if speaker is None:
+        return None
+    text = _text_of(value.get("content")).partition(_ADDED)[0].strip()
+    if not text or text.startswith(_BY_PROGRAM):
+        return None
+    turn = Turn(speaker, replace_unstorable(text), time_of(value.get("timestamp")))
+    return Line(turn, text_of(value, "id"))
+
+
+def _text_of(content: Any) -> str:
+    """Return the text of a message: its content, or that of its parts."""
+    if isinstance(content, str):
+        return content
+    texts = [part.get("text") for part in dicts_in(content)]
+    return "\n\n".join(text for text in texts if isinstance(text, str))
+
+
+FORMAT = Format(
+    "gemini", "Gemini CLI session chats (a file or a folder of .jsonl)", is_line, read_line
+)
+IMPORTER = make_importer(FORMAT)
