@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.agents import hooks, prompts, tasks
+from bench.agents import hooks, prompts, takeover, tasks
 
 
 def test_every_hook_and_the_import_are_measured(
@@ -46,3 +46,12 @@ def test_prompts_are_typed_and_their_lines_judged(capsys: pytest.CaptureFixture[
     assert questions[:4] == ["questions of an agent", "words alone", "116", "86"]
     assert tasks_typed[:4] == ["tasks for an agent", "words alone", "72", "36"]
     assert {questions[-1], tasks_typed[-1]} == {"met"}
+
+
+def test_two_years_of_transcripts_are_taken_over_and_given_back(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert takeover.main(["--turns", "400", "--cache", str(tmp_path)]) == 0
+    printed = capsys.readouterr().out
+    assert ", 400 facts\n" in printed
+    assert printed.endswith("0 facts stayed\nmet\n")

@@ -188,6 +188,11 @@ def positions_file(environment: Mapping[str, str] | None = None) -> Path:
     return _data_directory(os.environ if environment is None else environment) / "checkpoints.json"
 
 
+def takeover_file(environment: Mapping[str, str] | None = None) -> Path:
+    """Return the file that says which files of other programs `polymnia install` has imported."""
+    return _data_directory(os.environ if environment is None else environment) / "takeover.json"
+
+
 def sessions_directory(environment: Mapping[str, str] | None = None) -> Path:
     """Return the directory with what hooks know of sessions. It may not exist yet."""
     return _data_directory(os.environ if environment is None else environment) / "sessions"

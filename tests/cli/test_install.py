@@ -240,21 +240,15 @@ def test_past_sessions_are_counted_and_the_command_imports_them(tmp_path: Path) 
         line["timestamp"] = "2026-03-01T10:00:00Z"
         (folder / f"{name}.jsonl").write_text(json.dumps(line) + "\n", "utf-8")
     printed = install(tmp_path, "cursor").stdout
-    assert f"Claude Code has 2 sessions (0.0 MB) in {folder.parent}; to store them:" in printed
-    command = f"polymnia import {folder.parent} --dry-run"
-    assert command in printed
-    environment = {**_without_settings(), "HOME": str(tmp_path)}
-    counted = subprocess.run(
-        [sys.executable, "-m", *command.split()],
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_S,
-        check=True,
+    assert f"found Claude Code sessions: 2 files (0.0 MB) in {folder.parent}" in printed
+    assert "to store them: polymnia install --import " in printed
+    assert (
+        "would import 2 new entities with 2 facts"
+        in install(tmp_path, "--import", "--dry-run").stdout
     )
-    assert "2 " in counted.stdout
+    assert "imported 2 new entities with 2 facts" in install(tmp_path, "--import").stdout
+    assert "removed 2 facts from personal" in install(tmp_path, "--import", "--undo").stdout
 
 
 def test_without_past_sessions_nothing_is_offered(tmp_path: Path) -> None:
-    assert "polymnia import" not in install(tmp_path, "cursor").stdout
+    assert "--import" not in install(tmp_path, "cursor").stdout

@@ -1,16 +1,24 @@
 """`polymnia install`: add the server to an MCP client, or remove it."""
 
 import argparse
+import shlex
+import subprocess
 import sys
 from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
-from shlex import quote
 from typing import TYPE_CHECKING, Any
 
+from msgspec import to_builtins
 from msgspec.structs import replace
 
-from polymnia.cli.common import add_json_argument, add_store_arguments, print_json, print_table
+from polymnia.cli.common import (
+    Progress,
+    add_json_argument,
+    add_store_arguments,
+    print_json,
+    print_table,
+)
 from polymnia.clients.configuration import change_servers, edit, read_servers, replace_text
 from polymnia.clients.connect import DEFAULT_NAME, own_command, state_of, store_options
 from polymnia.clients.handshake import try_command, try_url
@@ -23,15 +31,17 @@ from polymnia.clients.hooks import (
     remove_hooks,
     remove_plugin,
 )
-from polymnia.clients.past import find_past_sessions
+from polymnia.clients.past import PastSource, find_past_sources
 from polymnia.clients.rules import RULES, RULES_FILES, add_rules, remove_rules
 from polymnia.clients.table import CLIENTS, SCOPES, Client, Scope, is_polymnia, is_reference_server
+from polymnia.clients.takeover import ACTOR, TakeoverReceipt, take_over, undo_takeover
 from polymnia.dialects.registry import DIALECTS
+from polymnia.disk.replace import make_parent, open_private
 from polymnia.engine.workspaces.projects import PERSONAL, create_missing
 from polymnia.engine.workspaces.workspaces import open_workspaces
 from polymnia.errors import BadInput
 from polymnia.search.terms import count_noun
-from polymnia.settings import Settings, client_roots
+from polymnia.settings import Settings, client_roots, takeover_file
 from polymnia.stores import store_kind
 
 if TYPE_CHECKING:
@@ -57,6 +67,7 @@ def add_install(commands: "Subparsers") -> argparse.ArgumentParser:
         help="list the clients, their configuration files and whether they have the server",
     )
     _add_change_arguments(parser)
+    _add_import_arguments(parser)
     remote = parser.add_argument_group("a server for a team")
     remote.add_argument(
         "--http", metavar="URL", help="connect to this URL instead of starting a server"
@@ -106,11 +117,28 @@ def _add_change_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_import_arguments(parser: argparse.ArgumentParser) -> None:
+    past = parser.add_argument_group("what other programs have left on this machine")
+    past.add_argument(
+        "--import",
+        dest="take_over",
+        action="store_true",
+        help="import past sessions, instructions and memories of other servers, each once",
+    )
+    past.add_argument("--dry-run", action="store_true", help="only say what would be imported")
+    past.add_argument(
+        "--background", action="store_true", help="import in a process of its own, and return"
+    )
+    past.add_argument("--undo", action="store_true", help="take the whole import back")
+
+
 def run_install(settings: Settings, options: argparse.Namespace) -> int:
     """Change the client's configuration. Raise BadInput."""
     if options.list:
         _list(as_json=options.json)
         return 0
+    if options.client is None and options.take_over:
+        return _take_over(settings, options)
     if options.client is None:
         raise BadInput(f"name a client: {', '.join(CLIENTS)}; --list shows which are here")
     client = CLIENTS[options.client]
@@ -160,8 +188,10 @@ def _install(
     for name in replaced:
         _import_memory(_target(settings, options.scope), servers[name], is_local=not options.http)
     print(client.then)
-    if not options.http:
-        _offer_past_sessions()
+    if options.take_over:
+        _take_over(settings, options)
+    elif not options.http:
+        _offer_import(settings, options)
     if client.has_plugin and _has_plugin():
         print(
             f"{client.title} has the plugin, too, so its agents see the tools twice: "
@@ -253,15 +283,96 @@ def _print_former_file(kept: Path | None) -> None:
         print(f"the former file is {kept}")
 
 
-def _offer_past_sessions() -> None:
-    """Say which sessions of coding agents could be imported, and how."""
-    for past in find_past_sessions(client_roots()):
-        sessions = count_noun(past.count, "session")
-        megabytes = past.size / 1e6
-        print(
-            f"{past.program} has {sessions} ({megabytes:.1f} MB) in {past.folder}; to store them:"
+def _offer_import(settings: Settings, options: argparse.Namespace) -> None:
+    """Say what could be imported, and import it in the background if the user agrees."""
+    sources = find_past_sources(client_roots(), Path.cwd())
+    if not sources:
+        return
+    _print_sources(sources)
+    if sys.stdin.isatty() and _ask("Import them in the background now?"):
+        _start_import(settings, options)
+        return
+    where = shlex.join(_server_options(settings, options))
+    command = f"polymnia install --import {where}".rstrip()
+    print(f"to store them: {command}   # --dry-run counts first")
+
+
+def _take_over(settings: Settings, options: argparse.Namespace) -> int:
+    """Import what other programs have left, count it, or take it back. Raise BadInput."""
+    if options.undo:
+        return _undo_import(settings, options)
+    if options.background:
+        _start_import(settings, options)
+        return 0
+    sources = find_past_sources(client_roots(), Path.cwd())
+    if not options.json:
+        _print_sources(sources)
+    progress = Progress("files")
+    try:
+        receipt = take_over(
+            settings, sources, Path.cwd(), dry_run=options.dry_run, progress=progress
         )
-        print(f"  polymnia import {quote(str(past.folder))} --dry-run   # counts first")
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(
+            "interrupted: run the same command again to continue, or add --undo"
+        ) from None
+    finally:
+        progress.end()
+    if options.json:
+        print_json({"dry_run": options.dry_run, **to_builtins(receipt)})
+        return 0
+    _print_receipt(receipt, dry_run=options.dry_run)
+    return 0
+
+
+def _print_sources(sources: list[PastSource]) -> None:
+    for source in sources:
+        files = count_noun(len(source.files), "file")
+        print(f"found {source.title}: {files} ({source.size / 1e6:.1f} MB) in {source.path}")
+
+
+def _print_receipt(receipt: TakeoverReceipt, *, dry_run: bool) -> None:
+    verb = "would import" if dry_run else "imported"
+    entities, facts = count_noun(receipt.entities, "new entity"), count_noun(receipt.facts, "fact")
+    print(f"{verb} {entities} with {facts}")
+    for name, count in receipt.by_workspace.items():
+        print(f"  {name}: {count_noun(count, 'fact')}")
+    if receipt.known_files:
+        print(f"{count_noun(receipt.known_files, 'file')} were imported before")
+    if receipt.secrets:
+        print("texts that seemed to contain a key or a password were replaced by a sentence")
+    for failure in receipt.failures:
+        print(f"skipped {failure}", file=sys.stderr)
+    if receipt.facts and not dry_run:
+        print("to take it back: polymnia install --import --undo")
+
+
+def _undo_import(settings: Settings, options: argparse.Namespace) -> int:
+    undone = undo_takeover(settings, by=ACTOR)
+    if options.json:
+        print_json(undone)
+        return 0
+    for name, count in undone.facts.items():
+        print(f"removed {count_noun(count, 'fact')} from {name}")
+    if undone.conflicts:
+        print(f"kept {count_noun(undone.conflicts, 'row')} that others have changed since")
+    return 0
+
+
+def _start_import(settings: Settings, options: argparse.Namespace) -> None:
+    """Start the import in a process that outlives this one."""
+    log = takeover_file().with_suffix(".log")
+    make_parent(log)
+    command = [*own_command(), "install", "--import", *_server_options(settings, options)]
+    with open(log, "ab", opener=open_private) as output:
+        subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+    print(f"the import runs in the background and writes to {log}")
 
 
 def _has_plugin() -> bool:

@@ -5,7 +5,7 @@ the program itself tells the model, are dropped.
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from itertools import islice
 from typing import Any
 
@@ -55,7 +55,8 @@ class Format(Struct, frozen=True):
 class Session:
     """A session as far as its transcript was read.
 
-    The name of its conversation depends on its beginning only.
+    The name of its conversation depends on its beginning only. `directory` is where it took place;
+    empty if the transcript does not say.
     """
 
     def __init__(self, form: Format, fallback_id: str, known: Conversation | None = None) -> None:
@@ -64,8 +65,8 @@ class Session:
         self.form = form
         self._id = ""
         self._fallback_id = fallback_id
+        self.directory = ""
         self._started_at = 0
-        self._directory = ""
         self._is_subagent = False
         self._turn_ids: set[str] = set()
         self._summaries: list[Line] = []
@@ -75,7 +76,7 @@ class Session:
         self._is_subagent = self._is_subagent or (line.is_subagent and not self._id)
         self._id = self._id or line.session
         self._started_at = self._started_at or line.started_at
-        self._directory = self._directory or line.directory
+        self.directory = self.directory or line.directory
         if line.summary:
             self._summaries.append(line)
         if line.turn is None or self._is_subagent:
@@ -85,7 +86,7 @@ class Session:
         if self.conversation is None:
             title = "" if find_secret(line.turn.text) else line.turn.text
             at = self._started_at or line.turn.at
-            project = _NAME.sub("", self._directory.rstrip("/\\"))
+            project = _NAME.sub("", self.directory.rstrip("/\\"))
             self.conversation = Conversation(
                 self.form.kind, self._id or self._fallback_id, title_of(title), at, project=project
             )
@@ -111,18 +112,28 @@ def make_importer(form: Format) -> Importer:
         )
 
     def read(source: Source, report: Report) -> Iterator[Item]:
-        seen: set[str] = set()
-        for name in source.matching(_FILES):
-            session = Session(form, name.rsplit("/", 1)[-1].removesuffix(_ENDING))
-            for line in _read_lines(form, source, name, report):
-                if not line.turn_id or line.turn_id not in seen:
-                    session.add(line)
-                    seen.add(line.turn_id)
+        for _, session in read_sessions(form, source, report):
             entity = session.take_entity(report)
             if entity is not None:
                 yield entity
 
     return Importer(form.kind, form.title, recognizes, read)
+
+
+def read_sessions(
+    form: Format, source: Source, report: Report, skip: Collection[str] = ()
+) -> Iterator[tuple[str, Session]]:
+    """Yield each file and its session. A turn that was copied from another session counts once."""
+    seen: set[str] = set()
+    for name in source.matching(_FILES):
+        if name in skip:
+            continue
+        session = Session(form, name.rsplit("/", 1)[-1].removesuffix(_ENDING))
+        for line in _read_lines(form, source, name, report):
+            if not line.turn_id or line.turn_id not in seen:
+                session.add(line)
+                seen.add(line.turn_id)
+        yield name, session
 
 
 def joined_texts(content: Any, kinds: tuple[str, ...]) -> str:

@@ -1,0 +1,291 @@
+"""Take over what other programs have left on this machine: once, and undone in one step.
+
+Sessions go to the workspace of the project in which they took place, everything else to the
+personal one or to that of the current project. A file beside the store's data says which files were
+taken and when it began, so that an interrupted takeover continues, the next one takes only what is
+new, and all of it can be undone. Every batch is a change of its own, so sessions that run meanwhile
+are not blocked.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+from time import time_ns
+
+from msgspec import DecodeError, Struct, field
+from msgspec.json import decode, encode
+
+from polymnia.clients.past import SESSION_FORMATS, PastSource
+from polymnia.disk.lock import file_lock
+from polymnia.disk.replace import make_parent, replace_file
+from polymnia.engine.history.undo import undo_since
+from polymnia.engine.memory import Memory
+from polymnia.engine.moving.intake import Item, take_in
+from polymnia.engine.workspaces.projects import (
+    PERSONAL,
+    create_missing,
+    find_project,
+    project_workspace,
+)
+from polymnia.engine.workspaces.workspaces import Workspaces, open_workspaces
+from polymnia.errors import BadInput, StoreBusy, WorkspaceNotFound
+from polymnia.importers.base import Report
+from polymnia.importers.run import UnsupportedNotes, open_source
+from polymnia.importers.sessions import read_sessions
+from polymnia.importers.source import Source
+from polymnia.model import Entity, Rows
+from polymnia.settings import Settings, takeover_file
+from polymnia.stores import hide_passwords, open_store
+from polymnia.stores.open import store_exists
+
+ACTOR = "polymnia install"
+# The clock of a database may be behind ours.
+_CLOCK_MARGIN = 60_000_000
+# Rows that wait for their workspace's batch to fill up, over all workspaces.
+MAX_WAITING_ROWS = 20_000
+
+Progress = Callable[[int, int], None]
+
+
+class _Record(Struct):
+    """What was taken into one store: since when, into which workspaces, and the files' sizes."""
+
+    at: int = 0
+    workspaces: list[str] = field(default_factory=list)
+    sizes: dict[str, int] = field(default_factory=dict)
+
+
+class TakeoverReceipt(Struct):
+    """What was taken, or would be: new entities and facts by workspace, and files left alone."""
+
+    entities: int = 0
+    facts: int = 0
+    by_workspace: dict[str, int] = field(default_factory=dict)
+    known_files: int = 0
+    failures: list[str] = field(default_factory=list)
+    secrets: int = 0
+
+
+class UndoneTakeover(Struct, frozen=True):
+    """What was removed again, by workspace, and how many rows others changed meanwhile."""
+
+    facts: dict[str, int]
+    conflicts: int
+
+
+def take_over(
+    settings: Settings,
+    sources: Sequence[PastSource],
+    project: Path,
+    *,
+    dry_run: bool = False,
+    progress: Progress | None = None,
+) -> TakeoverReceipt:
+    """Import the sources, except files that were taken before and have not grown since.
+
+    Raise StoreBusy if another takeover runs, StoreError.
+    """
+    total = sum(len(source.files) for source in sources)
+    with _only_one(), _open(settings, dry_run=dry_run) as workspaces:
+        run = _Run(settings, workspaces, project, dry_run=dry_run)
+        done = 0
+        for source in sources:
+            for _ in run.add(source):
+                done += 1
+                if progress is not None:
+                    progress(done, total)
+        run.flush()
+    return run.receipt
+
+
+def undo_takeover(settings: Settings, *, by: str) -> UndoneTakeover:
+    """Undo everything that was taken into the store. What others changed meanwhile stays.
+
+    Raise BadInput if nothing was taken, NotSupported in a store without history, StoreError.
+    """
+    facts, conflicts = {}, 0
+    with _only_one():
+        records = _load()
+        record = records.pop(_key(settings), None)
+        if record is None:
+            raise BadInput("`polymnia install --import` has imported nothing into this store")
+        with closing(open_workspaces(settings.store, settings.workspace)) as workspaces:
+            for name in record.workspaces:
+                memory = workspaces.memory(name)
+                receipt = undo_since(memory, record.at, by=by, actors=(ACTOR,), skip_conflicts=True)
+                facts[name] = _count_facts(receipt.before)
+                conflicts += len(receipt.conflicts)
+        _save(records)
+    return UndoneTakeover(facts, conflicts)
+
+
+def _count_facts(rows: Rows) -> int:
+    whole = sum(len(entity.observations) for entity in rows.entities)
+    return whole + sum(len(facts.observations) for facts in rows.observations)
+
+
+class _Run:
+    """One takeover: its receipt, and the items that wait for their workspace's batch."""
+
+    def __init__(
+        self, settings: Settings, workspaces: Workspaces | None, project: Path, *, dry_run: bool
+    ) -> None:
+        self.receipt = TakeoverReceipt()
+        self._settings = settings
+        self._workspaces = workspaces
+        self._project = project
+        self._dry_run = dry_run
+        # Nobody reads two years of turns for warnings.
+        self._report = Report("off" if settings.secrets == "off" else "refuse")
+        self._records = _load()
+        now = time_ns() // 1000
+        self._record = self._records.setdefault(_key(settings), _Record(now - _CLOCK_MARGIN))
+        self._memories: dict[str, Memory] = {}
+        self._waiting: dict[str, list[tuple[Item, Path]]] = {}
+        self._rows = 0
+
+    def add(self, source: PastSource) -> Iterator[Path]:
+        """Take a source, and yield each of its files when it was read."""
+        new = [file for file in source.files if not self._is_known(file)]
+        self.receipt.known_files += len(source.files) - len(new)
+        yield from (file for file in source.files if file not in new)
+        if not new:
+            return
+        try:
+            if source.place == "sessions":
+                yield from self._add_sessions(source, new)
+            else:
+                self._add_items(source)
+                yield from new
+        except BadInput as exc:  # another source may be sound
+            self.receipt.failures.append(f"{source.path}: {exc}")
+
+    def flush(self) -> None:
+        """Store all items that wait, and note the files they come from."""
+        for name, waiting in self._waiting.items():
+            self._store(name, waiting)
+        self._waiting, self._rows = {}, 0
+
+    def _is_known(self, file: Path) -> bool:
+        return self._record.sizes.get(str(file)) == file.stat().st_size
+
+    def _add_sessions(self, source: PastSource, new: Sequence[Path]) -> Iterator[Path]:
+        opened = Source(str(source.path))
+        by_name = {str(file.relative_to(source.path)): file for file in source.files}
+        skip = by_name.keys() - {str(file.relative_to(source.path)) for file in new}
+        form = SESSION_FORMATS[source.kind]
+        for name, session in read_sessions(form, opened, self._report, skip):
+            entity = session.take_entity(self._report)
+            file = by_name.get(name)
+            if file is None:  # written since the files were counted
+                continue
+            if entity is not None:
+                self._wait(self._workspace_of(session.directory), entity, file)
+            yield file
+
+    def _add_items(self, source: PastSource) -> None:
+        items = open_source(Source(str(source.path)), source.kind, self._report).items
+        directory = str(self._project) if source.place == "project" else ""
+        name = self._workspace_of(directory)
+        for item in UnsupportedNotes(self._memory(name)).filter(items):
+            self._wait(name, item, source.path)
+
+    def _workspace_of(self, directory: str) -> str:
+        """Return the workspace of the directory's project, or the personal one."""
+        if self._settings.workspace:
+            return self._settings.workspace
+        if self._workspaces is not None and self._workspaces.sole is not None:
+            return self._workspaces.sole
+        root = find_project(Path(directory)) if directory and Path(directory).is_dir() else None
+        if root is None:
+            return PERSONAL
+        name = root.name
+        if self._workspaces is not None:
+            name = project_workspace(self._workspaces, root)
+            if not self._dry_run:
+                create_missing(self._workspaces, name, str(root))
+        return name
+
+    def _wait(self, name: str, item: Item, file: Path) -> None:
+        waiting = self._waiting.setdefault(name, [])
+        waiting.append((item, file))
+        self._rows += 1
+        if isinstance(item, Entity):
+            self._rows += len(item.observations)
+        if self._rows >= MAX_WAITING_ROWS:
+            self.flush()
+
+    def _store(self, name: str, waiting: Sequence[tuple[Item, Path]]) -> None:
+        """Store items of one workspace. The file that notes it is written before and after."""
+        if not self._dry_run and name not in self._record.workspaces:
+            self._record.workspaces.append(name)
+            _save(self._records)  # or a crash would leave what nobody can undo
+        items = self._report.screen_items([item for item, _ in waiting])
+        receipt = take_in(self._memory(name), items, by=ACTOR, dry_run=self._dry_run)
+        self.receipt.entities += receipt.entities.new
+        self.receipt.facts += receipt.observations
+        known = self.receipt.by_workspace.get(name, 0)
+        self.receipt.by_workspace[name] = known + receipt.observations
+        self.receipt.secrets = len(self._report.secret_places)
+        if self._dry_run:
+            return
+        for _, file in waiting:
+            self._record.sizes[str(file)] = file.stat().st_size
+        _save(self._records)
+
+    def _memory(self, name: str) -> Memory:
+        """Return the memory of a workspace; in a dry run, an empty one for what is missing."""
+        if name not in self._memories:
+            self._memories[name] = self._open_memory(name)
+        return self._memories[name]
+
+    def _open_memory(self, name: str) -> Memory:
+        if self._workspaces is None:
+            return Memory(open_store("memory:"))
+        if not self._dry_run and self._workspaces.sole is None:
+            create_missing(self._workspaces, name)
+        try:
+            return self._workspaces.memory(name)
+        except WorkspaceNotFound:
+            return Memory(open_store("memory:"))
+
+
+@contextmanager
+def _open(settings: Settings, *, dry_run: bool) -> Iterator[Workspaces | None]:
+    """Open the store; None if a dry run must not create it."""
+    if dry_run and not store_exists(settings.store):
+        yield None
+        return
+    with closing(
+        open_workspaces(settings.store, settings.workspace, read_only=dry_run)
+    ) as workspaces:
+        yield workspaces
+
+
+@contextmanager
+def _only_one() -> Iterator[None]:
+    """Hold the lock of takeovers during the block. Raise StoreBusy."""
+    path = takeover_file()
+    make_parent(path)
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(file_lock(path, timeout=0))
+        except StoreBusy as exc:
+            raise StoreBusy("another import by `polymnia install` is running; wait for it") from exc
+        yield
+
+
+def _key(settings: Settings) -> str:
+    return hide_passwords(settings.store)
+
+
+def _load() -> dict[str, _Record]:
+    """Return what was taken into each store. A damaged file counts as empty."""
+    try:
+        return decode(takeover_file().read_bytes(), type=dict[str, _Record])
+    except (FileNotFoundError, DecodeError, UnicodeDecodeError):
+        return {}
+
+
+def _save(records: dict[str, _Record]) -> None:
+    replace_file(takeover_file(), [encode(records)])
