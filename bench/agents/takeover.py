@@ -134,7 +134,7 @@ def _codex(session: _Session) -> _Lines:
 
 
 def _copilot(session: _Session) -> _Lines:
-    start = {"sessionId": session.id, "startTime": session.time()}
+    start: dict[str, Any] = {"sessionId": session.id, "startTime": session.time()}
     start |= {"producer": "copilot-agent", "context": {"cwd": session.directory}}
     lines = [{"type": "session.start", "data": start, "id": "0", "timestamp": session.time()}]
     for number, (speaker, text, at) in enumerate(session.turns(), 1):

@@ -74,6 +74,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     chat_model_key: str = ""
     secrets: Literal["warn", "refuse", "off"] = "warn"
     checkpoints: bool = True
+    candidates: bool = True
     prompts: bool = True
     prompts_off_in: tuple[str, ...] = ()
     toolsets: tuple[str, ...] = ()

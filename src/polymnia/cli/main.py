@@ -34,6 +34,7 @@ COMMANDS = {
     "list": "show",
     "revise": "facts",
     "forget": "facts",
+    "candidates": "candidates",
     "history": "changes",
     "undo": "changes",
     "trash": "changes",

@@ -1,6 +1,9 @@
 // The plugin of Polymnia for OpenCode. `polymnia install opencode --hooks` writes this file, and
 // `--remove` deletes it. Whatever happens here, the session goes on.
 import { spawn } from "node:child_process"
+import { closeSync, mkdtempSync, openSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
 
 const COMMAND = [] // written by `polymnia install`
 const TIMEOUT_MS = 5000
@@ -28,6 +31,24 @@ function runHook(event, fields) {
   })
 }
 
+// Run `polymnia hook EVENT` so that it outlives the program, which may end at any moment.
+function startHook(event, fields) {
+  const [program, ...words] = COMMAND
+  const folder = mkdtempSync(join(tmpdir(), "polymnia-"))
+  try {
+    const file = join(folder, "event.json")
+    writeFileSync(file, JSON.stringify(fields), { mode: 0o600 })
+    const input = openSync(file, "r")
+    const options = { stdio: [input, "ignore", "ignore"], detached: true, windowsHide: true }
+    const hook = spawn(program, [...words, "hook", event, "--for", "opencode"], options)
+    hook.on("error", () => {})
+    hook.unref()
+    closeSync(input)
+  } finally {
+    rmSync(folder, { recursive: true, force: true }) // the hook has the file open
+  }
+}
+
 // Return what somebody said, without the output of tools and what plugins added.
 function said(parts) {
   const texts = parts.filter((part) => part.type === "text" && !part.synthetic && !part.ignored)
@@ -46,7 +67,7 @@ export const Polymnia = async ({ client, directory }) => {
       text: info.summary === true ? "" : said(parts),
       at: new Date(info.time.created).toISOString(),
     }))
-    await runHook("Stop", { session_id: session, cwd: directory, turns })
+    startHook("Stop", { session_id: session, cwd: directory, turns })
   }
 
   return {

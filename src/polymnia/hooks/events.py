@@ -20,6 +20,8 @@ PROMPTED = ("UserPromptSubmit", "BeforeAgent", "beforeSubmitPrompt")
 # Before a long conversation is replaced by a summary, after each answer, and at the end. Gemini CLI
 # has other names for the first two.
 SAVED = ("PreCompact", "PreCompress", "Stop", "AfterAgent", "SessionEnd")
+# Events after which a chat model may look through the conversation.
+ENDED = ("PreCompact", "PreCompress", "SessionEnd")
 FLAT_ANSWERS = ("copilot", "opencode")
 # Programs that send the turns with the event, because they keep no transcript in a file.
 TURN_PROGRAMS = ("opencode",)
@@ -49,27 +51,35 @@ def answer_hook(settings: Settings, event: str, data: bytes, program: str = "") 
     if event not in SAVED:
         raise BadInput(f"there is nothing to do for the event {event!r}; use {', '.join(EVENTS)}")
     if settings.checkpoints and not settings.read_only:
-        _save(settings, fields, data, directory, program)
+        is_saved = _save(settings, fields, data, directory, program)
+        if is_saved and event in ENDED and settings.candidates and settings.chat_model:
+            from polymnia.hooks.drafting import start_drafting
+
+            start_drafting(settings, directory)
     return ""
 
 
 def _save(
     settings: Settings, fields: dict[str, str], data: bytes, directory: Path, program: str
-) -> None:
-    """Store what was said: the turns in the event itself, or those of a transcript."""
+) -> bool:
+    """Store what was said: the turns in the event itself, or those of a transcript.
+
+    Return False if there are none, or if the user switched the memory off for the session.
+    """
     session = _session_of(fields)
     transcript = fields.get("transcript_path")
     if not transcript and program not in TURN_PROGRAMS:
-        return
+        return False
     from polymnia.hooks.checkpoint import save_checkpoint, save_turns
     from polymnia.hooks.session import SessionFile
 
     if SessionFile(sessions_directory(), session).is_off:
-        return
+        return False
     if transcript:
         save_checkpoint(settings, Path(transcript), directory)
     elif session:
         save_turns(settings, program, session, data, directory)
+    return True
 
 
 def _session_of(fields: dict[str, str]) -> str:
