@@ -85,9 +85,7 @@ def memory() -> Memory:
 
 
 def test_a_chat_model_drafts_candidates(memory: Memory) -> None:
-    answer = (
-        "- preference: The user wants tabs\n2. x: y\nfact: password is hunter2secret9\nnone"
-    )
+    answer = "- preference: The user wants tabs\n2. x: y\nfact: password is hunter2secret9\nnone"
     with serve_chat() as server:
         server.garbage = json.dumps({"message": {"content": answer}}).encode()
         draft_candidates(Settings(chat_model=f"ollama:any@{server.url}"), memory)

@@ -61,7 +61,9 @@ class Home:
         environment = {
             name: value for name, value in os.environ.items() if not name.startswith(moved)
         }
-        environment |= {"HOME": str(self.path), "PATH": path, "DISABLE_AUTOUPDATER": "1"}
+        # OpenCode works where PWD says, not where it was started.
+        environment |= {"HOME": str(self.path), "PATH": path, "PWD": str(self.project)}
+        environment["DISABLE_AUTOUPDATER"] = "1"
         environment |= {"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", **PATIENCE}
         environment |= variables or {}
         done = subprocess.run(

@@ -100,7 +100,7 @@ def test_sessions_are_checked_imported_and_the_first_fact_is_shown(machine: Mach
     owner = machine.owner
     assert "Waiting for the first fact" in owner.get("/ui/start/wait", HX_Request="true").words
     shown = owner.get("/ui/start")
-    assert "Sessions of Claude Code" in shown.words
+    assert "Claude Code sessions" in shown.words
     source = shown.text.split('name="source" value="')[1].split('"')[0]
     assert owner.post("/ui/start/check", source="/etc/passwd").status == 400
     shown = owner.post("/ui/start/check", source=source)

@@ -39,12 +39,13 @@ class PastSource(Struct, frozen=True):
 
 def find_past_sources(roots: ClientRoots, project: Path) -> list[PastSource]:
     """Return the transcripts, instructions and memories of other programs, without reading them."""
-    sources = [*_find_sessions(roots), *_find_instructions(roots, project)]
+    sources = [*find_past_sessions(roots), *_find_instructions(roots, project)]
     sources += _find_memories(roots, project)
     return sources
 
 
-def _find_sessions(roots: ClientRoots) -> Iterator[PastSource]:
+def find_past_sessions(roots: ClientRoots) -> Iterator[PastSource]:
+    """Yield the folders that have transcripts, without reading them."""
     folders = (
         ("Claude Code", claude_code, roots.claude / "projects"),  # with CLAUDE_CONFIG_DIR
         ("Claude Code", claude_code, roots.claude / ".claude" / "projects"),

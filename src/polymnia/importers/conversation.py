@@ -71,5 +71,6 @@ def _name(conversation: Conversation) -> str:
     moment = datetime.fromtimestamp(conversation.created_at / 1_000_000, UTC)
     day = f"{moment:%Y-%m-%d}, " if conversation.created_at else ""
     is_time_first = conversation.id[_VERSION_AT : _VERSION_AT + 1] == _TIME_FIRST
-    short = conversation.id[-_ID_LENGTH:] if is_time_first else conversation.id[:_ID_LENGTH]
+    distinctive = conversation.id.rpartition("_")[2]  # OpenCode's ids begin with `ses_`
+    short = distinctive[-_ID_LENGTH:] if is_time_first else distinctive[:_ID_LENGTH]
     return f"{title} ({day}{short})"

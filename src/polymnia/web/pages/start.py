@@ -6,7 +6,7 @@ from typing import Any
 from starlette.responses import Response
 
 from polymnia.clients.connect import FoundClient, connect, disconnect, find_clients
-from polymnia.clients.past import PastSessions, find_past_sessions
+from polymnia.clients.past import PastSource, find_past_sessions
 from polymnia.engine.history.changes import MAX_WHOLE_ROWS, latest
 from polymnia.errors import BadInput, NotAllowed, PolymniaError
 from polymnia.model import LINK_OWNER
@@ -69,8 +69,7 @@ def check_source(page: Page) -> Response:
     _require_local(page)
     for past in find_past_sessions(client_roots()):
         if _source_id(past) == page.form["source"]:
-            title = f"Sessions of {past.program}"
-            return check_files(page, LocalFiles(past.folder, title, past.size))
+            return check_files(page, LocalFiles(past.path, past.title, past.size))
     raise BadInput("these sessions are no longer there: load the page again")
 
 
@@ -94,9 +93,9 @@ def _find_client(page: Page) -> FoundClient:
     raise BadInput(f"there is no client {name[:40]!r} on this machine")
 
 
-def _source_id(past: PastSessions) -> str:
+def _source_id(past: PastSource) -> str:
     """Return what a form sends for a folder: a path in a form could name any file."""
-    return sha256(str(past.folder).encode("utf-8", "surrogateescape")).hexdigest()[:16]
+    return sha256(str(past.path).encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
 
 def _first_change(page: Page) -> tuple[str, ChangeRow] | None:
