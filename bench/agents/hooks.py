@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
-from time import perf_counter
+from time import perf_counter, sleep
 
 from bench.servers import POLYMNIA, clean_environment
 from polymnia.engine.moving.intake import take_in
@@ -38,6 +38,9 @@ HOOKS = (
     "Stop, nothing new",
     "Stop, one new turn",
 )
+PROMPTED = "UserPromptSubmit"
+# How long the process with the model may take to start.
+WARM_UP_S = 60
 PROMPT = "write down fact 3 of thing 77 and the facts of thing 78"
 BARE = "bare interpreter"
 IMPORT = "import of transcripts"
@@ -61,9 +64,25 @@ class Bench:
         self._home = home
         self._store = f"{home}/workspaces/"
         self._turns = 0
+        self._environment = {
+            **clean_environment(),
+            "HOME": str(home),
+            "XDG_DATA_HOME": str(home / "data"),
+            "XDG_RUNTIME_DIR": str(home),
+        }
         with closing(open_workspaces(self._store)) as workspaces:
             workspaces.create("shop", str(self.project))
             take_in(workspaces.memory("shop"), _entities(entities), by="bench")
+
+    def warm_up(self, embedder: str) -> None:
+        """Give every fact a vector, and start the process that holds the model for all hooks."""
+        self._environment["POLYMNIA_EMBEDDER"] = embedder
+        index = ["index", "--store", self._store, "--workspace", "shop"]
+        self._run([*POLYMNIA, *index])
+        self.run_hook(PROMPTED)  # finds nobody and starts the process
+        deadline = perf_counter() + WARM_UP_S
+        while perf_counter() < deadline and not list(self._home.rglob("*.socket")):
+            sleep(0.1)
 
     def run_hook(self, name: str) -> Cost:
         """Run one of the hooks, or the bare interpreter."""
@@ -100,13 +119,10 @@ class Bench:
                 "prompt": PROMPT,
             }
         ).encode()
-        environment = {
-            **clean_environment(),
-            "HOME": str(self._home),
-            "XDG_DATA_HOME": str(self._home / "data"),
-        }
         before, began = _children_seconds(), perf_counter()
-        subprocess.run(command, input=given, env=environment, stdout=subprocess.DEVNULL, check=True)
+        subprocess.run(
+            command, input=given, env=self._environment, stdout=subprocess.DEVNULL, check=True
+        )
         return Cost(perf_counter() - began, _children_seconds() - before)
 
 
@@ -121,15 +137,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
             f"load {os.getloadavg()[0]:.1f}"
         )
         print(
-            f"{'hook':<24} {'clock, ms':>10} {'processor, ms':>14}  "
+            f"{'hook':<24} {'clock, ms':>10} {'95 of 100':>10} {'processor, ms':>14}  "
             f"(medians; budget {HOOK_BUDGET_MS})"
         )
+        if options.embedder:
+            bench.warm_up(options.embedder)
         for name, costs in _rounds(bench, options.rounds).items():
             wall, processor = (
                 median([getattr(cost, part) for cost in costs]) for part in ("wall", "processor")
             )
             verdict = "" if name == BARE else _verdict(wall * 1000, HOOK_BUDGET_MS)
-            print(f"{name:<24} {wall * 1000:>10.0f} {processor * 1000:>14.0f}{verdict}")
+            slow = sorted(cost.wall for cost in costs)[len(costs) * 95 // 100]
+            clock = f"{wall * 1000:>10.0f} {slow * 1000:>10.0f}"
+            print(f"{name:<24} {clock} {processor * 1000:>14.0f}{verdict}")
         cost = bench.import_transcripts(options.turns)
         peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
         verdict = _verdict(cost.wall, IMPORT_BUDGET_S)
@@ -189,6 +209,9 @@ def _children_seconds() -> float:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m bench.agents", description=(__doc__ or "").splitlines()[0]
+    )
+    parser.add_argument(
+        "--embedder", default="", metavar="URL", help="index the facts with it, and keep it warm"
     )
     parser.add_argument(
         "--entities", type=int, default=ENTITIES, help="in the memory (default: %(default)s)"

@@ -27,6 +27,7 @@
         ├── StoreFull         the disk is full; existing data is intact
         ├── StoreDamaged      the data on disk is damaged
         ├── StoreTooNew       a later version wrote it
+        ├── StoreOutdated     an earlier version wrote it, and it is opened to read only
         ├── NotSupported      this kind of store cannot do that
         ├── StoreForeign      the file belongs to another program
         ├── StoreSealed       the workspace was archived or deleted meanwhile
@@ -238,6 +239,12 @@ class StoreTooNew(StoreError):
     """A later version wrote the store."""
 
     summary = "a later version of the server wrote the store; the server must be upgraded"
+
+
+class StoreOutdated(StoreError):
+    """An earlier version wrote the store, and it is opened to read only."""
+
+    summary = "an earlier version of the server wrote the store; it must be opened for writing once"
 
 
 # What to do where a kind of store lacks something.

@@ -1,18 +1,22 @@
 """What a session is told when it starts."""
 
 import json
+import tarfile
 from contextlib import closing
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from polymnia.engine.facts.briefing import DEFAULT_TOKENS
 from polymnia.engine.moving.intake import take_in
 from polymnia.engine.workspaces.workspaces import open_workspaces
+from polymnia.errors import StoreOutdated
 from polymnia.hooks.events import answer_hook
 from polymnia.search.tokens import estimate_tokens
 from polymnia.settings import Settings
 from tests.hooks.sessions import entity, sent, store
+from tests.upgrades.make import ROOT
 
 
 def context(settings: Settings, project: Path) -> str:
@@ -101,3 +105,15 @@ def test_some_programs_take_a_flat_answer(program: str, settings: Settings, proj
     answer = json.loads(answer_hook(settings, "SessionStart", sent(project), program))
     assert "on Fridays" in answer.pop("additionalContext")
     assert answer == {}
+
+
+def test_a_file_of_an_earlier_version_is_upgraded_and_briefed(
+    settings: Settings, project: Path
+) -> None:
+    with tarfile.open(ROOT / "schema-1.tar.gz") as archive:
+        archive.extract("memory.db", project.parent, filter="data")
+    old = replace(settings, store=str(project.parent / "memory.db"))
+    with pytest.raises(StoreOutdated):
+        context(replace(old, read_only=True), project)
+    assert "Ada Lovelace" in context(old, project)
+    assert "Ada Lovelace" in context(replace(old, read_only=True), project)

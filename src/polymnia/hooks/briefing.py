@@ -5,9 +5,9 @@ from pathlib import Path
 
 from polymnia.engine.facts.briefing import DEFAULT_TOKENS, brief_session
 from polymnia.engine.memory import Memory
-from polymnia.engine.workspaces.projects import PERSONAL, default_workspace
+from polymnia.engine.workspaces.projects import session_workspaces
 from polymnia.engine.workspaces.workspaces import Workspaces, open_workspaces
-from polymnia.errors import WorkspaceArchived, WorkspaceNotFound
+from polymnia.errors import StoreOutdated, WorkspaceArchived, WorkspaceNotFound
 from polymnia.formats.briefing import briefing_text as session_text
 from polymnia.formats.briefing import tokens_for_sections
 from polymnia.hooks.session import ACTOR
@@ -26,8 +26,19 @@ def briefing_text(settings: Settings, directory: Path) -> str:
     """
     if not store_exists(settings.store):
         return ""
-    with closing(open_workspaces(settings.store, settings.workspace, read_only=True)) as workspaces:
-        names = workspaces_of(workspaces, settings.workspace, directory)
+    try:
+        return _brief(settings, directory, read_only=True)
+    except StoreOutdated:
+        if settings.read_only:
+            raise
+        # Otherwise hooks would say nothing after an upgrade until somebody writes.
+        return _brief(settings, directory, read_only=False)
+
+
+def _brief(settings: Settings, directory: Path, *, read_only: bool) -> str:
+    opened = open_workspaces(settings.store, settings.workspace, read_only=read_only)
+    with closing(opened) as workspaces:
+        names = session_workspaces(workspaces, settings.workspace, directory)
         memories = _existing_memories(workspaces, names)
         budget = tokens_for_sections(DEFAULT_TOKENS - count_tokens(_HEADING))
         # Checkpoints end a session, so what others wrote since the last one is news.
@@ -35,13 +46,6 @@ def briefing_text(settings: Settings, directory: Path) -> str:
     if not session.sections:
         return ""
     return f"{_HEADING}\n{session_text(session, [name for name, _ in memories])}"
-
-
-def workspaces_of(workspaces: Workspaces, named: str, directory: Path) -> list[str]:
-    """Return the names of a session's workspaces. They may not exist."""
-    if workspaces.sole is not None:
-        return [workspaces.sole]
-    return list(dict.fromkeys([named or default_workspace(workspaces, directory), PERSONAL]))
 
 
 def _existing_memories(workspaces: Workspaces, names: list[str]) -> list[tuple[str, Memory]]:

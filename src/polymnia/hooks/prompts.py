@@ -13,10 +13,9 @@ from polymnia.engine.recall.prompted import (
     facts_for_prompt,
     searchable_text,
 )
-from polymnia.engine.workspaces.projects import find_project
+from polymnia.engine.workspaces.projects import find_project, session_workspaces
 from polymnia.engine.workspaces.workspaces import Workspaces, open_workspaces
 from polymnia.errors import EmbedderError, WorkspaceArchived, WorkspaceNotFound
-from polymnia.hooks.briefing import workspaces_of
 from polymnia.hooks.session import SessionFile
 from polymnia.search.hits import excerpt
 from polymnia.search.terms import terms_of
@@ -77,7 +76,7 @@ def _choose_lines(
     question = _Question(settings, text)
     with closing(open_workspaces(settings.store, settings.workspace, read_only=True)) as workspaces:
         rated: list[tuple[str, PromptFact]] = []
-        for name in workspaces_of(workspaces, settings.workspace, directory):
+        for name in session_workspaces(workspaces, settings.workspace, directory):
             for fact in _facts(workspaces, name, text, question):
                 if not _is_of_session(fact, session):
                     rated.append((name, fact))

@@ -48,6 +48,13 @@ def default_workspace(workspaces: Workspaces, directory: Path) -> str:
     return PERSONAL if root is None else project_workspace(workspaces, root)
 
 
+def session_workspaces(workspaces: Workspaces, named: str, directory: Path) -> list[str]:
+    """Return the names of a session's workspaces. They may not exist."""
+    if workspaces.sole is not None:
+        return [workspaces.sole]
+    return list(dict.fromkeys([named or default_workspace(workspaces, directory), PERSONAL]))
+
+
 def existing_default(workspaces: Workspaces, directory: Path) -> str | None:
     """Return the project's workspace, else the personal one; None if neither exists."""
     names = (default_workspace(workspaces, directory), PERSONAL)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import apsw
 
-from polymnia.errors import StoreError, StoreForeign, StoreSealed, StoreTooNew
+from polymnia.errors import StoreError, StoreForeign, StoreOutdated, StoreSealed, StoreTooNew
 from polymnia.stores.sql import load_migrations
 from polymnia.stores.sqlite.connection import APPLICATION_ID, SEALED_ID
 from polymnia.stores.sqlite.rows import run
@@ -35,14 +35,14 @@ def migrate(path: str, connection: apsw.Connection) -> None:
 
 
 def require_schema(path: str, connection: apsw.Connection) -> None:
-    """Raise StoreError for a file that would have to be migrated before it can be read."""
+    """Raise StoreOutdated for a file that must be migrated before it can be read, or StoreError."""
     newest = load_migrations(Path(__file__).parent)[-1][0]
     version = _version(connection)
     _refuse_newer(path, version, newest)
     if not run(connection, "count_tables")[0][0]:
         raise StoreError(f"{path} is empty: it holds no memory")
     if version < newest:
-        raise StoreError(
+        raise StoreOutdated(
             f"{path} has schema {version} and needs {newest}; open it once without --read-only"
         )
 
