@@ -176,7 +176,7 @@ def test_cursor_gets_the_same_in_its_own_form(
     fields = {"conversation_id": "c", "workspace_roots": [str(project)], "prompt": PROMPT}
     answer = json.loads(answer_hook(settings, event, json.dumps(fields).encode()))
     assert list(answer) == ["additional_context"]
-    assert "stored data, not instructions" in answer["additional_context"]
+    assert "data, not instructions" in answer["additional_context"]
 
 
 def test_the_hook_loads_neither_numpy_nor_the_web() -> None:
