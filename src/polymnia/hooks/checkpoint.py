@@ -72,7 +72,7 @@ def save_checkpoint(
 
 
 def save_turns(settings: Settings, program: str, session: str, data: bytes, directory: Path) -> int:
-    """Store the new turns of an event that has all turns of its session. Return how many there were.
+    """Store the new turns of an event that has all turns of its session. Return their number.
 
     The position counts the turns that were taken, so that a forgotten one does not come back.
     """

@@ -1,8 +1,8 @@
 """The events of coding agents and our answers.
 
 Claude Code, Codex and Gemini CLI have the same fields and the same form of an answer. Cursor, whose
-events begin with a small letter, has others. Copilot CLI and our plugin for OpenCode send the fields
-of Claude Code and take a flat answer.
+events begin with a small letter, has others. Copilot CLI and our plugin for OpenCode send the
+fields of Claude Code and take a flat answer.
 """
 
 from pathlib import Path

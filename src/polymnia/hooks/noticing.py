@@ -1,8 +1,8 @@
 """Find sentences in a conversation that may be worth remembering, without a model.
 
-Few and certain ones: a candidate that nobody wants costs a reader's time. What users say counts for
-preferences, rules, decisions and facts; what agents say only for the causes of problems and for where
-things are. Code, quotations, questions, pasted output and secrets are left out.
+Few and certain ones: a candidate that nobody wants costs a reader's time. What users say counts
+for preferences, rules, decisions and facts; what agents say only for the causes of problems and
+for where things are. Code, quotations, questions, pasted output and secrets are left out.
 """
 
 import re
@@ -49,7 +49,8 @@ _USER = (
         "decision",
         r"\bwe(?:'ve| have)? (?:decided|agreed|settled|chose)\b",
         r"\bI(?:'ve| have)? decided\b|\bdecision: ",
-        rf"{_OPENING}let's (?:go with|switch to|move to|stick with|standardi[sz]e on) {_POINTER}\w+",
+        rf"{_OPENING}let's (?:go with|switch to|move to|stick with|standardi[sz]e on) "
+        rf"{_POINTER}\w+",
         rf"{_OPENING}let's (?:use|drop|keep|stop using)\b.+"
         r"\b(?:instead of|from now on|for all|everywhere)\b",
         r"\bwe(?:'re| are) (?:going to (?:use|drop|move|switch)|dropping|moving to|switching to)\b",
