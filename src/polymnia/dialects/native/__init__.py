@@ -7,7 +7,8 @@ from polymnia.dialects.native.recalling import recall
 from polymnia.dialects.native.resources import PROMPTS, RESOURCES, TEMPLATES
 from polymnia.dialects.native.reviewing import history, review
 from polymnia.dialects.native.scope import describe_workspaces
-from polymnia.dialects.native.writing import forget, remember, revise, undo
+from polymnia.dialects.native.undoing import undo
+from polymnia.dialects.native.writing import forget, remember, revise
 
 # Some clients cut instructions after 512 characters, so these stand alone.
 INSTRUCTIONS = (

@@ -7,6 +7,7 @@ from msgspec.json import encode
 
 from polymnia.dialects.native.scope import Place
 from polymnia.engine.facts.forget import ForgetReceipt
+from polymnia.engine.facts.relocate import Relocation
 from polymnia.engine.facts.remember import EntityReceipt, FactReceipt, RememberReceipt
 from polymnia.engine.facts.revise import RevisionReceipt
 from polymnia.engine.history.undo import UndoReceipt
@@ -145,6 +146,25 @@ def revision_lines(place: Place, receipt: RevisionReceipt) -> list[str]:
         parts.append(f"expires {day_of(after.expires)}")
     line = f"{after.name}: {', '.join(parts) or 'nothing changed'}."
     return [_labelled(place, receipt.change, line)]
+
+
+def move_lines(place: Place, goal: Place, moved: Relocation) -> list[str]:
+    """Return what moved where, and the call that takes it back."""
+    what = f"{moved.name} with {count_noun(len(moved.facts), 'fact')}"
+    if not moved.is_whole:
+        what = ", ".join(_name_few([f"{moved.name} #{fact}" for fact in moved.facts], "fact"))
+    if moved.known:
+        what = f"{what} ({moved.known} known there)".strip()
+    if moved.relations:
+        what += f", {count_noun(moved.relations, 'relation')}"
+    source = change_label(place, moved.source_change)
+    changes = [source]
+    line = f"{source} moved to {goal.name}: {what}"
+    if moved.target_change:
+        changes.append(change_label(goal, moved.target_change))
+        line += f" ({changes[1]})"
+    mend = _call("undo", {"changes": changes})
+    return [one_line(f"{line}, with authors and dates. To take it back: {mend}")]
 
 
 def forget_lines(place: Place, receipt: ForgetReceipt, facts: int, *, dry_run: bool) -> list[str]:

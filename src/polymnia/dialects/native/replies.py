@@ -314,3 +314,8 @@ def prose(text: str) -> str:
 
 def _without_blanks(data: dict[str, Any]) -> dict[str, Any]:
     return {field: value for field, value in data.items() if value not in ("", [], None)}
+
+
+def drop_empty(item: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields that say something: a receipt without conflicts has no list of them."""
+    return {field: value for field, value in item.items() if value not in ("", [], 0, False, None)}

@@ -101,7 +101,7 @@ class Explore(Bounded, frozen=True, kw_only=True):
 
 class EditShape(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     old: Annotated[Reference, Meta(description="#number, text, or how it begins")]
-    new: Annotated[Reference, Meta(description="new text, or #number of a stored fact")]
+    new: Annotated[Reference, Meta(description="new text, or #number of a stored fact")] = None
     when: str = ""
     wrong: Annotated[bool, Meta(description="it was never true")] = False
 
@@ -118,6 +118,7 @@ class Revise(Arguments, frozen=True, kw_only=True):
     remove_tags: list[str] = []
     facts: list[EditShape] = []
     merge: Annotated[list[str], Meta(description="entities to merge into it")] = []
+    move_to: Annotated[str, Meta(description="workspace; with facts: only those (old)")] = ""
 
 
 class Forget(Arguments, frozen=True, kw_only=True):

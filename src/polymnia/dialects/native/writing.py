@@ -1,4 +1,4 @@
-"""`remember`, `revise`, `forget` and `undo`: each one change, with a receipt for every item."""
+"""`remember`, `revise` and `forget`: each one change, with a receipt for every item."""
 
 from typing import Any
 
@@ -10,11 +10,11 @@ from polymnia.dialects.base import Call, Reply, tool
 from polymnia.dialects.native.receipts import (
     change_label,
     forget_lines,
+    move_lines,
     remember_lines,
     revision_lines,
-    undo_lines,
 )
-from polymnia.dialects.native.replies import receipt_reply
+from polymnia.dialects.native.replies import drop_empty, receipt_reply
 from polymnia.dialects.native.scope import Place, target
 from polymnia.dialects.native.shapes import (
     EditShape,
@@ -25,14 +25,14 @@ from polymnia.dialects.native.shapes import (
     RelationShape,
     Remember,
     Revise,
-    Undo,
 )
-from polymnia.dialects.questions import Elicited, Question, confirmation
+from polymnia.dialects.questions import confirmation
 from polymnia.engine.facts.forget import ForgetReceipt, Unwanted, erased_remains
 from polymnia.engine.facts.forget import erase as erase_rows
 from polymnia.engine.facts.forget import forget as forget_rows
 from polymnia.engine.facts.merge import merge
 from polymnia.engine.facts.names import resolve_name
+from polymnia.engine.facts.relocate import relocate
 from polymnia.engine.facts.remember import (
     EntityFacts,
     EntityReceipt,
@@ -43,22 +43,15 @@ from polymnia.engine.facts.remember import (
 from polymnia.engine.facts.remember import remember as remember_facts
 from polymnia.engine.facts.revise import Edit, Revision, RevisionReceipt
 from polymnia.engine.facts.revise import revise as revise_entity
-from polymnia.engine.history.reversal import UndoConflict
-from polymnia.engine.history.undo import UndoReceipt, undo_since
-from polymnia.engine.history.undo import undo as undo_changes
 from polymnia.errors import BadInput
-from polymnia.formats.times import parse_moment, parse_optional_moment
+from polymnia.formats.times import parse_optional_moment
 from polymnia.model import Relation, Rows
 from polymnia.search.terms import count_noun, one_line
 
 _MAX_SIMILAR_LETTERS = 160
-_MAX_UNDONE_IDS = 50
-_MAX_CONFLICTS = 20
-# Conflicts that the user reads before an undo.
-_MAX_ASKED_CONFLICTS = 5
 # Above this many rows `forget` asks the user first, or wants `confirm` if the client cannot ask.
 _MAX_UNCONFIRMED = 20
-_MAX_ORDINAL_DIGITS = 9
+MAX_NUMBER_DIGITS = 9
 
 
 @tool(Remember, needs="write", returns=Items, idempotent=True, always_load=True, brief=True)
@@ -97,7 +90,7 @@ def _entity_facts(shape: EntityShape, source: str) -> EntityFacts:
     facts = [_fact_draft(fact, common) for fact in shape.facts]
     for position, older in enumerate(shape.replaces):
         if older:
-            reference = _fact_reference(_require_text(older, "replaces"))
+            reference = _fact_reference(require_text(older, "replaces"))
             facts[position] = replace(facts[position], replaces=reference)
     return EntityFacts(
         name=shape.name,
@@ -116,20 +109,20 @@ def _fact_draft(fact: object, common: FactDraft) -> FactDraft:
     `common` has the times and the source of facts that do not say their own.
     """
     if not isinstance(fact, dict):
-        return replace(common, text=_require_text(fact, "facts"))
+        return replace(common, text=require_text(fact, "facts"))
     try:
         shape = convert(fact, FactShape)
     except ValidationError as exc:
         raise BadInput(explain_mistake(str(exc), FactShape, "facts")) from exc
     replaces = None
     if shape.replaces is not None:
-        replaces = _fact_reference(_require_text(shape.replaces, "replaces"))
+        replaces = _fact_reference(require_text(shape.replaces, "replaces"))
     valid_at = parse_optional_moment(shape.when, "when") or common.valid_at
     expires = parse_optional_moment(shape.expires, "expires") or common.expires
     return FactDraft(shape.text, valid_at, common.source, replaces, expires)
 
 
-def _require_text(value: object, argument: str) -> str:
+def require_text(value: object, argument: str) -> str:
     """Return a text or a number as text. Raise BadInput for anything else."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise BadInput(f"{argument}: expected a string")
@@ -141,7 +134,7 @@ def _relation(shape: RelationShape) -> Relation:
 
 
 def _entity_item(receipt: EntityReceipt) -> dict[str, Any]:
-    return _drop_empty(
+    return drop_empty(
         {
             "name": receipt.name,
             "type": receipt.type,
@@ -161,7 +154,7 @@ def _fact_item(receipt: FactReceipt) -> dict[str, Any]:
     warning = ""
     if receipt.secret:
         warning = f"looks like {receipt.secret}; call forget with erase if this is a real secret"
-    return _drop_empty(
+    return drop_empty(
         {
             "fact": receipt.ordinal,
             "outcome": receipt.outcome,
@@ -175,7 +168,7 @@ def _fact_item(receipt: FactReceipt) -> dict[str, Any]:
 
 def _relation_item(receipt: RelationReceipt) -> dict[str, Any]:
     relation = receipt.relation
-    return _drop_empty(
+    return drop_empty(
         {
             "relation": f"{relation.source} {relation.type} {relation.target}",
             "outcome": receipt.outcome,
@@ -191,6 +184,8 @@ def revise(call: Call, arguments: Revise) -> Reply:
 "wrong":true if it never was. new may be the number of a fact that is already stored ("#4"). Also: \
 rename, or merge other entities into this one; relations follow."""
     place = target(call, arguments.workspace)
+    if arguments.move_to:
+        return _move(call, place, arguments)
     revision = _revision(arguments)
     items: list[dict[str, Any]] = []
     lines: list[str] = []
@@ -219,9 +214,36 @@ rename, or merge other entities into this one; relations follow."""
         lines += revision_lines(place, receipt)
     if not items:
         raise BadInput(
-            "nothing to revise: give a new name, type, summary, tags, facts, or names to merge"
+            "nothing to revise: give a new name, type, summary, tags, facts, names to merge, or "
+            "move_to"
         )
     return receipt_reply(items, lines=lines)
+
+
+def _move(call: Call, place: Place, arguments: Revise) -> Reply:
+    """Move an entity or some of its facts to another workspace."""
+    if any(shape.new is not None for shape in arguments.facts):
+        raise BadInput('with move_to, facts say only which to move: {"old":"#3"}')
+    others = replace(arguments, move_to="", facts=[])
+    if others != Revise(name=arguments.name, workspace=arguments.workspace):
+        raise BadInput("move_to goes with name and facts alone: revise the rest in another call")
+    goal = target(call, arguments.move_to)
+    if goal.name == place.name:
+        raise BadInput(f"{arguments.name} is in {place.name} already: there is nothing to move")
+    arguments, lines = _resolve_names(place, arguments)
+    facts = [_fact_reference(require_text(shape.old, "old")) for shape in arguments.facts]
+    moved = relocate(place.memory, goal.memory, arguments.name, facts, by=call.by)
+    changes = [change_label(place, moved.source_change), change_label(goal, moved.target_change)]
+    item = {
+        "name": moved.name,
+        "moved_to": goal.name,
+        "facts": list(moved.facts),
+        "known": moved.known,
+        "relations": moved.relations,
+        "changes": changes,
+    }
+    lines += move_lines(place, goal, moved)
+    return receipt_reply([drop_empty(item)], lines=lines)
 
 
 def _resolve_names(place: Place, arguments: Revise) -> tuple[Revise, list[str]]:
@@ -260,8 +282,10 @@ def _revision(arguments: Revise) -> Revision:
 
 def _edit(shape: EditShape) -> Edit:
     valid_at = parse_optional_moment(shape.when, "when") or 0
-    old = _fact_reference(_require_text(shape.old, "old"))
-    new = _fact_reference(_require_text(shape.new, "new"))
+    if shape.new is None:
+        raise BadInput("facts: give the new text as new, or a workspace as move_to")
+    old = _fact_reference(require_text(shape.old, "old"))
+    new = _fact_reference(require_text(shape.new, "new"))
     return Edit(old, new, valid_at)
 
 
@@ -269,7 +293,7 @@ def _fact_reference(text: str) -> int | str:
     """Return the number of a fact, or its text."""
     number = text.strip().removeprefix("#")
     is_number = number.isascii() and number.isdigit()
-    if is_number and len(number) <= _MAX_ORDINAL_DIGITS:
+    if is_number and len(number) <= MAX_NUMBER_DIGITS:
         return int(number)
     return text
 
@@ -282,7 +306,7 @@ def _revision_item(receipt: RevisionReceipt) -> dict[str, Any]:
     superseded = []
     for edit in receipt.superseded:
         superseded.append(f"#{edit.old.ordinal} by #{edit.new.ordinal}")
-    return _drop_empty(
+    return drop_empty(
         {
             "name": after.name,
             "type": after.type,
@@ -315,12 +339,12 @@ good. Look first with dry_run."""
         "dry_run": arguments.dry_run,
         "change": receipt.change,
         "entities": [entity.name for entity in receipt.entities],
-        "facts": _count_facts(receipt),
+        "facts": count_facts(receipt),
         "relations": len(receipt.relations),
         "unknown": list(receipt.unknown),
     }
-    lines = forget_lines(place, receipt, _count_facts(receipt), dry_run=arguments.dry_run)
-    return receipt_reply([_drop_empty(item)], lines=lines)
+    lines = forget_lines(place, receipt, count_facts(receipt), dry_run=arguments.dry_run)
+    return receipt_reply([drop_empty(item)], lines=lines)
 
 
 def _erase(call: Call, place: Place, unwanted: Unwanted, arguments: Forget) -> Reply:
@@ -341,7 +365,7 @@ def _erase(call: Call, place: Place, unwanted: Unwanted, arguments: Forget) -> R
         "erased": list(planned.erased),
         "unknown": list(planned.unknown),
     }
-    return receipt_reply([_drop_empty(item)], lines=lines)
+    return receipt_reply([drop_empty(item)], lines=lines)
 
 
 def _require_agreement(call: Call, question: str, loss: str, is_confirmed: bool) -> None:
@@ -366,7 +390,7 @@ def _unwanted(arguments: Forget) -> Unwanted:
     entities: tuple[str, ...] = ()
     if arguments.whole:
         entities = (name,)
-    facts = [_require_text(fact, "facts") for fact in arguments.facts]
+    facts = [require_text(fact, "facts") for fact in arguments.facts]
     return Unwanted(
         entities=entities,
         observations=tuple((name, _fact_reference(fact)) for fact in facts),
@@ -376,7 +400,7 @@ def _unwanted(arguments: Forget) -> Unwanted:
 
 def _confirm_forgetting(call: Call, planned: ForgetReceipt, *, is_confirmed: bool) -> None:
     """Raise BadInput if a whole entity or much else would go and the user does not agree."""
-    facts = _count_facts(planned)
+    facts = count_facts(planned)
     rows = len(planned.entities) + facts + len(planned.relations)
     is_whole = any(entity.observations for entity in planned.entities)
     if rows <= _MAX_UNCONFIRMED and not is_whole:
@@ -389,114 +413,7 @@ def _confirm_forgetting(call: Call, planned: ForgetReceipt, *, is_confirmed: boo
     _require_agreement(call, question, loss, is_confirmed)
 
 
-def _count_facts(rows: ForgetReceipt | Rows) -> int:
+def count_facts(rows: ForgetReceipt | Rows) -> int:
     """Return the number of facts: those of whole entities, and single ones."""
     facts = sum(len(entity.observations) for entity in rows.entities)
     return facts + sum(len(changed.observations) for changed in rows.observations)
-
-
-@tool(Undo, needs="write", returns=Items, destructive=True, brief=True)
-def undo(call: Call, arguments: Undo) -> Reply:
-    """Take back changes by id: {"changes":["shop:17"]}; or all since a time, also of one actor. \
-What was changed again later is named and never overwritten. dry_run counts first."""
-    if bool(arguments.changes) == bool(arguments.since):
-        raise BadInput("give either changes or since; history lists the changes")
-    workspace, changes = _parse_changes(arguments)
-    place = target(call, workspace)
-    arguments = replace(arguments, changes=changes)
-    receipt = _undo(call, place, arguments, skip_conflicts=arguments.skip_conflicts)
-    # An undo with conflicts has changed nothing, so the user can still be asked.
-    is_open = not arguments.dry_run and not arguments.skip_conflicts
-    if receipt.conflicts and is_open and call.may_ask("elicitation"):
-        if not call.ask(_undo_question(receipt)).is_accepted:
-            raise BadInput(f"the user declined; nothing was undone ({_list_conflicts(receipt)})")
-        receipt = _undo(call, place, arguments, skip_conflicts=True)
-    item = _undo_item(receipt, dry_run=arguments.dry_run)
-    return receipt_reply([item], lines=undo_lines(place, receipt, item))
-
-
-def _parse_changes(arguments: Undo) -> tuple[str, list[int]]:
-    """Return the workspace that the ids name, and the numbers of the changes. Raise BadInput."""
-    workspaces: dict[str, None] = {}
-    numbers: list[int] = []
-    for change in arguments.changes:
-        label = _require_text(change, "changes")
-        name, _, number = label.rpartition(":")
-        is_number = number.isascii() and number.isdigit() and len(number) <= _MAX_ORDINAL_DIGITS
-        if not is_number or int(number) == 0:
-            raise BadInput(f"{label!r} is not the id of a change: use e.g. personal:3")
-        workspaces[name or arguments.workspace] = None
-        numbers.append(int(number))
-    if len(workspaces) > 1:
-        raise BadInput("these changes are in several workspaces: undo one workspace at a time")
-    workspace = next(iter(workspaces), arguments.workspace)
-    if arguments.workspace and workspace != arguments.workspace:
-        raise BadInput(f"these changes are in {workspace}, not in {arguments.workspace}")
-    return workspace, numbers
-
-
-def _undo(call: Call, place: Place, arguments: Undo, *, skip_conflicts: bool) -> UndoReceipt:
-    """Undo what the arguments say. Conflicts that may not be skipped leave the memory unchanged."""
-    options: dict[str, Any] = {
-        "by": call.by,
-        "dry_run": arguments.dry_run,
-        "skip_conflicts": skip_conflicts,
-    }
-    if arguments.changes:
-        return undo_changes(place.memory, arguments.changes, **options)
-    since = parse_moment(arguments.since, "since")
-    return undo_since(place.memory, since, actor=arguments.actor or None, **options)
-
-
-def _undo_question(receipt: UndoReceipt) -> Question[Elicited]:
-    changes = f"{len(receipt.undone)} changes"
-    if len(receipt.undone) == 1:
-        changes = f"change {receipt.undone[0]}"
-    conflicts = _list_conflicts(receipt)
-    return confirmation("undo", f"Undo {changes} except for what was changed since? {conflicts}")
-
-
-def _list_conflicts(receipt: UndoReceipt) -> str:
-    """Return the first few conflicts."""
-    conflicts = receipt.conflicts[:_MAX_ASKED_CONFLICTS]
-    phrases = [_describe_conflict(conflict) for conflict in conflicts]
-    if len(receipt.conflicts) > len(phrases):
-        phrases.append(f"and {len(receipt.conflicts) - len(phrases)} more")
-    return "; ".join(phrases)
-
-
-def _describe_conflict(conflict: UndoConflict) -> str:
-    return f"{conflict.what}: {conflict.reason} (undoing change {conflict.change})"
-
-
-def _undo_item(receipt: UndoReceipt, *, dry_run: bool) -> dict[str, Any]:
-    """Return what was undone, or would be; otherwise the conflicts and a note."""
-    item: dict[str, Any] = {}
-    note = ""
-    if dry_run or receipt.change:
-        item = {
-            "dry_run": dry_run,
-            "change": receipt.change,
-            "undone": list(receipt.undone[-_MAX_UNDONE_IDS:]),
-            "count": len(receipt.undone),
-            "removed": _count_rows(receipt.before),
-            "restored": _count_rows(receipt.after),
-        }
-    elif receipt.conflicts:
-        note = "nothing was undone: resolve the conflicts, or pass skip_conflicts"
-    else:
-        note = "nothing was undone: the memory is as it was before already"
-    conflicts = [_describe_conflict(conflict) for conflict in receipt.conflicts]
-    item["conflicts"] = conflicts[:_MAX_CONFLICTS]
-    item["more_conflicts"] = max(len(conflicts) - _MAX_CONFLICTS, 0)
-    item["note"] = note
-    return _drop_empty(item)
-
-
-def _count_rows(rows: Rows) -> int:
-    return len(rows.entities) + _count_facts(rows) + len(rows.relations) + len(rows.notes)
-
-
-def _drop_empty(item: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields that say something: a receipt without conflicts has no list of them."""
-    return {field: value for field, value in item.items() if value not in ("", [], 0, False, None)}

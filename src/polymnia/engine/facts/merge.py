@@ -69,10 +69,10 @@ def merge(
         merged = [entities[name] for name in names]
         parts = [ObservationSet(entity.name, entity.observations) for entity in merged]
         observations = keep_authors(memory, transaction.read, parts)
-        gained = _number_gained(remaining, observations)
+        gained = number_gained(remaining, observations)
         old, redirected = _redirect_relations(transaction, names, target)
         if not dry_run:
-            card = _join_card(remaining, merged, transaction.at)
+            card = join_card(remaining, merged, transaction.at)
             before = Rows(tuple(merged), relations=tuple(old))
             after = Rows((), _sets(target, gained), tuple(redirected))
             if (card.tags, card.aliases) != (remaining.tags, remaining.aliases):
@@ -114,7 +114,7 @@ def move_observations(
             receiver = new_entity(EntityDraft(target, new_type), transaction.at)
         ended = _choose_observations(entities, chosen, target)
         observations = keep_authors(memory, transaction.read, ended)
-        gained = _number_gained(receiver, observations)
+        gained = number_gained(receiver, observations)
         if is_new:
             next_ordinal = receiver.next_ordinal + len(gained)
             after = Rows((replace(receiver, observations=gained, next_ordinal=next_ordinal),))
@@ -146,7 +146,7 @@ def keep_authors(
     return signed
 
 
-def _number_gained(target: Entity, observations: Iterable[Observation]) -> tuple[Observation, ...]:
+def number_gained(target: Entity, observations: Iterable[Observation]) -> tuple[Observation, ...]:
     """Return the observations that the target lacks, each text once, with its next ordinals."""
     texts = set(target.texts)
     gained: list[Observation] = []
@@ -172,7 +172,7 @@ def _redirect_relations(
     return old, [relation for key, relation in redirected.items() if key not in present]
 
 
-def _join_card(target: Entity, sources: Sequence[Entity], at: int) -> Entity:
+def join_card(target: Entity, sources: Sequence[Entity], at: int) -> Entity:
     """Return the target with the tags of all, and the names of the sources as aliases."""
     tags = dict.fromkeys(target.tags)
     names: list[str] = []

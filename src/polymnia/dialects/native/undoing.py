@@ -1,0 +1,166 @@
+"""`undo`: take back changes, in one workspace or several."""
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from polymnia.dialects.base import Call, Reply, tool
+from polymnia.dialects.native.receipts import undo_lines
+from polymnia.dialects.native.replies import drop_empty, receipt_reply
+from polymnia.dialects.native.scope import Place, places, target
+from polymnia.dialects.native.shapes import Items, Undo
+from polymnia.dialects.native.writing import MAX_NUMBER_DIGITS, count_facts, require_text
+from polymnia.dialects.questions import Elicited, Question, confirmation
+from polymnia.engine.history.changes import client_label, history_of
+from polymnia.engine.history.reversal import UndoConflict
+from polymnia.engine.history.undo import UndoReceipt, undo_since
+from polymnia.engine.history.undo import undo as undo_changes
+from polymnia.errors import BadInput
+from polymnia.formats.times import parse_moment
+from polymnia.model import ChangeQuery, Rows
+
+_MAX_UNDONE_IDS = 50
+_MAX_CONFLICTS = 20
+# Conflicts that the user reads before an undo.
+_MAX_ASKED_CONFLICTS = 5
+
+
+@tool(Undo, needs="write", returns=Items, destructive=True, brief=True)
+def undo(call: Call, arguments: Undo) -> Reply:
+    """Take back changes by id: {"changes":["shop:17"]}; or all since a time, also of one actor. \
+What was changed again later is named and never overwritten. dry_run counts first."""
+    if bool(arguments.changes) == bool(arguments.since):
+        raise BadInput("give either changes or since; history lists the changes")
+    parts = []
+    for workspace, changes in _parse_changes(call, arguments).items():
+        parts.append((target(call, workspace), replace(arguments, changes=changes)))
+    if len(parts) > 1 and not arguments.dry_run and not arguments.skip_conflicts:
+        _refuse_conflicts(call, parts)
+    items, lines = [], []
+    for place, part in parts:
+        receipt = _undo_part(call, place, part)
+        item = _undo_item(receipt, dry_run=arguments.dry_run)
+        items.append(item)
+        lines += undo_lines(place, receipt, item)
+    return receipt_reply(items, lines=lines)
+
+
+def _parse_changes(call: Call, arguments: Undo) -> dict[str, list[Any]]:
+    """Return the numbers of the changes by workspace. Raise BadInput."""
+    numbers: dict[str, list[Any]] = {}
+    if not arguments.changes:
+        numbers[arguments.workspace] = []
+    for change in arguments.changes:
+        label = require_text(change, "changes")
+        name, _, number = label.rpartition(":")
+        is_number = number.isascii() and number.isdigit() and len(number) <= MAX_NUMBER_DIGITS
+        if not is_number or int(number) == 0:
+            raise BadInput(f"{label!r} is not the id of a change: use e.g. personal:3")
+        if name and arguments.workspace not in ("", name):
+            raise BadInput(f"{label} is a change in {name}, not in {arguments.workspace}")
+        workspace = name or arguments.workspace or _workspace_of(call, int(number))
+        numbers.setdefault(workspace, []).append(int(number))
+    return numbers
+
+
+def _workspace_of(call: Call, number: int) -> str:
+    """Return the workspace with a change of that number. Raise BadInput if several have one."""
+    query = ChangeQuery(limit=1, after=number - 1, before=number + 1)
+    names, labels = [], []
+    for place in places(call):
+        with place.memory.reading() as reader:
+            for change in history_of(place.memory, reader).change_heads(query):
+                names.append(place.name)
+                actor = client_label(change.actor)
+                labels.append(f"{place.name}:{number} ({change.operation}, {actor})")
+    if len(names) > 1:
+        raise BadInput(
+            f"{number} is a change in {len(names)} workspaces: pass {' or '.join(labels)}"
+        )
+    return names[0] if names else ""
+
+
+def _refuse_conflicts(call: Call, parts: list[tuple[Place, Undo]]) -> None:
+    """Raise BadInput if one of several workspaces has a conflict: all are undone, or none."""
+    for place, part in parts:
+        planned = _undo(call, place, replace(part, dry_run=True), skip_conflicts=False)
+        if planned.conflicts:
+            conflicts = _list_conflicts(planned)
+            raise BadInput(
+                f"nothing was undone: in {place.name} {conflicts}; undo one workspace at a time, "
+                "or pass skip_conflicts"
+            )
+
+
+def _undo_part(call: Call, place: Place, arguments: Undo) -> UndoReceipt:
+    """Undo the changes of one workspace. Raise BadInput if the user declines."""
+    receipt = _undo(call, place, arguments, skip_conflicts=arguments.skip_conflicts)
+    # An undo with conflicts has changed nothing, so the user can still be asked.
+    is_open = not arguments.dry_run and not arguments.skip_conflicts
+    if receipt.conflicts and is_open and call.may_ask("elicitation"):
+        if not call.ask(_undo_question(receipt)).is_accepted:
+            raise BadInput(f"the user declined; nothing was undone ({_list_conflicts(receipt)})")
+        receipt = _undo(call, place, arguments, skip_conflicts=True)
+    return receipt
+
+
+def _undo(call: Call, place: Place, arguments: Undo, *, skip_conflicts: bool) -> UndoReceipt:
+    """Undo what the arguments say. Conflicts that may not be skipped leave the memory unchanged."""
+    options: dict[str, Any] = {
+        "by": call.by,
+        "dry_run": arguments.dry_run,
+        "skip_conflicts": skip_conflicts,
+    }
+    if arguments.changes:
+        return undo_changes(place.memory, arguments.changes, **options)
+    since = parse_moment(arguments.since, "since")
+    return undo_since(place.memory, since, actor=arguments.actor or None, **options)
+
+
+def _undo_question(receipt: UndoReceipt) -> Question[Elicited]:
+    changes = f"{len(receipt.undone)} changes"
+    if len(receipt.undone) == 1:
+        changes = f"change {receipt.undone[0]}"
+    conflicts = _list_conflicts(receipt)
+    return confirmation("undo", f"Undo {changes} except for what was changed since? {conflicts}")
+
+
+def _list_conflicts(receipt: UndoReceipt) -> str:
+    """Return the first few conflicts."""
+    conflicts = receipt.conflicts[:_MAX_ASKED_CONFLICTS]
+    phrases = [_describe_conflict(conflict) for conflict in conflicts]
+    if len(receipt.conflicts) > len(phrases):
+        phrases.append(f"and {len(receipt.conflicts) - len(phrases)} more")
+    return "; ".join(phrases)
+
+
+def _describe_conflict(conflict: UndoConflict) -> str:
+    return f"{conflict.what}: {conflict.reason} (undoing change {conflict.change})"
+
+
+def _undo_item(receipt: UndoReceipt, *, dry_run: bool) -> dict[str, Any]:
+    """Return what was undone, or would be; otherwise the conflicts and a note."""
+    item: dict[str, Any] = {}
+    note = ""
+    if dry_run or receipt.change:
+        item = {
+            "dry_run": dry_run,
+            "change": receipt.change,
+            "undone": list(receipt.undone[-_MAX_UNDONE_IDS:]),
+            "count": len(receipt.undone),
+            "removed": _count_rows(receipt.before),
+            "restored": _count_rows(receipt.after),
+        }
+    elif receipt.conflicts:
+        note = "nothing was undone: resolve the conflicts, or pass skip_conflicts"
+    else:
+        note = "nothing was undone: the memory is as it was before already"
+    conflicts = [_describe_conflict(conflict) for conflict in receipt.conflicts]
+    item["conflicts"] = conflicts[:_MAX_CONFLICTS]
+    item["more_conflicts"] = max(len(conflicts) - _MAX_CONFLICTS, 0)
+    item["note"] = note
+    return drop_empty(item)
+
+
+def _count_rows(rows: Rows) -> int:
+    return len(rows.entities) + count_facts(rows) + len(rows.relations) + len(rows.notes)
