@@ -26,9 +26,7 @@ def remember(client: Client, name: str, *facts: str, workspace: str = "", when: 
 
 def test_a_misfiled_fact_moves_with_its_date(client: Client) -> None:
     remember(client, "user", "On holiday in May", "Owns the parser", when="2026-11-02")
-    reply = client.text(
-        "revise", {"name": "user", "facts": [{"old": "#1"}], "move_to": "personal"}
-    )
+    reply = client.text("revise", {"name": "user", "facts": [{"old": "#1"}], "move_to": "personal"})
     assert reply.startswith("shop:2 moved to personal: user #1 (personal:1), with authors")
     there = client.text("open", {"names": ["user"], "workspace": "personal"})
     assert "On holiday in May [2026-11-02" in there

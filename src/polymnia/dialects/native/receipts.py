@@ -6,13 +6,14 @@ from typing import Any
 from msgspec.json import encode
 
 from polymnia.dialects.native.scope import Place
+from polymnia.engine.curation.contradictions import differs_in_value
 from polymnia.engine.facts.forget import ForgetReceipt
 from polymnia.engine.facts.relocate import Relocation
 from polymnia.engine.facts.remember import EntityReceipt, FactReceipt, RememberReceipt
 from polymnia.engine.facts.revise import RevisionReceipt
 from polymnia.engine.history.undo import UndoReceipt
 from polymnia.search.dates import day_of
-from polymnia.search.terms import count_noun, one_line
+from polymnia.search.terms import count_noun, one_line, terms_of
 
 # More facts than these are only counted.
 _MAX_NAMED_FACTS = 3
@@ -108,17 +109,36 @@ def _entity_exceptions(entity: EntityReceipt) -> Iterator[str]:
         yield f"! {name} is new; similar: {similar}. If it is the same: {mend}"
     for fact in entity.facts:
         subject = f"{name} #{fact.ordinal}"
-        for similar_fact in fact.similar[:1]:
-            edit = {"old": f"#{similar_fact.ordinal}", "new": f"#{fact.ordinal}"}
-            mend = _call("revise", {"name": name, "facts": [edit]})
-            quoted = one_line(similar_fact.text)[:_MAX_QUOTED_LETTERS]
-            similar = f'is similar to #{similar_fact.ordinal} "{quoted}"'
-            yield f"! {subject} {similar}. If it replaces it: {mend}"
+        yield from _similar_lines(name, fact)
         if fact.secret:
             erasure = {"name": name, "facts": [f"#{fact.ordinal}"], "erase": True, "confirm": True}
             mend = _call("forget", erasure)
             advice = f"Ask the user, then remove it for good: {mend}"
             yield f"! {subject} looks like {fact.secret}. {advice}"
+
+
+def _similar_lines(name: str, fact: FactReceipt) -> Iterator[str]:
+    """Yield what a new fact resembles or may contradict, and the call that settles it."""
+    for similar in fact.similar[:1]:
+        edit = {"old": f"#{similar.ordinal}", "new": f"#{fact.ordinal}"}
+        mend = _call("revise", {"name": name, "facts": [edit]})
+        is_contrary = differs_in_value(fact.text, similar.text, terms_of(name))
+        verb = "may contradict" if is_contrary else "is similar to"
+        quoted = f'#{similar.ordinal} "{_quote(similar.text)}"'
+        yield f"! {name} #{fact.ordinal} {verb} {quoted}. If it replaces it: {mend}"
+    if fact.conflict is None:
+        return
+    other, older = fact.conflict.entity, fact.conflict.fact
+    edit = {"old": f"#{older.ordinal}", "new": fact.text}
+    revision = _call("revise", {"name": other, "facts": [edit]})
+    removal = _call("forget", {"name": name, "facts": [f"#{fact.ordinal}"]})
+    quoted = f'{other} #{older.ordinal} "{_quote(older.text)}"'
+    mend = f"If it replaces it: {revision} and {removal}"
+    yield f"! {name} #{fact.ordinal} may contradict {quoted}. {mend}"
+
+
+def _quote(text: str) -> str:
+    return one_line(text)[:_MAX_QUOTED_LETTERS]
 
 
 def _call(tool: str, arguments: dict[str, Any]) -> str:

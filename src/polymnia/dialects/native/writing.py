@@ -71,7 +71,9 @@ The receipt lists exceptions only: similar facts, guessed names, secrets. Act on
     place = target(call, arguments.workspace)
     entities = [_entity_facts(shape, arguments.source) for shape in arguments.entities]
     relations = [_relation(shape) for shape in arguments.relations]
-    receipt = remember_facts(place.memory, entities, relations, by=call.by, guess_names=True)
+    receipt = remember_facts(
+        place.memory, entities, relations, by=call.by, guess_names=True, compare=True
+    )
     items = [_entity_item(entity) for entity in receipt.entities]
     items += [_relation_item(relation) for relation in receipt.relations]
     note = f"nothing changed in {place.name}"
@@ -151,6 +153,9 @@ def _fact_item(receipt: FactReceipt) -> dict[str, Any]:
     for fact in receipt.similar:
         excerpt = one_line(fact.text)[:_MAX_SIMILAR_LETTERS]
         similar.append(f"#{fact.ordinal} {excerpt}")
+    conflict = ""
+    if receipt.conflict is not None:
+        conflict = f"{receipt.conflict.entity} #{receipt.conflict.fact.ordinal}"
     warning = ""
     if receipt.secret:
         warning = f"looks like {receipt.secret}; call forget with erase if this is a real secret"
@@ -162,6 +167,7 @@ def _fact_item(receipt: FactReceipt) -> dict[str, Any]:
             "similar": similar,
             "warning": warning,
             "replaced": receipt.replaced,
+            "may_contradict": conflict,
         }
     )
 

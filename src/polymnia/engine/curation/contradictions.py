@@ -1,9 +1,11 @@
 """Facts of one entity that cannot both be true: the same words with another value or a `not`."""
 
 import re
+from collections.abc import Collection
 from itertools import combinations
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from polymnia.engine.curation.findings import (
     Check,
@@ -77,6 +79,19 @@ def contradictions_of(entity: Entity) -> list[Contradiction]:
             older, newer = sorted((one.fact, other.fact), key=_said_at)
             pairs.append(Contradiction(entity.name, older, newer, difference))
     return pairs
+
+
+def differs_in_value(text: str, other: str, names: Collection[str] = ()) -> bool:
+    """Return True if two texts say the same with another value, or one denies the other.
+
+    `names` are terms that do not count: the names of what the texts are about.
+    """
+    if max(len(text), len(other)) > MAX_FACT_CHARS:
+        return False
+    one, two = _Statement.of(Observation(0, text)), _Statement.of(Observation(0, other))
+    one = replace(one, words=one.words.difference(names))
+    two = replace(two, words=two.words.difference(names))
+    return bool(one.difference(two))
 
 
 class _Statement(Struct, frozen=True):

@@ -7,6 +7,7 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from polymnia.engine.facts.conflicts import Conflict, find_conflicts
 from polymnia.engine.facts.names import find_candidates, guess_entity, similar_names
 from polymnia.engine.facts.revise import ObservationIndex
 from polymnia.engine.facts.secrets import find_secret
@@ -62,7 +63,7 @@ class FactReceipt(Struct, frozen=True):
     """What became of a text: its ordinal, why it was not added, and similar facts of the entity.
 
     `secret` is the kind of key or token that the text seems to contain, `replaced` the ordinal of
-    the fact that it ended.
+    the fact that it ended, `conflict` a fact of another entity that it may contradict.
     """
 
     text: str
@@ -72,6 +73,7 @@ class FactReceipt(Struct, frozen=True):
     similar: tuple[Observation, ...] = ()
     secret: str = ""
     replaced: int = 0
+    conflict: Conflict | None = None
 
 
 class EntityReceipt(Struct, frozen=True):
@@ -122,11 +124,13 @@ def remember(
     *,
     by: str,
     guess_names: bool = False,
+    compare: bool = False,
 ) -> RememberReceipt:
     """Create or extend entities and relate them, as one change. Return a receipt for each item.
 
     A text that an entity already has, whatever its case and spaces, is not added again. With
-    `guess_names` an unknown name stands for the only entity that it can mean. Raise
+    `guess_names` an unknown name stands for the only entity that it can mean. With `compare`, the
+    receipt names facts of other entities that a new one may contradict. Raise
     BadInput for a blank name or text and for a fact to replace that does not exist, and what
     `Transaction.apply` raises.
     """
@@ -150,12 +154,17 @@ def remember(
         if guess_names:
             ends.guess()
         new_relations, relation_receipts = _relate(read, ends, at)
+        conflicts: dict[str, dict[str, Conflict]] = {}
+        if compare:
+            conflicts = _compare(read, extended, created)
         before, after = _rows(created, extended, new_relations)
         transaction.apply(before=before, after=after, touched=ends_of(new_relations))
     receipts = {part.entity.name: part.receipt(secret_kinds) for part in extended}
     for entity in created:
         similar = similar_names(entity, candidates[entity.name])
         receipts[entity.name] = _created_receipt(entity, similar, secret_kinds)
+    for name, by_text in conflicts.items():
+        receipts[name] = _with_conflicts(receipts[name], by_text)
     for given, name in guesses.items():
         receipts[name] = replace(receipts[name], given=given)
     in_order = tuple(receipts[facts.name] for facts in requested)
@@ -364,6 +373,24 @@ def _created_receipt(
         for fact in entity.observations
     ]
     return EntityReceipt(entity.name, entity.type, "created", "", tuple(facts), similar)
+
+
+def _compare(
+    read: Reader, extended: Sequence[_Extension], created: Sequence[Entity]
+) -> dict[str, dict[str, Conflict]]:
+    """Return facts of other entities that new ones may contradict, by entity and by text."""
+    added = [(part.entity.name, part.added.observations) for part in extended]
+    added += [(entity.name, entity.observations) for entity in created]
+    conflicts = {}
+    for name, facts in added:
+        if facts:
+            conflicts[name] = find_conflicts(read, name, [fact.text for fact in facts])
+    return conflicts
+
+
+def _with_conflicts(receipt: EntityReceipt, conflicts: dict[str, Conflict]) -> EntityReceipt:
+    facts = [replace(fact, conflict=conflicts.get(fact.text)) for fact in receipt.facts]
+    return replace(receipt, facts=tuple(facts))
 
 
 class _Ends:
