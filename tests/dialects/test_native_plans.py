@@ -102,29 +102,6 @@ def test_a_secret_is_erased_from_facts_history_and_search(client: Client) -> Non
     assert "Runs on db1" in client.text("open", {"names": ["production database"]})
 
 
-def test_a_receipt_names_a_contradiction_with_another_entity(client: Client) -> None:
-    remember(client, "CI", "CI moved to Forgejo Actions", type="decision")
-    receipt = remember(client, "shop", "CI runs on GitHub Actions", type="project")
-    assert '! shop #1 may contradict CI #1 "CI moved to Forgejo Actions"' in receipt
-
-
-def test_a_receipt_names_another_value_that_another_entity_has(client: Client) -> None:
-    remember(client, "shop", "The worker updates its heartbeat every 10 s")
-    receipt = remember(client, "worker", "Updates its heartbeat every 15 s")
-    assert "! worker #1 may contradict shop #1" in receipt
-
-
-def test_two_entities_may_have_two_values(client: Client) -> None:
-    remember(client, "orders", "The timeout is 30 s")
-    assert "contradict" not in remember(client, "invoices", "The timeout is 20 s")
-
-
-def test_another_value_of_the_same_entity_may_contradict(client: Client) -> None:
-    remember(client, "worker", "Heartbeat is updated every 10 s")
-    receipt = remember(client, "worker", "Heartbeat is updated every 20 s")
-    assert '! worker #2 may contradict #1 "Heartbeat is updated every 10 s"' in receipt
-
-
 def test_the_call_that_a_secret_warning_gives_works_as_it_is(client: Client) -> None:
     receipt = remember(client, "production database", SECRET)
     call = receipt[receipt.index("forget {") + len("forget ") :]

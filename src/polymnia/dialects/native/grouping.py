@@ -7,7 +7,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from polymnia.dialects.native.replies import prose, short_time
+from polymnia.dialects.native.replies import fact_text, prose, short_time
 from polymnia.dialects.native.scope import Place
 from polymnia.engine.graph import entities
 from polymnia.engine.history.changes import client_label
@@ -42,6 +42,11 @@ class Line(Struct, frozen=True):
     text: str
     author: Author | None
     notes: tuple[str, ...] = ()
+
+    @property
+    def subject(self) -> tuple[str, str]:
+        """The workspace and the entity."""
+        return (self.place.name, self.passage.entity)
 
 
 def excerpt(text: str, matching: str, size: int) -> str:
@@ -103,16 +108,22 @@ def fit_lines(lines: list[Line], budget: int, limit: int, *, grouped: bool) -> l
     return shown
 
 
-def entity_groups(shown: list[Line], lines: list[Line]) -> list[Group]:
-    """Return a group of lines for each entity, in the order of its best hit."""
+def entity_groups(
+    shown: list[Line], lines: list[Line], plans: dict[tuple[str, str], list[str]]
+) -> list[Group]:
+    """Return a group of lines for each entity, in the order of its best hit.
+
+    `plans` says when entities are due, and their status.
+    """
     usual_workspace, usual_author = _usual(lines)
     groups: dict[tuple[str, str], list[Line]] = {}
     for line in shown:
-        groups.setdefault((line.place.name, line.passage.entity), []).append(line)
+        groups.setdefault(line.subject, []).append(line)
     rendered = []
     for (workspace, name), members in groups.items():
         first = members[0].passage
         about = [first.type] if first.type else []
+        about += plans.get((workspace, name), [])
         if workspace != usual_workspace:
             about.append(workspace)
         head = one_line(name)
@@ -148,13 +159,7 @@ def _fact_text(line: Line, shared_day: str, usual_author: str) -> str:
     if line.author is not None and client_label(line.author.actor) != usual_author:
         notes.append(f"by {client_label(line.author.actor)}")
     notes += line.notes
-    first, *rest = line.text.splitlines() or [""]
-    number = f"#{line.passage.ordinal} " if line.passage.ordinal > 0 else ""
-    text = f"  {number}{first}"
-    if rest:
-        continued = "\n".join(f"    | {part}" for part in rest)
-        return f"{text}\n{continued}" + (f"\n    [{'; '.join(notes)}]" if notes else "")
-    return f"{text} [{'; '.join(notes)}]" if notes else text
+    return fact_text(line.passage.ordinal, line.text, "; ".join(notes))
 
 
 def _day_note(line: Line) -> str:

@@ -182,7 +182,8 @@ def _explain_nothing(read: list[Place], arguments: Recall) -> str:
     known = {fold(kind) for kind in counts}
     unknown = [kind for kind in arguments.types if fold(kind) not in known]
     if unknown:
-        in_use = ", ".join(f"{kind} {count}" for kind, count in list(counts.items())[:8])
+        by_count = sorted(counts.items(), key=lambda item: -item[1])
+        in_use = ", ".join(f"{kind} {count}" for kind, count in by_count[:8])
         kinds = " or ".join(unknown)
         return one_line(f"No entity has the type {kinds}. Types in use: {in_use or 'none'}.")
     filters = []

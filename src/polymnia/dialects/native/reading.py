@@ -33,9 +33,8 @@ from polymnia.search.terms import one_line
 @tool(Open, needs="read", returns=Items, brief=True)
 def open(call: Call, arguments: Open) -> Reply:  # noqa: A001  # the name that clients call
     """Read all that is known of entities: numbered facts with time and author, and relations. Use \
-it after recall when you need the whole, the exact text or the numbers. Partial and old names work \
-if only one entity fits. Two clocks: true_on asks what was true on a day, as_of what this memory \
-held at a time."""
+it after recall for the whole or the exact text. Partial and old names work if only one entity \
+fits. Two clocks: true_on is what was true on a day, as_of what this memory held at a time."""
     if not any(name.strip() for name in arguments.names):
         raise BadInput("names: give at least one name")
     at = parse_optional_moment(arguments.as_of, "as_of")

@@ -23,10 +23,15 @@ from polymnia.dialects.native.grouping import (
     relation_lines,
     turn_groups,
 )
-from polymnia.dialects.native.listing import list_entities, names_with_status
+from polymnia.dialects.native.listing import (
+    list_entities,
+    names_with_status,
+)
+from polymnia.dialects.native.marks import mark_outdated, mark_replaced, plans_of
 from polymnia.dialects.native.replies import offset_of, prose
 from polymnia.dialects.native.scope import Place, join_names, other_places, places
 from polymnia.dialects.native.shapes import Found, Recall
+from polymnia.engine.facts.names import former_names
 from polymnia.engine.graph import entities
 from polymnia.engine.history import changes as history
 from polymnia.engine.recall.names import similar_names
@@ -34,7 +39,7 @@ from polymnia.engine.recall.passages import RecallResult
 from polymnia.engine.recall.passages import recall as find_passages
 from polymnia.formats.times import parse_optional_moment
 from polymnia.model import Author, Entity, Hit, Passage, Signals, Within
-from polymnia.search.hits import EXACT_KINDS, MatchQuality, is_outdated
+from polymnia.search.hits import EXACT_KINDS, MatchQuality
 from polymnia.search.question import speaker_of
 from polymnia.search.terms import count_noun, one_line, terms_of
 from polymnia.search.tokens import count_tokens
@@ -84,13 +89,16 @@ this is stored" is an answer: say so. open shows all."""
     within = _within(arguments)
     results = []
     for place in read:
+        with place.memory.reading() as reader:
+            renamed = former_names(reader, arguments.query)
         result = find_passages(
             place.memory,
-            arguments.query,
+            _with_current_names(arguments.query, renamed),
             also=arguments.also,
             limit=MAX_RANKED,
             within=_with_status(place, within, arguments.status),
         )
+        result = replace(result, corrections=result.corrections | renamed)
         results.append((place, result))
     ranked = _rank(results)
     if not ranked:
@@ -98,6 +106,15 @@ this is stored" is an answer: say so. open shows all."""
         note = " ".join(sentences)
         return Reply(note, Raw(encode(Found(items=[], note=note, match=NONE))))
     return _Answer(arguments, offset, results, ranked).reply()
+
+
+def _with_current_names(query: str, renamed: dict[str, str]) -> str:
+    """Return the question with the names that entities have now."""
+    for former, name in renamed.items():
+        current = name.join(re.split(re.escape(former), query, flags=re.IGNORECASE))
+        # A former name with other accents or spaces stays, and the current one is added.
+        query = current if current != query else f"{query} {name}"
+    return query
 
 
 class _Answer:
@@ -139,19 +156,20 @@ class _Answer:
         budget = self._arguments.max_tokens - count_tokens(head) - 40  # for what follows the facts
         limit = self._arguments.limit or self._max_count()
         shown = fit_lines(lines, budget, limit, grouped=not self._shows_turns)
-        groups = turn_groups(shown) if self._shows_turns else entity_groups(shown, lines)
+        if self._shows_turns:
+            groups = turn_groups(shown)
+        else:
+            shown = mark_replaced(shown)
+            groups = entity_groups(shown, lines, plans_of(shown))
         texts = [head]
         if self._match != CLEAR:
             texts.append(self._not_stored())
         related = self._related_entity(shown)
         for group in groups:
             texts += group.texts
-            if related is not None and group.subject == (
-                related.place.name,
-                related.passage.entity,
-            ):
+            if related is not None and group.subject == related.subject:
                 texts += relation_lines(related, self._arguments.query, self._max_relations())
-        more = len(hits) - len(shown)
+        more = min(len(hits), len(lines)) - len(shown)  # bare names are left out of the lines
         remarks = self._remarks(more)
         texts += remarks
         cursor = ""
@@ -180,14 +198,13 @@ class _Answer:
         """Return the entity whose relations are shown: one that the question names, or the best."""
         if self._shows_turns or not shown:
             return None
-        named = {
-            (place.name, hit.passage.entity)
-            for place, hit in self._ranked
-            if hit.signals.entity == 1
-        }
-        for line in shown:
-            if (line.place.name, line.passage.entity) in named:
-                return line
+        naming: dict[tuple[str, str], float] = {}
+        for place, hit in self._ranked:
+            key = (place.name, hit.passage.entity)
+            naming[key] = max(hit.signals.entity, naming.get(key, 0.0))
+        best = max(shown, key=lambda line: naming.get(line.subject, 0.0))
+        if naming.get(best.subject):
+            return best
         return shown[0] if self._match == CLEAR else None
 
     def _max_relations(self) -> int:
@@ -233,7 +250,7 @@ class _Answer:
             lines.append(Line(place, passage, text, author))
         if self._shows_turns:
             return _with_answers(lines)
-        return [_with_newer_value(line, lines) for line in lines]
+        return mark_outdated(lines)
 
     def _text(self, hit: Hit, *, is_best: bool) -> str:
         text = prose(hit.passage.text)
@@ -251,9 +268,7 @@ class _Answer:
         if self._match == PERHAPS:
             sentence = "Perhaps not stored."
             sentence += self._mistaken_subject()
-        unknown = list(
-            dict.fromkeys(word for _, result in self._results for word in result.unknown)
-        )
+        unknown = _unknown_everywhere([result for _, result in self._results])
         if unknown:
             sentence += f" No fact has: {', '.join(unknown[:5])}."
         return f"{one_line(sentence)} Nearest:"
@@ -273,6 +288,14 @@ class _Answer:
         if more > 0 and self._match == CLEAR:
             remarks.append(f"{more} more match: raise max_tokens or ask more narrowly.")
         return [*remarks, *_search_notes(self._results)]
+
+
+def _unknown_everywhere(results: list[RecallResult]) -> list[str]:
+    """Return the words of the question that no fact of any workspace has."""
+    unknown = list(results[0].unknown)
+    for result in results[1:]:
+        unknown = [word for word in unknown if word in result.unknown]
+    return unknown
 
 
 def _search_notes(results: list[tuple[Place, RecallResult]]) -> list[str]:
@@ -423,18 +446,6 @@ def _with_answers(lines: list[Line]) -> list[Line]:
         if answer is not None:
             followed.append(answer)
     return followed
-
-
-def _with_newer_value(line: Line, lines: list[Line]) -> Line:
-    """Return the line with a note on the newest fact that has another value of the attribute."""
-    newer = []
-    for other in lines:
-        if other.place.name == line.place.name and is_outdated(line.passage, other.passage):
-            newer.append(other.passage)
-    if not newer:
-        return line
-    newest = max(newer, key=lambda fact: (fact.valid_at or fact.created_at, fact.ordinal))
-    return replace(line, notes=(*line.notes, f"newer: #{newest.ordinal}"))
 
 
 def _authors(hits: list[PlacedHit]) -> dict[str, dict[tuple[str, int], Author]]:

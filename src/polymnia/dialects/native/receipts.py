@@ -18,6 +18,7 @@ from polymnia.search.terms import count_noun, one_line, terms_of
 # More facts than these are only counted.
 _MAX_NAMED_FACTS = 3
 _MAX_QUOTED_LETTERS = 80
+_MAX_UNDONE_LINES = 20
 
 
 def change_label(place: Place, change: int) -> str:
@@ -214,16 +215,37 @@ def undo_lines(place: Place, receipt: UndoReceipt, item: dict[str, Any]) -> list
         if outcome in item:
             counts.append(f"{item[outcome]} {outcome}")
     changes = f"{', '.join(labels) or 'nothing'}: {', '.join(counts) or 'nothing changed'}"
+    texts: list[str] = []
     if "note" in item:
         line = f"{item['note']}."
     elif item.get("dry_run"):
         line = f"Would undo {changes}. Nothing is changed yet."
+        texts = _changed_texts(receipt)
     else:
         line = _labelled(place, receipt.change, f"undid {changes}.")
-    lines = [line, *(f"! {conflict}" for conflict in item.get("conflicts", ()))]
+    lines = [line, *texts, *(f"! {conflict}" for conflict in item.get("conflicts", ()))]
     if "more_conflicts" in item:
         lines.append(f"! and {count_noun(item['more_conflicts'], 'more conflict')}")
     return [one_line(line) for line in lines]
+
+
+def _changed_texts(receipt: UndoReceipt) -> list[str]:
+    """Return the facts and entities that an undo would remove and restore, some of them."""
+    lines = []
+    for mark, rows in (("-", receipt.before), ("+", receipt.after)):
+        for entity in rows.entities:
+            lines.append(f"{mark} {entity.name} ({entity.type})")
+            for fact in entity.observations:
+                lines.append(f"{mark} {entity.name} #{fact.ordinal} {_quote(fact.text)}")
+        for part in rows.observations:
+            for fact in part.observations:
+                lines.append(f"{mark} {part.entity} #{fact.ordinal} {_quote(fact.text)}")
+        for relation in rows.relations:
+            lines.append(f"{mark} {relation.source} -{relation.type}-> {relation.target}")
+    if len(lines) > _MAX_UNDONE_LINES:
+        left = count_noun(len(lines) - _MAX_UNDONE_LINES, "more line")
+        lines = [*lines[:_MAX_UNDONE_LINES], f"and {left}"]
+    return lines
 
 
 def _labelled(place: Place, change: int, line: str) -> str:

@@ -184,17 +184,32 @@ def _first_field(item: Item, max_tokens: int) -> Item:
 
 
 def fact_item(name: str, fact: Observation, author: Author | None, note: str = "") -> Item:
-    """Return a fact of an entity, which the line indents below its name."""
-    data: dict[str, Any] = {"name": name, "fact": fact.ordinal, "text": one_line(fact.text)}
+    """Return a fact of an entity, which the line indents below its name.
+
+    A text that keeps its line breaks has a mark before each further line, and labels below them.
+    """
+    text = prose(fact.text)
+    data: dict[str, Any] = {"name": name, "fact": fact.ordinal, "text": text}
     data |= {"when": short_time(fact.valid_at), "source": fact.source}
     data |= provenance(author)
     data["note"] = note
-    line = f"  #{fact.ordinal} {data['text']}"
     labels = _provenance_labels(data)
-    labels += [label for label in (fact.source, note) if label]
-    if labels:
-        line += f" [{', '.join(labels)}]"
-    return line_item(line, _without_blanks(data))
+    labels += [one_line(label) for label in (fact.source, note) if label]
+    return Item(fact_text(fact.ordinal, text, ", ".join(labels)), _without_blanks(data))
+
+
+def fact_text(ordinal: int, text: str, labels: str) -> str:
+    """Return a fact with what is said of it in brackets, so that no line of it can imitate ours."""
+    first, *rest = text.splitlines() or [""]
+    number = f"#{ordinal} " if ordinal > 0 else ""
+    lines = [f"  {number}{first}"]
+    if rest:
+        lines += [f"    | {part}" for part in rest]
+        if labels:
+            lines.append(f"    [{labels}]")
+    elif labels:
+        lines[0] += f" [{labels}]"
+    return "\n".join(lines)
 
 
 def entity_item(entity: Entity, workspace: str, relation_count: int) -> Item:

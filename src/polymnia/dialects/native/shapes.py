@@ -56,12 +56,12 @@ class EntityShape(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
     facts: list[Reference] = []  # a fact may also be a FactShape
     replaces: Annotated[
         list[Reference],
-        Meta(description="#numbers or texts of older facts: the first fact replaces the first"),
+        Meta(description="#numbers or texts of older facts, one for each fact"),
     ] = []
-    when: Annotated[str, Meta(description="date the facts were true")] = ""
+    when: Annotated[str, Meta(description="day the facts became true")] = ""
     due: Annotated[str, Meta(description="day it is due")] = ""
     status: Annotated[str, Meta(description="open or done")] = ""
-    expires: Annotated[str, Meta(description="day from which these facts are not recalled")] = ""
+    expires: Annotated[str, Meta(description="day from which they are not recalled")] = ""
     tags: list[str] = []
     summary: Annotated[str, Meta(description="one line: what it is")] = ""
 
@@ -87,8 +87,8 @@ class Recall(Arguments, frozen=True, kw_only=True):
 
 class Open(Bounded, frozen=True, kw_only=True):
     names: list[str]
-    true_on: Annotated[str, Meta(description="only what was true on that day")] = ""
-    as_of: Annotated[str, Meta(description="what the memory held then, true or not")] = ""
+    true_on: Annotated[str, Meta(description="a day")] = ""
+    as_of: Annotated[str, Meta(description="a day or time")] = ""
     superseded: Annotated[bool, Meta(description="also facts that were replaced")] = False
 
 
@@ -130,7 +130,7 @@ class Forget(Arguments, frozen=True, kw_only=True):
     dry_run: bool = False
     confirm: Annotated[
         bool,
-        Meta(description="needed for erase, whole and over 20 facts; ask the user first"),
+        Meta(description="for erase, whole and over 20 facts: ask the user first"),
     ] = False
 
 

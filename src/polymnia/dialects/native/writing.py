@@ -65,7 +65,7 @@ names it in replaces. About the user: entity "user", workspace "personal". No se
 Example: {"entities":[{"name":"release 3.6.0","type":"milestone","when":"2026-11-13","facts":\
 ["Due 4 Dec, QA needs a week (Marta)"],"replaces":["#1"]}],"relations":\
 [{"from":"Priya Raman","type":"signs_off","to":"release 3.6.0"}]}
-The receipt lists exceptions only: similar facts, guessed names, secrets. Act on them."""
+The receipt lists exceptions: similar or contradicting facts, guessed names, secrets. Act on them."""
     if not arguments.entities and not arguments.relations:
         raise BadInput("entities or relations: give at least one")
     place = target(call, arguments.workspace)
@@ -188,7 +188,7 @@ def revise(call: Call, arguments: Revise) -> Reply:
     """Change what is stored; the old text stays in the history. A fact that is no longer true: \
 {"name":"CI","facts":[{"old":"#1","new":"CI runs on Forgejo","when":"2026-11-13"}]}; add \
 "wrong":true if it never was. new may be the number of a fact that is already stored ("#4"). Also: \
-rename, or merge other entities into this one; relations follow."""
+rename, close a to-do (status "done"), merge others into this one, or move_to another workspace."""
     place = target(call, arguments.workspace)
     if arguments.move_to:
         return _move(call, place, arguments)

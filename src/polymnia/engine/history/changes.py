@@ -44,6 +44,8 @@ DEFAULT_LIMIT, MAX_LIMIT = 20, 200
 MAX_WHOLE_ROWS = 100
 # How many changes of an entity are searched for superseded facts.
 _MAX_SEARCHED = 1_000
+# How many named changes are, the latest ones.
+_MAX_NAMED_CHANGES = 3
 # The version in an actor's name: `claude-code 2.1.0 (token laptop)`.
 _VERSION = re.compile(r" v?\d[\w.+-]*(?= \(|$)")
 
@@ -161,14 +163,27 @@ def authors(memory: Memory, passages: Collection[PassageKey]) -> dict[PassageKey
         return read.history.authors(passages)
 
 
-def superseded_facts(memory: Memory, name: str) -> list[SupersededFact]:
-    """Return the facts of an entity that newer ones replaced; none without history."""
+def superseded_facts(
+    memory: Memory, name: str, changes_by_id: Collection[int] | None = None
+) -> list[SupersededFact]:
+    """Return the facts of an entity that newer ones replaced; none without history.
+
+    With ids of changes, only what a few of those replaced.
+    """
     if not memory.store.capabilities.history:
         return []
+    queries = [ChangeQuery(limit=_MAX_SEARCHED, names=(name,))]
+    if changes_by_id is not None:
+        queries = []
+        for number in sorted(changes_by_id)[-_MAX_NAMED_CHANGES:]:
+            one = ChangeQuery(limit=1, after=number - 1, before=number + 1, names=(name,))
+            queries.append(one)
     names = names_of(memory, name)
+    changes: list[Change] = []
     with memory.reading() as read:
-        query = ChangeQuery(limit=_MAX_SEARCHED, names=(name,))
-        changes, _ = read_changes(read.history, query, MAX_WHOLE_ROWS)
+        for query in queries:
+            page, _ = read_changes(read.history, query, MAX_WHOLE_ROWS)
+            changes += page
     return [fact for change in changes for fact in _superseded_by(change, names)]
 
 

@@ -106,7 +106,7 @@ def recall(
         searches = start_searches(memory, read, [question, *also[:MAX_ALSO]], within, timeout)
         scored = score_candidates(read, searches, within)
         # What says whether the topic is stored must not depend on how many hits are asked for.
-        ranked = hits.best_hits(searches[0].query.folded, scored, max(limit, hits.NEAREST_HITS))
+        ranked = hits.best_hits(searches[0].query.folded, scored, max(limit, hits.BACKGROUND_HITS))
         shown = ranked[:limit]
         if context > 0:
             shown = _with_context(read, shown, min(context, MAX_CONTEXT))

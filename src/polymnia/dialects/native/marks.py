@@ -1,0 +1,99 @@
+"""What `recall` says about a fact besides its text: that it is outdated, disputed, or planned."""
+
+from msgspec.structs import replace
+
+from polymnia.dialects.native.grouping import Line
+from polymnia.dialects.native.listing import describe_plan
+from polymnia.engine.curation.contradictions import differs_in_value
+from polymnia.engine.history import changes as history
+from polymnia.search.hits import is_outdated
+from polymnia.search.terms import one_line, terms_of
+
+# `ADR-7 supersedes ADR-3`: the facts of the latter are no longer the last word.
+SUPERSEDING_RELATIONS = ("supersedes", "replaces")
+# Of the text that a fact replaced.
+MAX_FORMER_CHARACTERS = 80
+
+
+def mark_outdated(lines: list[Line]) -> list[Line]:
+    """Return the lines with notes on newer values, disagreements and superseded entities.
+
+    What is superseded follows what is shown in its place.
+    """
+    successors = _successors(lines)
+    marked = []
+    for line in lines:
+        notes = _disagreements(line, lines)
+        successor = successors.get(line.subject)
+        if successor:
+            notes.append(f"superseded by {one_line(successor)}")
+        marked.append(replace(line, notes=(*line.notes, *notes)))
+    subjects = {line.subject for line in lines}
+
+    def is_superseded(line: Line) -> bool:
+        return (line.place.name, successors.get(line.subject, "")) in subjects
+
+    return sorted(marked, key=is_superseded)
+
+
+def _successors(lines: list[Line]) -> dict[tuple[str, str], str]:
+    """Return the entities that another one supersedes, by workspace and name."""
+    successors = {}
+    for place in {line.place.name: line.place for line in lines}.values():
+        names = {line.passage.entity for line in lines if line.place.name == place.name}
+        with place.memory.reading() as reader:
+            for relation in reader.relations(names):
+                if relation.type in SUPERSEDING_RELATIONS:
+                    successors[place.name, relation.target] = relation.source
+    return successors
+
+
+def _disagreements(line: Line, lines: list[Line]) -> list[str]:
+    """Return notes on facts of the entity that give the same attribute another value."""
+    newer, contrary = [], []
+    for other in lines:
+        fact = other.passage
+        is_other = fact.ordinal != line.passage.ordinal and fact.ordinal > 0
+        if other.place.name != line.place.name or fact.entity != line.passage.entity:
+            continue
+        if is_outdated(line.passage, fact):
+            newer.append(fact)
+        elif is_other and not is_outdated(fact, line.passage):
+            names = terms_of(fact.entity)
+            if line.passage.ordinal > 0 and differs_in_value(line.text, fact.text, names):
+                contrary.append(fact)
+    if newer:
+        newest = max(newer, key=lambda fact: (fact.valid_at or fact.created_at, fact.ordinal))
+        return [f"newer: #{newest.ordinal}"]
+    return [f"disagrees with #{fact.ordinal}" for fact in contrary[:1]]
+
+
+def mark_replaced(shown: list[Line]) -> list[Line]:
+    """Return the lines; those of the best entity say which text they replaced."""
+    if not shown:
+        return []
+    best = shown[0]
+    own = [line for line in shown if line.subject == best.subject and line.author is not None]
+    changes = {line.author.change for line in own if line.author is not None}
+    former = {}
+    for past in history.superseded_facts(best.place.memory, best.passage.entity, changes):
+        for successor in past.new:
+            former[successor.ordinal] = one_line(past.old.text)[:MAX_FORMER_CHARACTERS]
+    lines = []
+    for line in shown:
+        if line.subject == best.subject and line.passage.ordinal in former:
+            was = f"was: {former[line.passage.ordinal]}"
+            line = replace(line, notes=(*line.notes, was))
+        lines.append(line)
+    return lines
+
+
+def plans_of(shown: list[Line]) -> dict[tuple[str, str], list[str]]:
+    """Return when entities are due and their status, by workspace and name."""
+    plans = {}
+    for place in {line.place.name: line.place for line in shown}.values():
+        names = {line.passage.entity for line in shown if line.place.name == place.name}
+        with place.memory.reading() as reader:
+            for entity in reader.outlines(names):
+                plans[place.name, entity.name] = describe_plan(entity)
+    return plans
