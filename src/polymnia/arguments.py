@@ -75,7 +75,8 @@ def _convert_leniently(arguments: Any, kind: Any) -> Any:
 def _adapt(value: Any, kind: Any) -> Any:
     """Return what was probably meant: a number as text, one item as a list, a synonym's argument.
 
-    Only for types with `synonyms`, a mapping of other names to those of arguments.
+    Only for types with `synonyms`, a mapping of other names to those of arguments. A type with
+    `shorthand` may be given by the value of that field alone.
     """
     plain = _without_annotations(kind)
     if plain is str and isinstance(value, int | float) and not isinstance(value, bool):
@@ -85,6 +86,8 @@ def _adapt(value: Any, kind: Any) -> Any:
             value = [value]
         (item_kind,) = get_args(plain)
         return [_adapt(item, item_kind) for item in value]
+    if _is_struct(plain) and isinstance(value, str | int) and hasattr(plain, "shorthand"):
+        return {plain.shorthand: value}
     if not _is_struct(plain) or not isinstance(value, dict):
         return value
     kinds = {field.encode_name: field.type for field in fields(plain)}

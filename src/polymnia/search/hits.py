@@ -56,7 +56,8 @@ MIN_PERHAPS, MIN_STORED = -1.9, -1.25
 # Words that say nothing about the topic of a question.
 _VAGUE_WORDS = """
 use used using have has get got go went come run make made do know name called kind type many much
-long often big large like want need thing people person someone somebody
+long often big large like want need thing people person someone somebody mean happen say said tell
+told
 """
 
 MatchQuality = Literal["clear", "perhaps", "none"]
@@ -271,10 +272,13 @@ def match_quality(hits: Sequence[Hit], query: Query) -> MatchQuality:
     is_exact = bool(hits) and hits[0].match_kind in EXACT_KINDS
     if is_exact or query.question.period is not None:  # a date says more than words
         return "clear"
+    # A question that names an entity is not about nothing, whatever it asks of it.
+    is_named = any(hit.signals.entity == 1 for hit in hits[:MATCHING_HITS])
     weight = evidence(hits, query)
     if weight is None:
-        return "perhaps" if all(hit.is_weak for hit in hits[:3]) else "clear"
-    if weight < MIN_PERHAPS:
+        is_weak = all(hit.is_weak for hit in hits[:3])
+        return "perhaps" if is_weak and not is_named else "clear"
+    if weight < MIN_PERHAPS and not is_named:
         return "none"
     return "perhaps" if weight < MIN_STORED else "clear"
 

@@ -142,7 +142,7 @@ def _data(one: _Listed, home: str) -> dict[str, object]:
 
 def _select(reader: Reader, arguments: Recall) -> list[Entity]:
     """Return the entities with one of the types, all of the tags and the status."""
-    types = {fold(kind) for kind in arguments.types}
+    types = {_type_key(kind) for kind in arguments.types}
     tags = {fold(tag) for tag in arguments.tags}
     if arguments.status:
         names = names_with_status(reader, arguments.status)
@@ -155,7 +155,7 @@ def _select(reader: Reader, arguments: Recall) -> list[Entity]:
         names = [entity.name for entity in reader.outlines(latest=MAX_CONSIDERED)]
     selected = []
     for entity in reader.entities(set(names)) if names else []:
-        if types and fold(entity.type) not in types:
+        if types and _type_key(entity.type) not in types:
             continue
         if tags <= {fold(tag) for tag in entity.tags}:
             selected.append(entity)
@@ -165,11 +165,16 @@ def _select(reader: Reader, arguments: Recall) -> list[Entity]:
 def _names_of_types(reader: Reader, types: set[str]) -> list[str]:
     names = []
     for counted in reader.type_counts("entities"):
-        if fold(counted.type) in types:
+        if _type_key(counted.type) in types:
             first = max(0, counted.count - MAX_CONSIDERED)
             page = reader.entities(kind=counted.type, offset=first, limit=MAX_CONSIDERED)
             names += [entity.name for entity in page]
     return names
+
+
+def _type_key(kind: str) -> str:
+    """Return a type without differences of case and number: `Decisions` means `decision`."""
+    return " ".join(terms_of(kind.replace("-", ""))) or fold(kind)
 
 
 def _explain_nothing(read: list[Place], arguments: Recall) -> str:
@@ -179,8 +184,8 @@ def _explain_nothing(read: list[Place], arguments: Recall) -> str:
         with place.memory.reading() as reader:
             for counted in reader.type_counts("entities"):
                 counts[counted.type] = counts.get(counted.type, 0) + counted.count
-    known = {fold(kind) for kind in counts}
-    unknown = [kind for kind in arguments.types if fold(kind) not in known]
+    known = {_type_key(kind) for kind in counts}
+    unknown = [kind for kind in arguments.types if _type_key(kind) not in known]
     if unknown:
         by_count = sorted(counts.items(), key=lambda item: -item[1])
         in_use = ", ".join(f"{kind} {count}" for kind, count in by_count[:8])

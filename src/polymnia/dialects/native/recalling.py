@@ -32,6 +32,7 @@ from polymnia.dialects.native.replies import offset_of, prose
 from polymnia.dialects.native.scope import Place, join_names, other_places, places
 from polymnia.dialects.native.shapes import Found, Recall
 from polymnia.engine.facts.names import former_names
+from polymnia.engine.facts.remember import OPEN
 from polymnia.engine.graph import entities
 from polymnia.engine.history import changes as history
 from polymnia.engine.recall.names import similar_names
@@ -41,7 +42,7 @@ from polymnia.formats.times import parse_optional_moment
 from polymnia.model import Author, Entity, Hit, Passage, Signals, Within
 from polymnia.search.hits import EXACT_KINDS, MatchQuality
 from polymnia.search.question import speaker_of
-from polymnia.search.terms import count_noun, one_line, terms_of
+from polymnia.search.terms import count_noun, fold, one_line, terms_of
 from polymnia.search.tokens import count_tokens
 
 # Hits are ranked up to here, so that those left out can be counted.
@@ -53,6 +54,8 @@ MAX_FACTS, MAX_LISTED, MAX_TURNS = 12, 24, 60
 MAX_UNSURE_FACTS, MAX_NEAREST_FACTS = 8, 3
 MAX_LISTED_CHARACTERS = 200
 MAX_PASSAGES_PER_ENTITY = 2
+# Hits that follow the entities of a type that is asked for.
+MAX_BESIDE_LIST = 4
 MAX_RELATIONS, MAX_LISTED_RELATIONS = 3, 10
 # The hits are turns of a conversation if so many of the first ten are.
 MIN_TURNS = 6
@@ -101,11 +104,12 @@ this is stored" is an answer: say so. open shows all."""
         result = replace(result, corrections=result.corrections | renamed)
         results.append((place, result))
     ranked = _rank(results)
-    if not ranked:
+    answer = _Answer(arguments, offset, results, ranked)
+    if answer.is_empty:
         sentences = [_explain_nothing(call, arguments, read, within), *_search_notes(results)]
         note = " ".join(sentences)
         return Reply(note, Raw(encode(Found(items=[], note=note, match=NONE))))
-    return _Answer(arguments, offset, results, ranked).reply()
+    return answer.reply()
 
 
 def _with_current_names(query: str, renamed: dict[str, str]) -> str:
@@ -132,9 +136,11 @@ class _Answer:
         self._ranked = ranked
         self._offset = offset
         first_ten = [hit.passage for _, hit in ranked[:10]]
-        self._shows_turns = sum(map(_is_turn, first_ten)) >= min(MIN_TURNS, len(first_ten))
+        turns = sum(map(_is_turn, first_ten))
+        self._shows_turns = bool(turns) and turns >= min(MIN_TURNS, len(first_ten))
         has_filter = bool(arguments.types or arguments.tags)
-        self._is_list = has_filter or bool(_LIST_WORDS.search(arguments.query))
+        self._listed = self._find_listed()
+        self._is_list = bool(has_filter or self._listed or _LIST_WORDS.search(arguments.query))
         self._match: MatchQuality = CLEAR
         names = {name for _, result in results for name in result.names}
         # A filtered list, a list about somebody, or a further page is shown as it is.
@@ -144,13 +150,15 @@ class _Answer:
 
     def reply(self) -> Reply:
         """Return the text and the facts that fit into the budget."""
-        listed = self._listed_hits()
-        if listed:
-            self._match = CLEAR
         share = MIN_SCORE_SHARE
-        if self._is_list and not listed:
+        if self._is_list and not self._listed:
             share = MIN_LIST_SCORE_SHARE
-        hits = _without_repeats([*listed, *self._relevant_hits(share)])[self._offset :]
+        relevant = self._relevant_hits(share)
+        if self._listed:
+            self._match = CLEAR
+            # The list is the answer, or else the best hits are: "how many customers joined".
+            relevant = relevant[:MAX_BESIDE_LIST]
+        hits = _without_repeats([*self._listed, *relevant])[self._offset :]
         lines = self._lines(hits)
         head = head_line(lines)
         budget = self._arguments.max_tokens - count_tokens(head) - 40  # for what follows the facts
@@ -184,9 +192,14 @@ class _Answer:
         )
         return Reply("\n".join(texts), Raw(encode(found)))
 
-    def _listed_hits(self) -> list[PlacedHit]:
+    @property
+    def is_empty(self) -> bool:
+        """True if there is nothing to show."""
+        return not self._ranked and not self._listed
+
+    def _find_listed(self) -> list[PlacedHit]:
         """Return the entities of a type that the question asks a list of, the latest first."""
-        if not self._is_list or self._shows_turns or self._arguments.types:
+        if self._shows_turns or self._arguments.types:
             return []
         listed = []
         for place, _ in self._results:
@@ -215,7 +228,7 @@ class _Answer:
 
         Of a conversation, or of a number that was asked for, return all.
         """
-        if self._shows_turns or self._arguments.limit:
+        if self._shows_turns or self._arguments.limit or not self._ranked:
             return self._ranked
         least = share * max(hit.score for _, hit in self._ranked)
         relevant = []
@@ -309,7 +322,8 @@ def _search_notes(results: list[tuple[Place, RecallResult]]) -> list[str]:
     corrected = [
         f"Searched for {meant!r} instead of {word!r}." for word, meant in corrections.items()
     ]
-    return [one_line(sentence) for sentence in dict.fromkeys(corrected + notes)]
+    # What is missing in one workspace says enough.
+    return [one_line(sentence) for sentence in dict.fromkeys(corrected + notes[:1])]
 
 
 def search_places(call: Call, query: str, *, limit: int) -> list[PlacedHit]:
@@ -365,18 +379,28 @@ def _is_turn(passage: Passage) -> bool:
 
 
 def _newest_of_asked_types(place: Place, query: str) -> list[Passage]:
-    """Return the newest fact of each entity of a type that the question names."""
-    words = set(terms_of(query.replace("-", "")))  # to-dos are of the type todo
+    """Return the newest fact of each entity of a type that the question asks for.
+
+    It has the type in the plural: "which decisions …", "my open to-dos". Without what is done, if it
+    asks for what is open.
+    """
+    words = fold(query.replace("-", ""))  # to-dos are of the type todo
+    wants_open = bool(re.search(r"\b(?:open|overdue|pending)\b", words))
     passages = []
     with place.memory.reading() as reader:
         for counted in reader.type_counts("entities"):
-            type_terms = terms_of(counted.type)
-            if not type_terms or not words.issuperset(type_terms):
+            if not _has_plural(words, fold(counted.type)):
                 continue
             first = max(0, counted.count - MAX_LISTED)
             for entity in reader.entities(kind=counted.type, offset=first, limit=MAX_LISTED):
-                passages.append(_newest_passage(entity))
+                if not wants_open or entity.status in ("", OPEN):
+                    passages.append(_newest_passage(entity))
     return passages[::-1]
+
+
+def _has_plural(words: str, kind: str) -> bool:
+    stem = kind[:-1] + "ie" if kind.endswith("y") else kind
+    return bool(kind) and re.search(rf"\b{re.escape(stem)}e?s\b", words) is not None
 
 
 def _newest_passage(entity: Entity) -> Passage:
@@ -399,10 +423,11 @@ def _newest_passage(entity: Entity) -> Passage:
 
 
 def _without_repeats(hits: list[PlacedHit]) -> list[PlacedHit]:
-    """Return the hits, each passage once."""
-    return list(
-        {(place.name, hit.passage.key): (place, hit) for place, hit in reversed(hits)}.values()
-    )[::-1]
+    """Return the hits, each passage once, at its first place."""
+    first: dict[tuple[str, tuple[str, int]], PlacedHit] = {}
+    for place, hit in hits:
+        first.setdefault((place.name, hit.passage.key), (place, hit))
+    return list(first.values())
 
 
 def _with_newest_facts(hits: list[PlacedHit]) -> list[PlacedHit]:

@@ -16,10 +16,12 @@ from polymnia.engine.workspaces.projects import (
     project_workspace,
 )
 from polymnia.engine.workspaces.workspaces import Workspaces
-from polymnia.errors import Unanswered, WorkspaceNotFound
+from polymnia.errors import BadInput, Unanswered, WorkspaceNotFound
 
 # What an argument may say instead of the name of the client's own workspace.
 PROJECT = "project"
+# Workspaces that an error names.
+_MAX_LISTED = 10
 
 
 class Place(Struct, frozen=True):
@@ -51,9 +53,9 @@ def places(call: Call, requested: str = "") -> list[Place]:
             continue
         try:
             readable.append(Place(name, call.workspaces.memory(name)))
-        except WorkspaceNotFound:
+        except WorkspaceNotFound as exc:
             if not _may_be_missing(call, name):
-                raise
+                raise _unknown_workspace(call, name) from exc
     return readable
 
 
@@ -66,7 +68,17 @@ def target(call: Call, requested: str = "") -> Place:
     call.client.principal.require_entry(name)
     if _may_be_missing(call, name):
         create_missing(call.workspaces, name, _description(call, name))
-    return Place(name, call.workspaces.memory(name))
+    try:
+        return Place(name, call.workspaces.memory(name))
+    except WorkspaceNotFound as exc:
+        raise _unknown_workspace(call, name) from exc
+
+
+def _unknown_workspace(call: Call, name: str) -> BadInput:
+    """Return an error that lists the workspaces that the client may use."""
+    names = dict.fromkeys(own_names(call))
+    names |= dict.fromkeys(place.name for place in other_places(call, ())[:_MAX_LISTED])
+    return BadInput(f"there is no workspace {name!r}; there are {', '.join(names)}")
 
 
 def other_places(call: Call, known: Sequence[Place]) -> list[Place]:

@@ -100,6 +100,7 @@ class Explore(Bounded, frozen=True, kw_only=True):
 
 
 class EditShape(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    shorthand: ClassVar[str] = "old"  # what a text instead of an object means
     old: Annotated[Reference, Meta(description="#number, text, or how it begins")]
     new: Annotated[Reference, Meta(description="new text, or #number of a stored fact")] = None
     when: str = ""

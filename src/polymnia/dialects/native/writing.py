@@ -43,6 +43,7 @@ from polymnia.engine.facts.remember import (
 from polymnia.engine.facts.remember import remember as remember_facts
 from polymnia.engine.facts.revise import Edit, Revision, RevisionReceipt
 from polymnia.engine.facts.revise import revise as revise_entity
+from polymnia.engine.recall.names import similar_names
 from polymnia.errors import BadInput
 from polymnia.formats.times import parse_optional_moment
 from polymnia.model import Relation, Rows
@@ -257,6 +258,12 @@ def _resolve_names(place: Place, arguments: Revise) -> tuple[Revise, list[str]]:
     given = [arguments.name, *arguments.merge]
     with place.memory.reading() as read:
         names = [resolve_name(read, name) for name in given]
+        known = read.existing_names(names)
+    for name in names:
+        if name not in known:
+            similar = ", ".join(similar_names(place.memory, name))
+            advice = f"similar: {similar}" if similar else "recall finds what there is"
+            raise BadInput(one_line(f"there is no entity {name} in {place.name}; {advice}"))
     lines = []
     for old, new in zip(given, names, strict=True):
         if old != new:

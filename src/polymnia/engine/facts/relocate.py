@@ -44,8 +44,12 @@ def relocate(
         moved = _choose(entity, facts)
         part = ObservationSet(name, moved)
         signed = keep_authors(source, read, [part])
-        relations = [] if facts else read.relations([name])
-    is_whole = not facts
+        relations = read.relations([name])
+    # What would leave nothing but a name behind moves whole.
+    is_bare = len(moved) == len(entity.observations) and not (relations or entity.summary)
+    is_whole = not facts or is_bare
+    if not is_whole:
+        relations = []
     target_change, gained, new_relations = _put(target, entity, signed, relations, is_whole, by)
     with source.writing("move", by) as transaction:
         current = _find(transaction.read.entities([name]), name)

@@ -159,10 +159,7 @@ def remember(
             conflicts = _compare(read, extended, created)
         before, after = _rows(created, extended, new_relations)
         transaction.apply(before=before, after=after, touched=ends_of(new_relations))
-    receipts = {part.entity.name: part.receipt(secret_kinds) for part in extended}
-    for entity in created:
-        similar = similar_names(entity, candidates[entity.name])
-        receipts[entity.name] = _created_receipt(entity, similar, secret_kinds)
+    receipts = _entity_receipts(extended, created, candidates, secret_kinds)
     for name, by_text in conflicts.items():
         receipts[name] = _with_conflicts(receipts[name], by_text)
     for given, name in guesses.items():
@@ -363,6 +360,20 @@ class _Extension:
             return None
         card = replace(card, updated_at=at)
         return card if summary is None else replace(card, summary=summary, summary_at=at)
+
+
+def _entity_receipts(
+    extended: Sequence[_Extension],
+    created: Sequence[Entity],
+    candidates: dict[str, list[Entity]],
+    secret_kinds: dict[str, str],
+) -> dict[str, EntityReceipt]:
+    """Return the receipts by name. `candidates` are entities that new names may mean."""
+    receipts = {part.entity.name: part.receipt(secret_kinds) for part in extended}
+    for entity in created:
+        similar = similar_names(entity, candidates[entity.name])
+        receipts[entity.name] = _created_receipt(entity, similar, secret_kinds)
+    return receipts
 
 
 def _created_receipt(
