@@ -275,5 +275,17 @@ def test_undo_finds_the_workspace_of_a_change_by_its_id(workspaces: Workspaces) 
     client.text("remember", {"entities": [{"name": "Ada"}], "workspace": "personal"})
     receipt = client.text("undo", {"changes": ["personal:1"]})
     assert receipt == "personal:2 undid personal:1: 1 removed."
-    error = client.error("undo", {"changes": ["personal:1", "app:1"]})
-    assert error.endswith("undo one workspace at a time")
+
+
+def test_undo_takes_changes_of_two_workspaces_or_none(workspaces: Workspaces) -> None:
+    client = client_of(workspaces, "app")
+    client.text("remember", {"entities": [{"name": "Ada"}], "workspace": "personal"})
+    client.text("remember", {"entities": [{"name": "Ben"}]})
+    refusal = client.error("undo", {"changes": ["personal:1", "app:7"]})
+    assert refusal == "there is no change 7; history lists the changes"
+    assert "Ada" in client.text("open", {"names": ["Ada"]})
+    receipt = client.text("undo", {"changes": ["personal:1", "app:1"]})
+    assert receipt.splitlines() == [
+        "personal:2 undid personal:1: 1 removed.",
+        "app:2 undid app:1: 1 removed.",
+    ]

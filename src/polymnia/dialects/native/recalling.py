@@ -146,7 +146,7 @@ class _Answer:
         # A filtered list, a list about somebody, or a further page is shown as it is.
         is_asked_for = has_filter or (self._is_list and names) or self._offset
         if not is_asked_for:
-            self._match = max((result.match for _, result in results), key=_certainty)
+            self._match = max((result.match for _, result in results), key=_certainty, default=NONE)
 
     def reply(self) -> Reply:
         """Return the text and the facts that fit into the budget."""
