@@ -354,6 +354,32 @@ def test_a_question_for_a_type_lists_it_first(reader: Client) -> None:
     ]
 
 
+def test_a_question_for_what_is_overdue_lists_it(reader: Client) -> None:
+    lines = reply(reader, "recall", {"query": "what is overdue?"}).splitlines()
+    assert lines[1] == "TODO: migration docs (todo, OVERDUE since Fri 13 Nov 2020)"
+
+
+def test_a_question_for_people_lists_them(reader: Client) -> None:
+    text = reply(reader, "recall", {"query": "which people do we know"})
+    assert text.count("(person") == 4
+
+
+def test_a_text_longer_than_a_page_is_cut_when_it_is_opened(reader: Client) -> None:
+    text = reply(reader, "open", {"names": ["docs/discussions.md"], "max_tokens": 400})
+    assert "  #1 Paragraph 0 tells how the queue was designed" in text
+    assert len(text) < 1_600
+
+
+def test_a_list_longer_than_a_page_is_cut_when_it_is_opened(clients: tuple[Client, Client]) -> None:
+    items = "Cranes:\n" + "\n".join(
+        f"- crane {number} lifts {number} tons" for number in range(200)
+    )
+    clients[0].text("remember", {"entities": [{"name": "cranes", "facts": [items]}]})
+    text = reply(clients[0], "open", {"names": ["cranes"], "max_tokens": 400})
+    assert "\n    | - crane 1 lifts 1 tons\n" in text
+    assert len(text) < 2_400
+
+
 def test_a_type_may_be_given_in_the_plural(reader: Client) -> None:
     text = reply(reader, "recall", {"types": ["Decisions"]})
     assert text.count("(decision)") == 3

@@ -286,11 +286,14 @@ def match_quality(hits: Sequence[Hit], query: Query) -> MatchQuality:
 def evidence(hits: Sequence[Hit], query: Query) -> float | None:
     """Return the logarithm of the odds that the topic is stored.
 
-    Return None without vectors, and for a question without a topic ("what happened?").
+    Return None if the best hit has no vector, and for a question without a topic ("what
+    happened?").
     """
     nearest = _cosines(hits[:NEAREST_HITS])
     topic = _topic(query)
-    if not nearest or not topic:
+    # What was just written has no vector yet, so the others say nothing about it.
+    is_embedded = bool(hits) and hits[0].signals.meaning is not None
+    if not is_embedded or not topic:
         return None
     others = sorted(_cosines(hits[:BACKGROUND_HITS]), reverse=True)[BACKGROUND_FROM:]
     usual = USUAL_COSINE * USUAL_COUNT

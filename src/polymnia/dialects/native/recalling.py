@@ -33,6 +33,7 @@ from polymnia.dialects.native.scope import Place, join_names, other_places, plac
 from polymnia.dialects.native.shapes import Found, Recall
 from polymnia.engine.facts.names import former_names
 from polymnia.engine.facts.remember import OPEN
+from polymnia.engine.facts.todos import OVERDUE
 from polymnia.engine.graph import entities
 from polymnia.engine.history import changes as history
 from polymnia.engine.recall.names import similar_names
@@ -42,7 +43,7 @@ from polymnia.formats.times import parse_optional_moment
 from polymnia.model import Author, Entity, Hit, Passage, Signals, Within
 from polymnia.search.hits import EXACT_KINDS, MatchQuality
 from polymnia.search.question import speaker_of
-from polymnia.search.terms import count_noun, fold, one_line, terms_of
+from polymnia.search.terms import count_noun, fold, one_line, terms_of, words_of
 from polymnia.search.tokens import count_tokens
 
 # Hits are ranked up to here, so that those left out can be counted.
@@ -71,6 +72,9 @@ _LIST_WORDS = re.compile(
     r"(?!is\b|was\b|does\b|has\b)[\w-]+s\b",
     re.IGNORECASE,
 )
+
+_OPEN_WORDS = re.compile(r"\b(?:open|overdue|pending)\b")
+_IRREGULAR_PLURALS = {"person": "people|persons"}
 
 PlacedHit = tuple[Place, Hit]
 NONE: MatchQuality = "none"
@@ -379,28 +383,32 @@ def _is_turn(passage: Passage) -> bool:
 
 
 def _newest_of_asked_types(place: Place, query: str) -> list[Passage]:
-    """Return the newest fact of each entity of a type that the question asks for.
+    """Return the newest fact of each entity that the question asks a list of: what is due first.
 
-    It has the type in the plural: "which decisions …", "my open to-dos". Without what is done, if it
-    asks for what is open.
+    It has a type in the plural ("which decisions …", "my open to-dos"), or asks what is overdue.
+    Without what is done, if it asks for what is open.
     """
     words = fold(query.replace("-", ""))  # to-dos are of the type todo
-    wants_open = bool(re.search(r"\b(?:open|overdue|pending)\b", words))
-    passages = []
     with place.memory.reading() as reader:
+        listed: list[Entity] = []
         for counted in reader.type_counts("entities"):
-            if not _has_plural(words, fold(counted.type)):
-                continue
-            first = max(0, counted.count - MAX_LISTED)
-            for entity in reader.entities(kind=counted.type, offset=first, limit=MAX_LISTED):
-                if not wants_open or entity.status in ("", OPEN):
-                    passages.append(_newest_passage(entity))
-    return passages[::-1]
+            if _has_plural(words, fold(counted.type)):
+                first = max(0, counted.count - MAX_LISTED)
+                listed += reader.entities(kind=counted.type, offset=first, limit=MAX_LISTED)
+        if OVERDUE in words_of(words) and not listed:
+            names = names_with_status(reader, OVERDUE)
+            listed = reader.entities(names[:MAX_LISTED]) if names else []
+    if _OPEN_WORDS.search(words):
+        listed = [entity for entity in listed if entity.status in ("", OPEN)]
+    listed.reverse()
+    listed.sort(key=lambda entity: entity.due or 2**62)
+    return [_newest_passage(entity) for entity in listed]
 
 
 def _has_plural(words: str, kind: str) -> bool:
     stem = kind[:-1] + "ie" if kind.endswith("y") else kind
-    return bool(kind) and re.search(rf"\b{re.escape(stem)}e?s\b", words) is not None
+    plural = _IRREGULAR_PLURALS.get(kind, rf"{re.escape(stem)}e?s")
+    return bool(kind) and re.search(rf"\b{plural}\b", words) is not None
 
 
 def _newest_passage(entity: Entity) -> Passage:

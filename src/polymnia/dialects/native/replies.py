@@ -21,6 +21,8 @@ from polymnia.search.tokens import estimate_tokens, shorten_to
 # Reserved for the heading, the note and the count of what was left out.
 _FRAME_TOKENS = 40
 _MIN_ITEM_TOKENS = 12
+# Less room than this is not worth the beginning of a long text.
+_MIN_CUT_TOKENS = 60
 # The separators between an item and its neighbours.
 _SEPARATOR_TOKENS = 2
 _MAX_CURSOR_DIGITS = 9
@@ -136,7 +138,11 @@ def fitting_items(
     fitting: list[Item] = []
     for item in items:
         if item.tokens > tokens_left:
-            return fitting or [_shorten(item, max(tokens_left, _MIN_ITEM_TOKENS))]
+            # No page has room for it: cut it here, or nobody could read beyond it.
+            is_too_long = item.tokens > max_tokens - _FRAME_TOKENS and tokens_left > _MIN_CUT_TOKENS
+            if is_too_long or not fitting:
+                fitting.append(_shorten(item, max(tokens_left, _MIN_ITEM_TOKENS)))
+            return fitting
         fitting.append(item)
         tokens_left -= item.tokens
     return fitting
@@ -171,7 +177,10 @@ def _shorten(item: Item, max_tokens: int) -> Item:
 def _with_text(item: Item, old: str, new: str) -> Item:
     if not old:
         return replace(item, line=shorten_to(item.line, _MIN_ITEM_TOKENS))
-    return Item(item.line.replace(old, new), {**item.data, "text": new})
+    line = item.line.replace(old, new)
+    if "\n" in item.line:  # each line of the text has a mark before it
+        line = shorten_to(item.line, estimate_tokens(new) + _MIN_ITEM_TOKENS)
+    return Item(line, {**item.data, "text": new})
 
 
 def _first_field(item: Item, max_tokens: int) -> Item:

@@ -66,7 +66,7 @@ names it in replaces. About the user: entity "user", workspace "personal". No se
 Example: {"entities":[{"name":"release 3.6.0","type":"milestone","when":"2026-11-13","facts":\
 ["Due 4 Dec, QA needs a week (Marta)"],"replaces":["#1"]}],"relations":\
 [{"from":"Priya Raman","type":"signs_off","to":"release 3.6.0"}]}
-The receipt lists exceptions: similar or contradicting facts, guessed names, secrets. Act on them."""
+The receipt lists exceptions: similar or contrary facts, guessed names, secrets. Act on them."""
     if not arguments.entities and not arguments.relations:
         raise BadInput("entities or relations: give at least one")
     place = target(call, arguments.workspace)
