@@ -78,7 +78,7 @@ ADR-7 batch size (decision)
     ),
     "G18 a fact says what it replaced, and its entity when it is due": (
         "recall",
-        {"query": "release 3.6.0 due Friday"},
+        {"query": "when is release 3.6.0 due"},
         f"""{HEAD}
 release 3.6.0 (milestone, due Wed 4 Dec 2999)
   #3 Due Friday 2020-12-04 (Marta) [Fri 13 Nov 2020; was: Due Friday 2020-11-27]
