@@ -323,6 +323,15 @@ def test_a_question_is_answered_by_meaning_once_the_memory_is_indexed(tmp_path: 
     assert (found["hits"][0]["text"], found["hits"][0]["matched"]) == ("likes tea", "meaning")
 
 
+def test_a_question_about_a_named_person_has_its_answer_first(tmp_path: Path) -> None:
+    store = ("--store", str(tmp_path / "memory.db"))
+    run("remember", "Ada", "lives in London", "likes tea", *store, directory=tmp_path)
+    run("index", "--embedder", "local", *store, directory=tmp_path)
+    question = ("search", "what does Ada drink", "--json", "--embedder", "local", *store)
+    found = json.loads(run(*question, directory=tmp_path).stdout)
+    assert [hit["text"] for hit in found["hits"]] == ["likes tea", "lives in London"]
+
+
 def test_a_search_that_finds_nothing_says_so(store_path: str, tmp_path: Path) -> None:
     fill(store_path)
     found = run("search", "xyzzy", "--embedder", "none", "--store", store_path, directory=tmp_path)

@@ -38,7 +38,7 @@ def test_long_work_shows_its_time_on_a_terminal_and_removes_it(
     monkeypatch.setattr(sys, "stderr", terminal)
     monkeypatch.setattr(common, "_TICK_S", 0.001)
     with common.show_elapsed_time("copying") as work:
-        work.begin_step(2, 4)
+        work.begin_step(2, 4, 0.2)
         assert terminal.was_shown.wait(TIMEOUT_S)
     lines = terminal.getvalue().split("\r")
     assert re.fullmatch(r"copying, step 2 of 4: \d+ s", lines[1])
@@ -60,3 +60,15 @@ def test_a_log_gets_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
     with common.show_elapsed_time("copying"):
         pass
     assert log.getvalue() == ""
+
+
+def test_long_work_tells_how_long_the_rest_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr(common, "monotonic", lambda: now)
+    work = common.ShownWork("undoing")
+    now = 10.0
+    work.begin_step(2, 4, 0.25)
+    now = 12.0
+    assert work.text == "undoing, step 2 of 4: 12 s, about 28 s left"
+    now = 50.0  # longer than expected
+    assert work.text == "undoing, step 2 of 4: 50 s"

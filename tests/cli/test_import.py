@@ -216,3 +216,15 @@ def test_any_interrupted_command_says_so(
     monkeypatch.setattr(show, "run_stats", _interrupt)
     assert main(["stats"]) == 130
     assert capsys.readouterr().err == "polymnia: interrupted\n"
+
+
+def test_the_progress_of_a_folder_has_a_total(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for number in range(3):
+        page = f"---\ntitle: Page {number}\n---\nA fact.\n"
+        (tmp_path / f"page{number}.md").write_text(page, "utf-8")
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    store = str(tmp_path / "new.db")
+    main(["import", str(tmp_path), "--from", "obsidian", "--store", store])
+    assert "] 3 of 3 parts" in capsys.readouterr().err

@@ -239,9 +239,12 @@ class Progress:
         self._began = monotonic()
         self._width = 0
 
-    def __call__(self, done: int, total: int = 0) -> None:
+    def __call__(self, done: int, total: int = 0, noun: str = "") -> None:
+        """Draw it. A noun replaces that of the constructor."""
         if not sys.stderr.isatty():
             return
+        if noun:
+            self._noun = f" {noun}"
         if total:
             filled = _BAR_WIDTH * min(done, total) // total
             bar = "#" * filled + "-" * (_BAR_WIDTH - filled)
@@ -275,12 +278,25 @@ class ShownWork:
     """Work that takes a while: what it is, and which of its steps runs."""
 
     def __init__(self, name: str) -> None:
-        self.text = name
         self._name = name
+        self._step = ""
+        self._began = monotonic()
+        self._expected_s = 0.0
 
-    def begin_step(self, step: int, steps: int) -> None:
-        """Show the step with that number from now on."""
-        self.text = f"{self._name}, step {step} of {steps}"
+    def begin_step(self, step: int, steps: int, done: float) -> None:
+        """Show the step with that number from now on. `done` is the share of the work before it."""
+        self._step = f", step {step} of {steps}"
+        if done:
+            self._expected_s = (monotonic() - self._began) / done
+
+    @property
+    def text(self) -> str:
+        """What runs, for how long, and how long it probably still takes."""
+        elapsed = monotonic() - self._began
+        text = f"{self._name}{self._step}: {elapsed:.0f} s"
+        if self._expected_s > elapsed >= _MIN_ESTIMATE_S:
+            text += f", about {_duration(self._expected_s - elapsed)} left"
+        return text
 
 
 @contextmanager
@@ -300,9 +316,10 @@ def show_elapsed_time(name: str) -> Iterator[ShownWork]:
 
 
 def _show_time(work: ShownWork, done: Event) -> None:
-    began, shown = monotonic(), ""
+    shown = ""
     while not done.wait(_TICK_S):
-        shown = f"{work.text}: {monotonic() - began:.0f} s"
-        print(f"\r{shown}", end="", file=sys.stderr, flush=True)
+        text = work.text
+        print(f"\r{text:{len(shown)}}", end="", file=sys.stderr, flush=True)
+        shown = text
     if shown:
         print(f"\r{' ' * len(shown)}\r", end="", file=sys.stderr, flush=True)

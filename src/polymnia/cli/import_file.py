@@ -83,7 +83,7 @@ def run_import(settings: Settings, options: argparse.Namespace) -> int:
             print_sync(settings, place, options, folder=options.file, report=edits)
             return 0
         left_out = UnsupportedNotes(place.memory)
-        with _show_progress(options) as progress:
+        with _show_progress(options, report) as progress:
             receipt = import_items(
                 place.memory,
                 left_out.filter(items),
@@ -141,12 +141,20 @@ def _find(options: argparse.Namespace, report: Report) -> "_Input":
 
 
 @contextmanager
-def _show_progress(options: argparse.Namespace) -> Iterator[Callable[[int], None]]:
+def _show_progress(options: argparse.Namespace, report: Report) -> Iterator[Callable[[int], None]]:
     """Draw the progress of the block. Make a KeyboardInterrupt say how much was imported."""
     total = _count_items(options.file)
     progress = Progress("items")
+
+    def show(done: int) -> None:
+        """Show the items, or how many of the files or chats are read if their number is known."""
+        if not total and report.parts_in_all:
+            progress(report.parts_read, report.parts_in_all, "parts")
+        else:
+            progress(done, total)
+
     try:
-        yield lambda done: progress(done, total)
+        yield show
     except KeyboardInterrupt:
         outcome = "nothing was changed"
         if not options.dry_run:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import DecodeError, Raw, Struct
 from msgspec.json import decode, encode
@@ -16,6 +16,8 @@ from polymnia.stores.contract import ReadRows
 
 if TYPE_CHECKING:
     from polymnia.folders.sync import SyncReport
+
+T = TypeVar("T")
 
 # How many examples of one reason a report names.
 MAX_EXAMPLES = 5
@@ -60,9 +62,19 @@ class Report:
 
     def __init__(self, secrets: SecretRule = "warn") -> None:
         self.secrets: SecretRule = secrets
+        # How many parts of the input were read, and of how many; 0 if nobody knows.
+        self.parts_read = 0
+        self.parts_in_all = 0
         self._parts: dict[str, Places] = {}
         self._fields: dict[str, Places] = {}
         self._secrets: dict[str, Places] = {}
+
+    def count_parts(self, parts: Sequence[T]) -> Iterator[T]:
+        """Yield the parts of the input, and count them for whoever shows the progress."""
+        self.parts_in_all += len(parts)
+        for part in parts:
+            yield part
+            self.parts_read += 1
 
     def drop_part(self, place: str, reason: str) -> None:
         """Report a part of the input that is not imported."""
@@ -142,7 +154,7 @@ class Importer(Struct, frozen=True):
 
 def objects(parts: list[Raw], report: Report, place: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the JSON objects among the parts with their places. Report everything else."""
-    for number, part in enumerate(parts):
+    for number, part in enumerate(report.count_parts(parts)):
         value = decode_part(part)
         if isinstance(value, dict):
             yield f"{place}[{number}]", value

@@ -41,7 +41,7 @@ def read(source: Source, report: Report) -> Iterator[Item]:
     names = LinkedNames()
     for page in pages(source):
         names.add(_name(page, counts), _title(page), page.stem, page.text("permalink"), page.path)
-    for page in pages(source):
+    for page in pages(source, report):
         name = _name(page, counts)
         prose: list[Block] = []
         relations: list[re.Match[str]] = []

@@ -22,7 +22,7 @@ def read(source: Source, report: Report) -> Iterator[Item]:
     names = LinkedNames()
     for page in pages(source):
         names.add(_name(page), page.stem)
-    for page in pages(source):
+    for page in pages(source, report):
         name = _name(page)
         page_blocks = list(blocks(page.body))
         if page.stem == _INDEX:

@@ -28,7 +28,7 @@ def read(source: Source, report: Report) -> Iterator[Item]:
     names = LinkedNames()
     for page in pages(source):
         names.add(page.path.removesuffix(".md"), page.stem)
-    for page in pages(source):
+    for page in pages(source, report):
         name = page.path.removesuffix(".md")
         summary = page.text("description")
         page_blocks = list(blocks(page.body))

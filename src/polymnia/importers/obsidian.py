@@ -50,7 +50,7 @@ def read(source: Source, report: Report) -> Iterator[Item]:
         names.add(
             _name(page, counts), page.stem, page.text("title"), *page.texts("aliases", "alias")
         )
-    for page in pages(source):
+    for page in pages(source, report):
         name = _name(page, counts)
         page_blocks = list(blocks(page.body))
         prose = without_code(page_blocks)

@@ -74,9 +74,10 @@ class Block(Struct, frozen=True):
     is_item: bool = False
 
 
-def pages(source: Source) -> Iterator[Page]:
-    """Yield the Markdown files."""
-    for path in _paths(source):
+def pages(source: Source, report: Report | None = None) -> Iterator[Page]:
+    """Yield the Markdown files. A report counts them."""
+    paths = _paths(source)
+    for path in report.count_parts(paths) if report else paths:
         yield Page(path, *split_file(source.read(path)))
 
 

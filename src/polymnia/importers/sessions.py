@@ -125,7 +125,7 @@ def read_sessions(
 ) -> Iterator[tuple[str, Session]]:
     """Yield each file and its session. A turn that was copied from another session counts once."""
     seen: set[str] = set()
-    for name in source.matching(_FILES):
+    for name in report.count_parts(source.matching(_FILES)):
         if name in skip:
             continue
         session = Session(form, name.rsplit("/", 1)[-1].removesuffix(_ENDING))
