@@ -11,7 +11,6 @@ from polymnia.dialects.base import Call, Reply, catalogue, tool
 from polymnia.dialects.replies import indented_json, matching_notes
 from polymnia.engine.graph import entities, observations, relations
 from polymnia.engine.graph.observations import AddedObservations
-from polymnia.engine.recall import search
 from polymnia.model import Entity, EntityDraft, Graph, ObservationDraft, Relation
 
 
@@ -171,6 +170,9 @@ def read_graph(call: Call, arguments: ReadGraph) -> Reply:
 @tool(SearchNodes, needs="read", returns=GraphShape, idempotent=True)
 def search_nodes(call: Call, arguments: SearchNodes) -> Reply:
     """Search for nodes in the knowledge graph based on a query"""
+    # Imported here: it loads search by meaning, and `initialize` need not wait for that.
+    from polymnia.engine.recall import search
+
     graph = search.containing(call.memory, arguments.query)
     return _graph_reply(graph, matching_notes(call.memory, arguments.query))
 
