@@ -226,9 +226,12 @@ def test_an_unknown_change_is_refused(memory: Memory) -> None:
 def test_an_undo_tells_its_steps() -> None:
     memory = fresh("sqlite in memory")
     create(memory, EntityDraft("Ann", "person", ("tea",)))
-    steps: list[tuple[int, int]] = []
-    undo.undo(memory, [1], by=ME, on_step=lambda step, total: steps.append((step, total)))
-    assert steps == [(1, 4), (2, 4), (3, 4), (4, 4)]
+    steps: list[tuple[int, int, float]] = []
+    undo.undo(memory, [1], by=ME, on_step=lambda *step: steps.append(step))
+    assert [step[:2] for step in steps] == [(1, 4), (2, 4), (3, 4), (4, 4)]
+    shares = [share for _, _, share in steps]
+    assert shares == sorted(shares)
+    assert shares[-1] < 1
 
 
 def test_a_purged_change_is_refused() -> None:
