@@ -56,6 +56,35 @@ def test_several_entities_get_a_type_or_are_merged(place: tuple[Visitor, Memory]
     assert _post(visitor, "/ui/selection/apply", [*picks, ("action", "drop")]).status == 400
 
 
+def test_entities_and_facts_move_to_another_workspace(tmp_path: Path) -> None:
+    url = f"{tmp_path}/"
+    with closing(open_workspaces(url)) as workspaces:
+        for name in ("harbour", "payroll", "secret"):
+            workspaces.create(name)
+        drafts = [EntityDraft("Mara", "person", ("sails", "earns well")), EntityDraft("Ann", "x")]
+        entities.create(workspaces.memory("harbour"), drafts, by="codex")
+    token = make_token(url, "limited", "write", ("harbour", "payroll"))
+    with serve(url) as running:
+        visitor = Visitor(running.port)
+        visitor.log_in(token)
+        picks = [("pick", "observation\t2\tMara"), ("pick", "entity\t0\tAnn")]
+        fields = [*picks, ("action", "relocate"), ("w", "harbour")]
+        shown = _post(visitor, "/ui/selection", fields)
+        assert "To the workspace" in shown.words
+        assert "secret" not in shown.words
+        foreign = [*fields, ("workspace", "secret")]
+        assert _post(visitor, "/ui/selection/apply", foreign).status == 403
+        done = _post(visitor, "/ui/selection/apply", [*fields, ("workspace", "payroll")])
+        assert "Moved 2 things to payroll" in done.words
+        assert "earns well" in visitor.get("/ui/entity?name=Mara&w=payroll").words
+        assert "earns well" not in _observations(visitor.get("/ui/entity?name=Mara&w=harbour"))
+        assert visitor.get("/ui/entity?name=Ann&w=payroll").status == 200
+
+
+def _observations(shown: Shown) -> str:
+    return shown.words.split("History")[0]
+
+
 def _post(visitor: Visitor, path: str, fields: list[tuple[str, str]]) -> Shown:
     token = visitor.get("/ui/more").form_token
     shown = visitor.post_raw(path, [("form_token", token), *fields], Origin=visitor.origin)

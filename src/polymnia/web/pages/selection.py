@@ -5,6 +5,7 @@ from starlette.responses import Response
 from polymnia.engine import notes
 from polymnia.engine.facts.forget import ForgetReceipt, forget
 from polymnia.engine.facts.merge import merge, move_observations
+from polymnia.engine.facts.relocate import relocate
 from polymnia.engine.facts.revise import Revision, revise, tag_entities
 from polymnia.engine.graph.entities import open_named
 from polymnia.errors import BadInput
@@ -15,7 +16,7 @@ from polymnia.web.page import Page, download, post
 from polymnia.web.pages.facts import FactKey, load_row, parse_picks, unwanted
 from polymnia.web.pages.search import Filters, search
 
-ACTIONS = ("delete", "move", "tag", "type", "merge", "export")
+ACTIONS = ("delete", "move", "relocate", "tag", "type", "merge", "export")
 # Examples in a preview.
 _MAX_EXAMPLES = 8
 
@@ -107,6 +108,27 @@ def _move(page: Page, keys: list[FactKey]) -> tuple[str, list[int]]:
     return f"Moved {count_noun(receipt.moved, 'observation')} to {target}{known}", [receipt.change]
 
 
+def _relocate(page: Page, keys: list[FactKey]) -> tuple[str, list[int]]:
+    """Move entities, or some of their facts, to another workspace."""
+    goal = page.form["workspace"]
+    if goal == page.workspace:
+        raise BadInput("choose another workspace: they are in this one already")
+    target = page.memory_of(goal)
+    whole = {key.name for key in keys if key.kind == "entity"}
+    facts: dict[str, list[int]] = {}
+    for key in keys:
+        if key.kind == "observation" and key.name not in whole:
+            facts.setdefault(key.name, []).append(key.ordinal)
+    for name in sorted(whole):
+        relocate(page.memory, target, name, by=page.by)
+    for name, ordinals in facts.items():
+        relocate(page.memory, target, name, ordinals, by=page.by)
+    count = len(whole) + sum(map(len, facts.values()))
+    # An undo would concern two workspaces; moving back is the same action over there.
+    text = f"Moved {count_noun(count, 'thing')} to {goal}; select them there to move them back"
+    return text, []
+
+
 def _tag(page: Page, keys: list[FactKey]) -> tuple[str, list[int]]:
     tags = split_tags(page.form["tags"])
     if not tags:
@@ -138,7 +160,14 @@ def _merge(page: Page, keys: list[FactKey]) -> tuple[str, list[int]]:
 
 
 # What carries out each action, and returns what it did and the changes.
-_RUNS = {"delete": _delete, "move": _move, "tag": _tag, "type": _set_type, "merge": _merge}
+_RUNS = {
+    "delete": _delete,
+    "move": _move,
+    "relocate": _relocate,
+    "tag": _tag,
+    "type": _set_type,
+    "merge": _merge,
+}
 
 
 def split_tags(text: str) -> list[str]:
