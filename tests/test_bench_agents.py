@@ -45,7 +45,9 @@ def test_prompts_are_typed_and_their_lines_judged(capsys: pytest.CaptureFixture[
     questions, tasks_typed = rows[2:]
     assert questions[:4] == ["questions of an agent", "words alone", "116", "86"]
     assert tasks_typed[:4] == ["tasks for an agent", "words alone", "72", "36"]
-    assert {questions[-1], tasks_typed[-1]} == {"met"}
+    assert tasks_typed[-1] == "met"
+    assert [questions[7], tasks_typed[7]] == ["0 %", "0 %"]  # prompts without evidence
+    assert int(questions[9].removesuffix(" %")) >= 60
 
 
 def test_two_years_of_transcripts_are_taken_over_and_given_back(
