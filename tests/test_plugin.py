@@ -22,7 +22,17 @@ PLUGIN_EVENTS = (
     "Stop",
     "SessionEnd",
 )
-NOT_TOOLS = {"conversation", "pinned", "wrong", "dry_run", "personal"}
+NOT_TOOLS = {
+    "conversation",
+    "pinned",
+    "wrong",
+    "dry_run",
+    "personal",
+    "done",
+    "erase",
+    "replaces",
+    "move_to",
+}
 
 
 def read(path: Path) -> Any:
