@@ -62,7 +62,7 @@ told
 
 MatchQuality = Literal["clear", "perhaps", "none"]
 Fit = Literal["strong", "good", "fair", "weak"]
-# The scores from which on a fit is strong, good and fair. On the 117 questions of bench/agents that
+# The scores from which on a fit is strong, good and fair. On the 112 questions of bench/agents that
 # facts answer, the best needed fact is strong in 56, good in 17, fair in 14; eight questions
 # about nothing that is stored get no hit that is better than weak. Scores by words alone are on
 # the same scale.
