@@ -31,7 +31,9 @@ def test_an_agent_shows_what_others_corrected(place: tuple[Visitor, Memory, Path
     shown = visitor.get("/ui/agents/agent?client=claude-code")
     assert "Others corrected 1 of its facts lately" in shown.words
     assert "cursor changed its fact about billing-worker" in shown.words
-    assert "Others corrected 0" in visitor.get("/ui/agents/agent?client=codex").words
+    uncorrected = visitor.get("/ui/agents/agent?client=codex")
+    assert "Others corrected 0" in uncorrected.words
+    assert "All of its changes" in uncorrected.words
     wrote = visitor.get("/ui/agents/agent?client=claude-code&show=wrote")
     assert wrote.text.count('class="chg"') == 1
     assert visitor.get("/ui/agents/agent?client=nobody").status == 400

@@ -51,8 +51,8 @@ def show(page: Page) -> Response:
         day = datetime.fromtimestamp(correction.change.at / 1_000_000).astimezone().date()
         by_day[day] = by_day.get(day, 0) + 1
     days = _days(agent, by_day)
-    wants_writes = page.query.get("show") == "wrote"
-    wants_waiting = page.query.get("show") == "waiting"
+    # Most agents are never corrected: their pages open on what they wrote.
+    tab = page.query.get("show") or ("corrected" if found else "wrote")
     waiting = _candidates(page, client)
     return page.render(
         "agents/agent.html",
@@ -61,10 +61,9 @@ def show(page: Page) -> Response:
         most=_most(days),
         corrections=[(item, *_sides(item)) for item in found],
         corrected=len(found),
-        wants_writes=wants_writes,
-        wants_waiting=wants_waiting,
+        tab=tab,
         waiting=waiting,
-        changes=_changes(page, client) if wants_writes else [],
+        changes=_changes(page, client) if tab == "wrote" else [],
     )
 
 
