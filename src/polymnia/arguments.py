@@ -76,7 +76,8 @@ def _adapt(value: Any, kind: Any) -> Any:
     """Return what was probably meant: a number as text, one item as a list, a synonym's argument.
 
     Only for types with `synonyms`, a mapping of other names to those of arguments. A type with
-    `shorthand` may be given by the value of that field alone.
+    `shorthand` may be given by the value of that field alone; one with `sole_item_of` with the
+    fields of the only item of that list.
     """
     plain = _without_annotations(kind)
     if plain is str and isinstance(value, int | float) and not isinstance(value, bool):
@@ -91,6 +92,8 @@ def _adapt(value: Any, kind: Any) -> Any:
     if not _is_struct(plain) or not isinstance(value, dict):
         return value
     kinds = {field.encode_name: field.type for field in fields(plain)}
+    if hasattr(plain, "sole_item_of"):
+        value = _gather_item(value, kinds, plain.sole_item_of)
     adapted = {}
     for name, argument in value.items():
         meant = getattr(plain, "synonyms", {}).get(name, name)
@@ -98,6 +101,21 @@ def _adapt(value: Any, kind: Any) -> Any:
             meant = name
         adapted[meant] = _adapt(argument, kinds.get(meant, Any))
     return adapted
+
+
+def _gather_item(value: dict[str, Any], kinds: dict[str, Any], items: str) -> dict[str, Any]:
+    """Return the arguments; fields of a list's only item that stand beside the list go into it."""
+    if value.get(items):  # which item would they belong to?
+        return value
+    (item_kind,) = get_args(_without_annotations(kinds[items]))
+    known = {field.encode_name for field in fields(item_kind)}
+    item: dict[str, Any] = {}
+    others: dict[str, Any] = {}
+    for name, argument in value.items():
+        meanings = {name, item_kind.synonyms.get(name)}
+        target = item if meanings & known and name not in kinds else others
+        target[name] = argument
+    return {**others, items: [item]} if item else value
 
 
 def _replace_whole_floats(value: Any) -> Any:

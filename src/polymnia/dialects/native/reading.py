@@ -48,8 +48,8 @@ fits. Two clocks: true_on is what was true on a day, as_of what this memory held
             names = _resolve_names(place, arguments.names)
             graph = entities.open_named(place.memory, set(names.values()))
         else:
-            names = {name: name for name in arguments.names}
-            graph = history.as_of(place.memory, at, set(names))
+            names = _resolve_past_names(place, arguments.names, at)
+            graph = history.as_of(place.memory, at, set(names.values()))
         opened = {entity.name for entity in graph.entities}
         for given, name in names.items():
             if name in opened:
@@ -74,6 +74,28 @@ def _resolve_names(place: Place, names: list[str]) -> dict[str, str]:
     """Return the entities that the names mean: a former or partial name may stand for one."""
     with place.memory.reading() as reader:
         return {name: resolve_name(reader, name) for name in names}
+
+
+def _resolve_past_names(place: Place, names: list[str], at: int) -> dict[str, str]:
+    """Return what the entities that the names mean now were called at a time."""
+    held = {entity.name for entity in history.as_of(place.memory, at, set(names)).entities}
+    resolved = {name: name for name in names}
+    unknown = [name for name in names if name not in held]
+    for given, current in _resolve_names(place, unknown).items():
+        resolved[given] = _past_name(place, current, at) or given
+    return resolved
+
+
+def _past_name(place: Place, name: str, at: int) -> str:
+    """Return what the entity of that name was called at a time; "" if it was not there."""
+    with place.memory.reading() as reader:
+        outlines = reader.outlines([name])
+    for entity in outlines:
+        past = history.as_of(place.memory, at, {entity.name, *entity.aliases})
+        for former in past.entities:
+            if former.id == entity.id:
+                return former.name
+    return ""
 
 
 def _true_facts(place: Place, entity: Entity, day: int) -> tuple[Observation, ...]:

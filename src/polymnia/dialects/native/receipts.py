@@ -12,13 +12,17 @@ from polymnia.engine.facts.relocate import Relocation
 from polymnia.engine.facts.remember import EntityReceipt, FactReceipt, RememberReceipt
 from polymnia.engine.facts.revise import RevisionReceipt
 from polymnia.engine.history.undo import UndoReceipt
+from polymnia.engine.recall.names import similar_names
 from polymnia.search.dates import day_of
+from polymnia.search.pieces import MAX_WHOLE_CHARACTERS
 from polymnia.search.terms import count_noun, one_line, terms_of
 
 # More facts than these are only counted.
 _MAX_NAMED_FACTS = 3
 _MAX_QUOTED_LETTERS = 80
 _MAX_UNDONE_LINES = 20
+# For so many unknown ends of relations similar names are looked up: each reads all names.
+_MAX_COMPARED_ENDS = 5
 
 
 def change_label(place: Place, change: int) -> str:
@@ -33,10 +37,22 @@ def remember_lines(place: Place, receipt: RememberReceipt) -> list[str]:
         lines += _entity_exceptions(entity)
     for given, name in receipt.guessed_ends.items():
         lines.append(f'! "{given}" was taken as {name}.')
-    unknown = [name for relation in receipt.relations for name in relation.unknown]
-    for name in dict.fromkeys(unknown):
-        lines.append(f'! "{name}" has no entity yet: remember what is known of it.')
+    lines += _unknown_ends(place, receipt)
     return [one_line(line) for line in lines]
+
+
+def _unknown_ends(place: Place, receipt: RememberReceipt) -> Iterator[str]:
+    """Yield the ends of relations without an entity, and the names that may have been meant."""
+    unknown = [name for relation in receipt.relations for name in relation.unknown]
+    for number, name in enumerate(dict.fromkeys(unknown)):
+        similar: list[str] = []
+        if number < _MAX_COMPARED_ENDS:
+            similar = similar_names(place.memory, name)
+        advice = "remember what is known of it."
+        if similar:
+            meant = "forget the relation and remember it with that name"
+            advice = f"{advice} Similar: {', '.join(similar)}. If one is meant: {meant}."
+        yield f'! "{name}" has no entity yet: {advice}'
 
 
 def _stored_line(place: Place, receipt: RememberReceipt) -> str:
@@ -111,6 +127,9 @@ def _entity_exceptions(entity: EntityReceipt) -> Iterator[str]:
     for fact in entity.facts:
         subject = f"{name} #{fact.ordinal}"
         yield from _similar_lines(name, fact)
+        if fact.outcome == "added" and len(fact.text) > MAX_WHOLE_CHARACTERS:
+            size = f"has {len(fact.text):,} characters: stored whole, searched by passages"
+            yield f"! {subject} {size}. Short facts are found better."
         if fact.secret:
             erasure = {"name": name, "facts": [f"#{fact.ordinal}"], "erase": True, "confirm": True}
             mend = _call("forget", erasure)

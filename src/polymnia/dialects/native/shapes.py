@@ -67,6 +67,7 @@ class EntityShape(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
 
 
 class Remember(Arguments, frozen=True, kw_only=True):
+    sole_item_of: ClassVar[str] = "entities"  # what `name` and `facts` beside it mean
     entities: list[EntityShape] = []
     relations: list[RelationShape] = []
     source: str = ""

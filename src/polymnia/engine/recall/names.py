@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from polymnia.engine.memory import Memory
 from polymnia.engine.recall.spelling import repair_spelling
 from polymnia.model import Entity
-from polymnia.search.terms import terms_of
+from polymnia.search.terms import plain, terms_of, words_of
 from polymnia.stores.contract import Reader
 
 # In a memory of this size every name is compared.
@@ -36,13 +36,18 @@ def names_containing(memory: Memory, start: str, limit: int = 8) -> list[Entity]
 
 
 def similar_names(memory: Memory, name: str, limit: int = 3) -> list[str]:
-    """Return names of entities that are spelled like this one, the most similar first."""
+    """Return names of entities that are spelled like this one, the most similar first.
+
+    Those follow that have all its words and more: two people with the same first name.
+    """
     with memory.reading() as read:
         if read.counts().entities <= _MAX_COMPARED_NAMES:
             names = [entity.name for entity in read.outlines()]
         else:
             names = _candidates(read, name)
-    return closest(name, names, limit)
+    words = set(words_of(plain(name)))
+    longer = [other for other in names if words and words < set(words_of(plain(other)))]
+    return list(dict.fromkeys([*closest(name, names, limit), *longer]))[:limit]
 
 
 def similar_types(memory: Memory, name: str, limit: int = 3) -> list[str]:

@@ -1,0 +1,73 @@
+"""What native tools accept besides the exact call, and what they say about it."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import pytest
+
+from polymnia.engine.memory import Memory
+from polymnia.stores import open_store
+from tests.dialects.conversation import Client
+
+
+@pytest.fixture
+def memory() -> Iterator[Memory]:
+    store = open_store(":memory:")
+    yield Memory(store)
+    store.close()
+
+
+@pytest.fixture
+def client(memory: Memory) -> Client:
+    return Client("native", memory)
+
+
+def test_one_entity_may_be_remembered_without_a_list(client: Client) -> None:
+    call = {"name": "Ada", "type": "person", "facts": ["likes tea"], "tags": "pinned"}
+    assert "stored Ada #1." in client.text("remember", call)
+    assert "Ada (person" in client.text("open", {"names": ["Ada"]})
+
+
+def test_synonyms_count_where_the_list_is_left_out(client: Client) -> None:
+    assert "stored Ada #1." in client.text("remember", {"name": "Ada", "observation": "likes tea"})
+
+
+def test_facts_without_a_name_are_refused_with_what_is_missing(client: Client) -> None:
+    assert "entities[0].name: required" in client.error("remember", {"facts": ["likes tea"]})
+
+
+def test_fields_of_an_entity_beside_a_list_of_entities_are_refused(client: Client) -> None:
+    call = {"entities": [{"name": "Ada"}], "facts": ["likes tea"]}
+    assert "facts: there is no such argument" in client.error("remember", call)
+
+
+def test_the_receipt_says_how_a_long_fact_is_searched(client: Client) -> None:
+    receipt = client.text("remember", {"name": "log", "facts": ["It rained again. " * 200]})
+    size = "has 3,400 characters: stored whole, searched by passages"
+    assert f"! log #1 {size}. Short facts are found better." in receipt
+
+
+def test_an_unknown_end_of_a_relation_gets_similar_names(client: Client) -> None:
+    for name in ("Marta Lindqvist", "Marta Olsen"):
+        client.text("remember", {"name": name, "type": "person", "facts": ["writes code"]})
+    relation = {"from": "Marta", "type": "leads", "to": "Marta Olsen"}
+    receipt = client.text("remember", {"relations": [relation]})
+    assert '! "Marta" has no entity yet: remember what is known of it.' in receipt
+    assert "Similar: Marta Olsen, Marta Lindqvist." in receipt
+
+
+@pytest.mark.parametrize("name", ["runner", "job runner", "Worker"])
+def test_open_resolves_names_also_in_the_past(client: Client, name: str) -> None:
+    client.text("remember", {"name": "Worker", "facts": ["runs jobs"]})
+    then = datetime.now(UTC).isoformat()
+    client.text("revise", {"name": "Worker", "rename": "job runner"})
+    text = client.text("open", {"names": [name], "as_of": then})
+    assert "runs jobs" in text
+    assert (f'"{name}" was taken as Worker.' in text) == (name != "Worker")
+
+
+def test_open_resolves_a_former_name_after_the_renaming(client: Client) -> None:
+    client.text("remember", {"name": "Worker", "facts": ["runs jobs"]})
+    client.text("revise", {"name": "Worker", "rename": "job runner"})
+    text = client.text("open", {"names": ["Worker"], "as_of": datetime.now(UTC).isoformat()})
+    assert '"Worker" was taken as job runner.' in text
