@@ -27,7 +27,7 @@ LAYERS = [
     {"engine"},
     {"formats"},
     {"dialects"},
-    {"importers", "folders"},
+    {"importers", "folders", "evaluation"},
     {"mcp"},
     {"transports", "auth"},
     {"log_lines", "settings"},

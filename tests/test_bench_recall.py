@@ -12,12 +12,12 @@ from msgspec.structs import replace
 from bench.recall import perspectives, scale, vectors
 from bench.recall.__main__ import main
 from bench.recall.mcp import McpStage
-from bench.recall.measures import interval, score
-from bench.recall.questions import Asked
 from bench.recall.sets import load_cases
 from bench.recall.smart import load_collection
 from bench.recall.stage import Stage
 from bench.recall.variants import PHRASINGS, VARIANTS
+from polymnia.evaluation.measures import interval, score
+from polymnia.evaluation.questions import Asked
 from tests.embedders.ollama import serve_ollama
 
 CONVERSATION = {
@@ -242,28 +242,27 @@ def test_an_interval_holds_the_mean_and_narrows_with_more_questions() -> None:
 
 SESSIONS = [
     {
-        "question_id": "q1",
-        "question_type": "single-session-user",
-        "question": "What did I plant by the fence?",
-        "haystack_session_ids": ["late", "early"],
-        "haystack_dates": ["2024/06/20 (Thu) 18:40", "2024/04/03 (Wed) 09:05"],
-        "haystack_sessions": [
-            [{"role": "user", "content": "My brother moved to Lisbon"}],
-            [
-                {"role": "user", "content": "I planted beans by the fence", "has_answer": True},
-                {"role": "assistant", "content": "Beans climb nicely", "has_answer": True},
-            ],
-        ],
-        "answer_session_ids": ["early"],
-    },
-    {
-        "question_id": "q2_abs",
+        "question_id": "q1_abs",
         "question_type": "single-session-user",
         "question": "Where does my sister live?",
         "haystack_session_ids": ["late"],
         "haystack_dates": ["2024/06/20 (Thu) 18:40"],
         "haystack_sessions": [[{"role": "user", "content": "My brother moved to Lisbon"}]],
         "answer_session_ids": ["late"],
+    },
+    {
+        "question_id": "q2",
+        "question_type": "single-session-user",
+        "question": "What did I plant by the fence?",
+        "haystack_session_ids": ["early"],
+        "haystack_dates": ["2024/04/03 (Wed) 09:05"],
+        "haystack_sessions": [
+            [
+                {"role": "user", "content": "I planted beans by the fence", "has_answer": True},
+                {"role": "assistant", "content": "Beans climb nicely", "has_answer": True},
+            ],
+        ],
+        "answer_session_ids": ["early"],
     },
 ]
 

@@ -19,9 +19,7 @@ from msgspec import Struct
 
 from bench.agents.tasks import MEMORY, replay
 from bench.recall.mcp import Conversation, PatientMeaning
-from bench.recall.questions import Case
 from bench.recall.sets import load_cases
-from bench.recall.stage import load_case
 from polymnia.embedders import open_embedder
 from polymnia.embedders.base import Embedder
 from polymnia.engine.memory import Memory
@@ -33,6 +31,8 @@ from polymnia.engine.recall.prompted import (
 )
 from polymnia.engine.semantic.meaning import SharedEmbedder
 from polymnia.errors import PolymniaError
+from polymnia.evaluation.asking import load_case
+from polymnia.evaluation.questions import Case
 from polymnia.hooks.prompts import line_of
 from polymnia.model import Passage
 from polymnia.search.tokens import count_tokens

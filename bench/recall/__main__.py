@@ -10,13 +10,13 @@ from time import process_time
 
 from bench.recall.cache import open_cached
 from bench.recall.mcp import McpStage, Shown
-from bench.recall.measures import MEASURES, Measure, Score, interval, mean, score
-from bench.recall.questions import Case
 from bench.recall.sets import load_cases
 from bench.recall.stage import Stage
 from bench.recall.variants import PHRASINGS, VARIANTS
 from polymnia.embedders.base import Embedder
 from polymnia.errors import PolymniaError
+from polymnia.evaluation.measures import MEASURES, Measure, Score, interval, mean, score, values_of
+from polymnia.evaluation.questions import Case, spread_questions
 
 # Scores by ranking, then by kind of question; and seconds of processor time by ranking.
 Scores = dict[str, dict[str, list[Score]]]
@@ -27,7 +27,7 @@ StageMaker = Callable[[Case, Path, Embedder | None], Stage | McpStage]
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run and print the tables; 1 when the embedder cannot be loaded."""
     options = _parser().parse_args(arguments)
-    cases = VARIANTS[options.variant](load_cases(options.path))
+    cases = spread_questions(VARIANTS[options.variant](load_cases(options.path)), options.limit)
     try:
         embedder = open_cached(options.embedder)
     except PolymniaError as exc:
@@ -108,6 +108,12 @@ def _parser() -> argparse.ArgumentParser:
         ),
     )
     new.add_argument(
+        "--limit",
+        type=int,
+        metavar="N",
+        help="ask only N questions, spread evenly over the file (default: all)",
+    )
+    new.add_argument(
         "--embedder",
         default="local",
         help="as in `polymnia serve --embedder` (default: %(default)s)",
@@ -147,7 +153,7 @@ def _table(scores: Scores, times: Times) -> str:
     every_score = [
         score for kinds in scores.values() for listed in kinds.values() for score in listed
     ]
-    measures = [measure for measure in MEASURES if _values(measure, every_score)]
+    measures = [measure for measure in MEASURES if values_of(measure, every_score)]
     heads = ["ranking", "kind", "questions", *(measure.head for measure in measures), "ms CPU"]
     lines = [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
     for name, kinds in scores.items():
@@ -185,7 +191,7 @@ def _budget_table(shown: dict[int, list[Shown]]) -> str:
 
 
 def _cell(measure: Measure, scores: list[Score], has_interval: bool = False) -> str:
-    values = _values(measure, scores)
+    values = values_of(measure, scores)
     if not values:
         return ""
     text = f"{100 * mean(values):.1f}"
@@ -193,12 +199,6 @@ def _cell(measure: Measure, scores: list[Score], has_interval: bool = False) -> 
         low, high = interval(values)
         text += f" [{100 * low:.1f}, {100 * high:.1f}]"
     return text
-
-
-def _values(measure: Measure, scores: list[Score]) -> list[float]:
-    """Return a measure of the questions that have it."""
-    values = (measure.value(score) for score in scores)
-    return [value for value in values if value is not None]
 
 
 def _line(name: str, kind: str, count: int, cells: list[str], time: str) -> str:

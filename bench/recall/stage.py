@@ -1,6 +1,6 @@
 """One case loaded into a store of its own, and the rankings that are compared on it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack
 from math import ceil
 from pathlib import Path
@@ -8,20 +8,16 @@ from time import perf_counter
 
 import apsw
 
-from bench.recall.measures import DEPTHS
-from bench.recall.questions import Case, Place, Told
 from bench.recall.variants import PHRASINGS, Phrasing
 from polymnia.embedders.base import Embedder
-from polymnia.engine.graph import entities, observations
 from polymnia.engine.memory import Memory
-from polymnia.engine.recall.passages import recall
 from polymnia.engine.semantic.meaning import Meaning, SharedEmbedder
-from polymnia.model import EntityDraft, ObservationDraft
+from polymnia.evaluation.asking import load_case, rank
+from polymnia.evaluation.measures import DEPTHS
+from polymnia.evaluation.questions import Case
 from polymnia.search.terms import STOP_WORDS, fold, words_of
 from polymnia.stores import open_store
 
-ME = "bench"
-_TIMEOUT_S = 60.0
 _DEEPEST = DEPTHS[-1]
 
 _BM25 = """
@@ -143,37 +139,7 @@ class Stage:
 
     def _recall(self, question: str, meaning: Meaning | None) -> list[str]:
         memory = Memory(self.memory.store, meaning)
-        hits = recall(
-            memory, question, also=self._also(question), limit=_DEEPEST, timeout=_TIMEOUT_S
-        ).hits
-        return [self._labels.get(hit.passage.key, "") for hit in hits]
-
-
-def load_case(memory: Memory, case: Case) -> dict[Place, str]:
-    """Write what a case tells; return the labels of the observations."""
-    names = list(dict.fromkeys(told.entity for told in case.told))
-    entities.create(memory, [EntityDraft(name, case.kind) for name in names], by=ME)
-    labels = {}
-    for told in _together(case.told):
-        added = observations.add(
-            memory,
-            [ObservationDraft(item.entity, (item.text,), item.valid_at) for item in told],
-            by=ME,
-            skip_repeats=False,
-        )
-        for each, noted in zip(told, added, strict=True):
-            labels[noted.entity, noted.observations[0].ordinal] = each.label
-    return labels
-
-
-def _together(told: Sequence[Told]) -> list[list[Told]]:
-    """Group what has the same time, in order, to write it at once."""
-    groups: list[list[Told]] = []
-    for item in told:
-        if not groups or groups[-1][-1].valid_at != item.valid_at:
-            groups.append([])
-        groups[-1].append(item)
-    return groups
+        return rank(memory, question, self._labels, also=self._also(question))
 
 
 def _content(question: str) -> list[str]:

@@ -44,6 +44,7 @@ COMMANDS = {
     "sync": "sync",
     "index": "embedding",
     "embedder": "embedder",
+    "bench": "bench",
     "doctor": "doctor",
     "backup": "backup",
     "restore": "backup",

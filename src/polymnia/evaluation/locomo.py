@@ -8,10 +8,20 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-from bench.recall.questions import Asked, Case, Told
+from polymnia.evaluation.questions import Asked, Case, Told
 
 _KINDS = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop"}
 _LABEL = re.compile(r"D:?(\d+:\d+)")
+
+
+def is_locomo(samples: Any) -> bool:
+    """Return True for the content of a file of LoCoMo."""
+    return (
+        isinstance(samples, list)
+        and bool(samples)
+        and isinstance(samples[0], dict)
+        and samples[0].keys() >= {"conversation", "qa"}
+    )
 
 
 def load_locomo(samples: list[dict[str, Any]]) -> list[Case]:

@@ -3,13 +3,13 @@
 A measure that a question does not have, because no turn or no session is marked, is None.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from math import log2
 from random import Random
 
 from msgspec import Struct
 
-from bench.recall.questions import Asked
+from polymnia.evaluation.questions import Asked
 
 DEPTHS = (1, 5, 10, 20)
 _RESAMPLES = 1000
@@ -73,6 +73,12 @@ def score(ranked: Sequence[str], asked: Asked) -> Score:
         any_at_5=float(not asked.sessions.isdisjoint(first_five)),
         all_at_5=float(asked.sessions <= first_five),
     )
+
+
+def values_of(measure: Measure, scores: Iterable[Score]) -> list[float]:
+    """Return a measure of the questions that have it."""
+    values = (measure.value(score) for score in scores)
+    return [value for value in values if value is not None]
 
 
 def mean(values: Sequence[float]) -> float:

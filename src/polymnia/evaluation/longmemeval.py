@@ -1,14 +1,10 @@
 """Read LongMemEval's files: a user's sessions with an assistant, and questions about them."""
 
-import gzip
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
-from msgspec import json
-
-from bench.recall.questions import Asked, Case, Told
+from polymnia.evaluation.questions import Asked, Case, Told
 
 # Who says a turn becomes the entity it belongs to.
 USER, ASSISTANT = "user", "assistant"
@@ -16,14 +12,33 @@ USER, ASSISTANT = "user", "assistant"
 
 def is_longmemeval(samples: Any) -> bool:
     """Return True for the content of a file of LongMemEval."""
-    return bool(samples) and "haystack_sessions" in samples[0]
+    return (
+        isinstance(samples, list)
+        and bool(samples)
+        and isinstance(samples[0], dict)
+        and "haystack_sessions" in samples[0]
+    )
 
 
-def load_longmemeval(samples: list[dict[str, Any]], *, roles: tuple[str, ...] = (USER,)) -> Case:
-    """Return one case: the sessions of all questions pooled in one memory.
+def load_longmemeval(
+    samples: list[dict[str, Any]], *, roles: tuple[str, ...] = (USER,)
+) -> list[Case]:
+    """Return a case for each question of the files S and M, and one for the oracle file.
 
-    Questions whose id ends in `_abs` have no answer and are left out.
+    A question of the oracle file comes only with the sessions that answer it, so the sessions of
+    all are pooled in one memory. Questions whose id ends in `_abs` have no answer and are left out.
     """
+    if any(_has_others(sample) for sample in samples):
+        return [_case(sample["question_id"], [sample], roles) for sample in samples]
+    return [_case("longmemeval", samples, roles)]
+
+
+def _has_others(sample: dict[str, Any]) -> bool:
+    """Return True if a question comes with sessions that do not answer it."""
+    return not set(sample["haystack_session_ids"]) <= set(sample["answer_session_ids"])
+
+
+def _case(name: str, samples: list[dict[str, Any]], roles: tuple[str, ...]) -> Case:
     sessions: dict[str, list[Told]] = {}
     for sample in samples:
         listed = zip(
@@ -37,15 +52,7 @@ def load_longmemeval(samples: list[dict[str, Any]], *, roles: tuple[str, ...] = 
     # In the order in which they happened: neighbouring turns count in the ranking.
     in_order = sorted(sessions.values(), key=lambda turns: turns[0].valid_at if turns else 0)
     told = [turn for turns in in_order for turn in turns]
-    return Case("longmemeval", "person", told, list(_questions(samples, roles)))
-
-
-def read_json(path: Path) -> Any:
-    """Return the content of a JSON file, compressed or not."""
-    data = path.read_bytes()
-    if path.suffix == ".gz":
-        data = gzip.decompress(data)
-    return json.decode(data)
+    return Case(name, "person", told, list(_questions(samples, roles)))
 
 
 def _turns(

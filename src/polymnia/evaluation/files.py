@@ -1,0 +1,40 @@
+"""Load a file of questions, in the form of LoCoMo or LongMemEval."""
+
+import gzip
+import zlib
+from pathlib import Path
+from typing import Any
+
+from msgspec import DecodeError, json
+
+from polymnia.errors import BadInput
+from polymnia.evaluation.locomo import is_locomo, load_locomo
+from polymnia.evaluation.longmemeval import is_longmemeval, load_longmemeval
+from polymnia.evaluation.questions import Case
+
+
+def load_file(path: Path) -> list[Case]:
+    """Return the cases of a .json or .json.gz file. Raise BadInput, OSError."""
+    samples = _read_json(path)
+    try:
+        if is_longmemeval(samples):
+            return load_longmemeval(samples)
+        if is_locomo(samples):
+            return load_locomo(samples)
+    except (KeyError, TypeError, ValueError, AttributeError) as exc:
+        problem = f"has no {exc}" if isinstance(exc, KeyError) else str(exc)
+        raise BadInput(f"{path}: a sample is not in the form of the others: {problem}") from exc
+    raise BadInput(
+        f"{path}: not a set of questions; needed is a JSON list of LoCoMo's samples "
+        "(with `conversation` and `qa`) or of LongMemEval's (with `haystack_sessions`)"
+    )
+
+
+def _read_json(path: Path) -> Any:
+    data = path.read_bytes()
+    try:
+        return json.decode(gzip.decompress(data) if path.suffix == ".gz" else data)
+    except (DecodeError, UnicodeDecodeError) as exc:
+        raise BadInput(f"{path}: not JSON: {exc}") from exc
+    except (gzip.BadGzipFile, EOFError, zlib.error) as exc:
+        raise BadInput(f"{path}: not a whole gzip file: {exc}") from exc
