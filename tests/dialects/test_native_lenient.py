@@ -1,4 +1,4 @@
-"""What native tools accept besides the exact call, and what they say about it."""
+"""What native tools accept besides the exact call, and how their replies explain it."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -71,3 +71,21 @@ def test_open_resolves_a_former_name_after_the_renaming(client: Client) -> None:
     client.text("revise", {"name": "Worker", "rename": "job runner"})
     text = client.text("open", {"names": ["Worker"], "as_of": datetime.now(UTC).isoformat()})
     assert '"Worker" was taken as job runner.' in text
+
+
+def test_steps_that_were_told_together_do_not_outdate_each_other(client: Client) -> None:
+    steps = [
+        "To deploy, run make deploy on the bastion host",
+        "To roll back, run make rollback on the bastion host",
+    ]
+    client.text("remember", {"name": "releases", "type": "howto", "facts": steps})
+    text = client.text("recall", {"query": "what do I run on the bastion host?"})
+    assert "#1 To deploy" in text
+    assert "newer" not in text
+
+
+def test_a_fact_that_was_told_later_is_newer(client: Client) -> None:
+    for fact in ("The nightly backup runs on host alpha", "The nightly backup runs on host beta"):
+        client.text("remember", {"name": "operations", "facts": [fact]})
+    text = client.text("recall", {"query": "where does the nightly backup run?"})
+    assert "#1 The nightly backup runs on host alpha [newer: #2" in text

@@ -13,6 +13,8 @@ from polymnia.search.terms import one_line, terms_of
 SUPERSEDING_RELATIONS = ("supersedes", "replaces")
 # Of the text that a fact replaced.
 MAX_FORMER_CHARACTERS = 80
+# The facts of one call are a microsecond apart.
+_ONE_CALL = 1_000_000
 
 
 def mark_outdated(lines: list[Line]) -> list[Line]:
@@ -56,6 +58,8 @@ def _disagreements(line: Line, lines: list[Line]) -> list[str]:
         is_other = fact.ordinal != line.passage.ordinal and fact.ordinal > 0
         if other.place.name != line.place.name or fact.entity != line.passage.entity:
             continue
+        if _were_told_together(line, other):
+            continue
         if is_outdated(line.passage, fact):
             newer.append(fact)
         elif is_other and not is_outdated(fact, line.passage):
@@ -66,6 +70,18 @@ def _disagreements(line: Line, lines: list[Line]) -> list[str]:
         newest = max(newer, key=lambda fact: (fact.valid_at or fact.created_at, fact.ordinal))
         return [f"newer: #{newest.ordinal}"]
     return [f"disagrees with #{fact.ordinal}" for fact in contrary[:1]]
+
+
+def _were_told_together(line: Line, other: Line) -> bool:
+    """Return True if one call stored both facts: steps or parts, not two states of one thing.
+
+    An import stores facts of many times in one change, so their times must agree too.
+    """
+    if line.author is None or other.author is None or line.author.change != other.author.change:
+        return False
+    one, two = line.passage, other.passage
+    is_same_time = abs(one.created_at - two.created_at) < _ONE_CALL
+    return is_same_time and one.valid_at == two.valid_at
 
 
 def mark_replaced(shown: list[Line]) -> list[Line]:
