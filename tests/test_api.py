@@ -82,6 +82,13 @@ def test_times_are_datetimes(tmp_path: Path) -> None:
     assert observation.recorded_at > said_at
 
 
+def test_a_question_with_a_former_name_finds_the_entity() -> None:
+    with polymnia.open(":memory:") as memory:
+        memory.remember("Kestrel", "flies at dawn")
+        memory.revise("Kestrel", rename="Osprey")
+        assert {hit.name for hit in memory.recall("Kestrel")} == {"Osprey"}
+
+
 def test_a_hit_says_whether_it_is_weak() -> None:
     with polymnia.open("memory:") as memory:
         memory.remember("Ada", "likes green tea")

@@ -89,3 +89,11 @@ def test_a_fact_that_was_told_later_is_newer(client: Client) -> None:
         client.text("remember", {"name": "operations", "facts": [fact]})
     text = client.text("recall", {"query": "where does the nightly backup run?"})
     assert "#1 The nightly backup runs on host alpha [newer: #2" in text
+
+
+def test_a_former_name_that_another_entity_has_now_means_that_one(client: Client) -> None:
+    client.text("remember", {"name": "Worker", "facts": ["runs jobs in the cellar"]})
+    client.text("revise", {"name": "Worker", "rename": "job runner"})
+    client.text("remember", {"name": "novel", "facts": ["is on the top shelf"]})
+    client.text("revise", {"name": "novel", "rename": "Worker"})
+    assert "instead of" not in client.text("recall", {"query": "where is the Worker?"})

@@ -31,7 +31,6 @@ from polymnia.dialects.native.marks import mark_outdated, mark_replaced, plans_o
 from polymnia.dialects.native.replies import offset_of, prose
 from polymnia.dialects.native.scope import Place, join_names, other_places, places
 from polymnia.dialects.native.shapes import Found, Recall
-from polymnia.engine.facts.names import former_names
 from polymnia.engine.facts.remember import OPEN
 from polymnia.engine.facts.todos import OVERDUE
 from polymnia.engine.graph import entities
@@ -96,16 +95,13 @@ this is stored" is an answer: say so. open shows all."""
     within = _within(arguments)
     results = []
     for place in read:
-        with place.memory.reading() as reader:
-            renamed = former_names(reader, arguments.query)
         result = find_passages(
             place.memory,
-            _with_current_names(arguments.query, renamed),
+            arguments.query,
             also=arguments.also,
             limit=MAX_RANKED,
             within=_with_status(place, within, arguments.status),
         )
-        result = replace(result, corrections=result.corrections | renamed)
         results.append((place, result))
     ranked = _rank(results)
     answer = _Answer(arguments, offset, results, ranked)
@@ -114,15 +110,6 @@ this is stored" is an answer: say so. open shows all."""
         note = " ".join(sentences)
         return Reply(note, Raw(encode(Found(items=[], note=note, match=NONE))))
     return answer.reply()
-
-
-def _with_current_names(query: str, renamed: dict[str, str]) -> str:
-    """Return the question with the names that entities have now."""
-    for former, name in renamed.items():
-        current = name.join(re.split(re.escape(former), query, flags=re.IGNORECASE))
-        # A former name with other accents or spaces stays, and the current one is added.
-        query = current if current != query else f"{query} {name}"
-    return query
 
 
 class _Answer:

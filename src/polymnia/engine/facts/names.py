@@ -29,20 +29,6 @@ def resolve_name(read: Reader, name: str) -> str:
     return name if entity is None else entity.name
 
 
-def former_names(read: Reader, text: str) -> dict[str, str]:
-    """Return the former names that a text has, and what those entities are called now."""
-    padded = f" {' '.join(words_of(plain(text)))} "
-    names: dict[str, str] = {}
-    for entity in read.aliased():
-        if f" {' '.join(words_of(plain(entity.name)))} " in padded:
-            continue
-        for alias in entity.aliases:
-            words = " ".join(words_of(plain(alias)))
-            if words and f" {words} " in padded:
-                names[alias] = entity.name
-    return names
-
-
 def guess_entity(name: str, candidates: list[Entity], *, new_type: str = "") -> Entity | None:
     """Return the only entity that the name can mean; None if it is not clear.
 

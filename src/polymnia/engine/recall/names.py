@@ -1,5 +1,6 @@
-"""Find names: those that contain a text, and names and types spelled like an unknown one."""
+"""Find names: those that contain a text, former ones, and those spelled like an unknown one."""
 
+import re
 from collections.abc import Iterable
 
 from polymnia.engine.memory import Memory
@@ -66,6 +67,33 @@ def closest(word: str, words: Iterable[str], limit: int = 3) -> list[str]:
 
     close = get_close_matches(word.casefold(), folded, limit, _MIN_SIMILARITY)
     return [item for spelling in close for item in folded[spelling]][:limit]
+
+
+def former_names(read: Reader, aliased: Iterable[Entity], text: str) -> dict[str, str]:
+    """Return the former names that a text has, and what those entities are called now.
+
+    `aliased` are the entities with former names. A name that another entity has now is not one.
+    """
+    padded = f" {' '.join(words_of(plain(text)))} "
+    names: dict[str, str] = {}
+    for entity in aliased:
+        if f" {' '.join(words_of(plain(entity.name)))} " in padded:
+            continue
+        for alias in entity.aliases:
+            words = " ".join(words_of(plain(alias)))
+            if words and f" {words} " in padded:
+                names[alias] = entity.name
+    taken = read.existing_names(names) if names else set()
+    return {alias: name for alias, name in names.items() if alias not in taken}
+
+
+def with_current_names(text: str, renamed: dict[str, str]) -> str:
+    """Return the text with the names that entities have now."""
+    for former, name in renamed.items():
+        current = name.join(re.split(re.escape(former), text, flags=re.IGNORECASE))
+        # A former name with other accents or spaces stays, and the current one is added.
+        text = current if current != text else f"{text} {name}"
+    return text
 
 
 def _candidates(read: Reader, name: str) -> list[str]:

@@ -9,8 +9,18 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from polymnia.engine.memory import Memory
+from polymnia.engine.recall.names import former_names, with_current_names
 from polymnia.engine.recall.spelling import repair_spelling, terms_starting
-from polymnia.model import CosineScale, Hit, Neighbours, Passage, PassageKey, Within, WordCounts
+from polymnia.model import (
+    CosineScale,
+    Entity,
+    Hit,
+    Neighbours,
+    Passage,
+    PassageKey,
+    Within,
+    WordCounts,
+)
 from polymnia.search import hits
 from polymnia.search.hits import MatchQuality
 from polymnia.search.languages import beginnings, language_of, stem_in
@@ -129,7 +139,8 @@ def start_searches(
     memory: Memory, read: Reader, texts: Sequence[str], within: Within | None, timeout: float | None
 ) -> list["Search"]:
     """Start to search for the first text, and for other texts that have words it lacks."""
-    first, *rest = [_prepare(read, text[:MAX_QUESTION_CHARACTERS]) for text in texts]
+    aliased = read.aliased()
+    first, *rest = [_prepare(read, text[:MAX_QUESTION_CHARACTERS], aliased) for text in texts]
     asked = first[0]
     others = [
         (query.about_the_same(asked), corrections)
@@ -216,8 +227,13 @@ class _Vectors(Struct, frozen=True):
         return cls(asked.vector, model.number, embedded / total, model.scale or LOCAL_SCALE)
 
 
-def _prepare(read: Reader, asked: str) -> tuple[Query, dict[str, str]]:
-    """Return the question as the store understands it, and the words of it that were corrected."""
+def _prepare(read: Reader, asked: str, aliased: Sequence[Entity]) -> tuple[Query, dict[str, str]]:
+    """Return the question as the store understands it, and the words of it that were replaced.
+
+    Those are misspelled ones, and names that entities had before.
+    """
+    renamed = former_names(read, aliased, asked)
+    asked = with_current_names(asked, renamed)
     text, corrections = repair_spelling(read, asked)
     question = parse_question(text, now=time_ns() // 1000)
     counts = read.word_counts(question.name_terms)
@@ -250,7 +266,7 @@ def _prepare(read: Reader, asked: str) -> tuple[Query, dict[str, str]]:
         relation_terms,
         tuple(choose_rare(search_terms, counts.having)),
     )
-    return query, corrections
+    return query, corrections | renamed
 
 
 def _find_names(read: Reader, question: Question, counts: WordCounts) -> dict[str, float]:

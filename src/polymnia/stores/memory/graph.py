@@ -142,7 +142,8 @@ class MemoryGraph:
         return [replace(entity, observations=()) for entity in entities]
 
     def aliased(self) -> list[Entity]:
-        return [entity for entity in self.outlines() if entity.aliases]
+        entities = [entity for entity in self.entities() if entity.aliases]
+        return [replace(entity, observations=()) for entity in entities]
 
     def with_status(self, status: str | None = None) -> list[Entity]:
         entities = [entity for entity in self.outlines() if entity.status]
