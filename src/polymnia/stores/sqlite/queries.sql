@@ -336,7 +336,7 @@ WITH named AS MATERIALIZED (
     SELECT n.id FROM json_each(?3) AS wanted CROSS JOIN notes AS n ON n.key = wanted.value AND n.until IS NULL
     ORDER BY 1 DESC LIMIT ?4
 )
-SELECT w.rowid, word_score(words, ?2) FROM named AS n CROSS JOIN words AS w ON w.rowid = n.id WHERE w.words MATCH ?1;
+SELECT w.rowid, word_score(words, ?2) FROM named CROSS JOIN words AS w ON w.rowid = named.id WHERE w.words MATCH ?1;
 
 -- name: common_terms
 -- What is stored of those of the terms (a JSON array) that are common.
