@@ -180,8 +180,9 @@ def _plugin_part(client: Client) -> str:
             "The [table of programs](../agents.md#programs) says what each program gets.\n"
         )
     if client.name in RULES_FILES:
+        scope = "" if RULES_FILES[client.name].user else " --scope project"
         parts.append(
-            f"`polymnia install {client.name} --rules` writes "
+            f"`polymnia install {client.name} --rules{scope}` writes "
             "[rules](../agents.md#rules) that tell the agent when to recall and to remember.\n"
         )
     if client.has_plugin:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from polymnia.cli.main import COMMANDS
+from polymnia.clients.table import CLIENTS
 from polymnia.engine import notes
 from polymnia.engine.graph import entities, relations
 from polymnia.engine.memory import Memory
@@ -29,6 +30,7 @@ SHOWN = {
     "recall": " 1. Zoë [person]: likes tea",
     "revise": "nothing to change: Zoë in memory.db is like that already",
     "forget": "would forget 1 fact in memory.db",
+    "candidates": '"memory.db": []',
     "list": "Zoë  person  ",
     "serve": "  --metrics             serve Prometheus metrics at /metrics",
     "ui": "usage: polymnia ui [-h] ",
@@ -40,6 +42,7 @@ SHOWN = {
     "import": "in.jsonl: would import 1 entity (0 new) and 1 relation (0 new)",
     "export": '{"type":"entity","name":"Zoë","entityType":"person","observations":["likes tea",',
     "sync": "memory.db: would be unchanged",
+    "embedder": "EMBEDDER  ",
     "index": "[##############################] ",
     "doctor": "store: memory.db",
     "backup": "backed up memory.db to copy.db",
@@ -162,7 +165,7 @@ def test_the_clients_are_listed_in_a_table_that_fits(place: Path) -> None:
     assert shown[0] == "client          scope  state      file"
     assert shown[1].startswith("claude-code     user   ")
     assert max(map(len, shown)) <= COLUMNS
-    assert len(shown) == 10
+    assert len(shown) == 1 + len(CLIENTS)
 
 
 @pytest.fixture(scope="module")

@@ -256,3 +256,16 @@ def test_a_server_without_rights_to_the_schema_indexes_vectors_for_itself_alone(
         with pytest.raises(errors.InsufficientPrivilege):
             server.execute(count)
     store.close()
+
+
+def test_a_change_before_the_first_is_no_change_of_another_workspace(catalogue: Catalogue) -> None:
+    stores = []
+    for name in ("first", "second"):
+        catalogue.create(name)
+        stores.append(catalogue.open(name))
+    entities.create(Memory(stores[0]), [EntityDraft("A", "t")], by="another")
+    with stores[1].reading() as read:
+        changes = read.history.changes(ChangeQuery(after=-5))
+    for store in stores:
+        store.close()
+    assert changes == []

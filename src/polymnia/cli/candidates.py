@@ -82,7 +82,7 @@ def _change(settings: Settings, place: Place, options: argparse.Namespace) -> Ca
 
 
 def _list(settings: Settings, *, as_json: bool) -> int:
-    """Print the candidates. Return 0 if there are any, 1 if not."""
+    """Print the candidates that wait."""
     candidates: dict[str, list[Candidate]] = {}
     with open_places(settings) as places:
         for place in places:
@@ -92,10 +92,9 @@ def _list(settings: Settings, *, as_json: bool) -> int:
     for label, listed in candidates.items():
         if listed and not as_json:
             print_lines([f"{label}:", *(f"  {_line(candidate)}" for candidate in listed)])
-    is_any = any(candidates.values())
-    if not is_any and not as_json:
+    if not as_json and not any(candidates.values()):
         print("no candidates wait")
-    return 0 if is_any else 1
+    return 0
 
 
 def _line(candidate: Candidate) -> str:

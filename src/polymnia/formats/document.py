@@ -125,7 +125,7 @@ _ROWS: dict[str, Any] = {
     ],
     "relations": tuple[Number, str, str, str, Number, Number, Number | None],
     "notes": tuple[Number, str, str, Tags, Number, Number, Number, Number | None],
-    "models": tuple[Number, str, str, Number],
+    "models": tuple[Number, str, str, Number, float | None, float | None],
     "templates": tuple[Number, str],
     "perspectives": tuple[Number, str, Number, str],
     "vectors": tuple[Number, Number, Number, bytes],
@@ -135,6 +135,7 @@ _ROW_DECODERS = {table: Decoder(shape) for table, shape in _ROWS.items()}
 _CLIENT = "client"
 _NUL = b"\\u0000"
 _MODEL_OF_VECTOR = TABLES["vectors"].index("model")
+_URL_OF_MODEL = TABLES["models"].index("url")
 
 
 def encode_document(graph: Graph, notes: Iterable[Note]) -> bytes:
@@ -191,7 +192,7 @@ def _exported_rows(read_rows: ReadRows, table: str) -> Iterator[TableRow]:
     """Yield the rows of a table, except the vectors that an embedder can make again."""
     if table != "vectors":
         return read_rows(table)
-    client_models = {model for model, _, url, _ in read_rows("models") if url == _CLIENT}
+    client_models = {row[0] for row in read_rows("models") if row[_URL_OF_MODEL] == _CLIENT}
     return (row for row in read_rows(table) if row[_MODEL_OF_VECTOR] in client_models)
 
 

@@ -77,7 +77,7 @@ class VersionHistory:
 
     def _select(self, query: ChangeQuery) -> list[Row]:
         """Return rows of the change table, newest first."""
-        above = query.after
+        above = max(query.after, 0)  # below it, a key would be that of another workspace
         if query.since is not None:
             above = max(above, self._last_before(query.since))
         below = _NO_CHANGE

@@ -294,9 +294,10 @@ def _is_expressible(change: Change, graph: MemoryGraph, deleted: set[str]) -> bo
 
     That is so if a deleted entity keeps relations, or if observations change their order.
     """
-    if (deleted and change.after.entities) or graph.relations(deleted):
-        return False
     types = {entity.name: entity.type for entity in change.before.entities}
+    created = [entity for entity in change.after.entities if entity.name not in types]
+    if (deleted and created) or graph.relations(deleted):
+        return False
     for entity in change.after.entities:
         if types.get(entity.name, entity.type) != entity.type:
             return False
