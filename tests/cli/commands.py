@@ -45,7 +45,6 @@ EXAMPLES = {
     "import": ("in.jsonl", "--dry-run", "--store", "memory.db"),
     "export": ("--store", "memory.db"),
     "sync": ("notes", "--dry-run", "--store", "memory.db"),
-    "embedder": ("list",),
     "index": ("--embedder", "local", "--store", "memory.db"),
     "embedder": ("list",),
     "bench": ("questions.json", "--embedder", "none"),
