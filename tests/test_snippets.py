@@ -142,11 +142,11 @@ def test_the_commands_on_the_page_of_a_client_work(name: str, reader: Reader) ->
         url = f"http://127.0.0.1:{server.port}/mcp"
         for command in commands:
             here = command.replace("https://memory.example.com/mcp", url).replace("TOKEN", token)
-            results = ("the server works: ",)
+            results = ["the server works: "]
             if "--hooks" in here:
-                results = ("has hooks for ", "is the plugin; start ")
+                results = ["has hooks for ", "is the plugin; start "]
             elif "--rules" in here:
-                results = ("says when to recall and to remember",)
+                results = ["says when to recall and to remember"]
             printed = reader.shell(here)
             assert any(result in printed for result in results), printed
 
