@@ -43,6 +43,22 @@ def test_the_turns_are_stored_in_the_workspace_of_the_project(
     assert found.observations[0].source == "claude-code:5e55"
 
 
+def test_copilot_does_not_name_the_transcript_when_a_session_ends(
+    settings: Settings, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = project.parent / "copilot"
+    monkeypatch.setenv("COPILOT_HOME", str(home))
+    session = home / "session-state" / "c0" / "events.jsonl"
+    session.parent.mkdir(parents=True)
+    start = {"type": "session.start", "data": {"sessionId": "c0", "startTime": "2026-03-01"}}
+    message = {"messageId": "m1", "content": "Deploys run on Fridays."}
+    append(session, start, {"type": "assistant.message", "id": "e1", "data": message})
+    ended = json.dumps({"session_id": "c0", "cwd": str(project)}).encode()
+    answer_hook(settings, "SessionEnd", ended, "copilot")
+    (found,) = stored(settings)
+    assert found.texts == ("assistant: Deploys run on Fridays.",)
+
+
 def test_the_next_checkpoint_adds_what_is_new(
     settings: Settings, project: Path, transcript: Path
 ) -> None:

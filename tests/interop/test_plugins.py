@@ -21,6 +21,7 @@ ROOT = Path(__file__).parent.parent.parent
 PLUGIN = ROOT / "packages" / "plugin"
 FACT = "Deploys run on Fridays at noon."
 QUESTION = "When do we deploy?"
+REPLY = "The cat is called Mia."
 # Claude Code asks its model without the tools of a server that starts slowly, as on a busy machine.
 PATIENCE = {
     "MCP_TIMEOUT": "120000",
@@ -30,7 +31,10 @@ PATIENCE = {
 
 
 # How often a test looks for what a process that ended may still store.
-_MAX_LOOKS = 30
+_MAX_LOOKS = 10
+# Hooks end after a few seconds, which a busy machine may need to start one: then another session is
+# asked, as a user would have one.
+_MAX_SESSIONS = 6
 
 
 class Home:
@@ -144,8 +148,7 @@ class Home:
 
     def is_stored(self, text: str) -> bool:
         """Return True if the memory has the text, or soon has: checkpoints outlive programs."""
-        word = text.partition(" ")[0]
-        looks = (self.polymnia("search", word, "--json", status=None) for _ in range(_MAX_LOOKS))
+        looks = (self.polymnia("search", text, "--json", status=None) for _ in range(_MAX_LOOKS))
         return any(text in found for found in looks)
 
     def polymnia(self, *arguments: str, status: int | None = 0) -> str:
@@ -256,11 +259,15 @@ def test_a_session_is_briefed_and_stored_until_its_hooks_are_removed(
     if program == "gemini":
         prepare_gemini(home)
     home.polymnia("install", program, "--hooks")
-    with serve_model("The cat is called Mia.") as model:
-        ASK[program](home, model, QUESTION)
-        assert home.is_stored("cat is called Mia")
+    with serve_model(REPLY) as model:
+        for _ in range(_MAX_SESSIONS):
+            ASK[program](home, model, QUESTION)
+            with_hooks = model.prompts()
+            if home.is_stored(REPLY) and any(FACT in prompt for prompt in with_hooks):
+                break
+        else:
+            pytest.fail(f"not stored, or not briefed: {with_hooks}")
         home.polymnia("install", program, "--hooks", "--remove")
         ASK[program](home, model, QUESTION)
-        with_hooks, *_, without = model.prompts()
-    assert FACT in with_hooks
-    assert FACT not in without
+        without = model.prompts()[len(with_hooks) :]
+    assert not any(FACT in prompt for prompt in without)

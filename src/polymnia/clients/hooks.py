@@ -76,7 +76,7 @@ HOOK_FILES: Mapping[str, HookFile] = {
         root="copilot",
         user_file="settings.json",
         project_file=".github/hooks/polymnia.json",
-        events=("SessionStart", "UserPromptSubmit", "PreCompact", "Stop"),
+        events=("SessionStart", "UserPromptSubmit", "PreCompact", "Stop", "SessionEnd"),
         form="copilot",
     ),
 }

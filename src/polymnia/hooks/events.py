@@ -12,7 +12,7 @@ from msgspec import DecodeError
 from msgspec.json import decode, encode
 
 from polymnia.errors import BadInput
-from polymnia.settings import Settings, sessions_directory
+from polymnia.settings import Settings, client_roots, sessions_directory
 
 BRIEFED = ("SessionStart", "sessionStart")
 # The second is Gemini CLI's.
@@ -67,7 +67,7 @@ def _save(
     Return False if there are none, or if the user switched the memory off for the session.
     """
     session = _session_of(fields)
-    transcript = fields.get("transcript_path")
+    transcript = _transcript_of(fields, program)
     if not transcript and program not in TURN_PROGRAMS:
         return False
     from polymnia.hooks.checkpoint import save_checkpoint, save_turns
@@ -76,10 +76,21 @@ def _save(
     if SessionFile(sessions_directory(), session).is_off:
         return False
     if transcript:
-        save_checkpoint(settings, Path(transcript), directory)
+        save_checkpoint(settings, transcript, directory)
     elif session:
         save_turns(settings, program, session, data, directory)
     return True
+
+
+def _transcript_of(fields: dict[str, str], program: str) -> Path | None:
+    """Return the transcript of the session. Copilot CLI does not name it when a session ends."""
+    path = fields.get("transcript_path")
+    if path:
+        return Path(path)
+    session = Path(_session_of(fields)).name
+    if program == "copilot" and session:
+        return client_roots().copilot / "session-state" / session / "events.jsonl"
+    return None
 
 
 def _session_of(fields: dict[str, str]) -> str:
