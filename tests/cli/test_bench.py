@@ -140,7 +140,7 @@ def test_a_model_that_is_missing_leaves_words(
         ("a.json", b"{", "not JSON"),
         ("a.json", b"\xff", "not JSON"),
         ("a.json.gz", b"[]", "not a whole gzip file"),
-        ("a.json.gz", gzip.compress(b"[1, 2, 3]")[:-4], "not a whole gzip file"),
+        ("a.json.gz", gzip.compress(b"[1, 2, 3]", mtime=0)[:-4], "not a whole gzip file"),
         ("a.json", b"[]", "not a set of questions"),
         ("a.json", b'{"conversation": {}, "qa": []}', "not a set of questions"),
         ("a.json", b"[7]", "not a set of questions"),
