@@ -1,5 +1,5 @@
 """`python -m polymnia`: the same command line as `polymnia`."""
 
-from polymnia.cli.main import run_and_exit
+from polymnia.cli import start
 
-run_and_exit()
+start()

@@ -99,6 +99,7 @@ def open_servers(settings: Settings) -> Iterator[dict[str, Server]]:
             server.start()
         if not settings.read_only:
             workspaces.on_open(Memory.request_indexing)
+        gc.enable()
         gc.freeze()  # these objects live as long as the process: keep the collector away from them
         try:
             yield servers

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.recall.typos import measure
-from polymnia.embedders.wordpiece import english_words
+from polymnia.embedders.wordpiece import english_words, is_english, read_vocabulary
 from polymnia.engine.memory import Memory
 from polymnia.engine.recall.spelling import repair_spelling
 from polymnia.model import EntityDraft
@@ -79,12 +79,18 @@ def test_variants_of_words_with_one_spelling_are_not_words(word: str) -> None:
 
 
 def test_regular_forms_of_known_words_are_known() -> None:
-    known = {"paint": 0, "carry": 1, "bake": 2, "ma": 3}
+    is_known = {"paint", "carry", "bake", "ma"}.__contains__
     assert all(
-        is_form(word, known)
+        is_form(word, is_known)
         for word in ("paint", "paints", "painted", "carries", "baking", "baked", "painter")
     )
-    assert not any(is_form(word, known) for word in ("pain", "paintd", "painte", "maed"))
+    assert not any(is_form(word, is_known) for word in ("pain", "paintd", "painte", "maed"))
+
+
+def test_the_quick_look_up_knows_the_words_of_the_table() -> None:
+    words = english_words()
+    pieces = [*list(words)[::500], *read_vocabulary()[::500], "\n", "the\nof", ""]
+    assert [is_english(piece) for piece in pieces] == [piece in words for piece in pieces]
 
 
 def test_common_words_come_with_the_package_the_most_common_first() -> None:

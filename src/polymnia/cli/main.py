@@ -1,6 +1,7 @@
 """`polymnia`: parse the arguments, run the command, and explain every failure in a sentence."""
 
 import argparse
+import gc
 import os
 import re
 import sys
@@ -83,6 +84,8 @@ _BROKEN_PIPE = 141
 # What a shell reports for a program that Ctrl-C ended.
 _INTERRUPTED = 130
 _MIN_SIMILARITY = 0.6
+# A hook ends before there is much garbage. A server collects it once it listens.
+_WITHOUT_COLLECTOR = ("hook", "serve")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -233,6 +236,8 @@ def _run(words: Sequence[str]) -> int:
         options = build_parser(command).parse_args(words)
         settings = load_settings(_flags(options))
         configure_logging(settings.log_level, settings.log_format)
+        if command not in _WITHOUT_COLLECTOR:
+            gc.enable()
         status: int = options.run(settings, options)
     except SystemExit as exc:  # argparse has printed what there is to say
         return int(exc.code or 0)

@@ -41,6 +41,21 @@ def english_words() -> dict[str, int]:
     return ranks
 
 
+def is_english(word: str) -> bool:
+    """Return True for a common English word in lower case.
+
+    It searches the text of the vocabulary. A hook asks for a few words, and making a table of all
+    of them would take longer than its whole search.
+    """
+    is_word = word.isalpha() and len(word) >= MIN_WORD_LETTERS
+    return is_word and f"\n{word}\n".encode() in _vocabulary_lines()
+
+
+@cache
+def _vocabulary_lines() -> bytes:
+    return _VOCABULARY.read_bytes()
+
+
 class WordPiece:
     """A tokenizer with a vocabulary of word pieces."""
 

@@ -110,6 +110,8 @@ class Period(Struct, frozen=True):
 
 def find_period(text: str) -> tuple[Period | None, str]:
     """Return the date that the text names, if any, and the text without it."""
+    if not _may_name_date(text):
+        return None, text
     for form in _FORMS:
         match = _compiled(form, re.IGNORECASE).search(text)
         if match is None:
@@ -118,6 +120,12 @@ def find_period(text: str) -> tuple[Period | None, str]:
         if period is not None:
             return period, text[: match.start()] + " " + text[match.end() :]
     return None, text
+
+
+def _may_name_date(text: str) -> bool:
+    """Return True if the text has a digit or the start of a month. Most questions have neither."""
+    lowered = text.lower()
+    return any(month in lowered for month in _MONTHS) or any(map(str.isdigit, text))
 
 
 def describe_period(period: Period) -> str:

@@ -1,7 +1,7 @@
 """Spelling of English words: likely mistakes, British and American forms, short forms."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 from itertools import groupby
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -70,14 +70,14 @@ def variants(word: str) -> list[str]:
     return list(dict.fromkeys([*_variants(word), *_OTHERS.get(word, ())]))
 
 
-def is_form(word: str, known: Mapping[str, int]) -> bool:
+def is_form(word: str, is_known: Callable[[str], bool]) -> bool:
     """Return True if the word is known, or its base form, if that is not too short."""
-    if word in known:
+    if is_known(word):
         return True
     for ending, rest in _ENDINGS:
         if word.endswith(ending):
             base = word.removesuffix(ending) + rest
-            if len(base) >= MIN_BASE_LETTERS and base in known:
+            if len(base) >= MIN_BASE_LETTERS and is_known(base):
                 return True
     return False
 

@@ -8,7 +8,7 @@ found confirm how they spell it.
 from collections.abc import Collection
 from math import log
 
-from polymnia.embedders.wordpiece import english_words
+from polymnia.embedders.wordpiece import english_words, is_english
 from polymnia.search.question import content_words, replace_words
 from polymnia.search.spelling import edits, is_form, only_slips, slip_weight, within_two_edits
 from polymnia.search.terms import terms_of, words_of
@@ -50,8 +50,7 @@ def repair_spelling(read: Reader, text: str) -> tuple[str, dict[str, str]]:
     terms = {word: _term(word) for word in content_words(text) if _can_be_wrong(word)}
     known = read.word_counts(set(terms.values())).having if terms else {}
     unknown = [word for word, term in terms.items() if term not in known]
-    english = english_words() if unknown else {}
-    wrong = [word for word in unknown if not is_form(word, english)]
+    wrong = [word for word in unknown if not is_form(word, is_english)]
     corrections = {word: _correct(read, word) for word in wrong[:MAX_CORRECTED_WORDS]}
     others = sorted(known, key=lambda term: known[term])[:MAX_OTHER_TERMS]
     corrections = {
@@ -143,7 +142,7 @@ def _most_likely(
         for candidate in read.candidates([stem], CONFIRMING_PASSAGES)
         for found in words_of(f"{candidate.entity} {candidate.words}")
     }
-    ranked = [hit for hit in ranked if hit in written or is_form(hit, english)]
+    ranked = [hit for hit in ranked if hit in written or is_form(hit, english.__contains__)]
     return max(ranked, key=lambda hit: likelihood(hit) + _CONFIRMED * (hit in written), default="")
 
 
