@@ -10,13 +10,15 @@ import pytest
 from polymnia.engine.graph import entities, observations
 from polymnia.engine.history import changes, undo
 from polymnia.engine.memory import Memory
-from polymnia.model import EntityDraft
+from polymnia.model import EntityDraft, ObservationDraft
 from polymnia.search import terms
 from polymnia.stores import open_store
+from polymnia.stores.postgres import search
 from polymnia.stores.sqlite.port import SqlitePort
 from polymnia.stores.versioned import common_terms
 from polymnia.stores.versioned.reader import VersionReader
 from tests.conftest import STORES
+from tests.postgres import new_workspace
 
 ME = "test"
 WORDS = [f"w{letter}rd" for letter in "abcdefgh"]
@@ -132,6 +134,22 @@ def test_a_common_term_is_searched_for_in_its_list_alone(
             assert read.candidates(["ward"], 5)
     assert "stored_postings" in queries
     assert "best_words" not in queries
+
+
+@pytest.mark.usefixtures("small_lists")
+def test_passages_with_two_very_common_terms_are_found_among_the_newest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(search, "_MAX_INTERSECTED", 20)
+    monkeypatch.setattr(search, "_MAX_LOOKED_AT", 12)
+    with closing(open_store(new_workspace())) as store:
+        memory = Memory(store)
+        texts = tuple([f"ward wbrd {number}" for number in range(40)])
+        entities.create(memory, [EntityDraft("one", "thing", texts)], by=ME)
+        observations.add(memory, [ObservationDraft("one", ("ward", "ward only"))], by=ME)
+        with memory.reading() as read:
+            found = read.candidates(["ward", "wbrd"], 100, every=True)
+    assert sorted(passage.text for passage in found) == [f"ward wbrd {at}" for at in range(30, 40)]
 
 
 @pytest.mark.usefixtures("small_lists")

@@ -39,6 +39,10 @@ ENTITIES = 400
 # changes.
 FIXED_PAGES = 120
 PAGES_PER_ROW = 25
+# Rows that a statement may read and drop, and how many more for each row that it is given or
+# returns.
+FIXED_ROWS = 50
+ROWS_PER_ROW = 4
 # What a function reads is not in the plan: more than 1,000 passages have the common word.
 FUNCTION_PAGES = 4_000
 # Rows of these belong to no workspace, or there is one per workspace.
@@ -85,7 +89,7 @@ def used() -> Iterator[tuple[str, list[Call]]]:
         ):
             patch.setattr(WorkspaceConnection, "send", _recording(calls))
             assert isinstance(store, PostgresStore)
-            store._analyze_after = sys.maxsize  # the statistics stay those of the tiny workspaces
+            store.analyze_after = sys.maxsize  # the statistics stay those of the tiny workspaces
             _use(store)
         yield url, _largest(calls)
 
@@ -228,6 +232,9 @@ def test_no_statement_reads_more_than_it_needs(planned: Any) -> None:
             allowed += FUNCTION_PAGES
         if pages > allowed:
             offenders[query] = (pages, rows)
+        compared = _rows_dropped(plan)
+        if compared > FIXED_ROWS + ROWS_PER_ROW * (_rows_given(values) + int(plan["Actual Rows"])):
+            offenders[f"{query}: compares"] = (compared, _rows_given(values), plan["Actual Rows"])
         scans = [node["Relation Name"] for node in _nodes(plan) if node["Node Type"] == "Seq Scan"]
         if set(scans) - SMALL_TABLES:
             offenders[f"{query}: sequential scan"] = scans
@@ -263,6 +270,19 @@ def _nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
     yield plan
     for child in plan.get("Plans", ()):
         yield from _nodes(child)
+
+
+def _rows_dropped(plan: dict[str, Any]) -> int:
+    """Return the most rows that a step read to compare them with others, or to put them into a
+    bitmap, and then dropped.
+    """
+    dropped = 0
+    for node in _nodes(plan):
+        if node["Node Type"] == "BitmapAnd":
+            dropped = max(dropped, *[int(part["Actual Rows"]) for part in node["Plans"]])
+        unequal = node.get("Rows Removed by Join Filter", 0)
+        dropped = max(dropped, int(unequal * node["Actual Loops"]))
+    return dropped
 
 
 def _rows_made(plan: dict[str, Any]) -> int:

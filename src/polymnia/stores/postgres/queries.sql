@@ -1001,13 +1001,15 @@ WHERE row_key BETWEEN row_key($1, 0) AND last_key($1) AND since <= $2 AND (until
 ORDER BY created_at, id;
 
 -- name: trashed_cards
--- The last card of each deleted entity, the latest deletion first.
+-- The last card of each deleted entity, the latest deletion first. OFFSET 0 keeps the lookup for each row, here and below:
+-- as a join, without statistics, every row would be compared with every other.
 SELECT {entity_columns}, c.until, ch.at
 FROM cards AS c {entity_of_card}
 CROSS JOIN LATERAL (SELECT * FROM changes AS ch WHERE ch.row_key = row_key($1, c.until) LIMIT 1) AS ch
 WHERE c.workspace_id = $1 AND c.until IS NOT NULL AND NOT EXISTS (
     SELECT 1 FROM cards AS later
     WHERE later.entity_key = c.entity_key AND (later.until IS NULL OR later.until > c.until)
+    OFFSET 0
 )
 ORDER BY c.until DESC, e.id;
 
@@ -1031,36 +1033,41 @@ WHERE o.workspace_id = $1 AND o.until IS NOT NULL AND o.until IS DISTINCT FROM c
         SELECT 1 FROM observations AS later
         WHERE later.entity_key = o.entity_key AND later.ordinal = o.ordinal
             AND (later.until IS NULL OR later.until > o.until)
+        OFFSET 0
     )
 ORDER BY o.until DESC, o.id;
 
 -- name: trashed_relations
 -- The last version of each deleted relation, the latest first.
+WITH last_versions AS MATERIALIZED (
+    SELECT DISTINCT ON (relation_key) id, source, target, type, created_at, until, relation_key FROM relations
+    WHERE workspace_id = $1 AND until IS NOT NULL
+    ORDER BY relation_key, until DESC
+)
 SELECT r.id, r.source, r.target, r.type, r.created_at, r.until, ch.at
-FROM relations AS r
+FROM last_versions AS r
 CROSS JOIN LATERAL (SELECT * FROM changes AS ch WHERE ch.row_key = row_key($1, r.until) LIMIT 1) AS ch
-WHERE r.workspace_id = $1 AND r.until IS NOT NULL
-    AND NOT EXISTS (
-        SELECT 1 FROM relations AS living WHERE living.relation_key = r.relation_key AND living.until IS NULL
-    )
-    AND NOT EXISTS (
-        SELECT 1 FROM relations AS later
-        WHERE later.source_key = r.source_key AND later.relation_key = r.relation_key
-            AND later.until IS NOT NULL AND later.until > r.until
-    )
+WHERE NOT EXISTS (
+    SELECT 1 FROM relations AS living WHERE living.relation_key = r.relation_key AND living.until IS NULL
+    OFFSET 0
+)
 ORDER BY r.until DESC, r.id;
 
 -- name: trashed_notes
 -- The last version of each deleted vault note, the latest first.
+WITH last_versions AS MATERIALIZED (
+    SELECT DISTINCT ON (name_key) id, key, text, tags, created_at, updated_at, until, name_key FROM notes
+    WHERE workspace_id = $1 AND until IS NOT NULL
+    ORDER BY name_key, until DESC
+)
 SELECT n.id, n.key, n.text, n.tags, n.created_at, n.updated_at, (
     SELECT v.raw FROM vectors AS v WHERE v.workspace_id = $1 AND v.passage = n.id AND v.raw IS NOT NULL), ch.at, n.until
-FROM notes AS n
+FROM last_versions AS n
 CROSS JOIN LATERAL (SELECT * FROM changes AS ch WHERE ch.row_key = row_key($1, n.until) LIMIT 1) AS ch
-WHERE n.workspace_id = $1 AND n.until IS NOT NULL
-    AND NOT EXISTS (SELECT 1 FROM notes AS living WHERE living.name_key = n.name_key AND living.until IS NULL)
-    AND NOT EXISTS (
-        SELECT 1 FROM notes AS later
-        WHERE later.name_key = n.name_key AND later.until IS NOT NULL AND later.until > n.until)
+WHERE NOT EXISTS (
+    SELECT 1 FROM notes AS living WHERE living.name_key = n.name_key AND living.until IS NULL
+    OFFSET 0
+)
 ORDER BY n.until DESC, n.id;
 
 -- name: purge_cards
@@ -1083,8 +1090,8 @@ DELETE FROM notes WHERE workspace_id = $1 AND until <= $2 RETURNING id;
 -- Delete the identities that have no rows left.
 DELETE FROM entities AS e
 WHERE e.row_key BETWEEN row_key($1, 0) AND last_key($1)
-    AND NOT EXISTS (SELECT 1 FROM cards AS c WHERE c.entity_key = e.row_key)
-    AND NOT EXISTS (SELECT 1 FROM observations AS o WHERE o.entity_key = e.row_key)
+    AND NOT EXISTS (SELECT 1 FROM cards AS c WHERE c.entity_key = e.row_key OFFSET 0)
+    AND NOT EXISTS (SELECT 1 FROM observations AS o WHERE o.entity_key = e.row_key OFFSET 0)
 RETURNING e.id;
 
 -- name: entities_to_purge
@@ -1109,7 +1116,7 @@ SELECT $1, u.entity, $4, u.at FROM unnest($2::bigint[], $3::bigint[]) AS u (enti
 -- name: purge_updates
 -- Delete the times of update of identities that are gone.
 DELETE FROM updates AS u WHERE u.workspace_id = $1
-    AND NOT EXISTS (SELECT 1 FROM entities AS e WHERE e.row_key = row_key($1, u.entity));
+    AND NOT EXISTS (SELECT 1 FROM entities AS e WHERE e.row_key = row_key($1, u.entity) OFFSET 0);
 
 -- name: delete_vectors_of
 -- Delete the vectors of passages whose texts are gone.

@@ -34,6 +34,9 @@ from polymnia.stores.versioned.rows import columns_of, unpack_passages
 # A match in a name weighs most, then one in a label, one in content, and one in derived parts.
 MATCH_WEIGHTS = {"name": 8.0, "labels": 4.0, "content": 1.0, PARTS: 0.5}
 EQUAL_WEIGHTS = dict.fromkeys(MATCH_WEIGHTS, 1.0)
+# If more passages than this have each term of a question, those with every term are not looked up
+# in the index of words: some of the newest passages are looked at instead.
+_MAX_INTERSECTED, _MAX_LOOKED_AT = 50_000, 20_000
 # How many passages are read at once to look into their words.
 _READ_BATCH = 1_000
 # What the trigram indexes need to find a text.
@@ -141,7 +144,12 @@ class PostgresWords:
         bound = _weigh(Every(stems) if every else AnyOf(stems), terms, counts)
         if within is None:
             newest = MAX_WITH_EVERY if every and common else None
-            return dict(self._port.run("best_words", *bound, newest, limit))
+            rarest = min([counts.having.get(term, 0) for term in terms])
+            if newest and rarest > _MAX_INTERSECTED:
+                rows = self._port.run("best_newest_words", *bound, _MAX_LOOKED_AT, newest, limit)
+            else:
+                rows = self._port.run("best_words", *bound, newest, limit)
+            return dict(rows)
         filters = (within.names, within.types, within.since, within.until, within.tags)
         return dict(self._port.run("best_words_within", *bound, limit, *filters))
 

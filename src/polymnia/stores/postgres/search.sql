@@ -78,6 +78,13 @@ SELECT passage, score
 FROM score_words($1::bigint, $2::tsquery, $3::text[], $4::tsquery[], $5::float8[], $6::float8, NULL, $7::bigint)
 ORDER BY score DESC, passage LIMIT $8::bigint;
 
+-- name: best_newest_words
+-- The same among the newest passages that have all of some stems, where every one of these is very common.
+SELECT passage, score
+FROM score_words($1::bigint, $2::tsquery, $3::text[], $4::tsquery[], $5::float8[], $6::float8,
+    ARRAY(SELECT newest_words($1::bigint, $2::tsquery, $7::bigint, $8::bigint)), NULL)
+ORDER BY score DESC, passage LIMIT $9::bigint;
+
 -- name: best_words_within
 -- The same among the passages of some names, some types, a period and all of some tags; NULL allows any. Only the passages of
 -- the names are scored: a common word has many others.
@@ -124,7 +131,10 @@ SELECT p.passages, p.words, t.term, CASE
         SELECT count(*) FROM words_between($1::bigint, p.ranked_row, last_key(0)) AS w WHERE w.terms @@ q.query)
     END
 FROM unnest($2::text[], $3::tsquery[]) AS q (lexeme, query)
-JOIN terms AS t ON t.workspace_id = $1 AND t.term = q.lexeme COLLATE "C"
+-- LIMIT, because a join could read every term of the workspace and compare them.
+CROSS JOIN LATERAL (
+    SELECT t.term FROM terms AS t WHERE t.workspace_id = $1 AND t.term = q.lexeme COLLATE "C" LIMIT 1
+) AS t
 JOIN workspaces AS p ON p.workspace_id = $1
 LEFT JOIN common_terms AS c ON c.term_key = name_key($1, q.lexeme);
 
@@ -190,7 +200,11 @@ SELECT passage, length FROM matching_words($1::bigint, $2::tsquery);
 -- The terms from one to before another, up to a limit, without those whose passages are all gone.
 SELECT t.term FROM terms AS t
 WHERE t.workspace_id = $1 AND t.term >= $2::text COLLATE "C" AND t.term < $3::text COLLATE "C"
-    AND EXISTS (SELECT 1 FROM matching_words($1::bigint, quote_literal(t.term)::tsquery))
+    AND (
+        -- Very many passages have a common term: to find them all takes long.
+        EXISTS (SELECT 1 FROM common_terms AS c WHERE c.term_key = name_key($1, t.term))
+        OR EXISTS (SELECT 1 FROM matching_words($1::bigint, quote_literal(t.term)::tsquery))
+    )
 ORDER BY t.term LIMIT $4::bigint;
 
 -- name: delete_unused_terms

@@ -56,7 +56,7 @@ class PostgresStore:
         # Writers of this process take turns, so that those who wait hold no connection.
         self._turn = Lock()
         self._rows_written = 0
-        self._analyze_after = _ANALYZED_FROM
+        self.analyze_after = _ANALYZED_FROM
         database.share()
 
     @cached_property
@@ -187,10 +187,10 @@ class PostgresStore:
         That also makes every connection give up its plans, which may be for small tables.
         """
         self._rows_written += rows
-        if self._rows_written < self._analyze_after:
+        if self._rows_written < self.analyze_after:
             return
         self._rows_written = 0
-        self._analyze_after *= 2
+        self.analyze_after *= 2
         try:
             with self._database.connection() as connection:
                 connection.execute(QUERIES["analyze_tables"])

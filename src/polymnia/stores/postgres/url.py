@@ -78,6 +78,7 @@ class PostgresUrl(Struct, frozen=True):
             "enable_seqscan": "off",
             "enable_hashjoin": "off",
             "enable_mergejoin": "off",
+            "enable_bitmapscan": "off",
             "jit": "off",
             "statement_timeout": str(timeout_ms),
             "lock_timeout": str(min(_LOCK_TIMEOUT_MS, timeout_ms)),

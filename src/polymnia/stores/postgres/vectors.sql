@@ -160,7 +160,7 @@ WHERE c.entity_key BETWEEN row_key($1, 0) AND last_key($1) AND c.until IS NULL G
 
 -- name: pending_vectors
 -- Living observations and notes between two row ids without a vector of the model, the newest first, with what a template
--- may use: text, name, type and time.
+-- may use: text, name, type and time. OFFSET 0 keeps the lookup for each row, whatever the planner believes.
 SELECT id, text, name, type, at FROM (
     (
         SELECT o.id, o.text, c.name, c.type, coalesce(o.valid_at, o.created_at) AS at FROM observations AS o
@@ -171,6 +171,7 @@ SELECT id, text, name, type, at FROM (
             AND o.until IS NULL AND NOT EXISTS (
                 SELECT 1 FROM vectors AS v WHERE v.workspace_id = $1
                     AND v.model = $2::bigint AND v.template = $3::bigint AND v.passage = o.id
+                OFFSET 0
             )
         ORDER BY o.row_key DESC LIMIT $4::bigint
     )
@@ -181,6 +182,7 @@ SELECT id, text, name, type, at FROM (
             AND n.until IS NULL AND NOT EXISTS (
                 SELECT 1 FROM vectors AS v WHERE v.workspace_id = $1
                     AND v.model = $2::bigint AND v.template = $3::bigint AND v.passage = n.id
+                OFFSET 0
             )
         ORDER BY n.row_key DESC LIMIT $4::bigint
     )
