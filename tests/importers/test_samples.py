@@ -34,6 +34,13 @@ def test_a_sample_gives_the_golden_result(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", FILES)
+def test_the_parts_of_a_sample_are_counted_for_the_progress(name: str, tmp_path: Path) -> None:
+    *_, report = read_items(sample(name, tmp_path))
+    assert report.parts_read == report.parts_in_all
+    assert report.parts_in_all > 0 or name == "reference.jsonl"  # its lines are counted
+
+
+@pytest.mark.parametrize("name", FILES)
 def test_taking_a_sample_in_twice_changes_nothing(name: str, tmp_path: Path) -> None:
     memory = Memory(MemoryStore())
     path = sample(name, tmp_path)

@@ -130,7 +130,7 @@ def _find(options: argparse.Namespace, report: Report) -> "_Input":
     file = options.file
     if not Path(file).exists() and file.partition(":")[1]:
         require_store(file)
-        items = read_store(file, options.from_workspace)
+        items = read_store(file, report, options.from_workspace)
         return _Input("store", require_some(items, file, report))
     source = Source(file, options.from_workspace)
     importer, items, history = open_source(source, options.kind, report)

@@ -69,9 +69,13 @@ class Report:
         self._fields: dict[str, Places] = {}
         self._secrets: dict[str, Places] = {}
 
-    def count_parts(self, parts: Sequence[T]) -> Iterator[T]:
+    def count_parts(self, parts: Collection[T]) -> Iterator[T]:
         """Yield the parts of the input, and count them for whoever shows the progress."""
-        self.parts_in_all += len(parts)
+        return self.count_known(len(parts), parts)
+
+    def count_known(self, total: int, parts: Iterable[T]) -> Iterator[T]:
+        """Do the same for parts whose number is known before they are read."""
+        self.parts_in_all += total
         for part in parts:
             yield part
             self.parts_read += 1

@@ -75,11 +75,10 @@ def recognizes(source: Source) -> bool:
 
 def read(source: Source, report: Report) -> Iterator[Item]:
     """Yield what is living in the document. Raise BadInput for a mistake anywhere in it."""
-    del report  # a document is taken whole or not at all
     sections = _open(source)
-    for _ in _items(source, sections):  # find the mistakes before anything is imported
-        pass
-    yield from _items(source, sections)
+    # Find the mistakes before anything is imported: a document is taken whole or not at all.
+    total = sum(1 for _ in _items(source, sections))
+    yield from report.count_known(total, _items(source, sections))
 
 
 def read_history(source: Source, report: Report) -> ReadRows | None:

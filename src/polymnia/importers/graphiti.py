@@ -69,7 +69,7 @@ def read(source: Source, report: Report) -> Iterator[Item]:
     for place, value in edges:
         graph.add_fact(_fact(value), report, place)
         drop_fields(value, _EDGE_FIELDS, report, place)
-    yield from graph.items()
+    yield from report.count_parts(list(graph.items()))
     for group, observations in episodes.items():
         name = f"Episodes of {group}" if group else "Episodes"
         times = [episode.valid_at for episode in observations if episode.valid_at]

@@ -77,7 +77,9 @@ def read_file(source: Source, report: Report) -> Iterator[Item]:
     """Yield an entity for each memory, and a relation for each association of two of them."""
     path = str(source.path)
     names: dict[str, str] = {}
-    for number, row in enumerate(foreign_rows(path, "memories"), 1):
+    total = sum(1 for _ in foreign_rows(path, "memories"))
+    rows = report.count_known(total, foreign_rows(path, "memories"))
+    for number, row in enumerate(rows, 1):
         memory, place = dict(row), f"memory {number}"
         if memory.get("deleted_at") is not None:
             report.drop_part(place, "deleted there")

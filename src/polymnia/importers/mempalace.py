@@ -42,7 +42,7 @@ def read(source: Source, report: Report) -> Iterator[Item]:
     if "triples" in tables:
         for number, row in enumerate(foreign_rows(path, "triples"), 1):
             _add_triple(graph, dict(row), report, f"triple {number}")
-    yield from graph.items()
+    yield from report.count_parts(list(graph.items()))
 
 
 def _add_entity(graph: TemporalGraph, row: dict[str, Any], report: Report, place: str) -> None:

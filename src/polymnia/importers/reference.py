@@ -137,7 +137,7 @@ def _elements(
         return
     for name, kind in zip(_LISTS, ("entity", "relation"), strict=True):
         values = decode_part(outline[name]) if outline is not None and name in outline else []
-        for value in values if isinstance(values, list) else []:
+        for value in report.count_parts(values if isinstance(values, list) else []):
             if isinstance(value, dict):
                 yield kind, value
             else:

@@ -1,7 +1,6 @@
 """Stores of this program: a SQLite file, a binary log, a directory of workspaces, a database."""
 
 from collections.abc import Iterator
-from itertools import chain
 from pathlib import Path
 
 from polymnia.engine.graph import entities
@@ -22,11 +21,10 @@ def recognizes(source: Source) -> bool:
 
 def read(source: Source, report: Report) -> Iterator[Item]:
     """Yield the living entities, relations and vault notes."""
-    del report  # a store of ours is read whole
-    yield from read_store(str(source.path), source.workspace)
+    yield from read_store(str(source.path), report, source.workspace)
 
 
-def read_store(url: str, workspace: str = "") -> Iterator[Item]:
+def read_store(url: str, report: Report, workspace: str = "") -> Iterator[Item]:
     """Yield what a store holds, or one workspace of it.
 
     Raise BadInput if it has several, StoreError.
@@ -42,7 +40,9 @@ def read_store(url: str, workspace: str = "") -> Iterator[Item]:
             )
         memory = workspaces.memory(name)
         graph = entities.read_all(memory)
-        yield from chain(graph.entities, graph.relations, vault_notes(memory))
+        yield from report.count_parts(graph.entities)
+        yield from report.count_parts(graph.relations)
+        yield from vault_notes(memory)
     finally:
         workspaces.close()
 
