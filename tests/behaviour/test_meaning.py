@@ -29,6 +29,7 @@ from polymnia.errors import EmbedderError
 from polymnia.model import EntityDraft, ObservationDraft, PassageKey, Within
 from polymnia.stores import open_store
 from tests.conftest import STORES
+from tests.dialects.conversation import Client
 from tests.embedders.bag import BagEmbedder
 from tests.processes import TIMEOUT_S
 
@@ -431,6 +432,28 @@ def test_a_question_says_that_the_model_is_still_loading(
     found = recall(memory, "puppy", timeout=0.001)
     assert found.note == "the embedding model is still loading, so only words were searched"
     assert first(found) == ("Caroline", 1)
+    may_load.set()
+    of(memory).close()
+    store.close()
+
+
+def test_a_reply_without_hits_says_that_the_model_is_still_loading(
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(meaning, "LOADING_TIMEOUT_S", 0.01)
+    with open_memory(path, bag) as memory:
+        assert of(memory).settle(TIMEOUT_S)
+    may_load = threading.Event()
+
+    def opener(url: str) -> Embedder:
+        may_load.wait()
+        return BagEmbedder()
+
+    store = open_store(path)
+    memory = Memory(store, Meaning(SharedEmbedder("local", opener)))
+    reply = Client("native", memory).text("recall", {"query": "zeppelin"})
+    assert reply.startswith("Nothing found")
+    assert "The embedding model is still loading, so only words were searched." in reply
     may_load.set()
     of(memory).close()
     store.close()
