@@ -326,6 +326,15 @@ def test_a_speaker_before_a_text_counts_like_the_entity_it_belongs_to(memory: Me
     assert "about: Ann" in best.reasons
 
 
+def test_a_title_before_a_colon_is_no_speaker() -> None:
+    memory = Memory(MemoryStore())
+    titles = [f"Turbo: part {number}" for number in range(2)]
+    mentions = [f"part {number} was measured with Turbo twice" for number in range(12)]
+    create(memory, EntityDraft("reports", "folder", (*titles, *mentions)))
+    result = recall(memory, "Which part was measured with Turbo?")
+    assert result.names == ()
+
+
 def test_repeated_facts_are_shown_once(memory: Memory) -> None:
     create(memory, EntityDraft("Ann", "person"), EntityDraft("Ben", "person", ("likes green tea",)))
     for _ in range(5):

@@ -41,6 +41,12 @@ def test_a_whole_name_counts_more_than_a_part() -> None:
     assert found == {"Caroline Smith": 1.0, "Caroline": 1.0, "Dog House": 0.2}
 
 
+def test_a_part_that_many_names_have_is_no_name() -> None:
+    question = parse_question("What did we decide in the last session with Ann?")
+    sessions = [f"session {number}" for number in range(30)]
+    assert match_names(question, [*sessions, "Ann Smith"]) == {"Ann Smith": 0.2}
+
+
 def test_a_name_that_is_a_stop_word_counts_when_it_is_written_like_a_name() -> None:
     assert "will" in parse_question("Where does Will live?").name_terms
     assert "will" not in parse_question("Where will she live?").name_terms

@@ -13,6 +13,8 @@ from polymnia.search.terms import parts_of, plain, terms_of, words_of
 
 # How much a part of a name counts, compared with the whole name.
 NAME_PART_SHARE = 0.4
+# A part that more names have than this is what they are called by, not a name: `session 12`.
+MAX_PART_NAMES = 20
 _WORD = re.compile(r"[^\W_]+")
 # Words that ask a memory, whatever it is asked for: they make no phrasing of a question new.
 _REQUEST_WORDS = """
@@ -92,13 +94,16 @@ def request_terms() -> frozenset[str]:
 def match_names(question: Question, names: Collection[str]) -> dict[str, float]:
     """Return the names that the question contains: 1 for a whole name, less for a part of one."""
     shares: dict[str, float] = {}
-    possible = set(question.name_terms)
-    for name in names:
-        terms = _terms(words_of(name)) or [plain(name)]
+    terms_by_name = {name: _terms(words_of(name)) or [plain(name)] for name in names}
+    having: Counter[str] = Counter()
+    for terms in terms_by_name.values():
+        having.update(set(terms))
+    parts = {term for term in question.name_terms if having[term] <= MAX_PART_NAMES}
+    for name, terms in terms_by_name.items():
         if _contains(question.spoken, terms):
             shares[name] = 1.0
-        elif len(terms) > 1 and not possible.isdisjoint(terms):
-            shares[name] = NAME_PART_SHARE * len(set(terms) & possible) / len(set(terms))
+        elif len(terms) > 1 and not parts.isdisjoint(terms):
+            shares[name] = NAME_PART_SHARE * len(parts.intersection(terms)) / len(set(terms))
     return shares
 
 

@@ -61,9 +61,10 @@ MAX_NEAREST = 60
 MAX_QUESTION_CHARACTERS = 10_000
 MAX_SEARCH_TERMS = 40
 MAX_NAMES = 8
-# Capitalised words of a question that may be speakers, how many passages with each are looked at,
-# and how many of them a speaker must begin.
-MAX_SPEAKERS, SPEAKER_SAMPLE, MIN_SPOKEN = 3, 12, 2
+# Capitalised words of a question that may be speakers, and how many passages with each are looked
+# at. A speaker begins at least so many and this share of them; a title begins few: "MEDLARS: …".
+MAX_SPEAKERS, SPEAKER_SAMPLE = 3, 12
+MIN_SPOKEN, MIN_SPOKEN_SHARE = 2, 1 / 3
 # How many other phrasings of a question count, and how many neighbours a hit may have on each side.
 MAX_ALSO = 5
 MAX_CONTEXT = 10
@@ -295,8 +296,9 @@ def _find_speakers(
             continue
         texts = [passage.text for passage in read.candidates([term], SPEAKER_SAMPLE)]
         spoken = Counter(speaker_of(text) for text in texts)
+        least = max(MIN_SPOKEN, MIN_SPOKEN_SHARE * len(texts))
         for speaker in match_names(question, [name for name in spoken if name]):
-            if spoken[speaker] >= MIN_SPOKEN and term in terms_of(speaker):
+            if spoken[speaker] >= least and term in terms_of(speaker):
                 speakers[speaker] = count
     return speakers
 
