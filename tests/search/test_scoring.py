@@ -66,6 +66,17 @@ def test_rare_words_count_more_than_common_ones() -> None:
     )
 
 
+def test_rare_words_of_a_long_question_count_even_more() -> None:
+    def advantage(question: list[str]) -> float:
+        matcher = Matcher(dict.fromkeys(question, 1.0), counts, question)
+        return matcher.score(["rare"]) / matcher.score(["usual"])
+
+    others = [f"word {number}" for number in range(30)]
+    counts = WordCounts(100, 1000, {"rare": 1, "usual": 20, **dict.fromkeys(others, 10)})
+    assert advantage(["rare", "usual", *others]) > 1.5 * advantage(["rare", "usual", *others[:10]])
+    assert advantage(["rare", "usual", *others[:10]]) == advantage(["rare", "usual"])
+
+
 def test_short_texts_count_more_than_long_ones() -> None:
     matcher = Matcher({"rare": 1.0}, COUNTS)
     assert matcher.score(["rare"]) > matcher.score(["rare"] + ["x"] * 50)

@@ -41,6 +41,9 @@ MIN_AVERAGE_WORDS = 100
 MIN_RARITY_SHARE = 0.5
 # A word in the name of its entity counts as much as this many in the text.
 NAME_WORD_COUNT = 0.5
+# From this many content words on, a question's rare words count more and its common ones less: of
+# a long question only some words say what it is about.
+LONG_QUESTION_TERMS = 12
 # Two words of the question count as near each other up to this many words apart.
 MAX_WORD_DISTANCE = 4
 # The most that such words count together: in a long text they meet by chance.
@@ -105,7 +108,12 @@ class Matcher:
         forms: Mapping[str, str] | None = None,
     ) -> None:
         self._counts = counts
-        self._rarity = {term: share * _rarity(counts, term) for term, share in terms.items()}
+        rarity = {term: _rarity(counts, term) for term in terms}
+        known = [term for term in sequence if term in counts.having]
+        emphasis = _emphasis(known, rarity)
+        self._rarity: dict[str, float] = {}
+        for term, share in terms.items():
+            self._rarity[term] = share * rarity[term] * emphasis.get(term, 1.0)
         self._forms = forms or {}
         for form, term in self._forms.items():
             self._rarity[form] = min(self._rarity[form], self._rarity[term])
@@ -117,8 +125,8 @@ class Matcher:
         self._pairs: list[tuple[str, str, float]] = []
         for one, other in pairwise(sequence):
             if one in self._rarity and other in self._rarity:
-                rarity = min(self._rarity[one], self._rarity[other])
-                self._pairs.append((one, other, rarity))
+                lower = min(self._rarity[one], self._rarity[other])
+                self._pairs.append((one, other, lower))
 
     def score(self, terms: Sequence[str], name: str = "") -> float:
         """Return the BM25 score of a text with these terms, of an entity with that name."""
@@ -536,6 +544,18 @@ def _word_score(query: Query, passage: Passage, terms: Sequence[str]) -> float:
     if len(passage.words) > MAX_WHOLE_CHARACTERS:
         best = max(best, query.matcher.score(terms_of(passage.words), passage.entity))
     return best
+
+
+def _emphasis(terms: Sequence[str], rarity: Mapping[str, float]) -> dict[str, float]:
+    """Return how much more or less each term of a long question counts than by its rarity.
+
+    The longer the question, the closer its terms come to counting by the square of it.
+    """
+    if len(terms) <= LONG_QUESTION_TERMS:
+        return {}
+    exponent = 1 - LONG_QUESTION_TERMS / len(terms)
+    mean = sum([rarity[term] for term in terms]) / len(terms)
+    return {term: (rarity[term] / mean) ** exponent for term in terms}
 
 
 def _rarity(counts: WordCounts, term: str) -> float:
