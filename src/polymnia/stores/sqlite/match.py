@@ -20,26 +20,25 @@ def render(expression: Expression, columns: frozenset[str] | None = None) -> str
             both = expression.columns if columns is None else expression.columns & columns
             return render(expression.expression, both)
         case And():
-            return (
-                " AND ".join([f"({render(part, columns)})" for part in expression.parts])
-                or _NOTHING
-            )
+            parts = [f"({render(part, columns)})" for part in expression.parts]
+            return " AND ".join(parts) or _NOTHING
         case Or():
             return _any_of([render(part, columns) for part in expression.parts])
         case Not():
-            # An inexact NOT could drop real matches, so skip it: the texts are checked later.
-            wanted, unwanted = (
-                render(expression.wanted, columns),
-                render(expression.unwanted, columns),
-            )
-            return f"({wanted}) NOT ({unwanted})" if is_exact(expression.unwanted) else wanted
+            wanted = render(expression.wanted, columns)
+            if not is_exact(expression.unwanted):
+                return wanted  # it could drop real matches; the texts are checked later
+            return f"({wanted}) NOT ({render(expression.unwanted, columns)})"
 
 
 def _phrase(phrase: Phrase, columns: frozenset[str] | None) -> list[str]:
-    strings = [f"^{string}" if phrase.initial else string for string in _strings(phrase)]
+    strings = _strings(phrase)
+    if phrase.initial:
+        strings = [f"^{string}" for string in strings]
     found = _within(strings, columns, without_parts=phrase.initial)
     if phrase.runs:
-        found.append(" AND ".join([f'{PARTS} : "{" ".join(pairs(run))}"' for run in phrase.runs]))
+        runs = [f"{PARTS} : {_quote(pairs(run))}" for run in phrase.runs]
+        found.append(" AND ".join(runs))
     return found
 
 
@@ -62,13 +61,15 @@ def _near(near: Near, columns: frozenset[str] | None) -> str:
 def _within(
     items: list[str], columns: frozenset[str] | None, *, without_parts: bool = False
 ) -> list[str]:
-    if columns is not None:
-        return (
-            [f"{{{' '.join(sorted(columns))}}} : {item}" for item in items]
-            if columns
-            else [_NOTHING]
-        )
-    return [f"- {PARTS} : {item}" for item in items] if without_parts else items
+    """Return each item with the columns that it is about. No column has nothing."""
+    if columns is None:
+        if without_parts:
+            return [f"- {PARTS} : {item}" for item in items]
+        return items
+    if not columns:
+        return [_NOTHING]
+    names = " ".join(sorted(columns))
+    return [f"{{{names}}} : {item}" for item in items]
 
 
 def _any_of(alternatives: list[str]) -> str:
