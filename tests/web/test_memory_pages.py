@@ -57,6 +57,17 @@ def rows(page: Page) -> list[str]:
     return page.locator("#hits .who a").all_inner_texts()
 
 
+def test_a_page_is_printed_on_white_without_controls(
+    site: tuple[str, Memory], visit: NewVisit
+) -> None:
+    page = visit(site[0], theme="dark").open(ENTITY)
+    page.emulate_media(media="print")
+    expect(page.locator("body")).to_have_css("background-color", "rgb(253, 253, 252)")
+    expect(page.locator("main h1")).to_be_visible()
+    controls = page.locator("button, .btn, input, select, textarea").filter(visible=True)
+    expect(controls).to_have_count(0)
+
+
 def test_typing_searches_and_changes_the_address(user: Visit) -> None:
     page = user.open("/ui/")
     page.keyboard.press("/")
