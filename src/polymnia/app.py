@@ -217,8 +217,8 @@ def _serve_http_with(
         proxies=proxies,
         store=settings.store,
     )
-    sessions = WebSessions(authenticator.holds)
     with open_servers(settings) as servers, _open_web_state(settings) as state:
+        sessions = WebSessions(authenticator.holds, shared=None if settings.read_only else state)
         server = servers[settings.dialect]
         parts = _site_parts(settings, tokens, state, server, sessions, base, requires_login)
         make_ui = partial(WebInterface, parts)

@@ -10,10 +10,11 @@ import pytest
 from tests.postgres import OLDEST_PROGRAMS, PROGRAMS_VARIABLE, RUN_VARIABLE, URL_VARIABLE
 
 ROOT = Path(__file__).parent.parent.parent
-# What depends on the version: every verb, searches, vectors, and isolation.
+# What depends on the version: every verb, isolation, plans, searches and vectors.
 TESTS = (
     "tests/behaviour",
     "tests/stores/test_postgres_isolation.py",
+    "tests/stores/test_postgres_plans.py",
     "tests/stores/test_postgres_search.py",
     "tests/stores/test_postgres_vectors.py",
 )

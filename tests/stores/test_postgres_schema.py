@@ -26,7 +26,7 @@ from polymnia.stores.sqlite import rows as sqlite
 from tests.postgres import new_database, shared_server
 
 # They belong to no workspace: on several nodes every node has a copy.
-REFERENCE_TABLES = {"migrations", "catalogue", "tokens", "token_edits"}
+REFERENCE_TABLES = {"migrations", "catalogue", "tokens", "token_edits", "web_sessions"}
 # What both stores read the graph with must have the same names.
 VERSIONED = Path(versioned.__file__).parent
 POSTGRES = Path(postgres.__file__).parent

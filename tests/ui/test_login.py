@@ -2,12 +2,18 @@
 
 import re
 from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from html import unescape
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from polymnia.auth.authenticator import tokens_of
+from polymnia.model import LINK_OWNER, Principal
+from polymnia.stores.open import open_web_state
+from polymnia.web import login
+from polymnia.web.login import WebSessions
 from tests.transports.running import Running
 from tests.ui.client import Visitor, make_token, serve
 
@@ -143,3 +149,74 @@ def test_a_token_that_is_created_later_is_asked_for_at_once(tmp_path: Path) -> N
         assert visitor.get("/ui/", follow=False).status == 200
         make_token(store, "first", "read")
         assert "This server asks for a token" in visitor.get("/ui/").text
+
+
+def test_servers_of_one_database_share_logins(postgres_database: str) -> None:
+    token = make_token(postgres_database, "laptop", "write")
+    with serve(postgres_database) as one, serve(postgres_database) as two:
+        first, second = Visitor(one.port), Visitor(two.port)
+        first.log_in(token)
+        # A proxy gives both servers the same name; here each has a port and a cookie of its own.
+        second.cookies[f"polymnia_{two.port}"] = first.cookies[f"polymnia_{one.port}"]
+        form_token = first.get("/ui/more").form_token
+        assert "laptop, may write" in second.get("/ui/more").words
+        second.post("/ui/logout", token=form_token)
+        assert "This server asks for a token" in first.get("/ui/more").text
+
+
+@contextmanager
+def two_servers(database: str) -> Iterator[tuple[WebSessions, WebSessions]]:
+    """Yield the sessions as two servers of a database have them."""
+    one, two = open_web_state(database), open_web_state(database)
+    assert one is not None
+    assert two is not None
+    with closing(one), closing(two):
+        yield (
+            WebSessions(lambda principal: principal.name != "revoked", shared=one),
+            WebSessions(lambda principal: principal.name != "revoked", shared=two),
+        )
+
+
+def test_the_rights_of_a_shared_login_are_those_of_its_token(postgres_database: str) -> None:
+    ann = Principal(name="ann", id="1f", can="read", workspaces=frozenset({"a"}), until=2**40)
+    with two_servers(postgres_database) as (one, two):
+        assert two.find(one.open(ann)) == ann
+        assert two.find(one.open(Principal(name="revoked", id="2f"))) is None
+
+
+def test_a_database_does_not_know_the_secrets_of_logins(postgres_database: str) -> None:
+    with two_servers(postgres_database) as (one, _):
+        secret = one.open(Principal(name="ann", id="1f"))
+    with psycopg.connect(postgres_database) as connection:
+        rows = connection.execute("SELECT * FROM polymnia.web_sessions").fetchall()
+    assert len(rows) == 1
+    assert secret not in str(rows)
+
+
+def test_a_link_logs_in_to_its_own_server_only(postgres_database: str) -> None:
+    with two_servers(postgres_database) as (one, two):
+        secret = one.open(LINK_OWNER)
+        assert one.find(secret) == LINK_OWNER
+        assert two.find(secret) is None
+
+
+def test_a_shared_login_ends_when_it_is_not_used(
+    postgres_database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ann = Principal(name="ann", id="1f")
+    with two_servers(postgres_database) as (one, two):
+        secret = one.open(ann)
+        monkeypatch.setattr(login, "IDLE_S", -1)
+        assert two.find(secret) is None
+        one.open(ann)
+    with psycopg.connect(postgres_database) as connection:
+        rows = connection.execute("SELECT count(*) FROM polymnia.web_sessions").fetchone()
+    assert rows == (1,)
+
+
+def test_a_cookie_without_a_session_makes_no_form_token(tmp_path: Path) -> None:
+    with serve(str(tmp_path / "memory.db")) as running:
+        visitor = Visitor(running.port)
+        usual = visitor.get("/ui/more").form_token
+        visitor.cookies[f"polymnia_{running.port}"] = "chosen-by-another-site"
+        assert visitor.get("/ui/more").form_token == usual

@@ -5,11 +5,13 @@ import secrets
 import time
 from collections import OrderedDict
 from collections.abc import Callable
+from hashlib import sha256
 from threading import Lock
 
-from msgspec import Struct
+from msgspec import Struct, json
 
-from polymnia.model import Principal
+from polymnia.model import LINK_OWNER, Principal
+from polymnia.stores.contract import WebStateStore
 
 # A session ends when nobody has used it for this long, and with the token that opened it.
 IDLE_S = 12 * 3600
@@ -26,23 +28,37 @@ class _Session(Struct):
 class WebSessions:
     """Open sessions by the secret in their cookie, and links that open one. Thread-safe.
 
-    They are lost when the server ends.
+    They are lost when the server ends, unless they are shared: a database keeps the sessions that
+    tokens opened, for all of its servers. One that may only read keeps its sessions to itself.
     """
 
     def __init__(
-        self, holds: Callable[[Principal], bool], clock: Callable[[], float] = time.monotonic
+        self,
+        holds: Callable[[Principal], bool],
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        shared: WebStateStore | None = None,
     ) -> None:
         """`holds` tells whether a principal would still be admitted."""
         self._holds = holds
         self._clock = clock
+        self._shared = shared
         self._lock = Lock()
         self._sessions: OrderedDict[str, _Session] = OrderedDict()
         self._links: OrderedDict[str, tuple[Principal, float]] = OrderedDict()
         self._key = secrets.token_bytes(32)
 
     def open(self, principal: Principal) -> str:
-        """Open a session and return its secret. With too many, the longest unused one ends."""
+        """Open a session and return its secret. With too many, the longest unused one ends.
+
+        Raise StoreError.
+        """
         secret = secrets.token_urlsafe(32)
+        # A link logs in to the server that made it, without a token that others could check.
+        if self._shared is not None and principal.id and principal.id != LINK_OWNER.id:
+            text = json.encode(principal).decode()
+            self._shared.put_session(_digest(secret), text, idle_s=IDLE_S)
+            return secret
         with self._lock:
             self._sessions[secret] = _Session(principal, self._clock())
             while len(self._sessions) > MAX_SESSIONS:
@@ -50,23 +66,39 @@ class WebSessions:
         return secret
 
     def find(self, secret: str) -> Principal | None:
-        """Return whose session it is; None if it has ended or its token no longer holds."""
-        with self._lock:
-            session = self._sessions.get(secret)
-            if session is None:
-                return None
-            is_idle = self._clock() - session.used_at > IDLE_S
-            session.used_at = self._clock()
-            self._sessions.move_to_end(secret)
-        if is_idle or not self._holds(session.principal):
+        """Return whose session it is; None if it has ended or its token no longer holds.
+
+        Raise StoreError.
+        """
+        if not secret:
+            return None
+        principal = self._find_own(secret) or self._find_shared(secret)
+        if principal is not None and not self._holds(principal):
             self.close(secret)
             return None
-        return session.principal
+        return principal
+
+    def _find_own(self, secret: str) -> Principal | None:
+        with self._lock:
+            session = self._sessions.pop(secret, None)
+            if session is None or self._clock() - session.used_at > IDLE_S:
+                return None
+            session.used_at = self._clock()
+            self._sessions[secret] = session  # at the end: it was used last
+            return session.principal
+
+    def _find_shared(self, secret: str) -> Principal | None:
+        if self._shared is None:
+            return None
+        text = self._shared.find_session(_digest(secret), idle_s=IDLE_S)
+        return None if text is None else json.decode(text, type=Principal)
 
     def close(self, secret: str) -> None:
-        """End a session."""
+        """End a session, on all servers. Raise StoreError."""
         with self._lock:
-            self._sessions.pop(secret, None)
+            own = self._sessions.pop(secret, None)
+        if self._shared is not None and own is None:
+            self._shared.delete_session(_digest(secret))
 
     def make_link(self, principal: Principal) -> str:
         """Return a code that opens one session for the principal."""
@@ -88,11 +120,21 @@ class WebSessions:
         )
 
     def form_token(self, secret: str) -> str:
-        """Return the token that every form of a session must send. Other sites cannot read it."""
-        return hmac.new(self._key, secret.encode(), "sha256").hexdigest()
+        """Return the token that every form of a session must send. Other sites cannot read it.
+
+        Any server that knows the session makes the same. Without a session, where no login is
+        needed, this server's own key stands for it.
+        """
+        key = secret.encode() or self._key
+        return hmac.new(key, b"form", "sha256").hexdigest()
 
     def is_form_token(self, secret: str, given: str) -> bool:
         """Return True if a request carries the token of its session."""
         return hmac.compare_digest(
             self.form_token(secret).encode(), given.encode("utf-8", "replace")
         )
+
+
+def _digest(secret: str) -> str:
+    """Return what the database knows a session by."""
+    return sha256(secret.encode("utf-8", "replace")).hexdigest()

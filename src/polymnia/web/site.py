@@ -1,7 +1,7 @@
 """The application at /ui: checks a request, runs its page on a worker thread, sends the answer."""
 
 import logging
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 from importlib import import_module
 from typing import Any
@@ -143,7 +143,7 @@ class Site:
 
     async def _answer(self, handler: Handler, request: Request) -> Response:
         """Return the response to a request. Raise PolymniaError."""
-        page = self.open_page(handler, request)
+        page = await self.open_page(handler, request)
         run: PageFunction | None = handler.run
         if page.principal is NOBODY and not handler.is_public:
             run = self._to_login
@@ -152,11 +152,13 @@ class Site:
         assert run is not None
         return await self.context.run(partial(run, page))
 
-    def open_page(self, handler: Handler, request: Request) -> Page:
-        """Return the page for a request. Raise NotAllowed."""
+    async def open_page(self, handler: Handler, request: Request) -> Page:
+        """Return the page for a request. Raise NotAllowed, StoreError."""
         request.scope[PAGE] = f"{UI_PATH}{handler.path}"  # for the log
         page = Page(self, request)
-        page.principal = self._principal(request.scope[TRANSPORT], page.session)
+        # A database may be asked for the session.
+        owner = await self.context.run(partial(self.parts.sessions.find, page.session))
+        self._admit(page, owner)
         if page.principal is not NOBODY and not handler.is_public:
             page.principal.require(handler.needs, "this")
         return page
@@ -183,17 +185,19 @@ class Site:
         if any(len(text) > MAX_TEXT_CHARS for text in page.form.values()):
             raise BadInput(f"a text may have {MAX_TEXT_CHARS:,} characters: import it as a file")
 
-    def _principal(self, transport: HttpRequest, session: str) -> Principal:
-        """Return who asks: the owner of the session, anybody, or NOBODY if they must log in."""
-        principal = self.parts.sessions.find(session) if session else None
-        if principal is None:
+    def _admit(self, page: Page, owner: Principal | None) -> None:
+        """Let the page be that of the session's owner, or of anybody if no login is needed."""
+        transport: HttpRequest = page.request.scope[TRANSPORT]
+        if owner is None:
+            # A cookie that opens nothing may come from anywhere: no form token is made from it.
+            page.session = ""
             try:
-                principal = self.context.guard.admit(None, peer=transport.peer)
+                owner = self.context.guard.admit(None, peer=transport.peer)
             except NotAdmitted:
-                return NOBODY
+                return
         transport.connection.admit()
-        transport.record.principal = principal
-        return principal
+        transport.record.principal = owner
+        page.principal = owner
 
     def _check_origin(self, request: HttpRequest) -> None:
         """Raise Refused if another site's page sends the request."""
@@ -239,7 +243,9 @@ class Site:
             page = Page(self, Request(transport.scope))
         except BadInput:  # the query itself is malformed
             page = Page(self, Request({**transport.scope, "query_string": b""}))
-        page.principal = self._principal(transport, page.session)
+        # A database that cannot be reached does not say who asks: show the error to anybody.
+        with suppress(StoreError):
+            self._admit(page, self.parts.sessions.find(page.session))
         if isinstance(exc, NoWorkspace):
             return show_start(page)
         if isinstance(exc, HTTPException):
@@ -269,7 +275,7 @@ class _Stream:
         self._handler = handler
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        page = self._site.open_page(self._handler, Request(scope, receive))
+        page = await self._site.open_page(self._handler, Request(scope, receive))
         stream = self._handler.stream
         if page.principal is NOBODY or stream is None:
             raise Refused(401, "log in to see what changes")

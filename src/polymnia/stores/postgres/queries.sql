@@ -852,8 +852,12 @@ SELECT id, at FROM changes WHERE row_key = ANY (ARRAY(SELECT row_key($1, unnest(
 SELECT coalesce(max(change), 0) FROM purges WHERE workspace_id = $1;
 
 -- name: updates_until
--- When entities (row ids) counted as updated by changes up to one, where rows do not tell.
-SELECT change, at, entity FROM updates WHERE workspace_id = $1 AND entity = ANY ($3::bigint[]) AND change <= $2;
+-- When entities (row ids) counted as updated by changes up to one, where rows do not tell. LATERAL, because PostgreSQL 16
+-- reads the whole workspace for a list of entities.
+SELECT u.change, u.at, u.entity FROM (SELECT DISTINCT unnest($3::bigint[]) AS id) AS e CROSS JOIN LATERAL (
+    SELECT * FROM updates AS u WHERE u.workspace_id = $1 AND u.entity = e.id AND u.change <= $2
+    OFFSET 0
+) AS u;
 
 -- name: cards_changed
 -- The cards that changes created (row ids $2 to $3) or ended (changes $4 to $5).
