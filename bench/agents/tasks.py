@@ -71,7 +71,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for failure in failures:
             print(f"  {failure}")
         if embedder is not None:
-            meaning = PatientMeaning(SharedEmbedder("local", lambda url: embedder))
+            url = getattr(embedder, "url", "local")  # other models than the local one are calibrated
+            meaning = PatientMeaning(SharedEmbedder(url, lambda url: embedder))
             meaning.index(store)
             memory = Memory(store, meaning)
         for budget in options.max_tokens:

@@ -58,7 +58,8 @@ class McpStage:
         self.embedding_seconds = 0.0
         self._meaning: Meaning | None = None
         if embedder is not None:
-            self._meaning = PatientMeaning(SharedEmbedder("local", lambda url: embedder))
+            url = getattr(embedder, "url", "local")  # other models than the local one are calibrated
+            self._meaning = PatientMeaning(SharedEmbedder(url, lambda url: embedder))
             self._cleanup.callback(self._meaning.close)
             began = perf_counter()
             self._meaning.index(self._store)
