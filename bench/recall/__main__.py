@@ -66,7 +66,7 @@ def _parser() -> argparse.ArgumentParser:
         "path",
         type=Path,
         help="a .json or .json.gz file in the form of LoCoMo or LongMemEval, "
-        "or the directory of a SMART collection (Cranfield, CISI)",
+        "a folder of BEAM's chats, or the directory of a SMART collection (Cranfield, CISI)",
     )
     new.add_argument(
         "--variant",

@@ -3,10 +3,13 @@
 from pathlib import Path
 
 from bench.recall.smart import load_collection
+from polymnia.evaluation.beam import chat_folders
 from polymnia.evaluation.files import load_file
 from polymnia.evaluation.questions import Case
 
 
 def load_cases(path: Path) -> list[Case]:
-    """Load a file in the form of LoCoMo or LongMemEval, or the directory of a SMART collection."""
-    return load_collection(path) if path.is_dir() else load_file(path)
+    """Load what `polymnia bench` reads, or the directory of a SMART collection."""
+    if path.is_dir() and not chat_folders(path):
+        return load_collection(path)
+    return load_file(path)

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from polymnia.cli.main import main
+from polymnia.evaluation.files import load_file
+from polymnia.evaluation.questions import Told
 
 CONVERSATION = {
     "conversation": {
@@ -106,6 +108,70 @@ def test_a_question_with_other_sessions_has_a_memory_of_its_own(
     ]
     result = bench(tmp_path / "s.json", content, capsys)
     assert (result["questions"], result["memories"], result["facts"]) == (2, 2, 4)
+
+
+def chat(folder: Path, probing: dict[str, Any]) -> None:
+    """Write a chat in the form of BEAM."""
+    turn = [
+        {
+            "role": "user",
+            "id": 0,
+            "time_anchor": "March-15-2024",
+            "content": "I planted beans by the fence ->-> 1,1",
+        },
+        {"role": "assistant", "id": 1, "content": "Beans by the fence sound fine!"},
+        {"role": "user", "id": 2, "content": "My brother moved to Lisbon ->-> 1,2"},
+    ]
+    (folder / "probing_questions").mkdir(parents=True)
+    (folder / "chat.json").write_text(json.dumps([{"batch_number": 1, "turns": [turn]}]))
+    (folder / "probing_questions/probing_questions.json").write_text(json.dumps(probing))
+
+
+def test_each_chat_of_a_folder_is_a_memory_of_what_the_user_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    update = {"original_info": [0], "updated_info": [2]}
+    probing = {
+        "abstention": [{"question": "Who built the fence?"}],
+        "information_extraction": [
+            {"question": "What grows by the fence?", "source_chat_ids": [0, 1]},
+            {"question": "What did you say of beans?", "source_chat_ids": [1]},
+        ],
+        "knowledge_update": [{"question": "My brother, my fence?", "source_chat_ids": update}],
+    }
+    for number in ("2", "10"):
+        chat(tmp_path / number, probing)
+    assert main(["bench", str(tmp_path), "--embedder", "none", "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert (result["questions"], result["memories"], result["facts"]) == (4, 2, 4)
+    # A question with two messages as evidence finds one of them first.
+    assert result["rankings"]["words alone"]["R@1"]["mean"] == 0.75
+    first, second = load_file(tmp_path)
+    assert (first.name, second.name) == ("2", "10")
+    assert first.told[1] == Told("user", "My brother moved to Lisbon", 1_710_460_800_000_000, "2")
+    assert [asked.kind for asked in first.asked] == ["information extraction", "knowledge update"]
+
+
+@pytest.mark.parametrize(
+    ("probing", "problem"),
+    [
+        ({"a": [{"question": "?", "source_chat_ids": "Session 4"}]}, "has 'Session 4'"),
+        ({"a": [{"source_chat_ids": [0]}]}, "has no 'question'"),
+    ],
+)
+def test_a_chat_in_another_form_is_refused(
+    probing: dict[str, Any], problem: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    chat(tmp_path / "1", probing)
+    assert main(["bench", str(tmp_path), "--embedder", "none"]) == 1
+    assert problem in capsys.readouterr().err
+
+
+def test_a_folder_without_chats_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["bench", str(tmp_path), "--embedder", "none"]) == 1
+    assert "no chats; needed are folders with chat.json" in capsys.readouterr().err
 
 
 def test_the_table_has_intervals_and_says_what_was_not_asked(

@@ -54,7 +54,8 @@ def add_bench(commands: "Subparsers") -> argparse.ArgumentParser:
     parser.add_argument(
         "file",
         metavar="FILE",
-        help="a .json or .json.gz file in the form of LoCoMo or LongMemEval (oracle, S or M)",
+        help="a .json or .json.gz file in the form of LoCoMo or LongMemEval (oracle, S or M), "
+        "or a folder of BEAM's chats",
     )
     parser.add_argument(
         "--limit",
