@@ -71,7 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for failure in failures:
             print(f"  {failure}")
         if embedder is not None:
-            url = getattr(embedder, "url", "local")  # other models than the local one are calibrated
+            url = getattr(embedder, "url", "local")  # other models are calibrated
             meaning = PatientMeaning(SharedEmbedder(url, lambda url: embedder))
             meaning.index(store)
             memory = Memory(store, meaning)

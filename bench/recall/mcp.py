@@ -58,7 +58,7 @@ class McpStage:
         self.embedding_seconds = 0.0
         self._meaning: Meaning | None = None
         if embedder is not None:
-            url = getattr(embedder, "url", "local")  # other models than the local one are calibrated
+            url = getattr(embedder, "url", "local")  # other models are calibrated
             self._meaning = PatientMeaning(SharedEmbedder(url, lambda url: embedder))
             self._cleanup.callback(self._meaning.close)
             began = perf_counter()
