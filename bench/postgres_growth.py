@@ -16,9 +16,9 @@ from psycopg import sql
 
 from bench.figures import number
 from bench.machine import describe_machine
-from bench.postgres_tenants import Tenant
+from bench.postgres_tenants import Tenant, limit
 from bench.report import machine_line
-from bench.rounds import Limits, take_rounds
+from bench.rounds import take_rounds
 from tests.postgres import new_database, running_server
 
 SIZES = (10_000, 100_000)
@@ -32,7 +32,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and print a table. Return 1 if a call grows beyond the budget."""
     options = _parser().parse_args(arguments)
     print(machine_line(describe_machine()))
-    limits = Limits(least=5, most=200, seconds=options.seconds)
     with ExitStack() as stack:
         tenants = {}
         server = options.postgres or stack.enter_context(running_server(fsync=True)).url
@@ -47,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             for size, tenant in tenants.items()
             for call, row in tenant.rows().items()
         }
-        samples = take_rounds(rows, limits)
+        samples = take_rounds(rows, limit(options.seconds))
     return 0 if _report(samples, options.sizes) else 1
 
 
@@ -97,7 +96,7 @@ def _report(samples: dict[tuple[int, str], list[float]], sizes: Sequence[int]) -
 def _parser() -> argparse.ArgumentParser:
     new = argparse.ArgumentParser(prog="python -m bench.postgres_growth", description=__doc__)
     new.add_argument("--sizes", type=_sizes, default=SIZES, metavar="N,N", help="entities")
-    new.add_argument("--seconds", type=float, default=3.0, help="time for each figure")
+    new.add_argument("--seconds", type=float, default=6.0, help="time for each figure")
     new.add_argument("--postgres", metavar="URL", help="a superuser's URL of a server")
     return new
 
