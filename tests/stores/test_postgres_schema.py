@@ -83,6 +83,16 @@ def test_every_table_of_a_workspace_starts_with_its_id(
     assert {name: each for name, each in tables.items() if each != ("workspace_id", True)} == {}
 
 
+def test_few_entries_wait_to_be_sorted_into_an_inverted_index(
+    catalog: psycopg.Connection[tuple[Any, ...]],
+) -> None:
+    rows = catalog.execute(
+        "SELECT c.reloptions, count(*) FROM pg_class AS c JOIN pg_am AS m ON m.oid = c.relam "
+        "WHERE c.relnamespace = 'polymnia'::regnamespace AND c.relkind = 'i' AND m.amname = 'gin' GROUP BY 1"
+    ).fetchall()
+    assert rows == [(["gin_pending_list_limit=64"], 35)]
+
+
 def test_every_key_and_index_starts_with_the_workspace_or_a_key_that_holds_it(
     catalog: psycopg.Connection[tuple[Any, ...]],
 ) -> None:
