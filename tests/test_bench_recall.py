@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from bench.recall import perspectives, scale, vectors
+from bench.recall import marks, perspectives, scale, vectors
 from bench.recall.__main__ import main
 from bench.recall.mcp import McpStage
 from bench.recall.sets import load_cases
@@ -17,7 +17,7 @@ from bench.recall.smart import load_collection
 from bench.recall.stage import Stage
 from bench.recall.variants import PHRASINGS, VARIANTS
 from polymnia.evaluation.measures import interval, score
-from polymnia.evaluation.questions import Asked
+from polymnia.evaluation.questions import Asked, Case, Told
 from tests.embedders.ollama import serve_ollama
 
 CONVERSATION = {
@@ -343,3 +343,20 @@ def test_the_questions_can_be_asked_in_other_ways(
     rows = [line.split("|") for line in capsys.readouterr().out.splitlines() if " all |" in line]
     assert "words and meaning" in rows[-1][1]
     assert float(rows[-1][6].split()[0]) > 50  # R@10
+
+
+def test_a_conversation_is_asked_the_questions_of_the_next_one_with_its_own_names() -> None:
+    garden = Case("garden", "person", [Told("Nora", "x"), Told("Otto", "y")], [])
+    kitchen = Case(
+        "kitchen",
+        "person",
+        [Told("Ada", "x"), Told("Bo", "y")],
+        [Asked("Why did Bo leave?", "", {})],
+    )
+    assert marks.foreign_questions([garden, kitchen]) == [["Why did Otto leave?"], []]
+
+
+def test_the_table_of_marks_has_their_recall_and_precision() -> None:
+    threshold = marks.THRESHOLDS[0]
+    table = marks.table(marks.Marks(20, {threshold: 1}), marks.Marks(10, {threshold: 4}))
+    assert f"| {threshold:g} | 40.0 % | 5.0 % | 80 % |" in table

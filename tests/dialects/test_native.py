@@ -478,7 +478,7 @@ def test_turns_are_shown_in_the_order_they_were_said_with_the_answer(client: Cli
         client.text("remember", {"entities": [turn], "source": "chat"})
     reply = client.text("recall", {"query": "the tortoise likes clover"})
     assert reply.splitlines()[1:] == [
-        "Wed 4 Mar 10:30",
+        "Wed 4 Mar",
         "  Ann #1: Did the tortoise arrive?",
         "  Bob #1: Yes, in a crate",
         "  Ann #2: Does the tortoise like clover?",

@@ -359,6 +359,53 @@ def test_a_question_for_what_is_overdue_lists_it(reader: Client) -> None:
     assert lines[1] == "TODO: migration docs (todo, OVERDUE since Fri 13 Nov 2020)"
 
 
+def tell_turns(client: Client, when: str, *texts: str) -> None:
+    for text in texts:
+        turn = {"name": "Ann", "type": "person", "facts": [text], "when": when}
+        client.text("remember", {"entities": [turn]})
+
+
+def test_turns_have_the_time_of_day_if_two_conversations_were_on_one_day(
+    clients: tuple[Client, Client],
+) -> None:
+    client = clients[0]
+    tell_turns(client, "2020-03-04T10:30Z", "The quokka eats figs", "The quokka sleeps")
+    tell_turns(client, "2020-03-04T18:05Z", "The quokka woke up", "The quokka ran")
+    tell_turns(client, "2020-03-05T09:00Z", "The quokka hides", "The quokka is back")
+    reply = client.text("recall", {"query": "quokka"})
+    days = [line for line in reply.splitlines()[1:] if not line.startswith("  ")]
+    assert sorted(days) == ["Thu 5 Mar 2020", "Wed 4 Mar 2020 10:30", "Wed 4 Mar 2020 18:05"]
+
+
+def test_the_best_turn_is_shown_and_short_ones_before_long_ones(
+    clients: tuple[Client, Client],
+) -> None:
+    client = clients[0]
+    tell_turns(client, "2020-03-04T10:30Z", "The quokka of Rottnest eats figs " + "slowly " * 60)
+    tell_turns(client, "2020-03-05T10:30Z", *(f"Quokka {n} " + "runs " * 90 for n in range(5)))
+    tell_turns(client, "2020-03-06T10:30Z", *(f"The quokka hid {n} times" for n in range(5)))
+    query = {"query": "What does the quokka of Rottnest eat?", "max_tokens": 230}
+    reply = client.text("recall", query)
+    assert "eats figs" in reply
+    assert reply.count("hid") == 5
+    assert reply.endswith("For more: raise max_tokens.")
+
+
+def test_asking_what_was_decided_lists_the_decisions(reader: Client) -> None:
+    text = reader.text("recall", {"query": "What did we decide?"})
+    assert "CI (decision)" in text
+    assert "ADR-7 batch size (decision)" in text
+
+
+def test_a_name_that_ends_like_a_plural_asks_for_no_list(clients: tuple[Client, Client]) -> None:
+    client = clients[0]
+    facts = [f"Version {number} runs on node {number} " + "x" * 200 for number in range(20)]
+    client.text("remember", {"entities": [{"name": "nodes", "facts": facts}]})
+    listed = client.text("recall", {"query": "Which versions run?", "max_tokens": 4000})
+    asked = client.text("recall", {"query": "Which Kubernetes version runs?", "max_tokens": 4000})
+    assert listed.count("Version") > asked.count("Version")
+
+
 def test_a_question_for_people_lists_them(reader: Client) -> None:
     text = reply(reader, "recall", {"query": "which people do we know"})
     assert text.count("(person") == 4

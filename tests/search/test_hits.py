@@ -1,6 +1,7 @@
 """Hits: each fact is shown once, with how and why it matches."""
 
 import pytest
+from msgspec.structs import replace
 
 from polymnia.model import Hit, Passage, Signals, WordCounts
 from polymnia.search.hits import (
@@ -19,11 +20,12 @@ from polymnia.search.scoring import Matcher, Query, ScoredPassage
 from polymnia.search.terms import terms_of
 
 COUNTS = WordCounts(passages=100, words=1000, having={"deploi": 3, "step": 5, "tuesdai": 1})
+SUPPLIES = frozenset(terms_of("supplier supplies"))
 
 
-def ask(text: str, *, named: str = "") -> Query:
+def ask(text: str, *, named: str = "", counts: WordCounts = COUNTS) -> Query:
     question = parse_question(text)
-    matcher = Matcher(dict.fromkeys(question.content, 1.0), COUNTS, question.content)
+    matcher = Matcher(dict.fromkeys(question.content, 1.0), counts, question.content)
     names = {named: 1.0} if named else {}
     terms = question.content
     return Query(question, names, {}, frozenset(), terms, {}, frozenset(), terms, matcher, text)
@@ -147,3 +149,29 @@ def test_a_topic_that_no_hit_is_near_is_not_stored() -> None:
 def test_the_name_of_an_entity_is_not_the_topic() -> None:
     query = ask("How tall is Ada?", named="Ada")
     assert match_quality(hit_with(query, "Ada likes tea", 0.2), query) == "none"
+
+
+def test_a_known_word_with_a_capital_letter_is_not_the_topic() -> None:
+    facts = WordCounts(passages=100, words=1000, having={"paloma": 3, "gym": 0})
+    query = ask("Which gym does Paloma go to?", counts=facts)
+    assert match_quality(hit_with(query, "is Paloma, director in Lima", 0.3), query) == "none"
+    query = ask("Who is Paloma?", counts=facts)
+    assert match_quality(hit_with(query, "is Paloma, director in Lima", 0.3), query) == "clear"
+
+
+def test_words_that_only_ask_are_not_the_topic() -> None:
+    query = ask("List everything you know about Ada", named="Ada")
+    assert match_quality(hit_with(query, "likes tea", 0.15), query) == "clear"
+
+
+def test_a_bare_name_before_the_facts_does_not_hide_that_nothing_is_stored() -> None:
+    query = ask("Which allergies does Ada have?", named="Ada")
+    bare_name = scored(query, "", Signals())
+    fact = scored(query, "likes tea", Signals(meaning=0.15))
+    hits = best_hits(query.folded, [replace(bare_name, score=2.0), fact], 2)
+    assert match_quality(hits, query) == "none"
+
+
+def test_the_words_of_a_relation_are_stored() -> None:
+    query = replace(ask("Which suppliers has Ada?", named="Ada"), relation_terms=SUPPLIES)
+    assert match_quality(hit_with(query, "likes tea", 0.15), query) == "clear"

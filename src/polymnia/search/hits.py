@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from polymnia.model import Hit, Passage, Signals
 from polymnia.search.dates import describe_period
+from polymnia.search.question import request_terms
 from polymnia.search.scoring import Query, ScoredPassage, best_piece, is_turn
 from polymnia.search.similarity import is_same_attribute
 from polymnia.search.terms import fold, terms_of, words_of
@@ -41,23 +42,24 @@ WEAK_WORD_SHARE, WEAK_COSINE = 0.34, 0.3
 # Meaning is a reason from this cosine on.
 MIN_REASON_COSINE = 0.3
 
-# Whether anything about a question is stored, as a logistic regression sees it: from how far the
-# highest cosine of the first ten hits stands out from those further down, and the highest share of
-# its topic in one of the first five. The cosine itself does not carry over: unrelated turns of a
-# conversation have 0.26 in common with a question, unrelated facts of an agent 0.06. Fitted on
-# three users' facts and two collections of conversations; docs/search.md has what it catches.
+# Whether anything about a question is stored: STORED_GAP times how far the highest cosine of the
+# first ten hits stands out from those further down, plus STORED_TOPIC times how much of the topic
+# is covered. The cosine itself does not carry over: unrelated turns of a conversation have 0.26 in
+# common with a question, unrelated facts of an agent 0.06. The weights are those of a logistic
+# regression on five users' facts and two collections of conversations, rounded;
+# docs/benchmarks.md has what it catches.
 NEAREST_HITS, MATCHING_HITS = 10, 5
 # Hits that show what an unrelated passage has in common with the question. If there are few, the
 # usual cosine counts as so many of them.
 BACKGROUND_FROM, BACKGROUND_HITS = 5, 60
 USUAL_COSINE, USUAL_COUNT = 0.1, 5
-STORED_ZERO, STORED_GAP, STORED_TOPIC = -3.05, 6.89, 3.11
-MIN_PERHAPS, MIN_STORED = -1.9, -1.25
+STORED_GAP, STORED_TOPIC = 10.5, 2.5
+MIN_PERHAPS, MIN_STORED = 2.1, 2.74
 # Words that say nothing about the topic of a question.
 _VAGUE_WORDS = """
 use used using have has get got go went come run make made do know name called kind type many much
-long often big large like want need thing people person someone somebody mean happen say said tell
-told
+long often big large like want need thing people person someone somebody mean happen say said told
+list show belong
 """
 
 MatchQuality = Literal["clear", "perhaps", "none"]
@@ -284,26 +286,35 @@ def match_quality(hits: Sequence[Hit], query: Query) -> MatchQuality:
 
 
 def evidence(hits: Sequence[Hit], query: Query) -> float | None:
-    """Return the logarithm of the odds that the topic is stored.
+    """Return how much speaks for it that the topic is stored.
 
-    Return None if the best hit has no vector, and for a question without a topic ("what
-    happened?").
+    Return None if the best fact has no vector: what was just written has none yet, so the others
+    say nothing about it.
     """
-    nearest = _cosines(hits[:NEAREST_HITS])
-    topic = _topic(query)
-    # What was just written has no vector yet, so the others say nothing about it.
-    is_embedded = bool(hits) and hits[0].signals.meaning is not None
-    if not is_embedded or not topic:
+    facts = [hit for hit in hits if hit.passage.text]  # a bare name never has a vector
+    if not facts or facts[0].signals.meaning is None:
         return None
     others = sorted(_cosines(hits[:BACKGROUND_HITS]), reverse=True)[BACKGROUND_FROM:]
     usual = USUAL_COSINE * USUAL_COUNT
     background = (sum(others) + usual) / (len(others) + USUAL_COUNT)
+    nearest = max(_cosines(facts[:NEAREST_HITS]))
+    covered = _topic_coverage(hits, query)
+    return STORED_GAP * (nearest - background) + STORED_TOPIC * covered
+
+
+def _topic_coverage(hits: Sequence[Hit], query: Query) -> float:
+    """Return how much of the topic is stored: the mean of its share in one hit and in the memory.
+
+    Shares are by rarity. A question without a topic ("what happened?") is covered.
+    """
+    topic = _topic(query)
+    matcher, related = query.matcher, query.relation_terms
     shares = []
     for hit in hits[:MATCHING_HITS]:
         terms = terms_of(f"{hit.passage.entity} {hit.passage.words}")
-        shares.append(query.matcher.topic_share(topic, query.relation_terms.union(terms)))
-    gap = max(nearest) - background
-    return STORED_ZERO + STORED_GAP * gap + STORED_TOPIC * max(shares)
+        shares.append(matcher.topic_share(topic, related.union(terms)))
+    known_terms = [term for term in topic if term in related or matcher.knows(term)]
+    return (max(shares) + matcher.topic_share(topic, known_terms)) / 2
 
 
 def _cosines(hits: Sequence[Hit]) -> list[float]:
@@ -311,16 +322,25 @@ def _cosines(hits: Sequence[Hit]) -> list[float]:
 
 
 def _topic(query: Query) -> list[str]:
-    """Return the terms of the question without names: what is asked about them."""
+    """Return the terms of the question without names: what is asked about them.
+
+    A known word with a capital letter is a name, too: facts that mention Paloma do not tell her
+    gym.
+    """
     named: set[str] = set()
     for name in query.names:
         named.update(terms_of(name))
-    return [term for term in query.terms if term not in named and term not in _vague_terms()]
+    topic = []
+    for term in query.terms:
+        is_name = term in query.question.capitalised and query.matcher.knows(term)
+        if not is_name and term not in named and term not in _vague_terms():
+            topic.append(term)
+    return topic
 
 
 @cache
 def _vague_terms() -> frozenset[str]:
-    return frozenset(terms_of(_VAGUE_WORDS))
+    return request_terms().union(terms_of(_VAGUE_WORDS))
 
 
 def unknown_words(query: Query) -> tuple[str, ...]:

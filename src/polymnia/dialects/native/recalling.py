@@ -18,6 +18,7 @@ from polymnia.dialects.native.grouping import (
     entity_groups,
     excerpt,
     fit_lines,
+    fit_turns,
     head_line,
     line_data,
     relation_lines,
@@ -48,11 +49,13 @@ from polymnia.search.tokens import count_tokens
 # Hits are ranked up to here, so that those left out can be counted.
 MAX_RANKED = 200
 # A fact is shown if its score is this share of the best one's. A list needs more and shorter facts.
-MIN_SCORE_SHARE, MIN_LIST_SCORE_SHARE = 0.5, 0.42
-MAX_FACTS, MAX_LISTED, MAX_TURNS = 12, 24, 60
+MIN_SCORE_SHARE, MIN_LIST_SCORE_SHARE = 0.55, 0.42
+MAX_FACTS, MAX_LISTED, MAX_TURNS = 12, 24, 120
 # With "perhaps not stored", and with "nothing is stored".
 MAX_UNSURE_FACTS, MAX_NEAREST_FACTS = 8, 3
 MAX_LISTED_CHARACTERS = 200
+# Room for what follows the facts: relations and remarks.
+FACTS_TAIL_TOKENS, TURNS_TAIL_TOKENS = 40, 8
 MAX_PASSAGES_PER_ENTITY = 2
 # Hits that follow the entities of a type that is asked for.
 MAX_BESIDE_LIST = 4
@@ -68,12 +71,13 @@ _MAX_SIMILAR_NAMES = 5
 _LIST_WORDS = re.compile(
     r"\b(?:all|every|list|how many|each of)\b"
     r"|\b(?:which|what)\s+(?:are\s+)?(?:the\s+|our\s+|my\s+|all\s+)*"
-    r"(?!is\b|was\b|does\b|has\b)[\w-]+s\b",
+    r"(?!is\b|was\b|does\b|has\b)(?-i:[a-z-]+)(?<!s)s\b",  # not "which Kubernetes version"
     re.IGNORECASE,
 )
 
 _OPEN_WORDS = re.compile(r"\b(?:open|overdue|pending)\b")
-_IRREGULAR_PLURALS = {"person": "people|persons"}
+# How a question asks for all entities of a type, where that is not the plural.
+_ASKED_TYPES = {"person": r"(?:people|persons)\b", "decision": r"decisions\b|decided?\W*$"}
 
 PlacedHit = tuple[Place, Hit]
 NONE: MatchQuality = "none"
@@ -133,10 +137,8 @@ class _Answer:
         self._listed = self._find_listed()
         self._is_list = bool(has_filter or self._listed or _LIST_WORDS.search(arguments.query))
         self._match: MatchQuality = CLEAR
-        names = {name for _, result in results for name in result.names}
-        # A filtered list, a list about somebody, or a further page is shown as it is.
-        is_asked_for = has_filter or (self._is_list and names) or self._offset
-        if not is_asked_for:
+        # A filtered list or a further page is shown as it is.
+        if not has_filter and not self._offset:
             self._match = max((result.match for _, result in results), key=_certainty, default=NONE)
 
     def reply(self) -> Reply:
@@ -151,14 +153,14 @@ class _Answer:
             relevant = relevant[:MAX_BESIDE_LIST]
         hits = _without_repeats([*self._listed, *relevant])[self._offset :]
         lines = self._lines(hits)
-        head = head_line(lines)
-        budget = self._arguments.max_tokens - count_tokens(head) - 40  # for what follows the facts
+        head = head_line(lines, shows_turns=self._shows_turns)
+        budget = self._arguments.max_tokens - count_tokens(head)
         limit = self._arguments.limit or self._max_count()
-        shown = fit_lines(lines, budget, limit, grouped=not self._shows_turns)
         if self._shows_turns:
+            shown = fit_turns(lines[:limit], budget - TURNS_TAIL_TOKENS)
             groups = turn_groups(shown)
         else:
-            shown = mark_replaced(shown)
+            shown = mark_replaced(fit_lines(lines, budget - FACTS_TAIL_TOKENS, limit))
             groups = entity_groups(shown, lines, plans_of(shown))
         texts = [head]
         if self._match != CLEAR:
@@ -289,7 +291,9 @@ class _Answer:
     def _remarks(self, more: int) -> list[str]:
         """Return what qualifies the answer, one line each."""
         remarks = []
-        if more > 0 and self._match == CLEAR:
+        if more > 0 and self._shows_turns:  # they are ranked to the last, so a count says nothing
+            remarks.append("For more: raise max_tokens.")
+        elif more > 0 and self._match == CLEAR:
             remarks.append(f"{more} more match: raise max_tokens or ask more narrowly.")
         return [*remarks, *_search_notes(self._results)]
 
@@ -372,14 +376,14 @@ def _is_turn(passage: Passage) -> bool:
 def _newest_of_asked_types(place: Place, query: str) -> list[Passage]:
     """Return the newest fact of each entity that the question asks a list of: what is due first.
 
-    It has a type in the plural ("which decisions …", "my open to-dos"), or asks what is overdue.
-    Without what is done, if it asks for what is open.
+    It has a type in the plural ("which decisions …", "my open to-dos", "what did we decide"), or
+    asks what is overdue. Without what is done, if it asks for what is open.
     """
     words = fold(query.replace("-", ""))  # to-dos are of the type todo
     with place.memory.reading() as reader:
         listed: list[Entity] = []
         for counted in reader.type_counts("entities"):
-            if _has_plural(words, fold(counted.type)):
+            if _asks_for_type(words, fold(counted.type)):
                 first = max(0, counted.count - MAX_LISTED)
                 listed += reader.entities(kind=counted.type, offset=first, limit=MAX_LISTED)
         if OVERDUE in words_of(words) and not listed:
@@ -392,10 +396,10 @@ def _newest_of_asked_types(place: Place, query: str) -> list[Passage]:
     return [_newest_passage(entity) for entity in listed]
 
 
-def _has_plural(words: str, kind: str) -> bool:
+def _asks_for_type(words: str, kind: str) -> bool:
     stem = kind[:-1] + "ie" if kind.endswith("y") else kind
-    plural = _IRREGULAR_PLURALS.get(kind, rf"{re.escape(stem)}e?s")
-    return bool(kind) and re.search(rf"\b{plural}\b", words) is not None
+    asked = _ASKED_TYPES.get(kind, rf"{re.escape(stem)}e?s\b")
+    return bool(kind) and re.search(rf"\b(?:{asked})", words) is not None
 
 
 def _newest_passage(entity: Entity) -> Passage:
