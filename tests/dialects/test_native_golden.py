@@ -391,6 +391,20 @@ def test_the_best_turn_is_shown_and_short_ones_before_long_ones(
     assert reply.endswith("For more: raise max_tokens.")
 
 
+def test_a_question_for_overdue_to_dos_lists_no_others(reader: Client) -> None:
+    assert "fetch_job" not in reader.text("recall", {"query": "Which to-dos are overdue?"})
+
+
+def test_with_a_limit_only_facts_that_come_close_are_counted(
+    clients: tuple[Client, Client],
+) -> None:
+    client = clients[0]
+    facts = ["The quokka of Rottnest eats figs", *(f"A quokka {n}" for n in range(9))]
+    client.text("remember", {"entities": [{"name": "zoo", "facts": facts}]})
+    query = {"query": "quokka of Rottnest eats figs", "limit": 1}
+    assert "more match" not in client.text("recall", query)
+
+
 def test_asking_what_was_decided_lists_the_decisions(reader: Client) -> None:
     text = reader.text("recall", {"query": "What did we decide?"})
     assert "CI (decision)" in text

@@ -32,6 +32,18 @@ def test_synonyms_count_where_the_list_is_left_out(client: Client) -> None:
     assert "stored Ada #1." in client.text("remember", {"name": "Ada", "observation": "likes tea"})
 
 
+def test_the_ends_of_a_relation_may_be_called_source_and_target(client: Client) -> None:
+    client.text("remember", {"entities": [{"name": "Ada"}, {"name": "Bob"}]})
+    for relation in (
+        {"source": "Ada", "relationType": "knows", "target": "Bob"},
+        {"from": "Ada", "relation": "likes", "to": "Bob"},
+    ):
+        client.text("remember", {"relations": [relation]})
+    explored = client.text("explore", {"name": "Ada"})
+    assert "Ada -knows-> Bob" in explored
+    assert "Ada -likes-> Bob" in explored
+
+
 def test_facts_without_a_name_are_refused_with_what_is_missing(client: Client) -> None:
     assert "entities[0].name: required" in client.error("remember", {"facts": ["likes tea"]})
 

@@ -175,3 +175,9 @@ def test_a_bare_name_before_the_facts_does_not_hide_that_nothing_is_stored() -> 
 def test_the_words_of_a_relation_are_stored() -> None:
     query = replace(ask("Which suppliers has Ada?", named="Ada"), relation_terms=SUPPLIES)
     assert match_quality(hit_with(query, "likes tea", 0.15), query) == "clear"
+
+
+def test_a_question_with_a_part_of_a_name_is_not_about_nothing() -> None:
+    query = ask("Which allergies does Ada have?", named="Ada")
+    part = scored(query, "likes tea", Signals(meaning=0.15, entity=0.2))
+    assert match_quality(best_hits(query.folded, [part], 1), query) == "perhaps"

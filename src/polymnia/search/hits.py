@@ -274,8 +274,8 @@ def match_quality(hits: Sequence[Hit], query: Query) -> MatchQuality:
     is_exact = bool(hits) and hits[0].match_kind in EXACT_KINDS
     if is_exact or query.question.period is not None:  # a date says more than words
         return "clear"
-    # A question that names an entity is not about nothing, whatever it asks of it.
-    is_named = any(hit.signals.entity == 1 for hit in hits[:MATCHING_HITS])
+    # A question that names an entity, or a part of it, is not about nothing, whatever it asks.
+    is_named = any(hit.signals.entity > 0 for hit in hits[:MATCHING_HITS])
     weight = evidence(hits, query)
     if weight is None:
         is_weak = all(hit.is_weak for hit in hits[:3])

@@ -49,7 +49,7 @@ from polymnia.search.tokens import count_tokens
 # Hits are ranked up to here, so that those left out can be counted.
 MAX_RANKED = 200
 # A fact is shown if its score is this share of the best one's. A list needs more and shorter facts.
-MIN_SCORE_SHARE, MIN_LIST_SCORE_SHARE = 0.55, 0.42
+MIN_SCORE_SHARE, MIN_LIST_SCORE_SHARE = 0.5, 0.42
 MAX_FACTS, MAX_LISTED, MAX_TURNS = 12, 24, 120
 # With "perhaps not stored", and with "nothing is stored".
 MAX_UNSURE_FACTS, MAX_NEAREST_FACTS = 8, 3
@@ -170,7 +170,7 @@ class _Answer:
             texts += group.texts
             if related is not None and group.subject == related.subject:
                 texts += relation_lines(related, self._arguments.query, self._max_relations())
-        more = min(len(hits), len(lines)) - len(shown)  # bare names are left out of the lines
+        more = self._count_matches(hits, lines) - len(shown)
         remarks = self._remarks(more)
         texts += remarks
         cursor = ""
@@ -184,6 +184,14 @@ class _Answer:
             match=self._match,
         )
         return Reply("\n".join(texts), Raw(encode(found)))
+
+    def _count_matches(self, hits: list[PlacedHit], lines: list[Line]) -> int:
+        """Return how many of the hits match: with a limit, those that come close to the best."""
+        matches = min(len(hits), len(lines))  # bare names are left out of the lines
+        if self._shows_turns or not self._arguments.limit or not hits:
+            return matches
+        least = MIN_SCORE_SHARE * max(hit.score for _, hit in hits)
+        return min(matches, sum(hit.score >= least for _, hit in hits))
 
     @property
     def is_empty(self) -> bool:
@@ -386,7 +394,7 @@ def _newest_of_asked_types(place: Place, query: str) -> list[Passage]:
             if _asks_for_type(words, fold(counted.type)):
                 first = max(0, counted.count - MAX_LISTED)
                 listed += reader.entities(kind=counted.type, offset=first, limit=MAX_LISTED)
-        if OVERDUE in words_of(words) and not listed:
+        if OVERDUE in words_of(words):
             names = names_with_status(reader, OVERDUE)
             listed = reader.entities(names[:MAX_LISTED]) if names else []
     if _OPEN_WORDS.search(words):

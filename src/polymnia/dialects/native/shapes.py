@@ -23,6 +23,8 @@ _SYNONYMS = {
     "fact": "facts",
     "replaced": "superseded",
 }
+# The ends and the type of a relation, as other memory servers name them.
+_RELATION_SYNONYMS = {"source": "from", "target": "to", "relation": "type", "relationType": "type"}
 
 
 class Arguments(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -37,6 +39,7 @@ class Bounded(Arguments, frozen=True, kw_only=True):
 
 
 class RelationShape(Struct, frozen=True, forbid_unknown_fields=True):
+    synonyms: ClassVar[dict[str, str]] = _RELATION_SYNONYMS
     source: str = field(name="from")
     type: str
     target: str = field(name="to")

@@ -55,7 +55,9 @@ def _parse_changes(call: Call, arguments: Undo) -> dict[str, list[Any]]:
         name, _, number = label.rpartition(":")
         is_number = number.isascii() and number.isdigit() and len(number) <= MAX_NUMBER_DIGITS
         if not is_number or int(number) == 0:
-            raise BadInput(f"{label!r} is not the id of a change: use e.g. personal:3")
+            raise BadInput(
+                f"{label!r} is not the id of a change: use e.g. personal:3; history lists them"
+            )
         if name and arguments.workspace not in ("", name):
             raise BadInput(f"{label} is a change in {name}, not in {arguments.workspace}")
         workspace = name or arguments.workspace or _workspace_of(call, int(number))
