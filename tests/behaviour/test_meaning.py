@@ -218,6 +218,26 @@ def test_another_model_embeds_everything_again_and_replaces_the_old_vectors(path
         assert first(ask(memory, "dog")) == ("Caroline", 1)
 
 
+def test_a_question_to_vectors_of_a_former_model_has_them_made_again(path: str) -> None:
+    with open_memory(path, bag) as memory:
+        assert of(memory).settle(TIMEOUT_S)
+    with open_memory(path, lambda url: BagEmbedder(32, "other")) as memory:
+        memory.request_indexing()  # as a server does that opens it; no model is loaded for that
+        assert of(memory).settle(TIMEOUT_S)
+        assert ask(memory, "dog").coverage == 0
+        assert of(memory).settle(TIMEOUT_S)
+        assert ask(memory, "dog").coverage == 1
+
+
+def test_a_question_to_a_memory_that_is_only_read_makes_no_vectors(path: str) -> None:
+    with open_memory(path, bag) as memory:
+        assert of(memory).settle(TIMEOUT_S)
+    with open_memory(path, lambda url: BagEmbedder(32, "other")) as memory:
+        assert ask(memory, "dog").coverage == 0
+        assert of(memory).settle(TIMEOUT_S)
+        assert ask(memory, "dog").coverage == 0
+
+
 def test_vectors_of_another_model_are_ignored(path: str) -> None:
     with open_memory(path, bag) as memory:
         assert of(memory).settle(TIMEOUT_S)

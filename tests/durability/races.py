@@ -183,7 +183,7 @@ class Race:
 class _LengthEmbedder:
     """A tiny model: the vector of a text says how long it is."""
 
-    identity = f"length/{_DIMENSION}"
+    identity = loaded_identity = f"length/{_DIMENSION}"
     dimension = _DIMENSION
     batch_size = 4
     url = "local"

@@ -46,6 +46,14 @@ def test_a_vector_does_not_depend_on_the_rest_of_its_batch(local: Embedder) -> N
     assert together[0] @ alone[0] == pytest.approx(1, abs=1e-4)
 
 
+def test_the_end_of_a_long_text_counts_in_its_vector(local: Embedder) -> None:
+    notes = "The quarterly budget was approved by the board. " * 60
+    (question,) = local.embed(["Which animal did she adopt?"], asking=True)
+    plain, told = local.embed([notes, notes + "She adopted a puppy from the shelter. " * 10])
+    assert told @ question > plain @ question + 0.1
+    assert np.allclose(np.linalg.norm([plain, told], axis=1), 1, atol=1e-3)
+
+
 def test_an_empty_text_has_a_vector(local: Embedder) -> None:
     assert np.isfinite(local.embed([""])).all()
     assert local.embed([]).shape == (0, 384)

@@ -38,14 +38,17 @@ def test_words_and_punctuation_are_split(text: str, words: list[str]) -> None:
 
 
 def test_a_word_is_split_into_the_longest_known_pieces_from_the_left() -> None:
-    cut = WordPiece(VOCABULARY, max_tokens=16).ids
-    assert cut("Unaffable, running") == [2, 4, 5, 6, 9, 7, 8, 3]
-    assert cut("unknown") == [2, 1, 3]
-    assert cut("x" * 101) == [2, 1, 3]
+    cut = WordPiece(VOCABULARY, max_tokens=16).parts
+    assert cut("Unaffable, running") == [[2, 4, 5, 6, 9, 7, 8, 3]]
+    assert cut("unknown") == [[2, 1, 3]]
+    assert cut("x" * 101) == [[2, 1, 3]]
+    assert cut("") == [[2, 3]]
 
 
-def test_a_long_text_is_truncated_to_the_limit_of_the_model() -> None:
-    assert WordPiece(VOCABULARY, max_tokens=5).ids("run run run run run") == [2, 7, 7, 7, 3]
+def test_a_long_text_is_divided_equally_by_the_limit_of_the_model() -> None:
+    cut = WordPiece(VOCABULARY, max_tokens=5).parts
+    assert cut("run run run") == [[2, 7, 7, 7, 3]]
+    assert cut("run run run unknown") == [[2, 7, 7, 3], [2, 7, 1, 3]]
 
 
 def test_cased_models_keep_the_case() -> None:

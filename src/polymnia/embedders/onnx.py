@@ -30,7 +30,10 @@ _MAX_BATCH_TOKENS = 512
 _MAX_TOKENS = 512
 _MINILM_MAX_TOKENS = 256
 
-Tokenize = Callable[[str], list[int]]
+# The tokens of a text, in parts that the model can take.
+Tokenize = Callable[[str], list[list[int]]]
+# Of a longer text, only so many parts count: some 6,000 words with the local model.
+_MAX_PARTS = 32
 
 
 class _NativeCalls:
@@ -70,7 +73,9 @@ atexit.register(_native_calls.finish)
 class OnnxEmbedder:
     """A model and its tokenizer.
 
-    The vector of a text is that of its first token, or the mean of all tokens.
+    The vector of a text is that of its first token, or the mean of all tokens. That of a text which
+    is longer than the model takes is the mean of its parts'. Of a question only the first part
+    counts: somebody waits for it.
     """
 
     batch_size = 32
@@ -93,16 +98,27 @@ class OnnxEmbedder:
         self._question_prompt: str = prompts.get("query", "")
         self._text_prompt: str = prompts.get("document", "") or prompts.get("passage", "")
         self.dimension = int(self._run([[0, 0]]).shape[1])
-        self.identity = f"{name}/{self.dimension}/{self._question_prompt}/{self._text_prompt}"
+        prompted = f"{self._question_prompt}/{self._text_prompt}"
+        # Former versions read only the first part of a text; their vectors are made again.
+        self.identity = f"{name}/{self.dimension}/{prompted}/parts"
 
     def embed(self, texts: Sequence[str], *, asking: bool = False) -> "Vectors":
         prompt = self._question_prompt if asking else self._text_prompt
-        tokens = [self._tokenize(prompt + text) for text in texts]
-        vectors = np.zeros((len(texts), self.dimension), np.float32)
-        for rows in split_by_tokens(list(map(len, tokens)), _MAX_BATCH_TOKENS):
+        max_parts = 1 if asking else _MAX_PARTS
+        parts: list[list[int]] = []
+        owners: list[int] = []
+        for owner, text in enumerate(texts):
+            for part in self._tokenize(prompt + text)[:max_parts]:
+                parts.append(part)
+                owners.append(owner)
+        sums = np.zeros((len(texts), self.dimension), np.float32)
+        for rows in split_by_tokens(list(map(len, parts)), _MAX_BATCH_TOKENS):
             with self._turns.take(asking=asking):
-                vectors[rows] = self._run([tokens[row] for row in rows])
-        return vectors
+                vectors = self._run([parts[row] for row in rows])
+            np.add.at(sums, [owners[row] for row in rows], vectors)
+        if len(parts) == len(texts):
+            return sums
+        return _normalize(sums)
 
     def _run(self, tokens: Sequence[Sequence[int]]) -> "Vectors":
         width = max(map(len, tokens))
@@ -169,7 +185,7 @@ def open_minilm() -> OnnxEmbedder:
     if digest != MINILM_SHA256:
         raise EmbedderError(f"{model} is not the expected model; install its package again")
     pieces = WordPiece(read_vocabulary(), max_tokens=_MINILM_MAX_TOKENS)
-    return OnnxEmbedder(open_session(model), pieces.ids, name="all-MiniLM-L6-v2-int8")
+    return OnnxEmbedder(open_session(model), pieces.parts, name="all-MiniLM-L6-v2-int8")
 
 
 def _weights() -> Path:
@@ -216,7 +232,7 @@ def _tokenizer(path: Path) -> Tokenize:
     vocabulary = sorted(model["vocab"], key=model["vocab"].get)
     max_tokens = (settings.get("truncation") or {}).get("max_length") or _MAX_TOKENS
     lower = bool((settings.get("normalizer") or {}).get("lowercase", True))
-    return WordPiece(vocabulary, max_tokens=min(max_tokens, _MAX_TOKENS), lower=lower).ids
+    return WordPiece(vocabulary, max_tokens=min(max_tokens, _MAX_TOKENS), lower=lower).parts
 
 
 def _other_tokenizer(path: Path) -> Tokenize:
@@ -229,7 +245,12 @@ def _other_tokenizer(path: Path) -> Tokenize:
     tokenizer = Tokenizer.from_file(str(path))
     tokenizer.no_padding()
     tokenizer.enable_truncation(_MAX_TOKENS)
-    return lambda text: list(tokenizer.encode(text).ids)
+
+    def tokenize(text: str) -> list[list[int]]:
+        encoding = tokenizer.encode(text)
+        return [list(part.ids) for part in (encoding, *encoding.overflowing)]
+
+    return tokenize
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -251,5 +272,10 @@ def _pool(states: Any, mask: Any, *, use_first_token: bool) -> "Vectors":
         pooled = states[:, 0]
     else:
         pooled = (states * mask[:, :, None]).sum(1) / mask.sum(1, keepdims=True)
-    lengths = np.linalg.norm(pooled, axis=1, keepdims=True)
-    return np.asarray(pooled / np.maximum(lengths, 1e-12), np.float32)
+    return _normalize(pooled)
+
+
+def _normalize(vectors: Any) -> "Vectors":
+    """Return the vectors with length one."""
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return np.asarray(vectors / np.maximum(lengths, 1e-12), np.float32)

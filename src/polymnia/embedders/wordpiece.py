@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import cache, lru_cache
+from math import ceil
 from pathlib import Path
 from unicodedata import category, normalize
 
@@ -68,15 +69,18 @@ class WordPiece:
         self._lower = lower
         self._pieces = lru_cache(maxsize=32768)(self._split_word)
 
-    def ids(self, text: str) -> list[int]:
-        """Return the numbers of the text's pieces between those of start and end.
+    def parts(self, text: str) -> list[list[int]]:
+        """Return the numbers of the text's pieces, each part between those of start and end.
 
-        They are at most `max_tokens`.
+        A part has at most `max_tokens`. Parts are equally long, so that none counts too much.
         """
-        ids = [self._start]
+        ids: list[int] = []
         for word in split(text, lower=self._lower):
             ids += self._pieces(word)
-        return [*ids[: self._max_tokens - 1], self._end]
+        count = ceil(len(ids) / (self._max_tokens - 2)) or 1
+        size = ceil(len(ids) / count)
+        bodies = [ids[size * part : size * (part + 1)] for part in range(count)]
+        return [[self._start, *body, self._end] for body in bodies]
 
     def _split_word(self, word: str) -> tuple[int, ...]:
         """Return the longest known pieces from the left.

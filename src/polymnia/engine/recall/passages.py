@@ -121,6 +121,9 @@ def recall(
         shown = ranked[:limit]
         if context > 0:
             shown = _with_context(read, shown, min(context, MAX_CONTEXT))
+    if searches[0].is_unindexed and memory.meaning is not None:
+        # The vectors are of a former model. Only now is the present one known.
+        memory.meaning.request_indexing_again(memory)
     corrections: dict[str, str] = {}
     for search in searches:
         corrections |= search.corrections
@@ -165,6 +168,7 @@ class Search:
         self.scale: list[Passage] = []
         self.proposed: list[Passage] = []
         self.vectors: _Vectors | None = None
+        self.is_unindexed = False
         self.coverage = 0.0
         self.note = ""
         self._asking = asking
@@ -180,6 +184,7 @@ class Search:
         """Wait for the vector of the text."""
         asked = self._asking if isinstance(self._asking, str) else self._asking.answer()
         self.vectors = None if isinstance(asked, str) else _Vectors.of(read, asked)
+        self.is_unindexed = self.vectors is None and not isinstance(asked, str)
         self.coverage = self.vectors.coverage if self.vectors else 0.0
         self.note = asked if isinstance(asked, str) else _coverage_note(self.coverage)
 

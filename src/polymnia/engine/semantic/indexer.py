@@ -48,6 +48,9 @@ class IndexEmbedder(Protocol):
     def identity(self) -> str: ...
 
     @property
+    def loaded_identity(self) -> str: ...
+
+    @property
     def dimension(self) -> int: ...
 
     @property
@@ -94,6 +97,11 @@ class Indexer:
                 )
                 self._thread.start()
             self._wake.notify_all()
+
+    def request_again(self, memory: IndexedMemory) -> None:
+        """Index the memory soon if it is one that is kept current here: not one only read."""
+        if memory in self._indexed:
+            self.request(memory)
 
     def settle(self, timeout: float) -> bool:
         """Wait until everything that was requested is indexed or has failed.
@@ -268,6 +276,8 @@ class Embedding:
         if len(models) != 1:
             return False
         model = models[0]
+        if self._embedder.loaded_identity not in ("", model.identity):
+            return False  # the embedder has another model since
         for perspective in perspectives:
             is_behind = self._above.get((model.number, perspective.document), 0) < top
             if is_behind and self._pending(vectors, model, perspective):

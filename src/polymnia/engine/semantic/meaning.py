@@ -76,6 +76,12 @@ class SharedEmbedder:
         return self._use(lambda embedder: embedder.identity)
 
     @property
+    def loaded_identity(self) -> str:
+        """The identity of the model if it is in memory; empty otherwise."""
+        embedder = self._embedder
+        return embedder.identity if embedder is not None else ""
+
+    @property
     def dimension(self) -> int:
         """The length of the model's vectors. Load the model if necessary. Raise EmbedderError."""
         return self._use(lambda embedder: embedder.dimension)
@@ -185,6 +191,10 @@ class Meaning:
         """Embed in the background what has no vector yet, if the embedder is installed."""
         if not self._embedder.missing_package:
             self._indexer.request(memory)
+
+    def request_indexing_again(self, memory: IndexedMemory) -> None:
+        """Look again whether a memory that is kept current here lacks vectors of the model."""
+        self._indexer.request_again(memory)
 
     def index(self, store: Store, progress: Progress | None = None) -> int:
         """Embed now what the store has without vectors, and return how many passages.
