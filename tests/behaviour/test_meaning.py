@@ -9,7 +9,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -236,6 +236,18 @@ def test_a_question_to_a_memory_that_is_only_read_makes_no_vectors(path: str) ->
         assert ask(memory, "dog").coverage == 0
         assert of(memory).settle(TIMEOUT_S)
         assert ask(memory, "dog").coverage == 0
+
+
+def test_indexing_replaces_the_vectors_of_a_former_model() -> None:
+    with closing(open_store(":memory:")) as store:
+        entities.create(Memory(store), LIBRARY, by=ME)
+        for name in ("former", "present"):
+            with closing(Meaning(SharedEmbedder("local", partial(_open_bag, name)))) as new:
+                assert new.index(store) == 4
+
+
+def _open_bag(name: str, url: str) -> BagEmbedder:
+    return BagEmbedder(32, name)
 
 
 def test_vectors_of_another_model_are_ignored(path: str) -> None:

@@ -201,6 +201,7 @@ class Meaning:
 
         If another server is doing so, wait for it. Raise EmbedderError, StoreError.
         """
+        self._embedder.load()  # whether all vectors are of its model, only the model can tell
         return index_store(store, self._embedder, progress=progress)
 
     def settle(self, timeout: float) -> bool:
