@@ -67,6 +67,15 @@ def test_an_unknown_type_is_answered_with_those_in_use(client: Client) -> None:
     assert client.text("recall", {"types": ["task"]}) == expected
 
 
+def test_open_shows_when_a_to_do_is_due_and_whether_it_is_done(client: Client) -> None:
+    remember(client, "pay the fee", "to the port", type="todo", due="2999-11-20")
+    opened = client.text("open", {"names": ["pay the fee"]})
+    assert "pay the fee (todo, due Wed 20 Nov 2999) [" in opened
+    client.text("revise", {"name": "pay the fee", "status": "done"})
+    opened = client.text("open", {"names": ["pay the fee"]})
+    assert "pay the fee (todo, due Wed 20 Nov 2999, done) [" in opened
+
+
 def test_a_list_is_limited_to_a_period(client: Client) -> None:
     remember(client, "ADR-1", "Use SQLite", type="decision", when="2020-01-01")
     remember(client, "ADR-2", "Use PostgreSQL", type="decision", when="yesterday")

@@ -27,7 +27,7 @@ _MIN_SHOWN_CHARACTERS = 40
 # The line with the day of a conversation. What length costs when turns are chosen: with these, 192
 # questions to LoCoMo and 108 to chats showed most evidence for their tokens.
 _DAY_TOKENS = 5
-_RANK_OFFSET, _FRAME_CHARACTERS, _LENGTH_EXPONENT = 3, 20, 0.4
+_RANK_OFFSET, _FRAME_CHARACTERS, _LENGTH_EXPONENT = 6, 20, 0.3
 _MAX_PASSED_TURNS = 1
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 DAY = 86_400_000_000

@@ -6,11 +6,10 @@ from msgspec import Raw, Struct
 from msgspec.json import encode
 
 from polymnia.dialects.base import Call, Reply
-from polymnia.dialects.native.replies import offset_of, prose, short_time
+from polymnia.dialects.native.replies import describe_plan, offset_of, prose, short_time
 from polymnia.dialects.native.scope import Place, join_names, places
 from polymnia.dialects.native.shapes import Found, Recall
-from polymnia.engine.facts.remember import OPEN
-from polymnia.engine.facts.todos import entities_with_status, is_overdue
+from polymnia.engine.facts.todos import entities_with_status
 from polymnia.formats.times import day_label, parse_optional_moment
 from polymnia.model import Entity, Observation, Within
 from polymnia.search.terms import count_noun, fold, one_line, terms_of
@@ -69,19 +68,6 @@ def list_entities(call: Call, arguments: Recall) -> Reply:
 def names_with_status(reader: Reader, status: str) -> list[str]:
     """Return the names of the entities with a status, such as open, done or overdue."""
     return [entity.name for entity in entities_with_status(reader, status)]
-
-
-def describe_plan(entity: Entity) -> list[str]:
-    """Return what is said of a to-do beside its type: its due day, and its status if not open."""
-    labels = []
-    if entity.due:
-        due = day_label(_moment(entity.due), datetime.now(UTC))
-        labels.append(f"OVERDUE since {due}" if is_overdue(entity) else f"due {due}")
-    if entity.status and entity.status != OPEN:
-        labels.append(entity.status)
-    elif entity.status == OPEN and not entity.due:
-        labels.append(OPEN)
-    return labels
 
 
 def _reply(listed: list[_Listed], arguments: Recall) -> Reply:

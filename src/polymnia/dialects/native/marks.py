@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 
 from polymnia.dialects.native.grouping import Line
-from polymnia.dialects.native.listing import describe_plan
+from polymnia.dialects.native.replies import describe_plan
 from polymnia.engine.curation.contradictions import differs_in_value
 from polymnia.engine.history import changes as history
 from polymnia.search.hits import is_outdated

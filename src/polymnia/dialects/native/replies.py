@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from msgspec import Raw, Struct
@@ -10,10 +11,12 @@ from msgspec.structs import replace
 
 from polymnia.dialects.base import Reply
 from polymnia.dialects.native.shapes import Bounded, Items
+from polymnia.engine.facts.remember import OPEN
+from polymnia.engine.facts.todos import is_overdue
 from polymnia.engine.history.changes import Difference
 from polymnia.errors import BadInput
 from polymnia.formats.briefing import STORED
-from polymnia.formats.times import iso_time
+from polymnia.formats.times import day_label, iso_time
 from polymnia.model import Author, Change, Entity, Observation, Relation
 from polymnia.search.terms import count_noun, one_line
 from polymnia.search.tokens import estimate_tokens, shorten_to
@@ -28,6 +31,7 @@ _SEPARATOR_TOKENS = 2
 _MAX_CURSOR_DIGITS = 9
 _MAX_DIFFERENCES = 6
 _MAX_DIFFERENCE_LETTERS = 120
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MIDNIGHT = "T00:00:00Z"
 _CONTROL = re.compile(
     r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]"
@@ -234,13 +238,27 @@ def entity_item(entity: Entity, workspace: str, relation_count: int) -> Item:
         "updated": short_time(entity.updated_at),
         "workspace": workspace,
     }
-    line = f"{entity.name} ({entity.type}) [{workspace}]"
+    labels = [label for label in (entity.type, *describe_plan(entity)) if label]
+    line = f"{entity.name} ({one_line(', '.join(labels))}) [{workspace}]"
     if summary:
         line += f" {summary};"
     if entity.tags:
         line += f" tags: {', '.join(entity.tags)};"
     line += f" {count_noun(fact_count, 'fact')}, {count_noun(relation_count, 'relation')}"
     return line_item(line, _without_blanks(data))
+
+
+def describe_plan(entity: Entity) -> list[str]:
+    """Return what is said of a to-do beside its type: its due day, and its status if not open."""
+    labels = []
+    if entity.due:
+        due = day_label(_EPOCH + timedelta(microseconds=entity.due), datetime.now(UTC))
+        labels.append(f"OVERDUE since {due}" if is_overdue(entity) else f"due {due}")
+    if entity.status and entity.status != OPEN:
+        labels.append(entity.status)
+    elif entity.status == OPEN and not entity.due:
+        labels.append(OPEN)
+    return labels
 
 
 def relation_item(relation: Relation, workspace: str = "") -> Item:
