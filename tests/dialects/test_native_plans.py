@@ -76,6 +76,13 @@ def test_open_shows_when_a_to_do_is_due_and_whether_it_is_done(client: Client) -
     assert "pay the fee (todo, due Wed 20 Nov 2999, done) [" in opened
 
 
+def test_if_nothing_is_overdue_the_open_to_dos_are_shown(client: Client) -> None:
+    remember(client, "pay the fee", "to the port", type="todo", due="2999-11-20")
+    text = client.text("recall", {"query": "Which to-dos are overdue?"})
+    assert "pay the fee (todo, due Wed 20 Nov 2999)" in text
+    assert "not stored" not in text
+
+
 def test_a_list_is_limited_to_a_period(client: Client) -> None:
     remember(client, "ADR-1", "Use SQLite", type="decision", when="2020-01-01")
     remember(client, "ADR-2", "Use PostgreSQL", type="decision", when="yesterday")

@@ -396,7 +396,8 @@ def _newest_of_asked_types(place: Place, query: str) -> list[Passage]:
                 listed += reader.entities(kind=counted.type, offset=first, limit=MAX_LISTED)
         if OVERDUE in words_of(words):
             names = names_with_status(reader, OVERDUE)
-            listed = reader.entities(names[:MAX_LISTED]) if names else []
+            # If nothing is overdue, the open ones of a type that is asked for show it.
+            listed = reader.entities(names[:MAX_LISTED]) if names else listed
     if _OPEN_WORDS.search(words):
         listed = [entity for entity in listed if entity.status in ("", OPEN)]
     listed.reverse()
