@@ -26,7 +26,7 @@ def test_the_sessions_of_an_agent_are_replayed_and_judged(
     printed = capsys.readouterr().out
     assert "101 calls in 9 sessions, 0 failed" in printed
     rows = [line.split(" | ") for line in printed.splitlines() if line.startswith("| ")]
-    assert rows[-1][:2] == ["| all with an answer", "86"]
+    assert rows[-1][:2] == ["| all with an answer", "112"]
     assert float(rows[-1][2].removesuffix(" %")) > 50
 
 
@@ -43,7 +43,7 @@ def test_prompts_are_typed_and_their_lines_judged(capsys: pytest.CaptureFixture[
     assert prompts.main(["--embedder", "none"]) == 0
     rows = [line.strip("| ").split(" | ") for line in capsys.readouterr().out.splitlines()]
     questions, tasks_typed = rows[2:]
-    assert questions[:4] == ["questions of an agent", "words alone", "116", "86"]
+    assert questions[:4] == ["questions of an agent", "words alone", "142", "112"]
     assert tasks_typed[:4] == ["tasks for an agent", "words alone", "72", "36"]
     assert tasks_typed[-1] == "met"
     assert [questions[7], tasks_typed[7]] == ["0 %", "0 %"]  # prompts without evidence
