@@ -13,6 +13,7 @@ from polymnia.search.hits import (
     is_weak,
     match_quality,
     reasons,
+    unknown_words,
     word_kind,
 )
 from polymnia.search.question import parse_question
@@ -135,7 +136,17 @@ def test_what_was_said_at_a_time_of_day_is_not_reordered() -> None:
 
 
 def hit_with(query: Query, text: str, cosine: float) -> list[Hit]:
-    return best_hits(query.folded, [scored(query, text, Signals(meaning=cosine))], 1)
+    """Return hits for a memory in which one fact may answer, and twenty have nothing to do with it.
+
+    The best one comes first.
+    """
+    fact = scored(query, text, Signals(meaning=cosine))
+    return best_hits(query.folded, [replace(fact, score=2.0), *unrelated(query)], 21)
+
+
+def unrelated(query: Query) -> list[ScoredPassage]:
+    texts = [f"number {number} hums" for number in range(20)]
+    return [scored(query, text, Signals(meaning=0.1)) for text in texts]
 
 
 def test_a_topic_that_no_hit_is_near_is_not_stored() -> None:
@@ -168,13 +179,24 @@ def test_a_bare_name_before_the_facts_does_not_hide_that_nothing_is_stored() -> 
     query = ask("Which allergies does Ada have?", named="Ada")
     bare_name = scored(query, "", Signals())
     fact = scored(query, "likes tea", Signals(meaning=0.15))
-    hits = best_hits(query.folded, [replace(bare_name, score=2.0), fact], 2)
-    assert match_quality(hits, query) == "none"
+    ranked = [replace(bare_name, score=2.0), fact, *unrelated(query)]
+    assert match_quality(best_hits(query.folded, ranked, 22), query) == "none"
+
+
+def test_of_few_facts_none_is_far_enough_to_say_that_nothing_is_stored() -> None:
+    query = ask("Which database do we use?")
+    fact = scored(query, "runs on PostgreSQL", Signals(meaning=0.2))
+    assert match_quality(best_hits(query.folded, [fact], 1), query) == "perhaps"
 
 
 def test_the_words_of_a_relation_are_stored() -> None:
     query = replace(ask("Which suppliers has Ada?", named="Ada"), relation_terms=SUPPLIES)
     assert match_quality(hit_with(query, "likes tea", 0.15), query) == "clear"
+
+
+def test_vague_words_and_relations_are_not_missing() -> None:
+    query = replace(ask("Which suppliers and which database do we use?"), relation_terms=SUPPLIES)
+    assert unknown_words(query) == ("database",)
 
 
 def test_a_question_with_a_part_of_a_name_is_not_about_nothing() -> None:

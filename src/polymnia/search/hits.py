@@ -55,6 +55,9 @@ BACKGROUND_FROM, BACKGROUND_HITS = 5, 60
 USUAL_COSINE, USUAL_COUNT = 0.1, 5
 STORED_GAP, STORED_TOPIC = 10.5, 2.5
 MIN_PERHAPS, MIN_STORED = 2.1, 2.74
+# Among fewer facts with a vector, a question in other words than its answer has as little in common
+# with it as with the rest ("Which database do we use?", "runs on PostgreSQL").
+MIN_COMPARED = 20
 # Words that say nothing about the topic of a question.
 _VAGUE_WORDS = """
 use used using have has get got go went come run make made do know name called kind type many much
@@ -280,7 +283,8 @@ def match_quality(hits: Sequence[Hit], query: Query) -> MatchQuality:
     if weight is None:
         is_weak = all(hit.is_weak for hit in hits[:3])
         return "perhaps" if is_weak and not is_named else "clear"
-    if weight < MIN_PERHAPS and not is_named:
+    is_compared = len(_cosines(hits)) >= MIN_COMPARED
+    if weight < MIN_PERHAPS and is_compared and not is_named:
         return "none"
     return "perhaps" if weight < MIN_STORED else "clear"
 
@@ -344,9 +348,14 @@ def _vague_terms() -> frozenset[str]:
 
 
 def unknown_words(query: Query) -> tuple[str, ...]:
-    """Return the words of the question that no passage has."""
+    """Return the words of the question that no passage has, without those that say little."""
     asked = _words_by_term(query.question.text)
-    return tuple(asked.get(term, term) for term in query.terms if not query.matcher.knows(term))
+    unknown = []
+    for term in query.terms:
+        is_stored = query.matcher.knows(term) or term in query.relation_terms
+        if not is_stored and term not in _vague_terms():
+            unknown.append(asked.get(term, term))
+    return tuple(unknown)
 
 
 def _excerpt(scored: ScoredPassage) -> str:
