@@ -32,6 +32,15 @@ def test_synonyms_count_where_the_list_is_left_out(client: Client) -> None:
     assert "stored Ada #1." in client.text("remember", {"name": "Ada", "observation": "likes tea"})
 
 
+def test_a_name_may_be_called_entity(client: Client) -> None:
+    call = {"entities": [{"entity": "Ada", "entityType": "person", "facts": ["likes tea"]}]}
+    assert "stored Ada #1." in client.text("remember", call)
+    edit = {"old": "likes tea", "new": "likes coffee"}
+    client.text("revise", {"entity": "Ada", "facts": [edit]})
+    assert "likes coffee" in client.text("open", {"names": ["Ada"]})
+    client.text("forget", {"entityName": "Ada", "facts": ["likes coffee"]})
+
+
 def test_the_ends_of_a_relation_may_be_called_source_and_target(client: Client) -> None:
     client.text("remember", {"entities": [{"name": "Ada"}, {"name": "Bob"}]})
     for relation in (

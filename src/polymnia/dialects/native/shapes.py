@@ -17,6 +17,9 @@ ReviewKind = Literal[
 _SYNONYMS = {
     "name": "names",
     "names": "name",
+    "entity": "name",
+    "entityName": "name",
+    "entityType": "type",
     "change": "changes",
     "observations": "facts",
     "observation": "facts",
