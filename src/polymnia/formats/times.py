@@ -9,11 +9,14 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _DAY_OF_YEAR = re.compile(r"(\d{4})-?(\d{3})(?=T)")
 _AGE = re.compile(r"(?P<count>\d{1,6})(?P<unit>[wdhm])")
-# Words for ages: "yesterday", "last week", "2 months ago".
-_SPOKEN_AGE = re.compile(
-    r"(?P<count>\d{1,4}|last|a|an|one) ?(?P<unit>day|week|month|year)s?(?: ago)?", re.IGNORECASE
+# Words for distances: "last week", "2 months ago", "in 3 days".
+_SPOKEN_DISTANCE = re.compile(
+    r"(?P<ahead>in )?(?P<count>\d{1,4}|last|next|a|an|one) ?(?P<unit>day|week|month|year)s?"
+    r"(?P<back> ago)?"
 )
-_SPOKEN_DAYS = {"today": 0, "yesterday": 1, "tomorrow": -1, "next week": -7}
+_SPOKEN_WEEKDAY = re.compile(r"(?:(?P<which>last|next|this|on) )?(?P<day>[a-z]+day)")
+_WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_SPOKEN_DAYS = {"today": 0, "yesterday": 1, "tomorrow": -1}
 _DAYS_OF_UNIT = {"day": 1, "week": 7, "month": 30, "year": 365}
 _UNITS = {"w": "weeks", "d": "days", "h": "hours", "m": "minutes"}
 _EXAMPLE = "such as 2026-04-27T14:00:00Z or 2026-04-27T16:00:00+02:00"
@@ -51,43 +54,67 @@ def parse_time(text: str, name: str) -> int:
     return (in_utc - _EPOCH) // _MICROSECOND
 
 
-def parse_moment(text: str, name: str) -> int:
-    """Return microseconds since 1970 for a date, a time (UTC) or an age. Raise BadInput."""
-    age = _AGE.fullmatch(text.strip())
-    days = _spoken_days(text.strip())
+def parse_moment(text: str, name: str, *, ahead: bool = False) -> int:
+    """Return microseconds since 1970 for a date, a time (UTC) or a distance. Raise BadInput.
+
+    `7d`, "2 weeks" and "friday" lie in the past, or with `ahead` in the future.
+    """
+    plain = text.strip()
+    distance = _AGE.fullmatch(plain)
+    now = datetime.now(UTC)
+    days = spoken_days(plain.lower(), now.weekday(), ahead=ahead)
     try:
         if days is not None:
-            moment = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
-            moment -= timedelta(days=days)
-        elif age:
-            moment = datetime.now(UTC) - timedelta(**{_UNITS[age["unit"]]: int(age["count"])})
+            moment = now.replace(hour=0, minute=0, second=0, microsecond=0) - timedelta(days=days)
+        elif distance:
+            length = timedelta(**{_UNITS[distance["unit"]]: int(distance["count"])})
+            moment = now + length if ahead else now - length
         else:
-            moment = datetime.fromisoformat(text.strip())
+            moment = datetime.fromisoformat(plain)
         in_utc = moment.replace(tzinfo=moment.tzinfo or UTC).astimezone(UTC)
     except (ValueError, OverflowError) as exc:
-        examples = "2026-04-27, 2026-04-27T14:00Z, 7d, yesterday or 2 weeks ago"
+        spoken = "next friday or in 2 weeks" if ahead else "yesterday or 2 weeks ago"
+        examples = f"2026-04-27, 2026-04-27T14:00Z, 7d, {spoken}"
         raise BadInput(f"{name}: {text!r} is not a time; use {examples}") from exc
     return (in_utc - _EPOCH) // _MICROSECOND
 
 
-def _spoken_days(text: str) -> int | None:
-    """Return how many days ago "yesterday" or "2 weeks ago" is; None for other texts."""
-    days = _SPOKEN_DAYS.get(text.lower())
+def spoken_days(text: str, weekday: int, *, ahead: bool) -> int | None:
+    """Return how many days ago "yesterday" or "2 weeks ago" is; None for other texts.
+
+    Days to come are below 0. `weekday` is today's.
+    """
+    days = _SPOKEN_DAYS.get(text)
     if days is not None:
         return days
-    spoken = _SPOKEN_AGE.fullmatch(text)
+    named = _SPOKEN_WEEKDAY.fullmatch(text)
+    if named is not None and named["day"] in _WEEKDAYS:
+        return _days_since(_WEEKDAYS.index(named["day"]), named["which"], weekday, ahead=ahead)
+    spoken = _SPOKEN_DISTANCE.fullmatch(text)
     if spoken is None:
         return None
     count = spoken["count"]
     number = int(count) if count.isdigit() else 1
-    return number * _DAYS_OF_UNIT[spoken["unit"].lower()]
+    days = number * _DAYS_OF_UNIT[spoken["unit"]]
+    if spoken["back"] or count == "last":
+        return days
+    return -days if ahead or spoken["ahead"] or count == "next" else days
 
 
-def parse_optional_moment(text: str, name: str) -> int | None:
+def _days_since(day: int, which: str | None, today: int, *, ahead: bool) -> int:
+    """Return how many days ago a weekday was; below 0 if it is to come. "Next" is never today."""
+    if which == "next":
+        return -((day - today) % 7 or 7)
+    if which == "last":
+        return (today - day) % 7 or 7
+    return -((day - today) % 7) if ahead else (today - day) % 7
+
+
+def parse_optional_moment(text: str, name: str, *, ahead: bool = False) -> int | None:
     """Return the time as `parse_moment` does; None if the text is empty. Raise BadInput."""
     if not text:
         return None
-    return parse_moment(text, name)
+    return parse_moment(text, name, ahead=ahead)
 
 
 def _with_month(text: str) -> str:

@@ -87,7 +87,7 @@ def _entity_facts(shape: EntityShape, source: str) -> EntityFacts:
     valid_at = parse_optional_moment(shape.when, "when") or 0
     if len(shape.replaces) > len(shape.facts):
         raise BadInput("replaces: give a new fact for each of them; to delete facts, use forget")
-    expires = parse_optional_moment(shape.expires, "expires") or 0
+    expires = parse_optional_moment(shape.expires, "expires", ahead=True) or 0
     # Of the facts alone: a fact that ends must not take all that is known of a person along.
     common = FactDraft("", valid_at, source, expires=expires)
     facts = [_fact_draft(fact, common) for fact in shape.facts]
@@ -101,7 +101,7 @@ def _entity_facts(shape: EntityShape, source: str) -> EntityFacts:
         facts=tuple(facts),
         summary=shape.summary or None,
         tags=tuple(shape.tags),
-        due=parse_optional_moment(shape.due, "due") or 0,
+        due=parse_optional_moment(shape.due, "due", ahead=True) or 0,
         status=shape.status.strip().lower(),
     )
 
@@ -121,7 +121,7 @@ def _fact_draft(fact: object, common: FactDraft) -> FactDraft:
     if shape.replaces is not None:
         replaces = _fact_reference(require_text(shape.replaces, "replaces"))
     valid_at = parse_optional_moment(shape.when, "when") or common.valid_at
-    expires = parse_optional_moment(shape.expires, "expires") or common.expires
+    expires = parse_optional_moment(shape.expires, "expires", ahead=True) or common.expires
     return FactDraft(shape.text, valid_at, common.source, replaces, expires)
 
 
@@ -283,9 +283,9 @@ def _revision(arguments: Revise) -> Revision:
         name=arguments.rename or None,
         type=arguments.type or None,
         summary=arguments.summary or UNSET,
-        due=parse_optional_moment(arguments.due, "due"),
+        due=parse_optional_moment(arguments.due, "due", ahead=True),
         status=arguments.status.strip().lower() or None,
-        expires=parse_optional_moment(arguments.expires, "expires"),
+        expires=parse_optional_moment(arguments.expires, "expires", ahead=True),
         add_tags=tuple(arguments.add_tags),
         remove_tags=tuple(arguments.remove_tags),
         replace=tuple(corrections),
