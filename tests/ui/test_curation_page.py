@@ -149,6 +149,12 @@ def test_a_cluster_is_tagged(place: tuple[Visitor, Memory]) -> None:
     assert {entity.tags for entity in entities.open_named(memory, others).entities} == {("core",)}
 
 
+def test_a_cluster_that_is_gone_is_not_tagged(place: tuple[Visitor, Memory]) -> None:
+    visitor, _ = place
+    shown = visitor.post("/ui/curation/tag", kind="clusters", item="0" * 16, tag="core")
+    assert "cluster has changed since it was shown" in shown.words
+
+
 def test_a_dismissed_finding_stays_away_until_it_is_brought_back(
     place: tuple[Visitor, Memory],
 ) -> None:

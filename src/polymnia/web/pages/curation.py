@@ -73,6 +73,7 @@ class Side(Struct, frozen=True):
 def show(page: Page) -> Response:
     """Show the queue, and one finding in focus."""
     look, behind = page.site.findings.look(page.memory)
+    is_done = look.is_done  # before its findings are read: it may end while the page is made
     wants_dismissed = "dismissed" in page.query
     waiting = _waiting(page, look, wants_dismissed=wants_dismissed)
     focus = _focus(page, waiting)
@@ -88,6 +89,7 @@ def show(page: Page) -> Response:
         before=ordered[place - 1] if focus and place else None,
         following=ordered[place + 1] if focus and place + 1 < len(ordered) else None,
         look=look,
+        is_done=is_done,
         behind=behind,
         wants_dismissed=wants_dismissed,
         together=ACCEPTED_TOGETHER,
@@ -292,6 +294,8 @@ def tag(page: Page) -> Response:
     for group in look.of_kind("clusters") or ():
         if group.id == page.form["item"]:
             names = group.names
+    if not names:
+        raise BadInput("the cluster has changed since it was shown: look at it again")
     receipt = tag_entities(page.memory, list(names), add=[label], by=page.by)
     return _done(page, f"Tagged {count_noun(len(receipt.names), 'entity')}", receipt.change)
 
