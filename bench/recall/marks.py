@@ -34,7 +34,9 @@ from polymnia.stores import open_store
 # A memory and its questions, with whether it answers them.
 AskedMemory = tuple[Memory, list[tuple[str, bool]]]
 
-THRESHOLDS = (1.8, 2.1, 2.4, hits.MIN_STORED, 3.1, 3.4)
+THRESHOLDS = (0.8, 1.0, hits.MIN_STORED, 1.4, hits.MIN_STORED_TURNS, 1.8)
+# Which of them the product has.
+_CHOSEN = {hits.MIN_STORED: " (facts)", hits.MIN_STORED_TURNS: " (turns)"}
 
 
 class Marks(Struct):
@@ -42,6 +44,12 @@ class Marks(Struct):
 
     asked: int = 0
     marked: dict[float, int] = {}
+
+    def add(self, other: "Marks") -> None:
+        """Count the questions of another memory, too."""
+        self.asked += other.asked
+        for threshold, marked in other.marked.items():
+            self.marked[threshold] = self.marked.get(threshold, 0) + marked
 
     def percent(self, threshold: float) -> float:
         """Return the share that is marked, in per cent."""
@@ -59,12 +67,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if embedder is None:
         print("error: without an embedder nothing is marked as not stored", file=sys.stderr)
         return 1
+    users = Marks(), Marks()
     for path in options.paths:
         answerable, unanswerable = Marks(), Marks()
         for memory, questions in _memories(path, embedder, options.limit):
             for text, has_answer in questions:
                 _ask(memory, text, answerable if has_answer else unanswerable)
         print(f"\n{path.name}\n\n{table(answerable, unanswerable)}", flush=True)
+        if path.suffix == ".toml":
+            users[0].add(answerable)
+            users[1].add(unanswerable)
+    if users[0].asked:
+        print(f"\nall users\n\n{table(*users)}")
     return 0
 
 
@@ -127,15 +141,15 @@ def _ask(memory: Memory, text: str, marks: Marks) -> None:
     """Ask once with each threshold and count the replies that are marked."""
     client = Conversation(memory)
     marks.asked += 1
-    chosen = hits.MIN_STORED, hits.MIN_PERHAPS
+    chosen = hits.MIN_PERHAPS, hits.MIN_STORED, hits.MIN_STORED_TURNS
     try:
         for threshold in THRESHOLDS:
-            hits.MIN_STORED = hits.MIN_PERHAPS = threshold
+            hits.MIN_PERHAPS = hits.MIN_STORED = hits.MIN_STORED_TURNS = threshold
             reply = client.call("recall", {"query": text})
             if reply["structuredContent"]["match"] != "clear":
                 marks.marked[threshold] = marks.marked.get(threshold, 0) + 1
     finally:
-        hits.MIN_STORED, hits.MIN_PERHAPS = chosen
+        hits.MIN_PERHAPS, hits.MIN_STORED, hits.MIN_STORED_TURNS = chosen
 
 
 def table(answerable: Marks, unanswerable: Marks) -> str:
@@ -148,7 +162,7 @@ def table(answerable: Marks, unanswerable: Marks) -> str:
     for threshold in THRESHOLDS:
         right, wrong = unanswerable.marked.get(threshold, 0), answerable.marked.get(threshold, 0)
         cells = [
-            f"{threshold:g}{' (default)' if threshold == hits.MIN_STORED else ''}",
+            f"{threshold:g}{_CHOSEN.get(threshold, '')}",
             f"{unanswerable.percent(threshold):.1f} %",
             f"{answerable.percent(threshold):.1f} %",
             f"{100 * right / max(1, right + wrong):.0f} %",

@@ -338,6 +338,18 @@ def test_facts_that_disagree_say_so(clients: tuple[Client, Client]) -> None:
     assert "#2 The gate opens at 8 [disagrees with #1]" in text
 
 
+def test_another_number_of_the_same_unit_is_newer(clients: tuple[Client, Client]) -> None:
+    for when, fact in (
+        ("2020-11-02", "Pays for the hosting with 400 euros a month"),
+        ("2020-12-02", "Raised its sponsorship to 650 euros a month"),
+    ):
+        entity = {"name": "Lantern", "when": when, "facts": [fact]}
+        clients[0].text("remember", {"entities": [entity]})
+    text = reply(clients[0], "recall", {"query": "How many euros does Lantern pay a month?"})
+    assert "#1 Pays for the hosting with 400 euros a month [Mon 2 Nov 2020; newer: #2]" in text
+    assert "#2 Raised its sponsorship to 650 euros a month [Wed 2 Dec 2020]" in text
+
+
 def test_a_question_for_open_to_dos_lists_them(reader: Client) -> None:
     lines = reply(reader, "recall", {"query": "which open to-dos do I have"}).splitlines()
     assert lines[1] == "TODO: migration docs (todo, OVERDUE since Fri 13 Nov 2020)"

@@ -5,6 +5,7 @@ import pytest
 from polymnia.model import Entity, Observation
 from polymnia.search.similarity import (
     are_names_alike,
+    has_newer_quantity,
     is_same_attribute,
     normalize_text,
     similar_observations,
@@ -57,3 +58,25 @@ def test_two_values_of_one_attribute_are_recognized() -> None:
 
 def test_the_name_and_numbers_alone_are_no_common_attribute() -> None:
     assert not is_same_attribute("pilot begins with 7 shops", "pilot ends with 7 reviews", "pilot")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "is_newer"),
+    [
+        ("has nine pupils and meets on Mondays", "has eleven pupils since May", True),
+        ("sponsors the project with 400 euros", "raised its gift to 650 euros", True),
+        ("tests on Linux; a full run takes 14 minutes", "a full run takes 6 minutes", True),
+        ("a full run takes 14 minutes", "a fuzzing job runs for 20 minutes", False),
+        ("has nine pupils", "still has nine pupils since May", False),
+        ("starts on 4 May", "moved to 8 May", False),
+        ("holds 30 jobs", "now holds 40 shelves", False),
+    ],
+)
+def test_another_number_of_the_same_unit_is_a_newer_value(
+    old: str, new: str, is_newer: bool
+) -> None:
+    assert has_newer_quantity(old, new, "team") is is_newer
+
+
+def test_the_name_is_no_unit() -> None:
+    assert not has_newer_quantity("two teams signed up", "now three teams signed up", "teams")

@@ -2,13 +2,16 @@
 
 from collections.abc import Sequence
 from functools import cache, lru_cache
-from math import ceil
+from math import ceil, log1p
 from pathlib import Path
 from unicodedata import category, normalize
 
 _VOCABULARY = Path(__file__).parent / "uncased.txt"
 # Shorter entries of the vocabulary are pieces of words rather than words.
 MIN_WORD_LETTERS = 3
+# The line of "the", and how many words of the vocabulary are less common. The first hundred hardly
+# differ in what they say.
+_FIRST_WORD, _LAST_RANK, _COMMON_WORDS = 1995, 28_526, 100
 # Longer words count as unknown.
 _MAX_WORD_LETTERS = 100
 _CONTINUED = "##"
@@ -50,6 +53,18 @@ def is_english(word: str) -> bool:
     """
     is_word = word.isalpha() and len(word) >= MIN_WORD_LETTERS
     return is_word and f"\n{word}\n".encode() in _vocabulary_lines()
+
+
+def english_rarity(word: str) -> float:
+    """Return how rare a word in lower case is in English: from 0 to 5.7, the most for unknown ones.
+
+    The vocabulary has its words in the order of how common they are.
+    """
+    place = _vocabulary_lines().find(f"\n{word}\n".encode())
+    rank = _LAST_RANK
+    if place >= 0:
+        rank = max(0, _vocabulary_lines().count(b"\n", 0, place) - _FIRST_WORD)
+    return log1p(rank / _COMMON_WORDS)
 
 
 @cache

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from polymnia.model import Hit, Passage, Signals
 from polymnia.search.dates import describe_period
 from polymnia.search.question import request_terms
-from polymnia.search.scoring import Query, ScoredPassage, best_piece, is_turn
-from polymnia.search.similarity import is_same_attribute
+from polymnia.search.scoring import DAY, Query, ScoredPassage, best_piece, is_turn
+from polymnia.search.similarity import has_newer_quantity, is_same_attribute
 from polymnia.search.terms import fold, terms_of, words_of
 
 # Kinds of match, best first.
@@ -44,17 +44,22 @@ MIN_REASON_COSINE = 0.3
 
 # Whether anything about a question is stored: STORED_GAP times how far the highest cosine of the
 # first ten hits stands out from those further down, plus STORED_TOPIC times how much of the topic
-# is covered. The cosine itself does not carry over: unrelated turns of a conversation have 0.26 in
-# common with a question, unrelated facts of an agent 0.06. The weights are those of a logistic
-# regression on five users' facts and two collections of conversations, rounded;
+# is covered, less STORED_MISSING times the rarity of the rarest word that no passage has. The
+# cosine itself does not carry over: unrelated turns of a conversation have 0.26 in common with a
+# question, unrelated facts of an agent 0.06. Words count by their rarity in English, because in a
+# memory of a hundred facts "old" is as rare as "invoice". The weights are those of a logistic
+# regression on nine users' facts and two collections of conversations, rounded;
 # docs/benchmarks.md has what it catches.
 NEAREST_HITS, MATCHING_HITS = 10, 5
 # Hits that show what an unrelated passage has in common with the question. If there are few, the
 # usual cosine counts as so many of them.
 BACKGROUND_FROM, BACKGROUND_HITS = 5, 60
 USUAL_COSINE, USUAL_COUNT = 0.1, 5
-STORED_GAP, STORED_TOPIC = 10.5, 2.5
-MIN_PERHAPS, MIN_STORED = 2.1, 2.74
+STORED_GAP, STORED_TOPIC, STORED_MISSING = 9.5, 1.6, 0.2
+MIN_PERHAPS, MIN_STORED = 0.8, 1.25
+# Of turns of a conversation, more are told apart at the same price. Hits are turns if most of the
+# nearest ones were said at a time of day.
+MIN_STORED_TURNS = 1.6
 # Among fewer facts with a vector, a question in other words than its answer has as little in common
 # with it as with the rest ("Which database do we use?", "runs on PostgreSQL").
 MIN_COMPARED = 20
@@ -126,7 +131,8 @@ def is_outdated(fact: Passage, other: Passage) -> bool:
     """Return True if the other fact gives a newer value of the same attribute."""
     if fact.entity != other.entity or _since(fact) >= _since(other):
         return False
-    return is_same_attribute(fact.text, other.text, fact.entity)
+    texts = fact.text, other.text, fact.entity
+    return is_same_attribute(*texts) or has_newer_quantity(*texts)
 
 
 def _since(fact: Passage) -> int:
@@ -286,7 +292,9 @@ def match_quality(hits: Sequence[Hit], query: Query) -> MatchQuality:
     is_compared = len(_cosines(hits)) >= MIN_COMPARED
     if weight < MIN_PERHAPS and is_compared and not is_named:
         return "none"
-    return "perhaps" if weight < MIN_STORED else "clear"
+    said = sum(bool(hit.passage.valid_at % DAY) for hit in hits[:NEAREST_HITS])
+    least = MIN_STORED_TURNS if said > NEAREST_HITS / 2 else MIN_STORED
+    return "perhaps" if weight < least else "clear"
 
 
 def evidence(hits: Sequence[Hit], query: Query) -> float | None:
@@ -302,23 +310,40 @@ def evidence(hits: Sequence[Hit], query: Query) -> float | None:
     usual = USUAL_COSINE * USUAL_COUNT
     background = (sum(others) + usual) / (len(others) + USUAL_COUNT)
     nearest = max(_cosines(facts[:NEAREST_HITS]))
-    covered = _topic_coverage(hits, query)
-    return STORED_GAP * (nearest - background) + STORED_TOPIC * covered
+    topic = _topic(query)
+    covered = _topic_coverage(hits, query, topic)
+    missing = [query.rarities.get(term, 0.0) for term in topic if not _is_stored(query, term)]
+    return (
+        STORED_GAP * (nearest - background)
+        + STORED_TOPIC * covered
+        - STORED_MISSING * max(missing, default=0.0)
+    )
 
 
-def _topic_coverage(hits: Sequence[Hit], query: Query) -> float:
+def _topic_coverage(hits: Sequence[Hit], query: Query, topic: Sequence[str]) -> float:
     """Return how much of the topic is stored: the mean of its share in one hit and in the memory.
 
-    Shares are by rarity. A question without a topic ("what happened?") is covered.
+    A question without a topic ("what happened?") is covered.
     """
-    topic = _topic(query)
-    matcher, related = query.matcher, query.relation_terms
     shares = []
     for hit in hits[:MATCHING_HITS]:
         terms = terms_of(f"{hit.passage.entity} {hit.passage.words}")
-        shares.append(matcher.topic_share(topic, related.union(terms)))
-    known_terms = [term for term in topic if term in related or matcher.knows(term)]
-    return (max(shares) + matcher.topic_share(topic, known_terms)) / 2
+        present = query.matcher.with_asked_forms(query.relation_terms.union(terms))
+        shares.append(_share(query, topic, present))
+    stored = [term for term in topic if _is_stored(query, term)]
+    return (max(shares) + _share(query, topic, stored)) / 2
+
+
+def _share(query: Query, topic: Sequence[str], present: Collection[str]) -> float:
+    """Return the share of the topic, by rarity in English, that these terms contain."""
+    total = sum(query.rarities.get(term, 0.0) for term in topic)
+    if not total:
+        return 1.0
+    return sum(query.rarities.get(term, 0.0) for term in topic if term in present) / total
+
+
+def _is_stored(query: Query, term: str) -> bool:
+    return term in query.relation_terms or query.matcher.knows(term)
 
 
 def _cosines(hits: Sequence[Hit]) -> list[float]:
@@ -352,8 +377,7 @@ def unknown_words(query: Query) -> tuple[str, ...]:
     asked = _words_by_term(query.question.text)
     unknown = []
     for term in query.terms:
-        is_stored = query.matcher.knows(term) or term in query.relation_terms
-        if not is_stored and term not in _vague_terms():
+        if not _is_stored(query, term) and term not in _vague_terms():
             unknown.append(asked.get(term, term))
     return tuple(unknown)
 

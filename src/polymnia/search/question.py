@@ -132,6 +132,16 @@ def text_without(text: str, names: Collection[str]) -> str:
     return " ".join(text.split())
 
 
+def words_with(text: str, terms: Collection[str]) -> list[str]:
+    """Return the words of a text, as they are written, whose terms are all among these."""
+    words = []
+    for word in _WORD.findall(text):
+        own_terms = terms_of(word)
+        if own_terms and all(term in terms for term in own_terms):
+            words.append(word)
+    return words
+
+
 def replace_words(text: str, replacements: dict[str, str]) -> str:
     """Return the text with some of its words replaced, whatever their case and accents."""
     return _WORD.sub(lambda word: replacements.get(plain(word[0]), word[0]), text)

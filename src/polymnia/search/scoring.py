@@ -158,16 +158,9 @@ class Matcher:
             by_rarity = sum(self._rarity[term] for term in present) / total
         return max(by_rarity, len(present) / max(1, len(asked)))
 
-    def topic_share(self, topic: Collection[str], terms: Collection[str]) -> float:
-        """Return the share, by rarity, of some of the question's terms that these terms contain.
-
-        Another form of a word counts as the word.
-        """
-        present = {self._forms.get(term, term) for term in terms}
-        total = sum(self._rarity[term] for term in topic)
-        if not total:
-            return 1.0
-        return sum(self._rarity[term] for term in topic if term in present) / total
+    def with_asked_forms(self, terms: Collection[str]) -> set[str]:
+        """Return the terms; another form of a word of the question counts as the word."""
+        return {self._forms.get(term, term) for term in terms}
 
     def knows(self, term: str) -> bool:
         """Return True if a passage has the term, or another form of it."""
@@ -228,7 +221,7 @@ class Query(Struct, frozen=True):
     searched by, and `rare_terms` those of them that together occur in few passages. `bonuses` has
     what a named entity adds to its passages, `linked` the entities one relation away from it,
     `relation_terms` the words of these relations. `brevity` is how much the length of a text and
-    the questions in it say in this store.
+    the questions in it say in this store. `rarities` has how rare the terms are in English.
     """
 
     question: Question
@@ -244,6 +237,7 @@ class Query(Struct, frozen=True):
     brevity: float = 1.0
     relation_terms: frozenset[str] = frozenset()
     rare_terms: tuple[str, ...] = ()
+    rarities: dict[str, float] = {}
 
     @property
     def whole_names(self) -> list[str]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
+from polymnia.embedders.wordpiece import english_rarity
 from polymnia.engine.memory import Memory
 from polymnia.engine.recall.names import former_names, with_current_names
 from polymnia.engine.recall.spelling import repair_spelling, terms_starting
@@ -32,6 +33,7 @@ from polymnia.search.question import (
     parse_question,
     speaker_of,
     text_without,
+    words_with,
 )
 from polymnia.search.scoring import (
     LOCAL_SCALE,
@@ -46,7 +48,7 @@ from polymnia.search.scoring import (
     score_passages,
 )
 from polymnia.search.spelling import variants
-from polymnia.search.terms import choose_rare, fold, terms_of
+from polymnia.search.terms import choose_rare, fold, terms_of, words_of
 from polymnia.stores.contract import Reader
 
 if TYPE_CHECKING:
@@ -271,8 +273,18 @@ def _prepare(read: Reader, asked: str, aliased: Sequence[Entity]) -> tuple[Query
         brevity(counts),
         relation_terms,
         tuple(choose_rare(search_terms, counts.having)),
+        _rarities(text),
     )
     return query, corrections | renamed
+
+
+def _rarities(text: str) -> dict[str, float]:
+    """Return how rare the terms of a question are in English."""
+    rarities: dict[str, float] = {}
+    for word in words_of(text):
+        for term in terms_of(word):
+            rarities.setdefault(term, english_rarity(word))
+    return rarities
 
 
 def _find_names(read: Reader, question: Question, counts: WordCounts) -> dict[str, float]:
@@ -379,17 +391,29 @@ def _follow_relations(
 def _ask(
     memory: Memory, read: Reader, query: Query, timeout: float | None
 ) -> "PendingQuestion | str":
-    """Start to embed the question without its names, which are scored separately."""
+    """Start to embed the question without its names, which are scored separately.
+
+    A part of a name with a capital letter is one, too: "Saga" of "Saga Holm".
+    """
     if memory.meaning is None:
         return "no embedder is configured, or this kind of store has no vectors"
     if not read.vectors.models():
         return (
             memory.meaning.missing_package or "nothing is embedded yet, so only words were searched"
         )
-    text = text_without(query.question.text, query.whole_names)
+    text = text_without(query.question.text, [*query.whole_names, *_name_parts(query)])
     return (
         memory.meaning.ask(text) if timeout is None else memory.meaning.ask(text, timeout=timeout)
     )
+
+
+def _name_parts(query: Query) -> list[str]:
+    """Return the capitalised words of the question that are parts of the names of entities."""
+    part_terms: set[str] = set()
+    for name, share in query.names.items():
+        if share < 1:
+            part_terms.update(terms_of(name))
+    return words_with(query.question.text, part_terms & query.question.capitalised)
 
 
 def _by_words(read: Reader, query: Query, within: Within | None) -> list[Passage]:
