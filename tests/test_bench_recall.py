@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from bench.recall import marks, perspectives, scale, vectors
+from bench.recall import editions, marks, perspectives, scale, vectors
 from bench.recall.__main__ import main
 from bench.recall.mcp import McpStage
 from bench.recall.sets import load_cases
@@ -19,6 +19,15 @@ from bench.recall.variants import PHRASINGS, VARIANTS
 from polymnia.evaluation.measures import interval, score
 from polymnia.evaluation.questions import Asked, Case, Told
 from tests.embedders.ollama import serve_ollama
+
+AGENT_MEMORY = """
+[[session]]
+date = 2026-03-02
+facts = [["kiln", "thing", "reaches 1,280 degrees"], ["choir", "group", "sings on Tuesdays"]]
+[[questions]]
+kind = "fact"
+list = [{ ask = "How hot does the kiln get?", needs = ["1,280 degrees"] }]
+"""
 
 CONVERSATION = {
     "sample_id": "garden",
@@ -360,3 +369,32 @@ def test_the_table_of_marks_has_their_recall_and_precision() -> None:
     threshold = marks.THRESHOLDS[0]
     table = marks.table(marks.Marks(20, {threshold: 1}), marks.Marks(10, {threshold: 4}))
     assert f"| {threshold:g} | 40.0 % | 5.0 % | 80 % |" in table
+
+
+def test_marks_of_several_memories_are_added() -> None:
+    both = marks.Marks(10, {1.0: 4})
+    both.add(marks.Marks(30, {1.0: 16, 2.0: 1}))
+    assert (both.percent(1.0), both.percent(2.0)) == (50, 2.5)
+
+
+def test_the_tokens_for_the_same_evidence_are_read_from_a_curve() -> None:
+    curve = [(100.0, 0.5), (300.0, 0.7)]
+    assert editions.tokens_for(0.25, curve) == 50
+    assert editions.tokens_for(0.6, curve) == pytest.approx(200)
+    assert editions.tokens_for(0.8, curve) is None
+
+
+@pytest.mark.slow
+def test_an_edition_is_compared_with_itself(
+    path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    facts = tmp_path / "memory.toml"
+    facts.write_text(AGENT_MEMORY)
+    here = Path(__file__).parents[1]
+    assert editions.main([str(path), str(facts), "--other", str(here)]) == 0
+    rows = [line for line in capsys.readouterr().out.splitlines() if line.startswith("| 1000 ")]
+    assert len(rows) == 2
+    for row in rows:
+        ours, same_call = row.strip("| ").split(" | ")[1:3]
+        assert ours == same_call
+    assert "100.0 %" in rows[0]

@@ -83,6 +83,23 @@ def test_if_nothing_is_overdue_the_open_to_dos_are_shown(client: Client) -> None
     assert "not stored" not in text
 
 
+def test_to_dos_that_share_an_entity_are_all_listed(client: Client) -> None:
+    steps = [f"paint wall {number}" for number in range(6)]
+    remember(client, "open tasks", *steps, type="todo")
+    for call in ({"query": "What is still on the to-do list?"}, {"types": ["todo"]}):
+        text = client.text("recall", call)
+        assert [step for step in steps if step in text] == steps
+
+
+def test_a_list_counts_the_facts_that_it_leaves_out(client: Client) -> None:
+    for name in "abcdefgh":
+        remember(client, name, *(f"{name} step {number}" for number in range(5)), type="howto")
+    text = client.text("recall", {"types": ["howto"]})
+    assert "a (howto), 2 earlier facts: open shows all" in text
+    assert "a step 2" in text
+    assert "a step 1" not in text
+
+
 def test_a_list_is_limited_to_a_period(client: Client) -> None:
     remember(client, "ADR-1", "Use SQLite", type="decision", when="2020-01-01")
     remember(client, "ADR-2", "Use PostgreSQL", type="decision", when="yesterday")

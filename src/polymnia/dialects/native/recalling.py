@@ -57,6 +57,8 @@ MAX_LISTED_CHARACTERS = 200
 # Room for what follows the facts: relations and remarks.
 FACTS_TAIL_TOKENS, TURNS_TAIL_TOKENS = 40, 8
 MAX_PASSAGES_PER_ENTITY = 2
+# Facts of the entities of a type that is asked for, if they are few: one "open tasks" may hold all.
+MAX_FACTS_OF_TYPE = 8
 # Hits that follow the entities of a type that is asked for.
 MAX_BESIDE_LIST = 4
 MAX_RELATIONS, MAX_LISTED_RELATIONS = 3, 10
@@ -77,7 +79,11 @@ _LIST_WORDS = re.compile(
 
 _OPEN_WORDS = re.compile(r"\b(?:open|overdue|pending)\b")
 # How a question asks for all entities of a type, where that is not the plural.
-_ASKED_TYPES = {"person": r"(?:people|persons)\b", "decision": r"decisions\b|decided?\W*$"}
+_ASKED_TYPES = {
+    "person": r"(?:people|persons)\b",
+    "decision": r"decisions\b|decided?\W*$",
+    "todo": r"todos\b|to ?do lists?\b",
+}
 
 PlacedHit = tuple[Place, Hit]
 NONE: MatchQuality = "none"
@@ -382,7 +388,7 @@ def _is_turn(passage: Passage) -> bool:
 
 
 def _newest_of_asked_types(place: Place, query: str) -> list[Passage]:
-    """Return the newest fact of each entity that the question asks a list of: what is due first.
+    """Return the newest facts of the entities that the question asks a list of: what is due first.
 
     It has a type in the plural ("which decisions …", "my open to-dos", "what did we decide"), or
     asks what is overdue. Without what is done, if it asks for what is open.
@@ -402,7 +408,11 @@ def _newest_of_asked_types(place: Place, query: str) -> list[Passage]:
         listed = [entity for entity in listed if entity.status in ("", OPEN)]
     listed.reverse()
     listed.sort(key=lambda entity: entity.due or 2**62)
-    return [_newest_passage(entity) for entity in listed]
+    facts_each = max(1, MAX_FACTS_OF_TYPE // max(1, len(listed)))
+    passages = []
+    for entity in listed:
+        passages += _newest_passages(entity, facts_each)
+    return passages
 
 
 def _asks_for_type(words: str, kind: str) -> bool:
@@ -411,23 +421,26 @@ def _asks_for_type(words: str, kind: str) -> bool:
     return bool(kind) and re.search(rf"\b(?:{asked})", words) is not None
 
 
-def _newest_passage(entity: Entity) -> Passage:
-    """Return the newest fact of an entity that has not expired, or its card if it has none."""
+def _newest_passages(entity: Entity, count: int) -> list[Passage]:
+    """Return the newest facts of an entity that have not expired, or its card if it has none."""
     now = time_ns() // 1000
     facts = [fact for fact in entity.observations if not fact.expires or fact.expires > now]
     if not facts:
-        return Passage(entity.name, entity.type, 0, entity.summary or "", tags=entity.tags)
-    newest = facts[-1]
-    return Passage(
-        entity.name,
-        entity.type,
-        newest.ordinal,
-        newest.text,
-        created_at=newest.created_at,
-        valid_at=newest.valid_at,
-        tags=entity.tags,
-        source=newest.source,
-    )
+        return [Passage(entity.name, entity.type, 0, entity.summary or "", tags=entity.tags)]
+    passages = []
+    for fact in facts[-count:]:
+        passage = Passage(
+            entity.name,
+            entity.type,
+            fact.ordinal,
+            fact.text,
+            created_at=fact.created_at,
+            valid_at=fact.valid_at,
+            tags=entity.tags,
+            source=fact.source,
+        )
+        passages.append(passage)
+    return passages
 
 
 def _without_repeats(hits: list[PlacedHit]) -> list[PlacedHit]:
@@ -453,8 +466,9 @@ def _with_newest_facts(hits: list[PlacedHit]) -> list[PlacedHit]:
             shown.append((place, hit))
         elif (place.name, card.entity) not in found:
             graph = entities.open_named(place.memory, {card.entity})
-            newest = [_newest_passage(entity) for entity in graph.entities]
-            shown.append((place, replace(hit, passage=newest[0] if newest else card)))
+            if graph.entities:
+                card = _newest_passages(graph.entities[0], 1)[0]
+            shown.append((place, replace(hit, passage=card)))
     return shown
 
 
