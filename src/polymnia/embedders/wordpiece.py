@@ -55,6 +55,7 @@ def is_english(word: str) -> bool:
     return is_word and f"\n{word}\n".encode() in _vocabulary_lines()
 
 
+@lru_cache(maxsize=2048)
 def english_rarity(word: str) -> float:
     """Return how rare a word in lower case is in English: from 0 to 5.7, the most for unknown ones.
 

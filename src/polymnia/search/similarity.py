@@ -1,7 +1,8 @@
 """Compare texts by their words: names that may mean the same, and similar observations."""
 
 import re
-from functools import cache
+from collections.abc import Set
+from functools import cache, lru_cache
 
 from polymnia.model import Entity, Observation
 from polymnia.search.question import content_words
@@ -113,6 +114,7 @@ def _month_terms() -> frozenset[str]:
     return frozenset(terms_of(_MONTH_NAMES))
 
 
+@lru_cache(maxsize=1024)
 def _quantities(text: str) -> dict[str, set[str]]:
     """Return the numbers of a text by the unit that follows them."""
     quantities: dict[str, set[str]] = {}
@@ -122,15 +124,17 @@ def _quantities(text: str) -> dict[str, set[str]]:
     return quantities
 
 
-def _words_without_values(text: str) -> set[str]:
-    return {term for term in _content_terms(text) if not term.isdigit()}
+# Each fact of an entity is compared with all others.
+@lru_cache(maxsize=1024)
+def _words_without_values(text: str) -> frozenset[str]:
+    return frozenset(term for term in _content_terms(text) if not term.isdigit())
 
 
 def _content_terms(text: str) -> set[str]:
     return set(terms_of(" ".join(content_words(text))))
 
 
-def _overlap(one: set[str], other: set[str]) -> float:
+def _overlap(one: Set[str], other: Set[str]) -> float:
     return len(one & other) / min(len(one), len(other)) if one and other else 0.0
 
 
