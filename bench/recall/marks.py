@@ -28,15 +28,15 @@ from polymnia.engine.semantic.meaning import SharedEmbedder
 from polymnia.errors import PolymniaError
 from polymnia.evaluation.asking import load_case
 from polymnia.evaluation.questions import Case
-from polymnia.search import hits
+from polymnia.search import stored
 from polymnia.stores import open_store
 
 # A memory and its questions, with whether it answers them.
 AskedMemory = tuple[Memory, list[tuple[str, bool]]]
 
-THRESHOLDS = (0.8, 1.0, hits.MIN_STORED, 1.4, hits.MIN_STORED_TURNS, 1.8)
+THRESHOLDS = (0.8, 1.0, stored.MIN_STORED, 1.4, stored.MIN_STORED_TURNS, 1.8)
 # Which of them the product has.
-_CHOSEN = {hits.MIN_STORED: " (facts)", hits.MIN_STORED_TURNS: " (turns)"}
+_CHOSEN = {stored.MIN_STORED: " (facts)", stored.MIN_STORED_TURNS: " (turns)"}
 
 
 class Marks(Struct):
@@ -141,15 +141,15 @@ def _ask(memory: Memory, text: str, marks: Marks) -> None:
     """Ask once with each threshold and count the replies that are marked."""
     client = Conversation(memory)
     marks.asked += 1
-    chosen = hits.MIN_PERHAPS, hits.MIN_STORED, hits.MIN_STORED_TURNS
+    chosen = stored.MIN_PERHAPS, stored.MIN_STORED, stored.MIN_STORED_TURNS
     try:
         for threshold in THRESHOLDS:
-            hits.MIN_PERHAPS = hits.MIN_STORED = hits.MIN_STORED_TURNS = threshold
+            stored.MIN_PERHAPS = stored.MIN_STORED = stored.MIN_STORED_TURNS = threshold
             reply = client.call("recall", {"query": text})
             if reply["structuredContent"]["match"] != "clear":
                 marks.marked[threshold] = marks.marked.get(threshold, 0) + 1
     finally:
-        hits.MIN_PERHAPS, hits.MIN_STORED, hits.MIN_STORED_TURNS = chosen
+        stored.MIN_PERHAPS, stored.MIN_STORED, stored.MIN_STORED_TURNS = chosen
 
 
 def table(answerable: Marks, unanswerable: Marks) -> str:

@@ -1,10 +1,8 @@
 """Hits: each fact is shown once, with how and why it matches."""
 
 import pytest
-from msgspec.structs import replace
 
-from polymnia.embedders.wordpiece import english_rarity
-from polymnia.model import Hit, Passage, Signals, WordCounts
+from polymnia.model import Passage, Signals
 from polymnia.search.hits import (
     MAX_EXCERPT_CHARACTERS,
     best_hits,
@@ -12,31 +10,12 @@ from polymnia.search.hits import (
     exact_kind,
     excerpt,
     is_weak,
-    match_quality,
     reasons,
-    unknown_words,
     word_kind,
 )
-from polymnia.search.question import parse_question
-from polymnia.search.scoring import Matcher, Query, ScoredPassage
-from polymnia.search.terms import terms_of, words_of
-
-COUNTS = WordCounts(passages=100, words=1000, having={"deploi": 3, "step": 5, "tuesdai": 1})
-SUPPLIES = frozenset(terms_of("supplier supplies"))
-
-
-def ask(text: str, *, named: str = "", counts: WordCounts = COUNTS) -> Query:
-    question = parse_question(text)
-    matcher = Matcher(dict.fromkeys(question.content, 1.0), counts, question.content)
-    names = {named: 1.0} if named else {}
-    terms = question.content
-    query = Query(question, names, {}, frozenset(), terms, {}, frozenset(), terms, matcher, text)
-    rarities = {term: english_rarity(word) for word in words_of(text) for term in terms_of(word)}
-    return replace(query, rarities=rarities)
-
-
-def scored(query: Query, text: str, signals: Signals) -> ScoredPassage:
-    return ScoredPassage(Passage("Ada", "person", 1, text), terms_of(text), signals, 1.0, query)
+from polymnia.search.scoring import ScoredPassage
+from polymnia.search.terms import terms_of
+from tests.search.queries import ask, scored
 
 
 def test_reasons_name_words_entity_and_time() -> None:
@@ -136,80 +115,3 @@ def test_what_was_said_at_a_time_of_day_is_not_reordered() -> None:
     old = dated(1, "the monthly cloud bill is 2,340 euros", 5.0, hour=9)
     new = dated(3, "the monthly cloud bill fell to 1,910 euros", 3.0, hour=9)
     assert [hit.passage.ordinal for hit in best_hits("the bill", [old, new], 2)] == [1, 3]
-
-
-def hit_with(query: Query, text: str, cosine: float) -> list[Hit]:
-    """Return hits for a memory in which one fact may answer, and twenty have nothing to do with it.
-
-    The best one comes first.
-    """
-    fact = scored(query, text, Signals(meaning=cosine))
-    return best_hits(query.folded, [replace(fact, score=2.0), *unrelated(query)], 21)
-
-
-def unrelated(query: Query) -> list[ScoredPassage]:
-    texts = [f"number {number} hums" for number in range(20)]
-    return [scored(query, text, Signals(meaning=0.1)) for text in texts]
-
-
-def test_a_topic_that_no_hit_is_near_is_not_stored() -> None:
-    query = ask("Which insurance covers the vans?")
-    assert match_quality(hit_with(query, "likes tea", 0.2), query) == "none"
-    assert match_quality(hit_with(query, "likes tea", 0.33), query) == "perhaps"
-    assert match_quality(hit_with(query, "likes tea", 0.6), query) == "clear"
-    assert match_quality(hit_with(query, "insurance for vans", 0.33), query) == "clear"
-
-
-def test_the_name_of_an_entity_is_not_the_topic() -> None:
-    query = ask("How tall is Ada?", named="Ada")
-    assert match_quality(hit_with(query, "Ada likes tea", 0.2), query) == "none"
-
-
-def test_a_known_word_with_a_capital_letter_is_not_the_topic() -> None:
-    facts = WordCounts(passages=100, words=1000, having={"paloma": 3, "gym": 0})
-    query = ask("Which gym does Paloma go to?", counts=facts)
-    assert match_quality(hit_with(query, "is Paloma, director in Lima", 0.25), query) == "none"
-    query = ask("Who is Paloma?", counts=facts)
-    assert match_quality(hit_with(query, "is Paloma, director in Lima", 0.3), query) == "clear"
-
-
-def test_a_common_word_in_common_does_not_cover_the_topic() -> None:
-    facts = WordCounts(passages=100, words=1000, having={"old": 1, "mortgag": 1})
-    for covered, match in (("the old barn", "perhaps"), ("the mortgage", "clear")):
-        query = ask("How old is the mortgage?", counts=facts)
-        assert match_quality(hit_with(query, covered, 0.12), query) == match
-
-
-def test_words_that_only_ask_are_not_the_topic() -> None:
-    query = ask("List everything you know about Ada", named="Ada")
-    assert match_quality(hit_with(query, "likes tea", 0.15), query) == "clear"
-
-
-def test_a_bare_name_before_the_facts_does_not_hide_that_nothing_is_stored() -> None:
-    query = ask("Which allergies does Ada have?", named="Ada")
-    bare_name = scored(query, "", Signals())
-    fact = scored(query, "likes tea", Signals(meaning=0.15))
-    ranked = [replace(bare_name, score=2.0), fact, *unrelated(query)]
-    assert match_quality(best_hits(query.folded, ranked, 22), query) == "none"
-
-
-def test_of_few_facts_none_is_far_enough_to_say_that_nothing_is_stored() -> None:
-    query = ask("Which database do we use?")
-    fact = scored(query, "runs on PostgreSQL", Signals(meaning=0.2))
-    assert match_quality(best_hits(query.folded, [fact], 1), query) == "perhaps"
-
-
-def test_the_words_of_a_relation_are_stored() -> None:
-    query = replace(ask("Which suppliers has Ada?", named="Ada"), relation_terms=SUPPLIES)
-    assert match_quality(hit_with(query, "likes tea", 0.15), query) == "clear"
-
-
-def test_vague_words_and_relations_are_not_missing() -> None:
-    query = replace(ask("Which suppliers and which database do we use?"), relation_terms=SUPPLIES)
-    assert unknown_words(query) == ("database",)
-
-
-def test_a_question_with_a_part_of_a_name_is_not_about_nothing() -> None:
-    query = ask("Which allergies does Ada have?", named="Ada")
-    part = scored(query, "likes tea", Signals(meaning=0.15, entity=0.2))
-    assert match_quality(best_hits(query.folded, [part], 1), query) == "perhaps"

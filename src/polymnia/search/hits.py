@@ -10,8 +10,7 @@ from msgspec.structs import replace
 
 from polymnia.model import Hit, Passage, Signals
 from polymnia.search.dates import describe_period
-from polymnia.search.question import request_terms
-from polymnia.search.scoring import DAY, Query, ScoredPassage, best_piece, is_turn
+from polymnia.search.scoring import Query, ScoredPassage, best_piece, is_turn
 from polymnia.search.similarity import has_newer_quantity, is_same_attribute
 from polymnia.search.terms import fold, terms_of, words_of
 
@@ -41,34 +40,6 @@ MAX_EXCERPT_CHARACTERS = 300
 WEAK_WORD_SHARE, WEAK_COSINE = 0.34, 0.3
 # Meaning is a reason from this cosine on.
 MIN_REASON_COSINE = 0.3
-
-# Whether anything about a question is stored: STORED_GAP times how far the highest cosine of the
-# first ten hits stands out from those further down, plus STORED_TOPIC times how much of the topic
-# is covered, less STORED_MISSING times the rarity of the rarest word that no passage has. The
-# cosine itself does not carry over: unrelated turns of a conversation have 0.26 in common with a
-# question, unrelated facts of an agent 0.06. Words count by their rarity in English, because in a
-# memory of a hundred facts "old" is as rare as "invoice". The weights are those of a logistic
-# regression on nine users' facts and two collections of conversations, rounded;
-# docs/benchmarks.md has what it catches.
-NEAREST_HITS, MATCHING_HITS = 10, 5
-# Hits that show what an unrelated passage has in common with the question. If there are few, the
-# usual cosine counts as so many of them.
-BACKGROUND_FROM, BACKGROUND_HITS = 5, 60
-USUAL_COSINE, USUAL_COUNT = 0.1, 5
-STORED_GAP, STORED_TOPIC, STORED_MISSING = 9.5, 1.6, 0.2
-MIN_PERHAPS, MIN_STORED = 0.8, 1.25
-# Of turns of a conversation, more are told apart at the same price. Hits are turns if most of the
-# nearest ones were said at a time of day.
-MIN_STORED_TURNS = 1.6
-# Among fewer facts with a vector, a question in other words than its answer has as little in common
-# with it as with the rest ("Which database do we use?", "runs on PostgreSQL").
-MIN_COMPARED = 20
-# Words that say nothing about the topic of a question.
-_VAGUE_WORDS = """
-use used using have has get got go went come run make made do know name called kind type many much
-long often big large like want need thing people person someone somebody mean happen say said told
-list show belong
-"""
 
 MatchQuality = Literal["clear", "perhaps", "none"]
 Fit = Literal["strong", "good", "fair", "weak"]
@@ -275,113 +246,6 @@ def fit_of(hit: Hit, match: MatchQuality) -> Fit:
     return "fair" if match == "clear" and not hit.is_weak else "weak"
 
 
-def match_quality(hits: Sequence[Hit], query: Query) -> MatchQuality:
-    """Return whether the hits seem to answer the question: "none" if nothing about it is stored.
-
-    It can tell that a topic is missing, not that a detail is. By words alone it never says "none".
-    """
-    is_exact = bool(hits) and hits[0].match_kind in EXACT_KINDS
-    if is_exact or query.question.period is not None:  # a date says more than words
-        return "clear"
-    # A question that names an entity, or a part of it, is not about nothing, whatever it asks.
-    is_named = any(hit.signals.entity > 0 for hit in hits[:MATCHING_HITS])
-    weight = evidence(hits, query)
-    if weight is None:
-        is_weak = all(hit.is_weak for hit in hits[:3])
-        return "perhaps" if is_weak and not is_named else "clear"
-    is_compared = len(_cosines(hits)) >= MIN_COMPARED
-    if weight < MIN_PERHAPS and is_compared and not is_named:
-        return "none"
-    said = sum(bool(hit.passage.valid_at % DAY) for hit in hits[:NEAREST_HITS])
-    least = MIN_STORED_TURNS if said > NEAREST_HITS / 2 else MIN_STORED
-    return "perhaps" if weight < least else "clear"
-
-
-def evidence(hits: Sequence[Hit], query: Query) -> float | None:
-    """Return how much speaks for it that the topic is stored.
-
-    Return None if the best fact has no vector: what was just written has none yet, so the others
-    say nothing about it.
-    """
-    facts = [hit for hit in hits if hit.passage.text]  # a bare name never has a vector
-    if not facts or facts[0].signals.meaning is None:
-        return None
-    others = sorted(_cosines(hits[:BACKGROUND_HITS]), reverse=True)[BACKGROUND_FROM:]
-    usual = USUAL_COSINE * USUAL_COUNT
-    background = (sum(others) + usual) / (len(others) + USUAL_COUNT)
-    nearest = max(_cosines(facts[:NEAREST_HITS]))
-    topic = _topic(query)
-    covered = _topic_coverage(hits, query, topic)
-    missing = [query.rarities.get(term, 0.0) for term in topic if not _is_stored(query, term)]
-    return (
-        STORED_GAP * (nearest - background)
-        + STORED_TOPIC * covered
-        - STORED_MISSING * max(missing, default=0.0)
-    )
-
-
-def _topic_coverage(hits: Sequence[Hit], query: Query, topic: Sequence[str]) -> float:
-    """Return how much of the topic is stored: the mean of its share in one hit and in the memory.
-
-    A question without a topic ("what happened?") is covered.
-    """
-    shares = []
-    for hit in hits[:MATCHING_HITS]:
-        terms = terms_of(f"{hit.passage.entity} {hit.passage.words}")
-        present = query.matcher.with_asked_forms(query.relation_terms.union(terms))
-        shares.append(_share(query, topic, present))
-    stored = [term for term in topic if _is_stored(query, term)]
-    return (max(shares) + _share(query, topic, stored)) / 2
-
-
-def _share(query: Query, topic: Sequence[str], present: Collection[str]) -> float:
-    """Return the share of the topic, by rarity in English, that these terms contain."""
-    total = sum(query.rarities.get(term, 0.0) for term in topic)
-    if not total:
-        return 1.0
-    return sum(query.rarities.get(term, 0.0) for term in topic if term in present) / total
-
-
-def _is_stored(query: Query, term: str) -> bool:
-    return term in query.relation_terms or query.matcher.knows(term)
-
-
-def _cosines(hits: Sequence[Hit]) -> list[float]:
-    return [hit.signals.meaning for hit in hits if hit.signals.meaning is not None]
-
-
-def _topic(query: Query) -> list[str]:
-    """Return the terms of the question without names: what is asked about them.
-
-    A known word with a capital letter is a name, too: facts that mention Paloma do not tell her
-    gym.
-    """
-    named: set[str] = set()
-    for name in query.names:
-        named.update(terms_of(name))
-    topic = []
-    for term in query.terms:
-        is_name = term in query.question.capitalised and query.matcher.knows(term)
-        if not is_name and term not in named and term not in _vague_terms():
-            topic.append(term)
-    return topic
-
-
-@cache
-def _vague_terms() -> frozenset[str]:
-    return request_terms().union(terms_of(_VAGUE_WORDS))
-
-
-def unknown_words(query: Query) -> tuple[str, ...]:
-    """Return the words of the question that no passage has, without those that say little."""
-    asked = _words_by_term(query.question.text)
-    unknown = []
-    for term in query.terms:
-        if not _is_stored(query, term) and term not in _vague_terms():
-            unknown.append(asked.get(term, term))
-    return tuple(unknown)
-
-
 def _excerpt(scored: ScoredPassage) -> str:
     """Return the part of a passage that matches best."""
     query = scored.query
@@ -423,11 +287,11 @@ def _word_reason(query: Query, passage: Passage, terms: Collection[str]) -> str:
 
     If it has none, return other forms of them, as the passage has them.
     """
-    asked = _words_by_term(query.question.text)
+    asked = words_by_term(query.question.text)
     words = [asked.get(term, term) for term in query.terms if term in terms]
     if not words:
         other_forms = [term for term in query.widened if term in terms]
-        written = _words_by_term(passage.words) if other_forms else {}
+        written = words_by_term(passage.words) if other_forms else {}
         words = [written.get(term, term) for term in other_forms]
     if not words:
         return ""
@@ -435,7 +299,8 @@ def _word_reason(query: Query, passage: Passage, terms: Collection[str]) -> str:
     return f"{noun}: {', '.join(dict.fromkeys(words))}"
 
 
-def _words_by_term(text: str) -> dict[str, str]:
+def words_by_term(text: str) -> dict[str, str]:
+    """Return the words of a text by the terms that they are indexed under."""
     return {term: word for word in words_of(text) for term in terms_of(word)}
 
 

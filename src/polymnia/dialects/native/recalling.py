@@ -43,6 +43,7 @@ from polymnia.formats.times import parse_optional_moment
 from polymnia.model import Author, Entity, Hit, Passage, Signals, Within
 from polymnia.search.hits import EXACT_KINDS, MatchQuality
 from polymnia.search.question import speaker_of
+from polymnia.search.stored import match_quality
 from polymnia.search.terms import count_noun, fold, one_line, terms_of, words_of
 from polymnia.search.tokens import count_tokens
 
@@ -104,17 +105,18 @@ this is stored" is an answer: say so. open shows all."""
     offset = offset_of(arguments.cursor)
     within = _within(arguments)
     results = []
+    filters = {}
     for place in read:
+        filters[place.name] = _with_status(place, within, arguments.status)
         result = find_passages(
             place.memory,
             arguments.query,
             also=arguments.also,
             limit=MAX_RANKED,
-            within=_with_status(place, within, arguments.status),
+            within=filters[place.name],
         )
         results.append((place, result))
-    ranked = _rank(results)
-    answer = _Answer(arguments, offset, results, ranked)
+    answer = _Answer(arguments, offset, results, filters)
     if answer.is_empty:
         sentences = [_explain_nothing(call, arguments, read, within), *_search_notes(results)]
         note = " ".join(sentences)
@@ -130,13 +132,14 @@ class _Answer:
         arguments: Recall,
         offset: int,
         results: list[tuple[Place, RecallResult]],
-        ranked: list[PlacedHit],
+        filters: dict[str, Within | None],
     ) -> None:
         self._arguments = arguments
         self._results = results
-        self._ranked = ranked
+        self._filters = filters  # by workspace
+        self._ranked = _rank(results)
         self._offset = offset
-        first_ten = [hit.passage for _, hit in ranked[:10]]
+        first_ten = [hit.passage for _, hit in self._ranked[:10]]
         turns = sum(map(_is_turn, first_ten))
         self._shows_turns = bool(turns) and turns >= min(MIN_TURNS, len(first_ten))
         has_filter = bool(arguments.types or arguments.tags)
@@ -145,7 +148,7 @@ class _Answer:
         self._match: MatchQuality = CLEAR
         # A filtered list or a further page is shown as it is.
         if not has_filter and not self._offset:
-            self._match = max((result.match for _, result in results), key=_certainty, default=NONE)
+            self._match = match_quality([result.support for _, result in results])
 
     def reply(self) -> Reply:
         """Return the text and the facts that fit into the budget."""
@@ -210,7 +213,8 @@ class _Answer:
             return []
         listed = []
         for place, _ in self._results:
-            for passage in _newest_of_asked_types(place, self._arguments.query):
+            within = self._filters[place.name]
+            for passage in _newest_of_asked_types(place, self._arguments.query, within):
                 listed.append((place, Hit(passage, 0.0, "type", Signals())))
         return listed
 
@@ -231,7 +235,7 @@ class _Answer:
         return MAX_LISTED_RELATIONS if self._is_list else MAX_RELATIONS
 
     def _relevant_hits(self, share: float) -> list[PlacedHit]:
-        """Return the hits that come close to the best one.
+        """Return the hits that come close to the best one, and the best of each named entity.
 
         Of a conversation, or of a number that was asked for, return all.
         """
@@ -239,9 +243,14 @@ class _Answer:
             return self._ranked
         least = share * max(hit.score for _, hit in self._ranked)
         relevant = []
-        for placed in self._ranked:
-            if placed[1].score >= least or placed[1].match_kind in EXACT_KINDS:
-                relevant.append(placed)
+        named: set[tuple[str, str]] = set()
+        for place, hit in self._ranked:
+            subject = (place.name, hit.passage.entity)
+            is_best_of_named = hit.signals.entity == 1 and subject not in named
+            if hit.signals.entity == 1:
+                named.add(subject)
+            if hit.score >= least or hit.match_kind in EXACT_KINDS or is_best_of_named:
+                relevant.append((place, hit))
         return relevant or self._ranked[:1]
 
     def _max_count(self) -> int:
@@ -328,11 +337,17 @@ def _search_notes(results: list[tuple[Place, RecallResult]]) -> list[str]:
         corrections |= result.corrections
         if result.note and place.memory.meaning:
             notes.append(f"{result.note[:1].upper()}{result.note[1:]}.")
-    corrected = [
-        f"Searched for {meant!r} instead of {word!r}." for word, meant in corrections.items()
-    ]
+    corrected = []
+    for word, meant in corrections.items():
+        if not any(_knows(result, word) for _, result in results):
+            corrected.append(f"Searched for {meant!r} instead of {word!r}.")
     # What is missing in one workspace says enough.
     return [one_line(sentence) for sentence in dict.fromkeys(corrected + notes[:1])]
+
+
+def _knows(result: RecallResult, word: str) -> bool:
+    """Return True if a workspace has a word that was taken for a mistake in another one."""
+    return word not in result.corrections and not set(words_of(word)) & set(result.unknown)
 
 
 def search_places(call: Call, query: str, *, limit: int) -> list[PlacedHit]:
@@ -378,16 +393,12 @@ def _exact_rank(hit: Hit) -> int:
     return len(EXACT_KINDS)
 
 
-def _certainty(match: MatchQuality) -> int:
-    return (NONE, PERHAPS, CLEAR).index(match)
-
-
 def _is_turn(passage: Passage) -> bool:
     """Return True for what was said at a time of day, or belongs to a conversation."""
     return passage.type == "conversation" or bool(passage.valid_at % DAY)
 
 
-def _newest_of_asked_types(place: Place, query: str) -> list[Passage]:
+def _newest_of_asked_types(place: Place, query: str, within: Within | None) -> list[Passage]:
     """Return the newest facts of the entities that the question asks a list of: what is due first.
 
     It has a type in the plural ("which decisions …", "my open to-dos", "what did we decide"), or
@@ -411,7 +422,7 @@ def _newest_of_asked_types(place: Place, query: str) -> list[Passage]:
     facts_each = max(1, MAX_FACTS_OF_TYPE // max(1, len(listed)))
     passages = []
     for entity in listed:
-        passages += _newest_passages(entity, facts_each)
+        passages += _newest_passages(entity, facts_each, within)
     return passages
 
 
@@ -421,14 +432,17 @@ def _asks_for_type(words: str, kind: str) -> bool:
     return bool(kind) and re.search(rf"\b(?:{asked})", words) is not None
 
 
-def _newest_passages(entity: Entity, count: int) -> list[Passage]:
-    """Return the newest facts of an entity that have not expired, or its card if it has none."""
+def _newest_passages(entity: Entity, count: int, within: Within | None = None) -> list[Passage]:
+    """Return the newest facts of an entity that have not expired, or its card if it has none.
+
+    With a filter, return only facts that it allows.
+    """
     now = time_ns() // 1000
     facts = [fact for fact in entity.observations if not fact.expires or fact.expires > now]
-    if not facts:
+    if not facts and within is None:
         return [Passage(entity.name, entity.type, 0, entity.summary or "", tags=entity.tags)]
     passages = []
-    for fact in facts[-count:]:
+    for fact in facts:
         passage = Passage(
             entity.name,
             entity.type,
@@ -439,8 +453,9 @@ def _newest_passages(entity: Entity, count: int) -> list[Passage]:
             tags=entity.tags,
             source=fact.source,
         )
-        passages.append(passage)
-    return passages
+        if within is None or within.has(passage):
+            passages.append(passage)
+    return passages[-count:]
 
 
 def _without_repeats(hits: list[PlacedHit]) -> list[PlacedHit]:

@@ -48,6 +48,13 @@ from polymnia.search.scoring import (
     score_passages,
 )
 from polymnia.search.spelling import variants
+from polymnia.search.stored import (
+    BACKGROUND_HITS,
+    Support,
+    match_quality,
+    support_of,
+    unknown_words,
+)
 from polymnia.search.terms import choose_rare, fold, terms_of, words_of
 from polymnia.stores.contract import Reader
 
@@ -86,7 +93,8 @@ class RecallResult(Struct, frozen=True):
     `note` says why meaning was left out, wholly or in part, if it was. `coverage` is the share of
     passages that have a vector. `corrections` has the words of the question that were taken for
     typing mistakes. `match` says whether anything about the question seems to be stored,
-    `unknown` which of its words no passage has. `names` are the entities that the question names.
+    `unknown` which of its words no passage has. `names` are the entities that the question names,
+    and `support` is what `match` comes from, for whoever searches several memories.
     """
 
     hits: list[Hit]
@@ -96,6 +104,7 @@ class RecallResult(Struct, frozen=True):
     match: MatchQuality = "clear"
     unknown: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
+    support: Support = Support()
 
 
 def recall(
@@ -119,7 +128,7 @@ def recall(
         searches = start_searches(memory, read, [question, *also[:MAX_ALSO]], within, timeout)
         scored = score_candidates(read, searches, within)
         # What says whether the topic is stored must not depend on how many hits are asked for.
-        ranked = hits.best_hits(searches[0].query.folded, scored, max(limit, hits.BACKGROUND_HITS))
+        ranked = hits.best_hits(searches[0].query.folded, scored, max(limit, BACKGROUND_HITS))
         shown = ranked[:limit]
         if context > 0:
             shown = _with_context(read, shown, min(context, MAX_CONTEXT))
@@ -130,14 +139,16 @@ def recall(
     for search in searches:
         corrections |= search.corrections
     asked = searches[0].query
+    support = support_of(ranked, asked)
     return RecallResult(
         shown,
         searches[0].note,
         searches[0].coverage,
         corrections,
-        hits.match_quality(ranked, asked),
-        hits.unknown_words(asked),
+        match_quality([support]),
+        unknown_words(asked),
         tuple(asked.whole_names),
+        support,
     )
 
 
