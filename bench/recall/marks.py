@@ -34,7 +34,7 @@ from polymnia.stores import open_store
 # A memory and its questions, with whether it answers them.
 AskedMemory = tuple[Memory, list[tuple[str, bool]]]
 
-THRESHOLDS = (0.8, 1.0, stored.MIN_STORED, 1.4, stored.MIN_STORED_TURNS, 1.8)
+THRESHOLDS = (1.5, 1.8, stored.MIN_STORED, 2.2, stored.MIN_STORED_TURNS, 2.7)
 # Which of them the product has.
 _CHOSEN = {stored.MIN_STORED: " (facts)", stored.MIN_STORED_TURNS: " (turns)"}
 

@@ -34,7 +34,7 @@ def unrelated(query: Query) -> list[ScoredPassage]:
 def test_a_topic_that_no_hit_is_near_is_not_stored() -> None:
     query = ask("Which insurance covers the vans?")
     assert match_quality(hit_with(query, "likes tea", 0.2), query) == "none"
-    assert match_quality(hit_with(query, "likes tea", 0.33), query) == "perhaps"
+    assert match_quality(hit_with(query, "likes tea", 0.3), query) == "perhaps"
     assert match_quality(hit_with(query, "likes tea", 0.6), query) == "clear"
     assert match_quality(hit_with(query, "insurance for vans", 0.33), query) == "clear"
 
@@ -57,6 +57,19 @@ def test_a_common_word_in_common_does_not_cover_the_topic() -> None:
     for covered, match in (("the old barn", "perhaps"), ("the mortgage", "clear")):
         query = ask("How old is the mortgage?", counts=facts)
         assert match_quality(hit_with(query, covered, 0.12), query) == match
+
+
+def test_a_name_that_no_fact_has_speaks_against_an_answer() -> None:
+    facts = WordCounts(passages=100, words=1000, having={"version": 3})
+    for name, match in (("cluster", "clear"), ("Kubernetes", "none")):
+        query = ask(f"Which {name} version do we run?", counts=facts)
+        assert match_quality(hit_with(query, "version 2.4 shows crates", 0.3), query) == match
+
+
+def test_a_noun_in_german_is_no_name() -> None:
+    facts = WordCounts(passages=100, words=1000, having={"version": 3})
+    query = ask("Welche Version hat unser Lieferwagen?", counts=facts)
+    assert match_quality(hit_with(query, "Version 2.4 mit Kisten", 0.35), query) == "clear"
 
 
 def test_words_that_only_ask_are_not_the_topic() -> None:

@@ -7,22 +7,23 @@ from msgspec import Struct
 
 from polymnia.model import Hit
 from polymnia.search.hits import EXACT_KINDS, MatchQuality, words_by_term
+from polymnia.search.languages import language_of
 from polymnia.search.question import request_terms
 from polymnia.search.scoring import DAY, Query
 from polymnia.search.terms import terms_of
 
 # GAP times how far the highest cosine of the first ten hits stands out from those further down,
-# plus TOPIC times how much of the topic is covered, less MISSING times the rarity of the rarest
-# word that no passage has. The cosine itself does not carry over: unrelated turns of a conversation
-# have 0.26 in common with a question, unrelated facts of an agent 0.06. Words count by their rarity
-# in English, because in a memory of a hundred facts "old" is as rare as "invoice". The weights are
+# plus TOPIC times how much of the topic is covered, less UNKNOWN_NAME if the question has a name
+# that no passage has. The cosine itself does not carry over: unrelated turns of a conversation have
+# 0.26 in common with a question, unrelated facts of an agent 0.06. Words count by their rarity in
+# English, because in a memory of a hundred facts "old" is as rare as "invoice". The weights are
 # those of a logistic regression on nine users' facts and two collections of conversations, rounded;
 # docs/benchmarks.md has what it catches.
-GAP, TOPIC, MISSING = 9.5, 1.6, 0.2
-MIN_PERHAPS, MIN_STORED = 0.8, 1.25
+GAP, TOPIC, UNKNOWN_NAME = 9.3, 2.3, 1.5
+MIN_PERHAPS, MIN_STORED = 1.5, 2.08
 # Of turns of a conversation, more are told apart at the same price. Hits are turns if most of the
 # nearest ones were said at a time of day.
-MIN_STORED_TURNS = 1.6
+MIN_STORED_TURNS = 2.45
 NEAREST_HITS, MATCHING_HITS = 10, 5
 # Hits that show what an unrelated passage has in common with the question. If there are few, the
 # usual cosine counts as so many of them.
@@ -37,6 +38,11 @@ use used using have has get got go went come run make made do know name called k
 long often big large like want need thing people person someone somebody mean happen say said told
 list show belong
 """
+# Words with a capital letter that are no names.
+_CALENDAR = """
+monday tuesday wednesday thursday friday saturday sunday january february march april may june july
+august september october november december christmas easter ok okay
+"""
 
 
 class Support(Struct, frozen=True):
@@ -46,8 +52,8 @@ class Support(Struct, frozen=True):
     question names an entity, or a part of it. `is_weak`: the first hits have little in common with
     it. `cosines` are those of the hits, and none if the best fact has no vector: what was just
     written has none yet, so the others say nothing about it. `nearest` is the highest of the first
-    ones. `covered` is the share of the topic that is stored, `missing` the rarity of the rarest
-    word that is not. `is_said`: most of the hits are turns of a conversation.
+    ones. `covered` is the share of the topic that is stored. `has_unknown_name`: the question has a
+    name that no passage has. `is_said`: most of the hits are turns of a conversation.
     """
 
     is_certain: bool = False
@@ -56,7 +62,7 @@ class Support(Struct, frozen=True):
     cosines: tuple[float, ...] = ()
     nearest: float = 0.0
     covered: float = 0.0
-    missing: float = 0.0
+    has_unknown_name: bool = False
     is_said: bool = False
 
 
@@ -71,7 +77,6 @@ def support_of(hits: Sequence[Hit], query: Query) -> Support:
     if not facts or facts[0].signals.meaning is None:
         return Support(is_certain, is_named, is_weak)
     topic = _topic(query)
-    missing = [query.rarities.get(term, 0.0) for term in topic if not _is_stored(query, term)]
     turns = sum(bool(hit.passage.valid_at % DAY) for hit in hits[:NEAREST_HITS])
     return Support(
         is_certain,
@@ -80,7 +85,7 @@ def support_of(hits: Sequence[Hit], query: Query) -> Support:
         tuple(_cosines(hits[:BACKGROUND_HITS])),
         max(_cosines(facts[:NEAREST_HITS])),
         _topic_coverage(hits, query, topic),
-        max(missing, default=0.0),
+        _has_unknown_name(query, topic),
         turns > NEAREST_HITS / 2,
     )
 
@@ -119,8 +124,10 @@ def evidence(supports: Sequence[Support]) -> float:
     background = (sum(others) + USUAL_COSINE * USUAL_COUNT) / (len(others) + USUAL_COUNT)
     nearest = max(support.nearest for support in supports)
     covered = max(support.covered for support in supports)
-    missing = min(support.missing for support in supports)
-    return GAP * (nearest - background) + TOPIC * covered - MISSING * missing
+    weight = GAP * (nearest - background) + TOPIC * covered
+    if all(support.has_unknown_name for support in supports):
+        weight -= UNKNOWN_NAME
+    return weight
 
 
 def unknown_words(query: Query) -> tuple[str, ...]:
@@ -164,6 +171,17 @@ def _topic_coverage(hits: Sequence[Hit], query: Query, topic: Sequence[str]) -> 
     return (max(shares) + _share(query, topic, stored)) / 2
 
 
+def _has_unknown_name(query: Query, topic: Sequence[str]) -> bool:
+    """Return True if a word with a capital letter is in no passage: "Which Kubernetes version …".
+
+    In other languages than English, such a word need not be a name.
+    """
+    if language_of(query.question.text):
+        return False
+    names = query.question.capitalised.intersection(topic).difference(_calendar_terms())
+    return any(not _is_stored(query, name) for name in names)
+
+
 def _share(query: Query, topic: Sequence[str], present: Collection[str]) -> float:
     """Return the share of the topic, by rarity in English, that these terms contain."""
     total = sum(query.rarities.get(term, 0.0) for term in topic)
@@ -178,6 +196,11 @@ def _is_stored(query: Query, term: str) -> bool:
 
 def _cosines(hits: Sequence[Hit]) -> list[float]:
     return [hit.signals.meaning for hit in hits if hit.signals.meaning is not None]
+
+
+@cache
+def _calendar_terms() -> frozenset[str]:
+    return frozenset(terms_of(_CALENDAR))
 
 
 @cache
