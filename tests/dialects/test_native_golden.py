@@ -338,6 +338,33 @@ def test_facts_that_disagree_say_so(clients: tuple[Client, Client]) -> None:
     assert "#2 The gate opens at 8 [disagrees with #1]" in text
 
 
+def test_two_clients_that_disagree_on_one_day_are_both_heard(
+    clients: tuple[Client, Client],
+) -> None:
+    for client, fact in zip(clients, ("Beats every 10 s", "Beats every 15 s"), strict=True):
+        client.text("remember", {"entities": [{"name": "heart", "facts": [fact]}]})
+    lines = clients[0].text("recall", {"query": "how often does the heart beat"}).splitlines()
+    assert "disagrees with #2" in lines[2]
+    assert "disagrees with #1" in lines[3]
+
+
+def test_a_name_that_several_entities_share_is_told(clients: tuple[Client, Client]) -> None:
+    people = [{"name": name, "type": "person"} for name in ("Rui Tavares", "Rui Antunes")]
+    clients[0].text("remember", {"entities": people})
+    receipt = clients[0].text("remember", {"entities": [{"name": "Rui", "facts": ["is away"]}]})
+    assert "! Rui is new; similar: Rui Tavares, Rui Antunes." in receipt
+
+
+def test_a_short_fact_is_not_said_to_replace_a_long_document(
+    clients: tuple[Client, Client],
+) -> None:
+    document = "The fee for late cancellation is sixty percent of the first night. " * 40
+    for fact in (document, "The fee for late cancellation is eighty percent"):
+        entity = {"name": "specification", "facts": [fact]}
+        receipt = clients[0].text("remember", {"entities": [entity]})
+    assert "similar" not in receipt
+
+
 def test_another_number_of_the_same_unit_is_newer(clients: tuple[Client, Client]) -> None:
     for when, fact in (
         ("2020-11-02", "Pays for the hosting with 400 euros a month"),

@@ -13,6 +13,8 @@ MIN_NAME_RATIO = 0.85
 # The share of the shorter text's content words that a similar text has too.
 MIN_SHARED_WORDS = 0.5
 MAX_SIMILAR = 3
+# A text that is so many times as long has the words of the other because it has many.
+MAX_LENGTH_RATIO, MIN_LONG_CHARACTERS = 5, 100
 # Two facts are about the same attribute if they share this many words, and this share of the
 # shorter one's.
 MIN_ATTRIBUTE_WORDS, MIN_ATTRIBUTE_SHARE = 2, 0.6
@@ -71,6 +73,8 @@ def similar_observations(text: str, entity: Entity) -> tuple[Observation, ...]:
     terms = _content_terms(text) - named
     scored = []
     for observation in entity.observations[-MAX_COMPARED:]:
+        if len(observation.text) > MAX_LENGTH_RATIO * max(len(text), MIN_LONG_CHARACTERS):
+            continue
         share = _overlap(terms, _content_terms(observation.text) - named)
         if share >= MIN_SHARED_WORDS:
             scored.append((share, observation))

@@ -179,7 +179,7 @@ def entity_groups(
         if summary:
             head += f": {summary.splitlines()[0]}"
         facts = [line for line in members if line.passage.kind != "entity"]
-        facts.sort(key=lambda line: (_known_since(line), line.passage.ordinal))
+        facts.sort(key=lambda line: (known_since(line), line.passage.ordinal))
         shared_day = _shared_day(facts)
         if shared_day:
             head += f", {shared_day}"
@@ -217,7 +217,7 @@ def _day_note(line: Line) -> str:
     return ""
 
 
-def _known_since(line: Line) -> int:
+def known_since(line: Line) -> int:
     """Return when a fact became true or, if nobody said, when it was written."""
     if line.passage.valid_at or line.author is None:
         return line.passage.valid_at

@@ -2,10 +2,11 @@
 
 from msgspec.structs import replace
 
-from polymnia.dialects.native.grouping import Line
+from polymnia.dialects.native.grouping import DAY, Line, known_since
 from polymnia.dialects.native.replies import describe_plan
 from polymnia.engine.curation.contradictions import differs_in_value
 from polymnia.engine.history import changes as history
+from polymnia.engine.history.changes import client_label
 from polymnia.search.hits import is_outdated
 from polymnia.search.terms import one_line, terms_of
 
@@ -60,7 +61,9 @@ def _disagreements(line: Line, lines: list[Line]) -> list[str]:
             continue
         if _were_told_together(line, other):
             continue
-        if is_outdated(line.passage, fact):
+        if _is_dispute(line, other):
+            contrary.append(fact)
+        elif is_outdated(line.passage, fact):
             newer.append(fact)
         elif is_other and not is_outdated(fact, line.passage):
             names = terms_of(fact.entity)
@@ -70,6 +73,17 @@ def _disagreements(line: Line, lines: list[Line]) -> list[str]:
         newest = max(newer, key=lambda fact: (fact.valid_at or fact.created_at, fact.ordinal))
         return [f"newer: #{newest.ordinal}"]
     return [f"disagrees with #{fact.ordinal}" for fact in contrary[:1]]
+
+
+def _is_dispute(line: Line, other: Line) -> bool:
+    """Return True if two clients gave an attribute two values on one day: neither is newer."""
+    if line.author is None or other.author is None:
+        return False
+    is_one_day = known_since(line) // DAY == known_since(other) // DAY
+    if not is_one_day or client_label(line.author.actor) == client_label(other.author.actor):
+        return False
+    one, two = line.passage, other.passage
+    return is_outdated(one, two) or is_outdated(two, one)
 
 
 def _were_told_together(line: Line, other: Line) -> bool:

@@ -317,7 +317,8 @@ class _Answer:
         if more > 0 and self._shows_turns:  # they are ranked to the last, so a count says nothing
             remarks.append("For more: raise max_tokens.")
         elif more > 0 and self._match == CLEAR:
-            remarks.append(f"{more} more match: raise max_tokens or ask more narrowly.")
+            bound = "limit" if self._arguments.limit else "max_tokens"
+            remarks.append(f"{more} more match: raise {bound} or ask more narrowly.")
         return [*remarks, *_search_notes(self._results)]
 
 

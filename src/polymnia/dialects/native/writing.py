@@ -62,9 +62,9 @@ and roles, how things are done here, errors with their fix, to-dos. One short fa
 under the full name of the entity it is about ("Priya Raman", not "Priya"); a known name is \
 extended. Usual types: person, project, component, decision, preference, rule, todo, milestone, \
 error, howto, document. Tag "pinned": shown in every briefing. A fact that changes an older one \
-names it in replaces. About the user: entity "user", workspace "personal". No secrets.
-Example: {"entities":[{"name":"release 3.6.0","type":"milestone","when":"2026-11-13","facts":\
-["Due 4 Dec, QA needs a week (Marta)"],"replaces":["#1"]}],"relations":\
+names it: "replaces":["#1"]. About the user: entity "user", workspace "personal". No secrets.
+Example: {"entities":[{"name":"release 3.6.0","type":"milestone","due":"2026-12-04","facts":\
+["QA needs a week (Marta)"],"when":"2026-11-13"}],"relations":\
 [{"from":"Priya Raman","type":"signs_off","to":"release 3.6.0"}]}
 The receipt lists exceptions: similar or contrary facts, guessed names, secrets. Act on them."""
     if not arguments.entities and not arguments.relations:

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable
 
+from msgspec.structs import replace
+
 from polymnia.model import Entity
 from polymnia.search.similarity import are_names_alike
 from polymnia.search.terms import plain, terms_of, words_of
@@ -10,6 +12,8 @@ from polymnia.stores.contract import Reader
 MAX_SIMILAR_NAMES = 3
 # Names that an unknown name is compared with.
 MAX_COMPARED_NAMES = 50
+# The type of an entity that is stored without one.
+DEFAULT_TYPE = "thing"
 # A first name stands for a person. "Worker" is not short for "Worker pool".
 _PERSON = "person"
 
@@ -57,8 +61,17 @@ def guess_entity(name: str, candidates: list[Entity], *, new_type: str = "") -> 
 
 
 def similar_names(entity: Entity, candidates: Iterable[Entity]) -> tuple[str, ...]:
-    """Return names of other entities that may mean the same thing."""
-    others = [other.name for other in candidates if are_names_alike(entity, other)]
+    """Return names of other entities that may mean the same thing.
+
+    A thing that nobody gave a type may be of any.
+    """
+    others = []
+    for other in candidates:
+        one = entity
+        if entity.type == DEFAULT_TYPE:
+            one = replace(entity, type=other.type)
+        if are_names_alike(one, other):
+            others.append(other.name)
     return tuple(others[:MAX_SIMILAR_NAMES])
 
 

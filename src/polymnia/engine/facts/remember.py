@@ -8,7 +8,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from polymnia.engine.facts.conflicts import Conflict, find_conflicts
-from polymnia.engine.facts.names import find_candidates, guess_entity, similar_names
+from polymnia.engine.facts.names import (
+    DEFAULT_TYPE,
+    find_candidates,
+    guess_entity,
+    similar_names,
+)
 from polymnia.engine.facts.revise import ObservationIndex
 from polymnia.engine.facts.secrets import find_secret
 from polymnia.engine.graph.entities import new_entity
@@ -23,7 +28,6 @@ from polymnia.stores.contract import Reader
 
 Outcome = Literal["created", "added", "unchanged"]
 
-DEFAULT_TYPE = "thing"
 # Entities of these types are open until their status says otherwise.
 TODO_TYPES = ("todo", "task", "to-do")
 OPEN = "open"
