@@ -287,11 +287,11 @@ def _word_reason(query: Query, passage: Passage, terms: Collection[str]) -> str:
 
     If it has none, return other forms of them, as the passage has them.
     """
-    asked = words_by_term(query.question.text)
+    asked = _words_by_term(query.question.text)
     words = [asked.get(term, term) for term in query.terms if term in terms]
     if not words:
         other_forms = [term for term in query.widened if term in terms]
-        written = words_by_term(passage.words) if other_forms else {}
+        written = _words_by_term(passage.words) if other_forms else {}
         words = [written.get(term, term) for term in other_forms]
     if not words:
         return ""
@@ -299,8 +299,7 @@ def _word_reason(query: Query, passage: Passage, terms: Collection[str]) -> str:
     return f"{noun}: {', '.join(dict.fromkeys(words))}"
 
 
-def words_by_term(text: str) -> dict[str, str]:
-    """Return the words of a text by the terms that they are indexed under."""
+def _words_by_term(text: str) -> dict[str, str]:
     return {term: word for word in words_of(text) for term in terms_of(word)}
 
 

@@ -6,9 +6,9 @@ from functools import cache
 from msgspec import Struct
 
 from polymnia.model import Hit
-from polymnia.search.hits import EXACT_KINDS, MatchQuality, words_by_term
+from polymnia.search.hits import EXACT_KINDS, MatchQuality
 from polymnia.search.languages import language_of
-from polymnia.search.question import request_terms
+from polymnia.search.question import request_terms, words_with
 from polymnia.search.scoring import DAY, Query
 from polymnia.search.terms import terms_of
 
@@ -20,7 +20,7 @@ from polymnia.search.terms import terms_of
 # those of a logistic regression on nine users' facts and two collections of conversations, rounded;
 # docs/benchmarks.md has what it catches.
 GAP, TOPIC, UNKNOWN_NAME = 9.3, 2.3, 1.5
-MIN_PERHAPS, MIN_STORED = 1.5, 2.08
+MIN_PERHAPS, MIN_STORED = 1.5, 2.05
 # Of turns of a conversation, more are told apart at the same price. Hits are turns if most of the
 # nearest ones were said at a time of day.
 MIN_STORED_TURNS = 2.45
@@ -131,13 +131,15 @@ def evidence(supports: Sequence[Support]) -> float:
 
 
 def unknown_words(query: Query) -> tuple[str, ...]:
-    """Return the words of the question that no passage has, without those that say little."""
-    asked = words_by_term(query.question.text)
-    unknown = []
+    """Return the words of the question, as they are written, that no passage has.
+
+    Those that say little are left out.
+    """
+    unknown = set()
     for term in query.terms:
         if not _is_stored(query, term) and term not in _vague_terms():
-            unknown.append(asked.get(term, term))
-    return tuple(unknown)
+            unknown.add(term)
+    return tuple(dict.fromkeys(words_with(query.question.text, unknown)))
 
 
 def _topic(query: Query) -> list[str]:

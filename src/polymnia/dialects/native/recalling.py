@@ -348,7 +348,8 @@ def _search_notes(results: list[tuple[Place, RecallResult]]) -> list[str]:
 
 def _knows(result: RecallResult, word: str) -> bool:
     """Return True if a workspace has a word that was taken for a mistake in another one."""
-    return word not in result.corrections and not set(words_of(word)) & set(result.unknown)
+    unknown = words_of(" ".join(result.unknown))
+    return word not in result.corrections and set(words_of(word)).isdisjoint(unknown)
 
 
 def search_places(call: Call, query: str, *, limit: int) -> list[PlacedHit]:
