@@ -208,7 +208,7 @@ def test_a_briefing_says_what_matters(client: Client, versioned_url: str) -> Non
     lines = client.text("briefing").splitlines()
     assert "Today " in lines[0]
     assert lines[1:9] == [
-        "About you",
+        "About the user",
         "  Prefers short answers (user)",
         "  Lives in Lund (user)",
         "Rules",

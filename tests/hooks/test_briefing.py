@@ -58,7 +58,7 @@ def test_a_session_is_told_what_matters_first(settings: Settings, project: Path)
     store(settings, "personal", entity("user", "Prefers short answers"))
     lines = context(settings, project).splitlines()
     assert lines[2:6] == [
-        "About you",
+        "About the user",
         "  Prefers short answers (user, personal)",
         "Rules",
         "  Never on Fridays (merging)",

@@ -62,7 +62,10 @@ def _line(section: Section, line: BriefingLine, home: str) -> str:
     if section.title == "Changed":
         author = client_label(line.actor)
         change = f"{line.workspace}:{line.change}"
-        return f"{author}: {line.name} #{line.ordinal} {line.text} ({change})"
+        text = f"#{line.ordinal} {line.text}" if line.ordinal else line.text
+        if line.due:
+            text = f"is due {_short_day(line.due)}"
+        return f"{author}: {line.name} {text} ({change})"
     if section.title == "Decided":
         return f"{_short_day(line.at)} {line.name}: {line.text}"
     return f"{line.text} ({line.name}{where})"

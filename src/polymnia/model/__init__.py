@@ -39,6 +39,8 @@ from polymnia.model.graph import (
     Relation,
     RelationKey,
     TypeCount,
+    drop_expired_facts,
+    is_expired,
 )
 from polymnia.model.notes import VAULT, Note, NoteHit, NoteQuery, NoteScope
 from polymnia.model.passages import (
@@ -110,6 +112,8 @@ __all__ = [
     "WordCounts",
     "Workspace",
     "drop_expired",
+    "drop_expired_facts",
+    "is_expired",
     "join_actor",
     "require_storable",
     "split_actor",

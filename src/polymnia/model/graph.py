@@ -1,6 +1,10 @@
 """Entities, observations and relations. Times are microseconds since 1970; 0 means unknown."""
 
+from collections.abc import Iterable
+from time import time_ns
+
 from msgspec import Struct
+from msgspec.structs import replace
 
 RelationKey = tuple[str, str, str]
 # Ordinals are never reused, so this bounds the observations an entity can ever have.
@@ -50,6 +54,25 @@ class Entity(Struct, frozen=True, omit_defaults=True):
     def texts(self) -> tuple[str, ...]:
         """The texts of the observations, oldest first."""
         return tuple([observation.text for observation in self.observations])
+
+
+def is_expired(item: Observation | Entity) -> bool:
+    """Return True from the time when a fact, or an entity, is not recalled any more."""
+    return bool(item.expires) and item.expires <= time_ns() // 1000
+
+
+def drop_expired_facts(entities: Iterable[Entity]) -> list[Entity]:
+    """Return the entities with the facts that have not expired.
+
+    An entity that expired, or whose facts all did, is left out.
+    """
+    living = []
+    for entity in entities:
+        facts = tuple([fact for fact in entity.observations if not is_expired(fact)])
+        if is_expired(entity) or (entity.observations and not facts):
+            continue
+        living.append(replace(entity, observations=facts))
+    return living
 
 
 class Relation(Struct, frozen=True, gc=False, omit_defaults=True):

@@ -5,13 +5,12 @@ from msgspec.structs import replace
 from polymnia.dialects.native.grouping import DAY, Line, known_since
 from polymnia.dialects.native.replies import describe_plan
 from polymnia.engine.curation.contradictions import differs_in_value
+from polymnia.engine.graph.relations import find_successors
 from polymnia.engine.history import changes as history
 from polymnia.engine.history.changes import client_label
 from polymnia.search.hits import is_outdated
 from polymnia.search.terms import one_line, terms_of
 
-# `ADR-7 supersedes ADR-3`: the facts of the latter are no longer the last word.
-SUPERSEDING_RELATIONS = ("supersedes", "replaces")
 # Of the text that a fact replaced.
 MAX_FORMER_CHARACTERS = 80
 # The facts of one call are a microsecond apart.
@@ -45,9 +44,8 @@ def _successors(lines: list[Line]) -> dict[tuple[str, str], str]:
     for place in {line.place.name: line.place for line in lines}.values():
         names = {line.passage.entity for line in lines if line.place.name == place.name}
         with place.memory.reading() as reader:
-            for relation in reader.relations(names):
-                if relation.type in SUPERSEDING_RELATIONS:
-                    successors[place.name, relation.target] = relation.source
+            for name, successor in find_successors(reader, names).items():
+                successors[place.name, name] = successor
     return successors
 
 

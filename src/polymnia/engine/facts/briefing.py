@@ -9,9 +9,19 @@ from msgspec import Struct
 from polymnia.engine.facts.candidates import UNCONFIRMED
 from polymnia.engine.facts.remember import OPEN
 from polymnia.engine.facts.todos import DAY, entities_with_status, is_overdue
-from polymnia.engine.history.changes import client_label, differences
+from polymnia.engine.graph.relations import find_successors
+from polymnia.engine.history.changes import Difference, client_label, differences
 from polymnia.engine.memory import Memory, find_by_name
-from polymnia.model import ChangeQuery, Entity, Observation, Within
+from polymnia.model import (
+    Change,
+    ChangeQuery,
+    Entity,
+    Observation,
+    Within,
+    drop_expired_facts,
+    is_expired,
+)
+from polymnia.search.dates import day_of
 from polymnia.search.terms import fold, terms_of
 from polymnia.search.tokens import estimate_tokens, shorten_to
 from polymnia.stores.contract import Reader
@@ -32,7 +42,7 @@ DECISION_DAYS = 14
 MAX_CANDIDATES, MAX_CHANGES = 200, 30
 # Shares of the budget. What a section does not use is left for those after it.
 _SHARES = {
-    "About you": 0.2,
+    "About the user": 0.2,
     "Rules": 0.15,
     "To-dos": 0.2,
     "Decided": 0.15,
@@ -56,7 +66,7 @@ class BriefingLine(Struct, frozen=True):
     is_overdue: bool = False
     actor: str = ""
     change: int = 0
-    ordinal: int = 0  # of a fact that somebody changed
+    ordinal: int = 0  # of a fact that somebody changed; 0 if it is the plan of the entity
 
 
 class Section(Struct, frozen=True):
@@ -82,23 +92,23 @@ Memories = Sequence[tuple[str, Memory]]
 
 def brief_session(memories: Memories, *, by: str, max_tokens: int) -> SessionBriefing:
     """Return what a client should know of the memories, by workspace, within a budget."""
+    last_write_at = _last_write_of(memories, by)
     finders: dict[str, Callable[[str, Memory, Reader], Iterable[BriefingLine]]] = {
-        "About you": _about_user,
+        "About the user": _about_user,
         "Rules": _rules,
         "To-dos": _todos,
         "Decided": _decisions,
-        "Changed": lambda name, memory, read: _changes(name, memory, read, by),
+        "Changed": lambda name, memory, read: _changes(name, memory, read, by, last_write_at),
         "Pinned": _pinned,
         "Lately": _recent,
     }
     lines: dict[str, list[BriefingLine]] = {title: [] for title in finders}
-    entities = facts = last_write_at = 0
+    entities = facts = 0
     for name, memory in memories:
         with memory.reading() as read:
             for title, find in finders.items():
                 lines[title] += find(name, memory, read)
             counts = read.counts()
-            last_write_at = max(last_write_at, _last_write(memory, read, by))
         entities += counts.entities
         facts += counts.observations
     lines["To-dos"].sort(key=lambda line: line.due or 2**62)
@@ -134,7 +144,7 @@ def _fit(lines: dict[str, list[BriefingLine]], max_tokens: int) -> list[Section]
 
 def _about_user(workspace: str, memory: Memory, read: Reader) -> list[BriefingLine]:
     """Return facts about the user: preferences first, then the newest."""
-    entities = read.entities([USER, "User"])
+    entities = drop_expired_facts(read.entities([USER, "User"]))
     entities += _of_type(read, PREFERENCE)
     facts = [(entity, fact) for entity in entities for fact in entity.observations[::-1]]
     facts.sort(key=lambda pair: not _is_preference(*pair))
@@ -164,7 +174,7 @@ def _rules(workspace: str, memory: Memory, read: Reader) -> list[BriefingLine]:
 def _todos(workspace: str, memory: Memory, read: Reader) -> list[BriefingLine]:
     names = {entity.name for entity in entities_with_status(read, OPEN)}
     lines = []
-    for entity in read.entities(names) if names else []:
+    for entity in drop_expired_facts(read.entities(names) if names else []):
         text = _shorten(entity.texts[-1] if entity.texts else entity.summary or "")
         overdue = is_overdue(entity)
         lines.append(
@@ -176,42 +186,84 @@ def _todos(workspace: str, memory: Memory, read: Reader) -> list[BriefingLine]:
 
 
 def _decisions(workspace: str, memory: Memory, read: Reader) -> list[BriefingLine]:
-    """Return the newest fact of each decision of the last days."""
+    """Return the newest fact of each decision of the last days that none supersedes."""
     since = time_ns() // 1000 - DECISION_DAYS * DAY
     lines = []
-    for entity in _of_type(read, DECISION):
+    for entity in _without_superseded(read, _of_type(read, DECISION)):
         recent = [fact for fact in entity.observations if _time_of(fact) >= since]
         if recent:
             lines.append(_line(workspace, entity, max(recent, key=_time_of)))
     return lines
 
 
-def _changes(workspace: str, memory: Memory, read: Reader, by: str) -> list[BriefingLine]:
-    """Return facts that others added or changed since the client last wrote."""
-    since = _last_write(memory, read, by)
-    if not since:
+def _changes(
+    workspace: str, memory: Memory, read: Reader, by: str, since: int
+) -> list[BriefingLine]:
+    """Return what others changed since the client last wrote, as far as it still holds."""
+    if not since or not memory.store.capabilities.history:
         return []
-    lines = []
+    pairs = []
     for change in read.history.changes(ChangeQuery(limit=MAX_CHANGES, since=since)):
-        if client_label(change.actor) == client_label(by):
+        if client_label(change.actor) != client_label(by):
+            pairs += [(change, difference) for difference in differences(change)]
+    entities = _find_present(read, {difference.name for _, difference in pairs})
+    lines: dict[tuple[str, str, int], BriefingLine] = {}
+    for change, difference in pairs:
+        entity = entities.get(difference.name)
+        if entity is None or not _still_holds(difference, entity):
             continue
-        for difference in differences(change):
-            if difference.what != "observation" or difference.after is None:
-                continue
-            text = _shorten(difference.after)
-            lines.append(
-                BriefingLine(
-                    workspace,
-                    difference.name,
-                    "",
-                    text,
-                    change.at,
-                    actor=change.actor,
-                    change=change.id,
-                    ordinal=difference.ordinal,
-                )
-            )
-    return lines
+        # Changes come newest first: the last one of a fact made it what it is.
+        key = (entity.name, difference.what, difference.ordinal)
+        lines.setdefault(key, _change_line(workspace, change, difference, entity))
+    return list(lines.values())
+
+
+def _find_present(read: Reader, names: set[str]) -> dict[str, Entity]:
+    """Return the entities that have or had the names."""
+    entities = find_by_name(read, names)
+    present_names = {}
+    for outline in read.aliased():
+        for alias in names.intersection(outline.aliases) - entities.keys():
+            present_names[alias] = outline.name
+    renamed = find_by_name(read, set(present_names.values()))
+    return entities | {alias: renamed[name] for alias, name in present_names.items()}
+
+
+def _still_holds(difference: Difference, entity: Entity) -> bool:
+    """Return True if the entity has the fact, the status or the due day that a change gave it."""
+    if is_expired(entity) or difference.after is None:
+        return False
+    if difference.what == "status":
+        return difference.after == entity.status
+    if difference.what == "due":
+        return difference.after == day_of(entity.due)
+    for fact in entity.observations:
+        if difference.what == "observation" and fact.ordinal == difference.ordinal:
+            return fact.text == difference.after and not is_expired(fact)
+    return False
+
+
+def _change_line(
+    workspace: str, change: Change, difference: Difference, entity: Entity
+) -> BriefingLine:
+    text = difference.after or ""
+    due = 0
+    if difference.what == "status":
+        text = f"is {text or 'without a status'}"
+    elif difference.what == "due":
+        due = entity.due
+        text = f"is due {text}" if due else "is not due any more"
+    return BriefingLine(
+        workspace,
+        entity.name,
+        "",
+        _shorten(text),
+        change.at,
+        due=due,
+        actor=change.actor,
+        change=change.id,
+        ordinal=difference.ordinal,
+    )
 
 
 def _pinned(workspace: str, memory: Memory, read: Reader) -> list[BriefingLine]:
@@ -229,13 +281,13 @@ def _find_pinned(read: Reader) -> list[Entity]:
     """Return the entities that are pinned."""
     passages = read.candidates(terms_of(PINNED_TAG), 5 * MAX_PINNED, Within(tags=(PINNED_TAG,)))
     names = dict.fromkeys(passage.entity for passage in passages if passage.kind == "entity")
-    return read.entities(list(names)[:MAX_PINNED]) if names else []
+    return drop_expired_facts(read.entities(list(names)[:MAX_PINNED]) if names else [])
 
 
 def _recent(workspace: str, memory: Memory, read: Reader) -> list[BriefingLine]:
     """Return the newest fact of the entities updated last."""
     lines = []
-    for entity in _find_recent(read):
+    for entity in _without_superseded(read, _find_recent(read)):
         if entity.observations and entity.status in ("", OPEN):
             lines.append(_line(workspace, entity, entity.observations[-1]))
     return lines
@@ -252,7 +304,22 @@ def _find_recent(read: Reader) -> list[Entity]:
                 continue
         names.append(entity.name)
     entities = find_by_name(read, names[:MAX_RECENT])
-    return [entities[name] for name in names[:MAX_RECENT]]
+    return drop_expired_facts([entities[name] for name in names[:MAX_RECENT]])
+
+
+def _without_superseded(read: Reader, entities: list[Entity]) -> list[Entity]:
+    """Return the entities that no other one supersedes."""
+    successors = find_successors(read, {entity.name for entity in entities})
+    return [entity for entity in entities if entity.name not in successors]
+
+
+def _last_write_of(memories: Memories, by: str) -> int:
+    """Return when the client last changed any of the memories; 0 if it never did."""
+    times = [0]
+    for _, memory in memories:
+        with memory.reading() as read:
+            times.append(_last_write(memory, read, by))
+    return max(times)
 
 
 def _last_write(memory: Memory, read: Reader, by: str) -> int:
@@ -271,7 +338,7 @@ def _of_type(read: Reader, kind: str) -> list[Entity]:
     """Return the entities of a type, found by the index of words."""
     cards = read.candidates(terms_of(kind), MAX_CANDIDATES, Within(types=(kind, kind.title())))
     names = {passage.entity for passage in cards}
-    entities = read.entities(names) if names else []
+    entities = drop_expired_facts(read.entities(names) if names else [])
     return [entity for entity in entities if fold(entity.type) == kind]
 
 

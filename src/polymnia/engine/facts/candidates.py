@@ -6,7 +6,6 @@ text begins with its kind: "decision: we deploy with Kamal". A candidate is name
 """
 
 from collections.abc import Collection, Sequence
-from time import time_ns
 from typing import Literal
 
 from msgspec import Struct
@@ -15,7 +14,7 @@ from msgspec.structs import replace
 from polymnia.engine.graph.entities import new_entity
 from polymnia.engine.memory import Memory, find_by_name
 from polymnia.errors import BadInput
-from polymnia.model import Entity, EntityDraft, Observation, ObservationSet, Rows
+from polymnia.model import Entity, EntityDraft, Observation, ObservationSet, Rows, is_expired
 from polymnia.search.similarity import normalize_text
 from polymnia.stores.contract import Reader
 
@@ -133,8 +132,7 @@ def _find(read: Reader) -> Entity | None:
 
 
 def _living(entity: Entity) -> list[Observation]:
-    now = time_ns() // 1000
-    return [fact for fact in entity.observations if not fact.expires or fact.expires > now]
+    return [fact for fact in entity.observations if not is_expired(fact)]
 
 
 def _missing(

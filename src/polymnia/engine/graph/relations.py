@@ -11,6 +11,9 @@ from polymnia.errors import BadInput, EntityNotFound
 from polymnia.model import Relation, Rows, TypeCount
 from polymnia.stores.contract import Reader
 
+# `ADR-7 supersedes ADR-3`: the facts of the latter are no longer the last word.
+SUPERSEDING_RELATIONS = ("supersedes", "replaces")
+
 
 class CreatedRelations(Struct, frozen=True):
     """The new relations, those that existed, and the names of ends that no entity has."""
@@ -48,6 +51,15 @@ def create(
         transaction.apply(after=Rows(relations=tuple(new)), touched=ends_of(new))
     existing = [present[key] for key in requested if key in present]
     return CreatedRelations(new, existing, [name for name in ends if name not in known])
+
+
+def find_successors(read: Reader, names: Collection[str]) -> dict[str, str]:
+    """Return which entity supersedes each of the names that one does."""
+    successors = {}
+    for relation in read.relations(names) if names else []:
+        if relation.type in SUPERSEDING_RELATIONS and relation.target in names:
+            successors[relation.target] = relation.source
+    return successors
 
 
 def find(
