@@ -22,14 +22,12 @@ def mark_outdated(lines: list[Line]) -> list[Line]:
 
     What is superseded follows what is shown in its place.
     """
-    successors = _successors(lines)
-    marked = []
+    successors = successors_of(lines)
+    compared = []
     for line in lines:
         notes = _disagreements(line, lines)
-        successor = successors.get(line.subject)
-        if successor:
-            notes.append(f"superseded by {one_line(successor)}")
-        marked.append(replace(line, notes=(*line.notes, *notes)))
+        compared.append(replace(line, notes=(*line.notes, *notes)))
+    marked = mark_superseded(compared, successors)
     subjects = {line.subject for line in lines}
 
     def is_superseded(line: Line) -> bool:
@@ -38,7 +36,19 @@ def mark_outdated(lines: list[Line]) -> list[Line]:
     return sorted(marked, key=is_superseded)
 
 
-def _successors(lines: list[Line]) -> dict[tuple[str, str], str]:
+def mark_superseded(lines: list[Line], successors: dict[tuple[str, str], str]) -> list[Line]:
+    """Return the lines; those of an entity that another one supersedes name that one."""
+    marked = []
+    for line in lines:
+        successor = successors.get(line.subject)
+        if successor:
+            note = f"superseded by {one_line(successor)}"
+            line = replace(line, notes=(*line.notes, note))
+        marked.append(line)
+    return marked
+
+
+def successors_of(lines: list[Line]) -> dict[tuple[str, str], str]:
     """Return the entities that another one supersedes, by workspace and name."""
     successors = {}
     for place in {line.place.name: line.place for line in lines}.values():

@@ -2,7 +2,6 @@
 
 import re
 from collections import Counter
-from time import time_ns
 
 from msgspec import Raw
 from msgspec.json import encode
@@ -17,6 +16,7 @@ from polymnia.dialects.native.grouping import (
     Line,
     entity_groups,
     excerpt,
+    fact_passage,
     fit_lines,
     fit_turns,
     head_line,
@@ -40,7 +40,7 @@ from polymnia.engine.recall.names import similar_names
 from polymnia.engine.recall.passages import RecallResult
 from polymnia.engine.recall.passages import recall as find_passages
 from polymnia.formats.times import parse_optional_moment
-from polymnia.model import Author, Entity, Hit, Passage, Signals, Within
+from polymnia.model import Author, Entity, Hit, Passage, Signals, Within, drop_expired_facts
 from polymnia.search.hits import EXACT_KINDS, MatchQuality
 from polymnia.search.question import speaker_of
 from polymnia.search.stored import match_quality
@@ -70,6 +70,8 @@ QUESTION_TAIL, MAX_ANSWER_CHARACTERS = 90, 400
 # Other workspaces that are searched when the client's own have nothing.
 _MAX_OTHERS = 10
 _MAX_SIMILAR_NAMES = 5
+# What is said of an entity instead of its newest fact.
+_EXPIRED = "all its facts expired; open shows them"
 
 _LIST_WORDS = re.compile(
     r"\b(?:all|every|list|how many|each of)\b"
@@ -417,6 +419,7 @@ def _newest_of_asked_types(place: Place, query: str, within: Within | None) -> l
             names = names_with_status(reader, OVERDUE)
             # If nothing is overdue, the open ones of a type that is asked for show it.
             listed = reader.entities(names[:MAX_LISTED]) if names else listed
+    listed = drop_expired_facts(listed)
     if _OPEN_WORDS.search(words):
         listed = [entity for entity in listed if entity.status in ("", OPEN)]
     listed.reverse()
@@ -435,28 +438,15 @@ def _asks_for_type(words: str, kind: str) -> bool:
 
 
 def _newest_passages(entity: Entity, count: int, within: Within | None = None) -> list[Passage]:
-    """Return the newest facts of an entity that have not expired, or its card if it has none.
+    """Return the newest facts of an entity that a filter allows.
 
-    With a filter, return only facts that it allows.
+    Without a filter, return its card if it has none.
     """
-    now = time_ns() // 1000
-    facts = [fact for fact in entity.observations if not fact.expires or fact.expires > now]
-    if not facts and within is None:
+    if not entity.observations and within is None:
         return [Passage(entity.name, entity.type, 0, entity.summary or "", tags=entity.tags)]
-    passages = []
-    for fact in facts:
-        passage = Passage(
-            entity.name,
-            entity.type,
-            fact.ordinal,
-            fact.text,
-            created_at=fact.created_at,
-            valid_at=fact.valid_at,
-            tags=entity.tags,
-            source=fact.source,
-        )
-        if within is None or within.has(passage):
-            passages.append(passage)
+    passages = [fact_passage(entity, fact) for fact in entity.observations]
+    if within is not None:
+        passages = [passage for passage in passages if within.has(passage)]
     return passages[-count:]
 
 
@@ -471,22 +461,28 @@ def _without_repeats(hits: list[PlacedHit]) -> list[PlacedHit]:
 def _with_newest_facts(hits: list[PlacedHit]) -> list[PlacedHit]:
     """Return the hits; one on a bare name stands for the entity's newest fact.
 
-    It is left out if the entity has a hit of its own.
+    It is left out if the entity has a hit of its own, or if all its facts expired; if that is the
+    only hit, it says so.
     """
     found = {
         (place.name, hit.passage.entity) for place, hit in hits if hit.passage.kind != "entity"
     }
-    shown = []
+    shown, expired = [], []
     for place, hit in hits:
         card = hit.passage
         if card.kind != "entity" or card.text:
             shown.append((place, hit))
         elif (place.name, card.entity) not in found:
             graph = entities.open_named(place.memory, {card.entity})
-            if graph.entities:
-                card = _newest_passages(graph.entities[0], 1)[0]
+            living = drop_expired_facts(graph.entities)
+            if living:
+                card = _newest_passages(living[0], 1)[0]
+            elif graph.entities:
+                card = replace(card, text=_EXPIRED)
+                expired.append((place, replace(hit, passage=card)))
+                continue
             shown.append((place, replace(hit, passage=card)))
-    return shown
+    return shown or expired[:1]
 
 
 def _with_answers(lines: list[Line]) -> list[Line]:
