@@ -5,6 +5,7 @@ design, the comment beside it says why. Dates lie in 2020 and 2999, so that they
 today. Nothing is embedded: words decide, so "nothing is stored" is only ever "perhaps".
 """
 
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -86,7 +87,35 @@ release 3.6.0 (milestone, due Wed 4 Dec 2999)
     "G21 what the memory held before it was written": (
         "open",
         {"names": ["release 3.6.0"], "as_of": "2020-11-03"},
-        "The memory held no release 3.6.0 at 2020-11-03. For what was true then: true_on.",
+        "The memory held no release 3.6.0 on Tue 3 Nov 2020. For what was true then: true_on.",
+    ),
+    "G21 an entity with what was replaced": (
+        "open",
+        {"names": ["release"], "replaced": True},
+        f"""{HEAD}
+"release" was taken as release 3.6.0.
+release 3.6.0 (milestone, due Wed 4 Dec 2999)
+  #1 Due Friday 2020-11-27 [Tue 10 Nov 2020 to Fri 13 Nov 2020; replaced by #3]
+  #2 Contains batch defer [Tue 10 Nov 2020]
+  #3 Due Friday 2020-12-04 (Marta) [Fri 13 Nov 2020]
+  relations: Priya Raman -signs_off-> this; TODO: fetch_job index -blocks-> this""",
+    ),
+    "G21 facts of two authors": (
+        "open",
+        {"names": ["Worker"]},
+        f"""{HEAD}
+Worker (component)
+  #1 Heartbeat is updated every 10 s [Mon 2 Nov 2020]
+  #2 Heartbeat interval is 15 s [Tue 10 Nov 2020; by codex]""",
+    ),
+    "G21 entities of two workspaces": (
+        "open",
+        {"names": ["CI", "user"]},
+        f"""{HEAD}
+CI (decision)
+  #1 CI moved to Forgejo Actions [Fri 13 Nov 2020]
+user (person, personal)
+  #1 Prefers short answers [Mon 2 Nov 2020]""",
     ),
 }
 
@@ -469,6 +498,27 @@ def test_a_text_longer_than_a_page_is_cut_when_it_is_opened(reader: Client) -> N
     assert len(text) < 1_600
 
 
+def test_a_text_that_is_cut_says_how_to_get_the_rest(reader: Client) -> None:
+    names = {"names": ["docs/discussions.md"]}
+    hint = reply(reader, "open", {**names, "max_tokens": 400}).splitlines()[-1]
+    sentence = r"The last text is cut: [\d,]+ of [\d,]+ characters are left out\. "
+    needed = re.fullmatch(sentence + r"Pass max_tokens (\d+)\.", hint)
+    assert needed is not None, hint
+    assert DOCUMENT in reply(reader, "open", {**names, "max_tokens": int(needed[1])})
+
+
+def test_a_page_that_begins_within_an_entity_names_it(reader: Client) -> None:
+    text = reply(reader, "open", {"names": ["release 3.6.0"], "cursor": "2"})
+    assert text.splitlines()[1] == "release 3.6.0 (milestone, due Wed 4 Dec 2999)"
+
+
+def test_open_shows_that_a_fact_expired(clients: tuple[Client, Client]) -> None:
+    fact = {"text": "Order soup", "when": "2020-11-19", "expires": "2020-11-20"}
+    clients[0].text("remember", {"entities": [{"name": "lunch", "facts": [fact]}]})
+    text = reply(clients[0], "open", {"names": ["lunch"]})
+    assert "  #1 Order soup [Thu 19 Nov 2020; expired Fri 20 Nov 2020]" in text
+
+
 def test_a_list_longer_than_a_page_is_cut_when_it_is_opened(clients: tuple[Client, Client]) -> None:
     items = "Cranes:\n" + "\n".join(
         f"- crane {number} lifts {number} tons" for number in range(200)
@@ -502,8 +552,8 @@ def test_a_fact_to_move_may_be_given_by_its_number_alone(clients: tuple[Client, 
     call = {"name": "merge rule", "facts": ["#1"], "move_to": "personal"}
     assert "moved to personal: merge rule" in clients[0].text("revise", call)
     opened = clients[0].text("open", {"names": ["merge rule"]})
-    assert "[personal]" in opened
-    assert "[shop]" not in opened  # no empty entity is left behind
+    assert "In personal, by" in opened
+    assert "shop" not in opened  # no empty entity is left behind
 
 
 def test_g27_the_briefing_tells_what_matters(clients: tuple[Client, Client]) -> None:

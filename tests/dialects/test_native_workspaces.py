@@ -74,7 +74,8 @@ def test_both_workspaces_are_searched_and_hits_are_labelled(workspaces: Workspac
         "items"
     ]
     assert [item["name"] for item in only] == ["me"]
-    assert "me (thing) [personal]" in client.text("open", {"names": ["me"]})
+    opened = client.text("open", {"names": ["me"]})
+    assert "In personal, by test, unless noted.\nme (thing)" in opened
 
 
 def test_other_workspaces_with_hits_are_named(workspaces: Workspaces) -> None:

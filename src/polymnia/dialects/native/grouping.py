@@ -31,6 +31,8 @@ _RANK_OFFSET, _FRAME_CHARACTERS, _LENGTH_EXPONENT = 6, 20, 0.3
 _MAX_PASSED_TURNS = 1
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 DAY = 86_400_000_000
+# Begins the line with the relations of an entity.
+RELATIONS = "  relations: "
 
 
 class Group(Struct, frozen=True):
@@ -48,6 +50,7 @@ class Line(Struct, frozen=True):
     text: str
     author: Author | None
     notes: tuple[str, ...] = ()
+    ended_at: int = 0  # when another fact replaced it
 
     @property
     def subject(self) -> tuple[str, str]:
@@ -200,7 +203,7 @@ def entity_groups(
             head += f": {summary.splitlines()[0]}"
         facts = [line for line in members if line.passage.kind != "entity"]
         facts.sort(key=lambda line: (known_since(line), line.passage.ordinal))
-        shared_day = _shared_day(facts)
+        shared_day = shared_day_of(facts)
         if shared_day:
             head += f", {shared_day}"
         texts = [head, *(fact_line(line, usual_author, shared_day) for line in facts)]
@@ -208,7 +211,7 @@ def entity_groups(
     return rendered
 
 
-def _shared_day(facts: list[Line]) -> str:
+def shared_day_of(facts: list[Line]) -> str:
     """Return the day that all facts of a group have in common, if there are several."""
     if len(facts) < 2:
         return ""
@@ -230,13 +233,20 @@ def fact_line(line: Line, usual_author: str, shared_day: str = "") -> str:
 
 
 def _day_note(line: Line) -> str:
-    """Return the day a fact became true or, if nobody said, the day it was written."""
+    """Return the day a fact became true or, if nobody said, the day it was written.
+
+    For a fact that was replaced, the day that it ended follows.
+    """
+    since = known_since(line)
     if line.passage.valid_at:
-        return _day_of(line.passage.valid_at)
-    written_at = _known_since(line)
-    if written_at:
-        return f"noted {_day_of(written_at - written_at % DAY)}"
-    return ""
+        day = time_label(since)
+    elif since:
+        day = f"noted {time_label(since - since % DAY)}"
+    else:
+        return ""
+    if line.ended_at // DAY > since // DAY:
+        return f"{day} to {time_label(line.ended_at - line.ended_at % DAY)}"
+    return day
 
 
 def known_since(line: Line) -> int:
@@ -246,7 +256,8 @@ def known_since(line: Line) -> int:
     return line.passage.created_at if line.author is None else line.author.at
 
 
-def _day_of(at: int) -> str:
+def time_label(at: int) -> str:
+    """Return a day as `Fri 13 Nov`, with the time of day unless that is midnight."""
     return day_label(_EPOCH + timedelta(microseconds=at), datetime.now(UTC))
 
 
@@ -262,7 +273,7 @@ def turn_groups(shown: list[Line]) -> list[Group]:
         # The time of day only tells two conversations of one day apart.
         is_only_one = days[said_at // DAY] == 1
         shown_time = said_at - said_at % DAY if is_only_one else said_at
-        heading = _day_of(shown_time) if said_at else "Without a date"
+        heading = time_label(shown_time) if said_at else "Without a date"
         rendered.append(Group((workspace, ""), [heading, *map(_turn_text, turns)]))
     return rendered
 
@@ -292,13 +303,14 @@ def relation_lines(best: Line, query: str, limit: int) -> list[str]:
         return len(asked.intersection(words))
 
     touching.sort(key=shared_words, reverse=True)
-    shown = [_relation_text(relation, best.passage.entity) for relation in touching[:limit]]
+    shown = [relation_text(relation, best.passage.entity) for relation in touching[:limit]]
     if len(touching) > len(shown):
         shown.append(f"{len(touching) - len(shown)} more")
-    return [f"  relations: {'; '.join(shown)}"]
+    return [f"{RELATIONS}{'; '.join(shown)}"]
 
 
-def _relation_text(relation: Relation, name: str) -> str:
+def relation_text(relation: Relation, name: str) -> str:
+    """Return a relation as it is shown below the entity with that name."""
     source = "this" if relation.source == name else relation.source
     target = "this" if relation.target == name else relation.target
     return one_line(f"{source} -{relation.type}-> {target}")

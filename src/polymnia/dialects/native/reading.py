@@ -1,23 +1,40 @@
 """`open`, `explore` and `briefing`: the tools that read what is known."""
 
-from msgspec import Raw
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import Raw, Struct
 from msgspec.json import encode
 from msgspec.structs import replace
 
 from polymnia.dialects.base import Call, Reply, tool
+from polymnia.dialects.native.grouping import (
+    RELATIONS,
+    Line,
+    fact_line,
+    fact_passage,
+    head_of,
+    relation_text,
+    shared_day_of,
+    time_label,
+    usual,
+)
 from polymnia.dialects.native.replies import (
     Item,
     bounded_reply,
-    entity_item,
-    fact_item,
+    describe_plan,
+    entity_data,
+    fact_data,
     line_item,
+    offset_of,
     page_reply,
+    prose,
     relation_item,
     short_time,
 )
 from polymnia.dialects.native.scope import Place, join_names, own_names, places
 from polymnia.dialects.native.shapes import Briefing, Explore, Items, Open
-from polymnia.engine.facts.briefing import brief_session
+from polymnia.engine.facts.briefing import PINNED_TAG, brief_session
 from polymnia.engine.facts.names import resolve_name
 from polymnia.engine.facts.todos import DAY
 from polymnia.engine.graph import entities, traverse
@@ -26,7 +43,7 @@ from polymnia.engine.recall.names import similar_names
 from polymnia.errors import BadInput, EntityNotFound
 from polymnia.formats.briefing import briefing_text, tokens_for_sections
 from polymnia.formats.times import parse_optional_moment
-from polymnia.model import Author, Entity, Graph, Observation, PassageKey, Relation
+from polymnia.model import Author, Entity, Graph, Observation, PassageKey, Relation, is_expired
 from polymnia.search.terms import one_line
 
 
@@ -40,7 +57,7 @@ fits. Two clocks: true_on is what was true on a day, as_of what this memory held
     at = parse_optional_moment(arguments.as_of, "as_of")
     read = places(call, arguments.workspace)
     true_on = parse_optional_moment(arguments.true_on, "true_on")
-    items: list[Item] = []
+    opened: list[Opened] = []
     missing = dict.fromkeys(arguments.names)
     remarks: dict[str, None] = {}
     for place in read:
@@ -50,24 +67,37 @@ fits. Two clocks: true_on is what was true on a day, as_of what this memory held
         else:
             names = _resolve_past_names(place, arguments.names, at)
             graph = history.as_of(place.memory, at, set(names.values()))
-        opened = {entity.name for entity in graph.entities}
+        present = {entity.name for entity in graph.entities}
         for given, name in names.items():
-            if name in opened:
+            if name in present:
                 missing.pop(given, None)
             if name != given:
                 remarks[f'"{given}" was taken as {name}.'] = None
         for entity in graph.entities:
             if true_on is not None:
                 entity = replace(entity, observations=_true_facts(place, entity, true_on))
-            items += entity_items(
-                place,
-                entity,
-                graph.relations,
-                is_past=at is not None,
-                with_superseded=arguments.superseded,
-            )
+            replaced = []
+            if arguments.superseded:
+                replaced = history.superseded_facts(place.memory, entity.name)
+            touching = relations_of(graph, entity.name)
+            opened.append(Opened(place, entity, touching, replaced, at is not None))
     note = " ".join([*remarks, _missing_note(read, list(missing), at)])
-    return page_reply(items, arguments, note=one_line(note))
+    head, items = entity_items(opened)
+    head += _continued_entity(items, offset_of(arguments.cursor))
+    return page_reply(items, arguments, note=one_line(note), head=head, note_first=True)
+
+
+def _continued_entity(items: list[Item], offset: int) -> str:
+    """Return the heading above the items of a page that begins within an entity."""
+    if not 0 < offset < len(items) or "facts" in items[offset].data:
+        return ""
+    headings = [item.line for item in items[:offset] if "facts" in item.data]
+    return f"\n{headings[-1]}"
+
+
+def relations_of(graph: Graph, name: str) -> list[Relation]:
+    """Return the relations from and to an entity."""
+    return [relation for relation in graph.relations if name in relation.ends]
 
 
 def _resolve_names(place: Place, names: list[str]) -> dict[str, str]:
@@ -115,31 +145,95 @@ def _became_true(fact: Observation) -> int:
     return fact.valid_at or fact.created_at
 
 
-def entity_items(
-    place: Place,
-    entity: Entity,
-    relations: list[Relation],
-    *,
-    is_past: bool = False,
-    with_superseded: bool = False,
-) -> list[Item]:
-    """Return an entity, its facts with their authors, and its relations."""
-    touching = [
-        relation for relation in relations if entity.name in (relation.source, relation.target)
-    ]
-    items = [entity_item(entity, place.name, len(touching))]
+class Opened(Struct, frozen=True):
+    """An entity that is shown whole, and its relations. `replaced` are its former facts."""
+
+    place: Place
+    entity: Entity
+    relations: list[Relation]
+    replaced: Sequence[history.SupersededFact] = ()
+    is_past: bool = False
+
+
+def entity_items(opened: list[Opened]) -> tuple[str, list[Item]]:
+    """Return the head line of some entities, and these with their facts and relations."""
+    facts = [_fact_lines(one) for one in opened]
+    lines = [line for own in facts for line, _ in own]
+    workspace, author = usual(lines)
+    if opened and not workspace:
+        workspace = opened[0].place.name
+    items = []
+    for one, own in zip(opened, facts, strict=True):
+        day = shared_day_of([line for line, _ in own])
+        data = entity_data(one.entity, one.place.name, len(one.relations))
+        items.append(line_item(_heading(one, workspace, day), data))
+        items += [Item(fact_line(line, author, day), data) for line, data in own]
+        for relation in one.relations:
+            data = relation_item(relation).data
+            items.append(Item(relation_text(relation, one.entity.name), data, RELATIONS))
+    return head_of(workspace, author), items
+
+
+def _heading(one: Opened, usual_workspace: str, day: str) -> str:
+    entity = one.entity
+    labels = [entity.type, *describe_plan(entity)]
+    if PINNED_TAG in entity.tags:
+        labels.append(PINNED_TAG)
+    others = [tag for tag in entity.tags if tag != PINNED_TAG]
+    if others:
+        labels.append(f"tags: {', '.join(others)}")
+    if one.place.name != usual_workspace:
+        labels.append(one.place.name)
+    heading = f"{entity.name} ({', '.join(label for label in labels if label)})"
+    if entity.summary:
+        heading += f": {one_line(entity.summary)}"
+    return f"{heading}, {day}" if day else heading
+
+
+def _fact_lines(one: Opened) -> list[tuple[Line, dict[str, Any]]]:
+    """Return the facts of an entity by their numbers, as lines and as JSON."""
+    name = one.entity.name
     authors: dict[PassageKey, Author] = {}
-    if not is_past:  # the past has no authors: they are known of living rows
-        keys = [(entity.name, fact.ordinal) for fact in entity.observations]
-        authors = history.authors(place.memory, keys)
-    for fact in entity.observations:
-        items.append(fact_item(entity.name, fact, authors.get((entity.name, fact.ordinal))))
-    if with_superseded:
-        for superseded in history.superseded_facts(place.memory, entity.name):
-            note = f"superseded {short_time(superseded.ended_at)}"
-            items.append(fact_item(entity.name, superseded.old, None, note))
-    items += [relation_item(relation) for relation in touching]
-    return items
+    if not one.is_past:  # the past has no authors: they are known of living rows
+        keys = [(name, fact.ordinal) for fact in one.entity.observations]
+        authors = history.authors(one.place.memory, keys)
+    facts = []
+    for fact in one.entity.observations:
+        author = authors.get((name, fact.ordinal))
+        notes = _notes(fact, one.entity)
+        line = Line(one.place, fact_passage(one.entity, fact), prose(fact.text), author, notes)
+        facts.append((line, fact_data(name, fact, author)))
+    present = {fact.ordinal for fact in one.entity.observations}
+    for past in one.replaced:
+        if past.old.ordinal not in present:
+            facts.append(_replaced_line(one, past))
+    facts.sort(key=lambda pair: pair[0].passage.ordinal)
+    return facts
+
+
+def _replaced_line(one: Opened, past: history.SupersededFact) -> tuple[Line, dict[str, Any]]:
+    ended_at = past.ended_at
+    replaced = "replaced"
+    if past.new:
+        ended_at = _became_true(past.new[0])
+        replaced += f" by {', '.join(f'#{fact.ordinal}' for fact in past.new)}"
+    notes = (replaced, *_notes(past.old, one.entity))
+    passage = fact_passage(one.entity, past.old)
+    line = Line(one.place, passage, prose(past.old.text), None, notes, ended_at)
+    note = f"superseded {short_time(past.ended_at)}"
+    return line, fact_data(one.entity.name, past.old, None, note)
+
+
+def _notes(fact: Observation, entity: Entity) -> tuple[str, ...]:
+    """Return where a fact comes from, and when it expires."""
+    notes = []
+    if fact.source:
+        notes.append(f"from {one_line(fact.source)}")
+    expires = min([at for at in (fact.expires, entity.expires) if at], default=0)
+    if expires:
+        verb = "expired" if is_expired(fact) or is_expired(entity) else "expires"
+        notes.append(f"{verb} {time_label(expires)}")
+    return tuple(notes)
 
 
 def _missing_note(read: list[Place], missing: list[str], at: int | None) -> str:
@@ -147,7 +241,7 @@ def _missing_note(read: list[Place], missing: list[str], at: int | None) -> str:
     sentences = []
     for name in missing:
         if at is not None:
-            then = f"The memory held no {name} at {short_time(at)}."
+            then = f"The memory held no {name} on {time_label(at)}."
             sentences.append(f"{then} For what was true then: true_on.")
             continue
         similar = [other for place in read for other in similar_names(place.memory, name)]

@@ -10,7 +10,7 @@ from msgspec.json import encode
 from msgspec.structs import replace
 
 from polymnia.dialects.base import Reply
-from polymnia.dialects.native.shapes import Bounded, Items
+from polymnia.dialects.native.shapes import MAX_TOKENS, Bounded, Items
 from polymnia.engine.facts.remember import OPEN
 from polymnia.engine.facts.todos import is_overdue
 from polymnia.engine.history.changes import Difference
@@ -18,7 +18,7 @@ from polymnia.errors import BadInput
 from polymnia.formats.briefing import STORED
 from polymnia.formats.times import day_label, iso_time
 from polymnia.model import Author, Change, Entity, Observation, Relation
-from polymnia.search.terms import count_noun, one_line
+from polymnia.search.terms import one_line
 from polymnia.search.tokens import estimate_tokens, shorten_to
 
 # Reserved for the heading, the note and the count of what was left out.
@@ -40,10 +40,14 @@ _STRUCTURED = re.compile(r"\n(?:```|[ \t]|[-*|] |\d+[.)] )")
 
 
 class Item(Struct, frozen=True):
-    """One item of a reply: a line for the model, and the same as JSON."""
+    """One item of a reply: a line for the model, and the same as JSON.
+
+    Items with the same `row` share a line, which begins with it.
+    """
 
     line: str
     data: dict[str, Any]
+    row: str = ""
 
     @property
     def tokens(self) -> int:
@@ -71,6 +75,7 @@ def page_reply(
     note: str = "",
     note_if_empty: str = "",
     head: str = STORED,
+    note_first: bool = False,
 ) -> Reply:
     """Return the page of the items that the arguments ask for. `note_if_empty` is for a page \
 without items."""
@@ -85,6 +90,7 @@ without items."""
         total=len(items),
         note=note,
         head=head,
+        note_first=note_first,
     )
 
 
@@ -97,10 +103,12 @@ def bounded_reply(
     note: str = "",
     next_cursor: str = "",
     head: str = STORED,
+    note_first: bool = False,
 ) -> Reply:
     """Return the items that fit into the budget. They begin at `offset` of `total` items.
 
-    `next_cursor` is where to read on if all of the items fit.
+    `next_cursor` is where to read on if all of the items fit. The note follows the items, or with
+    `note_first` the heading.
     """
     note = _short_note(note, max_tokens)
     shown = fitting_items(items, max_tokens, note, head)
@@ -113,14 +121,43 @@ def bounded_reply(
         more = f"{left_out} more: pass cursor {next_cursor!r}, or raise max_tokens."
     elif next_cursor:
         more = f"There are more: pass cursor {next_cursor!r}."
-    lines = [item.line for item in shown]
+    lines = item_lines(shown)
     if shown:
         lines.insert(0, head)
-    lines += [note, more]
+        lines.append(_describe_cut(shown, items, max_tokens))
+    lines.insert(1 if note_first else len(lines), note)
+    lines.append(more)
     text = "\n".join(line for line in lines if line)
     data = [item.data for item in shown]
     reply = Items(items=data, left_out=left_out, cursor=next_cursor, note=note)
     return Reply(text, Raw(encode(reply)))
+
+
+def item_lines(items: Sequence[Item]) -> list[str]:
+    """Return the lines of the items. Those of one row share a line."""
+    lines: list[str] = []
+    row = ""
+    for item in items:
+        if item.row and item.row == row:
+            lines[-1] += f"; {item.line}"
+        else:
+            lines.append(item.row + item.line)
+        row = item.row
+    return lines
+
+
+def _describe_cut(shown: Sequence[Item], items: Sequence[Item], max_tokens: int) -> str:
+    """Return how much is missing of the last text, and what shows it; empty if it is whole."""
+    last, whole = shown[-1], items[len(shown) - 1]
+    length, total = len(last.data.get("text", "")), len(whole.data.get("text", ""))
+    if length >= total:
+        return ""
+    needed = max_tokens + whole.tokens - last.tokens
+    needed = min(MAX_TOKENS, -(-needed // 100) * 100)
+    missing = f"{total - length:,} of {total:,} characters are left out"
+    if max_tokens >= MAX_TOKENS:
+        return f"The last text is cut: {missing}. recall shows passages of it."
+    return f"The last text is cut: {missing}. Pass max_tokens {needed}."
 
 
 def receipt_reply(items: list[dict[str, Any]], note: str = "", lines: Sequence[str] = ()) -> Reply:
@@ -184,7 +221,7 @@ def _with_text(item: Item, old: str, new: str) -> Item:
     line = item.line.replace(old, new)
     if "\n" in item.line:  # each line of the text has a mark before it
         line = shorten_to(item.line, estimate_tokens(new) + _MIN_ITEM_TOKENS)
-    return Item(line, {**item.data, "text": new})
+    return replace(item, line=line, data={**item.data, "text": new})
 
 
 def _first_field(item: Item, max_tokens: int) -> Item:
@@ -196,19 +233,15 @@ def _first_field(item: Item, max_tokens: int) -> Item:
     return Item(line, {field: shorten_to(str(value), room)})
 
 
-def fact_item(name: str, fact: Observation, author: Author | None, note: str = "") -> Item:
-    """Return a fact of an entity, which the line indents below its name.
-
-    A text that keeps its line breaks has a mark before each further line, and labels below them.
-    """
-    text = prose(fact.text)
-    data: dict[str, Any] = {"name": name, "fact": fact.ordinal, "text": text}
+def fact_data(
+    name: str, fact: Observation, author: Author | None, note: str = ""
+) -> dict[str, Any]:
+    """Return a fact of an entity as JSON, without what is empty."""
+    data: dict[str, Any] = {"name": name, "fact": fact.ordinal, "text": prose(fact.text)}
     data |= {"when": short_time(fact.valid_at), "source": fact.source}
     data |= provenance(author)
     data["note"] = note
-    labels = _provenance_labels(data)
-    labels += [one_line(label) for label in (fact.source, note) if label]
-    return Item(fact_text(fact.ordinal, text, ", ".join(labels)), _without_blanks(data))
+    return _without_blanks(data)
 
 
 def fact_text(ordinal: int, text: str, labels: str) -> str:
@@ -225,27 +258,19 @@ def fact_text(ordinal: int, text: str, labels: str) -> str:
     return "\n".join(lines)
 
 
-def entity_item(entity: Entity, workspace: str, relation_count: int) -> Item:
-    fact_count = len(entity.observations)
-    summary = one_line(entity.summary or "")
+def entity_data(entity: Entity, workspace: str, relation_count: int) -> dict[str, Any]:
+    """Return an entity without its facts as JSON, without what is empty."""
     data = {
         "name": entity.name,
         "type": entity.type,
-        "text": summary,
+        "text": one_line(entity.summary or ""),
         "tags": list(entity.tags),
-        "facts": fact_count,
+        "facts": len(entity.observations),
         "relations": relation_count,
         "updated": short_time(entity.updated_at),
         "workspace": workspace,
     }
-    labels = [label for label in (entity.type, *describe_plan(entity)) if label]
-    line = f"{entity.name} ({one_line(', '.join(labels))}) [{workspace}]"
-    if summary:
-        line += f" {summary};"
-    if entity.tags:
-        line += f" tags: {', '.join(entity.tags)};"
-    line += f" {count_noun(fact_count, 'fact')}, {count_noun(relation_count, 'relation')}"
-    return line_item(line, _without_blanks(data))
+    return _without_blanks(data)
 
 
 def describe_plan(entity: Entity) -> list[str]:
@@ -314,16 +339,6 @@ def provenance(author: Author | None) -> dict[str, str]:
     if author is None:
         return {}
     return {"written": short_time(author.at), "by": author.actor}
-
-
-def _provenance_labels(data: dict[str, Any]) -> list[str]:
-    """Return when a fact was true, and when and by whom it was written."""
-    labels = []
-    if data["when"]:
-        labels.append(data["when"])
-    if "written" in data:
-        labels.append(f"written {data['written']} by {data['by']}")
-    return labels
 
 
 def short_time(at: int) -> str:

@@ -4,11 +4,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from urllib.parse import quote, unquote
 
 from polymnia.dialects.base import Call, Client, Prompt, PromptArgument, Resource, ResourceTemplate
-from polymnia.dialects.native.reading import brief, entity_items
+from polymnia.dialects.native.reading import Opened, brief, entity_items, relations_of
+from polymnia.dialects.native.replies import item_lines
 from polymnia.dialects.native.scope import own_names, places
 from polymnia.engine.facts.briefing import DEFAULT_TOKENS
 from polymnia.engine.graph import entities
-from polymnia.formats.briefing import STORED
 from polymnia.model import Change
 from polymnia.search.terms import fold, terms_of
 from polymnia.stores.contract import Reader
@@ -30,14 +30,15 @@ def _read_entity(call: Call, uri: str) -> str | None:
     if not uri.startswith(_ENTITY):
         return None
     name = unquote(uri.removeprefix(_ENTITY))
-    lines = []
+    opened = []
     for place in places(call):
         graph = entities.open_named(place.memory, [name])
         for entity in graph.entities:
-            lines += [item.line for item in entity_items(place, entity, graph.relations)]
-    if not lines:
+            opened.append(Opened(place, entity, relations_of(graph, entity.name)))
+    if not opened:
         return None
-    return "\n".join([STORED, *lines])
+    head, items = entity_items(opened)
+    return "\n".join([head, *item_lines(items)])
 
 
 def _touches_entity(client: Client, change: Change, uri: str) -> bool:

@@ -7,7 +7,8 @@ from msgspec import Meta, Struct, field
 # Also numbers. A union would need `anyOf`, which some clients reject.
 Reference = Annotated[Any, Meta(extra_json_schema={"type": "string"})]
 Limit = Annotated[int, Meta(ge=1, le=200)]
-Tokens = Annotated[int, Meta(ge=200, le=20_000)]
+MAX_TOKENS = 20_000
+Tokens = Annotated[int, Meta(ge=200, le=MAX_TOKENS)]
 ReviewKind = Literal[
     "contradictions", "overdue", "duplicates", "gaps", "orphans", "summaries", "similar"
 ]
