@@ -34,6 +34,9 @@ ASSIGNMENTS = [
     "Authorization: token: 6f9619ff8b86d011b42d00c04fc964ff",
     "client_secret: 7Fjfp0ZBr1KtDRbnfVdmIw1x",
     "password is hunter2",
+    "Staging password for admin is Xk29!fooBar77zz",
+    "The password we use on the staging host is hunter2!Xy",
+    "password for the guest network: Tr0ub4dor",
     "The password is: hunter2.",
     "PGPASSWORD=geheim psql -h db",
     "export DB_PASSWORD='letmein'",
@@ -55,6 +58,11 @@ ASSIGNMENTS = [
     "-----BEGIN PGP PRIVATE KEY BLOCK-----",
 ]
 PROSE = [
+    "the password is rotated weekly",
+    "password policy is strict",
+    "The password for admin is rotated every 90 days.",
+    "The password of a user is argon2id-hashed.",
+    "The token for CI is created by the platform team in 2026.",
     "The API token is rotated every 90 days by the platform team.",
     "Ada prefers tokens in the Authorization header; never in the URL.",
     "password: required, at least 12 characters",

@@ -11,6 +11,7 @@ from polymnia.engine.facts.forget import ForgetReceipt
 from polymnia.engine.facts.relocate import Relocation
 from polymnia.engine.facts.remember import EntityReceipt, FactReceipt, RememberReceipt
 from polymnia.engine.facts.revise import RevisionReceipt
+from polymnia.engine.facts.secrets import mask_secret
 from polymnia.engine.history.undo import UndoReceipt
 from polymnia.engine.recall.names import similar_names
 from polymnia.search.dates import day_of
@@ -149,16 +150,18 @@ def _similar_lines(name: str, fact: FactReceipt) -> Iterator[str]:
     if fact.conflict is None:
         return
     other, older = fact.conflict.entity, fact.conflict.fact
-    edit = {"old": f"#{older.ordinal}", "new": fact.text}
-    revision = _call("revise", {"name": other, "facts": [edit]})
-    removal = _call("forget", {"name": name, "facts": [f"#{fact.ordinal}"]})
     quoted = f'{other} #{older.ordinal} "{_quote(older.text)}"'
-    mend = f"If it replaces it: {revision} and {removal}"
-    yield f"! {name} #{fact.ordinal} may contradict {quoted}. {mend}"
+    line = f"! {name} #{fact.ordinal} may contradict {quoted}."
+    if fact.text == mask_secret(fact.text):  # the call would repeat a secret
+        edit = {"old": f"#{older.ordinal}", "new": fact.text}
+        revision = _call("revise", {"name": other, "facts": [edit]})
+        removal = _call("forget", {"name": name, "facts": [f"#{fact.ordinal}"]})
+        line += f" If it replaces it: {revision} and {removal}"
+    yield line
 
 
 def _quote(text: str) -> str:
-    return one_line(text)[:_MAX_QUOTED_LETTERS]
+    return one_line(mask_secret(text))[:_MAX_QUOTED_LETTERS]
 
 
 def _call(tool: str, arguments: dict[str, Any]) -> str:

@@ -43,6 +43,7 @@ from polymnia.engine.facts.remember import (
 from polymnia.engine.facts.remember import remember as remember_facts
 from polymnia.engine.facts.revise import Edit, Revision, RevisionReceipt
 from polymnia.engine.facts.revise import revise as revise_entity
+from polymnia.engine.facts.secrets import mask_secret
 from polymnia.engine.recall.names import similar_names
 from polymnia.errors import BadInput
 from polymnia.formats.times import parse_optional_moment
@@ -152,7 +153,7 @@ def _entity_item(receipt: EntityReceipt) -> dict[str, Any]:
 def _fact_item(receipt: FactReceipt) -> dict[str, Any]:
     similar = []
     for fact in receipt.similar:
-        excerpt = one_line(fact.text)[:_MAX_SIMILAR_LETTERS]
+        excerpt = one_line(mask_secret(fact.text))[:_MAX_SIMILAR_LETTERS]
         similar.append(f"#{fact.ordinal} {excerpt}")
     conflict = ""
     if receipt.conflict is not None:

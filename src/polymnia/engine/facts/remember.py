@@ -14,7 +14,7 @@ from polymnia.engine.facts.names import (
     guess_entity,
     similar_names,
 )
-from polymnia.engine.facts.revise import ObservationIndex
+from polymnia.engine.facts.revise import ObservationIndex, name_fact
 from polymnia.engine.facts.secrets import find_secret
 from polymnia.engine.graph.entities import new_entity
 from polymnia.engine.graph.relations import ends_of
@@ -260,7 +260,8 @@ def _create(facts: EntityFacts, at: int, times: Iterator[int]) -> Entity:
     distinct: dict[str, FactDraft] = {}
     for fact in facts.facts:
         if fact.replaces is not None:
-            raise BadInput(f"{facts.name} is new: it has no fact {fact.replaces!r} to replace")
+            older = name_fact(fact.replaces)
+            raise BadInput(f"{facts.name} is new: it has no fact {older} to replace")
         distinct.setdefault(normalize_text(fact.text), fact)
     observations = [
         _observation(ordinal, fact, next(times))

@@ -9,6 +9,7 @@ from functools import cached_property
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
+from polymnia.engine.facts.secrets import mask_secret
 from polymnia.engine.graph.relations import redirect, require_known
 from polymnia.engine.memory import Memory, Transaction, find_by_name
 from polymnia.errors import BadInput, EntityNotFound, TextChanged
@@ -166,7 +167,8 @@ class ObservationIndex:
         else:
             observation = self.with_text(key) or self._beginning_with(key)
         if observation is None:
-            raise BadInput(f"{self._entity.name} has no fact {key!r}; {self._list_near(key)}")
+            missing = f"{self._entity.name} has no fact {name_fact(key)}"
+            raise BadInput(f"{missing}; {self._list_near(key)}")
         return observation
 
     def with_text(self, text: str) -> Observation | None:
@@ -184,7 +186,8 @@ class ObservationIndex:
                 matches.append(observation)
         if len(matches) > 1:
             numbers = " and ".join(f"#{match.ordinal}" for match in matches[:_MAX_LISTED])
-            raise BadInput(f'"{text}" fits {numbers} of {self._entity.name}: pass the number')
+            given = mask_secret(text)
+            raise BadInput(f'"{given}" fits {numbers} of {self._entity.name}: pass the number')
         return matches[0] if matches else None
 
     @cached_property
@@ -200,9 +203,14 @@ class ObservationIndex:
             near = similar_observations(key, self._entity)
         listed = []
         for observation in near or self._entity.observations[-_MAX_LISTED:]:
-            excerpt = " ".join(observation.text.split())[:80]
+            excerpt = " ".join(mask_secret(observation.text).split())[:80]
             listed.append(f"{observation.ordinal}: {excerpt}")
         return f"it has {' | '.join(listed) or 'none'}"
+
+
+def name_fact(key: int | str) -> str:
+    """Return how an error names a fact that was given by its number or its text."""
+    return repr(key) if isinstance(key, int) else repr(mask_secret(key))
 
 
 class _Edits:
@@ -308,7 +316,9 @@ def _find_expected(entity: Entity, index: ObservationIndex, edit: Edit) -> Obser
 def _require_text(edit: Edit) -> str:
     text = str(edit.text)
     if not text.strip():
-        raise BadInput(f"the new text of fact {edit.old!r} is blank; forget removes a fact")
+        raise BadInput(
+            f"the new text of fact {name_fact(edit.old)} is blank; forget removes a fact"
+        )
     return text
 
 

@@ -76,6 +76,8 @@ _ASSIGNED = (
     r"(?P<label>pass(?:word|wd|phrase)?|pwd|secret(?:[ _-]?(?:access[ _-]?)?key)?"
     r"|(?:api|access|auth|private|account)[ _-]?(?:key|token)"
     r"|client[ _-]?secret|token|bearer|credentials?|authorization)['\"]?"
+    # "password for admin is …", but not "password policy is …".
+    r"(?:\s+(?:for|of|to|on|in|at|from|we|used)(?:\s+[^\s:=;,]{1,40}){1,5}?)?"
     r"(?:\s*(?P<sign>[:=]+>?)\s*|\s+is:?\s+|(?<=bearer)\s+)"
     r"(?:(?:bearer|basic|token):?\s+)?[`'\"]?(?P<value>[^\s'\"`,;]{3,})"
     r"(?P<more>\s+[^\s,;])?"
@@ -122,6 +124,12 @@ def find_secret(text: str) -> str:
         return ""
     assignments = _compiled(_ASSIGNED).finditer(text)
     return "a password or token" if any(map(_is_secret_value, assignments)) else ""
+
+
+def mask_secret(text: str) -> str:
+    """Return the text, or what kind of secret it contains: receipts and errors repeat none."""
+    kind = find_secret(text)
+    return f"[hidden: {kind}]" if kind else text
 
 
 def refuse_secrets(texts: Iterable[str]) -> None:
