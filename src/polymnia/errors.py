@@ -3,6 +3,7 @@
     PolymniaError
     ├── BadInput              the request cannot be carried out as given
     │   ├── EntityNotFound    no living entity has the name
+    │   ├── FactNotFound      an entity has no fact with the number or text
     │   ├── TextChanged       another client changed the text meanwhile
     │   ├── WorkspaceNotFound no workspace has the name
     │   ├── WorkspaceArchived the workspace is archived
@@ -66,6 +67,15 @@ class EntityNotFound(BadInput):
     def __init__(self, name: str) -> None:
         super().__init__(f"Entity with name {name} not found")
         self.name = name
+
+
+class FactNotFound(BadInput):
+    """An entity has no fact with the number or text `key`."""
+
+    def __init__(self, name: str, key: int | str, message: str) -> None:
+        super().__init__(message)
+        self.name = name
+        self.key = key
 
 
 class TextChanged(BadInput):

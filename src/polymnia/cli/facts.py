@@ -256,7 +256,7 @@ def _revise_lines(receipt: RevisionReceipt, where: str, undo: str) -> list[str]:
     lines = [f"revised {after.name} [{after.type}] in {where}"]
     if before.name != after.name:
         lines.append(f"      it was {before.name}; relations that follow: {receipt.relations}")
-    for edit in (*receipt.replaced, *receipt.superseded):
+    for edit in (*receipt.replaced, *receipt.retracted, *receipt.superseded):
         lines.append(f"   -  {edit.old.text}")
         lines.append(f"{edit.new.ordinal:4}  {edit.new.text}")
     lines.append(f"to take it back: {undo}")

@@ -100,14 +100,16 @@ class Transaction:
         before: Rows | None = None,
         after: Rows | None = None,
         touched: Collection[str] = (),
+        operation: str = "",
     ) -> None:
         """Write the rows as one change, and count the touched entities as updated.
 
+        `operation` names the change if its name depends on what was read.
         Nothing happens without rows. Raise BadInput for a text that cannot be stored, and for a
         new one that looks like a key or token if those are refused.
         """
         change = Change(
-            self._operation,
+            operation or self._operation,
             self._by,
             self.at,
             before or Rows(),

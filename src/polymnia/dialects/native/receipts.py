@@ -176,6 +176,8 @@ def revision_lines(place: Place, receipt: RevisionReceipt) -> list[str]:
         parts.append(f"#{edit.old.ordinal} replaced by #{edit.new.ordinal}")
     for edit in receipt.replaced:
         parts.append(f"#{edit.new.ordinal} corrected")
+    for edit in receipt.retracted:
+        parts.append(f"#{edit.old.ordinal} was never true, #{edit.new.ordinal} stays")
     if before.name != after.name:
         parts.append(f"renamed from {before.name}, which stays an alias")
     for attribute in ("type", "summary", "tags"):

@@ -296,11 +296,17 @@ def _revision(arguments: Revise) -> Revision:
 
 def _edit(shape: EditShape) -> Edit:
     valid_at = parse_optional_moment(shape.when, "when") or 0
+    if shape.new is None and shape.wrong:
+        raise BadInput("facts: give the correct text as new; to remove a wrong fact, use forget")
     if shape.new is None:
         raise BadInput("facts: give the new text as new, or a workspace as move_to")
     old = _fact_reference(require_text(shape.old, "old"))
-    new = _fact_reference(require_text(shape.new, "new"))
-    return Edit(old, new, valid_at)
+    text = require_text(shape.new, "new")
+    new = _fact_reference(text)
+    literal = ""
+    if isinstance(new, int) and not text.strip().startswith("#"):
+        literal = text  # "8080" may be a fact, "#4" is a number
+    return Edit(old, new, valid_at, literal=literal)
 
 
 def _fact_reference(text: str) -> int | str:
@@ -328,6 +334,7 @@ def _revision_item(receipt: RevisionReceipt) -> dict[str, Any]:
             "renamed_from": renamed_from,
             "relations_moved": receipt.relations,
             "corrected": [edit.new.ordinal for edit in receipt.replaced],
+            "never_true": [edit.old.ordinal for edit in receipt.retracted],
             "superseded": superseded,
         }
     )

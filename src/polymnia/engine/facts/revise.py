@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from polymnia.engine.facts.secrets import mask_secret
 from polymnia.engine.graph.relations import redirect, require_known
 from polymnia.engine.memory import Memory, Transaction, find_by_name
-from polymnia.errors import BadInput, EntityNotFound, TextChanged
+from polymnia.errors import BadInput, EntityNotFound, FactNotFound, TextChanged
 from polymnia.model import Entity, Observation, ObservationSet, Relation, Rows
 from polymnia.search.similarity import normalize_text, similar_observations
 
@@ -23,9 +23,10 @@ _MAX_LISTED = 5
 class Edit(Struct, frozen=True):
     """A new text for an observation, which is named by its ordinal or its text.
 
-    An integer as `text` is the ordinal of an observation that replaces it. `valid_at` as in
-    Observation. `expected` is the text that the observation must have, if that
-    matters. With `renew`, the observation counts as created now: it is news, not a correction.
+    An integer as `text` is the ordinal of an observation that replaces it, or if there is none and
+    `literal` is given, that text does. `valid_at` as in Observation. `expected` is the text that
+    the observation must have, if that matters. With `renew`, the observation counts as created now:
+    it is news, not a correction.
     """
 
     old: int | str
@@ -33,13 +34,15 @@ class Edit(Struct, frozen=True):
     valid_at: int = 0
     expected: str | None = None
     renew: bool = False
+    literal: str = ""
 
 
 class Revision(Struct, frozen=True, kw_only=True):
     """What to change about an entity.
 
-    `replace` corrects an observation; `supersede` ends it and adds a newer fact. If the entity has
-    the new text already, the old observation ends and that one remains. A summary counts as
+    `replace` corrects an observation, which was never true; `supersede` ends it and adds a newer
+    fact. If the entity has the new text already, the old observation ends and that one remains. A
+    summary counts as
     written now, even if its text stays; None removes it. `tags` replaces all tags. A due time or
     time of expiry of 0 removes it.
     """
@@ -73,6 +76,8 @@ class RevisionReceipt(Struct, frozen=True):
     after: Entity
     replaced: tuple[Replacement, ...] = ()
     superseded: tuple[Replacement, ...] = ()
+    # Observations that were never true, and those that the entity had instead.
+    retracted: tuple[Replacement, ...] = ()
     relations: int = 0  # how many follow the new name
 
 
@@ -107,6 +112,7 @@ def revise(memory: Memory, name: str, revision: Revision, *, by: str) -> Revisio
         transaction.apply(
             before=Rows(old_card, edits.old_sets(), tuple(moved)),
             after=Rows(new_card, edits.new_sets(), tuple(redirected)),
+            operation="correct" if edits.retracted else "revise",
         )
     return RevisionReceipt(
         transaction.change_id,
@@ -115,6 +121,7 @@ def revise(memory: Memory, name: str, revision: Revision, *, by: str) -> Revisio
         after,
         tuple(edits.replaced),
         tuple(edits.superseded),
+        tuple(edits.retracted),
         len(redirected),
     )
 
@@ -160,16 +167,22 @@ class ObservationIndex:
     def find(self, key: int | str) -> Observation:
         """Return the observation with that ordinal, text or beginning of a text.
 
-        Raise BadInput that lists those that may be meant.
+        An ordinal that none has may be a text. Raise FactNotFound that lists those that may be
+        meant, or BadInput if several fit.
         """
         if isinstance(key, int):
-            observation = self._by_ordinal.get(key)
+            observation = self._by_ordinal.get(key) or self.with_text(str(key))
         else:
             observation = self.with_text(key) or self._beginning_with(key)
         if observation is None:
             missing = f"{self._entity.name} has no fact {name_fact(key)}"
-            raise BadInput(f"{missing}; {self._list_near(key)}")
+            message = f"{missing}; {self._list_near(key)}"
+            raise FactNotFound(self._entity.name, key, message)
         return observation
+
+    def has_ordinal(self, ordinal: int) -> bool:
+        """Return True if an observation has that ordinal."""
+        return ordinal in self._by_ordinal
 
     def with_text(self, text: str) -> Observation | None:
         """Return the observation with that text, whatever its case and spaces."""
@@ -227,10 +240,11 @@ class _Edits:
         self.superseded: list[Replacement] = []
         for edit in revision.replace:
             self._correct(edit)
+        self.retracted = list(self._linked)
         for edit in revision.supersede:
             self._supersede(edit)
         self._written = [*self.replaced, *self.superseded]
-        self.superseded += self._linked
+        self.superseded += self._linked[len(self.retracted) :]
         self.entity = replace(entity, observations=self._outcome(), next_ordinal=self._next_ordinal)
 
     def _correct(self, edit: Edit) -> None:
@@ -259,11 +273,16 @@ class _Edits:
 
     def _link(self, old: Observation, edit: Edit) -> bool:
         """End the observation if the entity has what replaces it. Return False if not."""
-        if isinstance(edit.text, int):
-            successor: Observation | None = self._index.find(edit.text)
-        else:
+        successor: Observation | None
+        is_text = isinstance(edit.text, str)
+        if isinstance(edit.text, str):
             successor = self._index.with_text(edit.text)
-        if successor is None or (successor is old and isinstance(edit.text, str)):
+        elif edit.literal and not self._index.has_ordinal(edit.text):
+            is_text = True
+            successor = self._index.with_text(edit.literal)
+        else:
+            successor = self._index.find(edit.text)
+        if successor is None or (successor is old and is_text):
             return False
         if successor is old:
             raise BadInput(f"#{old.ordinal} of {self._entity.name} cannot replace itself")
@@ -314,7 +333,7 @@ def _find_expected(entity: Entity, index: ObservationIndex, edit: Edit) -> Obser
 
 
 def _require_text(edit: Edit) -> str:
-    text = str(edit.text)
+    text = edit.literal or str(edit.text)
     if not text.strip():
         raise BadInput(
             f"the new text of fact {name_fact(edit.old)} is blank; forget removes a fact"

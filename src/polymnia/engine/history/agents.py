@@ -16,7 +16,14 @@ MAX_SEARCHED = 200
 # A change with more rows is an import or the like, not a correction.
 _MAX_ROWS = 500
 # Operations that end a fact of somebody because it was wrong or outdated.
-_CORRECTIONS = ("revise", "forget", "remember", "delete_observations", "delete_entities")
+_CORRECTIONS = (
+    "revise",
+    "correct",
+    "forget",
+    "remember",
+    "delete_observations",
+    "delete_entities",
+)
 
 
 class Agent(Struct, frozen=True):

@@ -324,7 +324,7 @@ def _note_differences(change: Change) -> list[Difference]:
     ]
 
 
-# These end a fact only if another one replaces it.
+# These end a fact only if another one replaces it. `correct` ends facts that were never true.
 _LINKING_OPERATIONS = ("remember", "revise")
 
 

@@ -14,7 +14,7 @@ _DAY_S = 86_400
 _MICROSECONDS = 1_000_000
 # Operations that end a fact or relation at one entity and create it at another, under another name
 # or number.
-_MOVES = ("merge_entities", "move_observations", "revise", "sync", "undo")
+_MOVES = ("merge_entities", "move_observations", "revise", "correct", "sync", "undo")
 
 
 def items(memory: Memory) -> list[TrashItem]:

@@ -28,6 +28,7 @@ OPERATIONS = {
     ),
     "changed": (
         "revise",
+        "correct",
         "replace_observation",
         "set_summary",
         "set_tags",
