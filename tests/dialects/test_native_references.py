@@ -1,6 +1,7 @@
 """How native tools name facts and relations: by number, by text, and after they were replaced."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -46,3 +47,41 @@ def test_a_wrong_fact_without_a_new_text_is_refused_with_advice(client: Client) 
     remember_cat(client)
     error = client.error("revise", {"name": "cat", "facts": [{"old": "#1", "wrong": True}]})
     assert error.endswith("give the correct text as new; to remove a wrong fact, use forget")
+
+
+def test_a_number_that_no_fact_has_may_be_the_text_of_one(client: Client) -> None:
+    client.text("remember", {"name": "ports", "facts": ["8080"]})
+    client.text("revise", {"name": "ports", "facts": [{"old": "8080", "new": "9090"}]})
+    assert "#2 9090" in client.text("open", {"names": ["ports"]})
+
+
+def test_a_number_that_a_fact_has_means_that_fact(client: Client) -> None:
+    client.text("remember", {"name": "ports", "facts": ["2", "9090"]})
+    receipt = client.text("forget", {"name": "ports", "facts": ["2"]})
+    assert "forgot ports #2" in receipt
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("revise", {"name": "cache", "facts": [{"old": "#1", "new": "uses Garnet"}]}),
+        ("remember", {"name": "cache", "facts": ["uses Garnet"], "replaces": ["#1"]}),
+        ("forget", {"name": "cache", "facts": ["#1"]}),
+    ],
+)
+def test_an_error_names_the_fact_that_replaced_another(
+    client: Client, tool: str, arguments: dict[str, Any]
+) -> None:
+    client.text("remember", {"name": "cache", "facts": ["uses Redis"]})
+    for old, new in (("#1", "uses Valkey"), ("#2", "uses Dragonfly")):
+        client.text("revise", {"name": "cache", "facts": [{"old": old, "new": new}]})
+    error = client.error(tool, arguments)
+    assert error == "#1 of cache was replaced by #3: use that number"
+
+
+def test_a_relation_is_forgotten_whatever_its_case_and_accents(client: Client) -> None:
+    relation = {"from": "Rui Távares", "type": "works_at", "to": "Acme"}
+    call = {"entities": [{"name": "Rui Távares"}, {"name": "Acme"}], "relations": [relation]}
+    client.text("remember", call)
+    given = {"from": "rui tavares", "type": "Works at", "to": "acme"}
+    assert "forgot 1 relation" in client.text("forget", {"relations": [given]})

@@ -1,5 +1,7 @@
 """`remember`, `revise` and `forget`: each one change, with a receipt for every item."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from msgspec import UNSET, ValidationError, convert
@@ -44,8 +46,9 @@ from polymnia.engine.facts.remember import remember as remember_facts
 from polymnia.engine.facts.revise import Edit, Revision, RevisionReceipt
 from polymnia.engine.facts.revise import revise as revise_entity
 from polymnia.engine.facts.secrets import mask_secret
+from polymnia.engine.history.changes import find_successor
 from polymnia.engine.recall.names import similar_names
-from polymnia.errors import BadInput
+from polymnia.errors import BadInput, FactNotFound
 from polymnia.formats.times import parse_optional_moment
 from polymnia.model import Relation, Rows
 from polymnia.search.terms import count_noun, one_line
@@ -73,15 +76,31 @@ The receipt lists exceptions: similar or contrary facts, guessed names, secrets.
     place = target(call, arguments.workspace)
     entities = [_entity_facts(shape, arguments.source) for shape in arguments.entities]
     relations = [_relation(shape) for shape in arguments.relations]
-    receipt = remember_facts(
-        place.memory, entities, relations, by=call.by, guess_names=True, compare=True
-    )
+    with _naming_successors(place):
+        receipt = remember_facts(
+            place.memory, entities, relations, by=call.by, guess_names=True, compare=True
+        )
     items = [_entity_item(entity) for entity in receipt.entities]
     items += [_relation_item(relation) for relation in receipt.relations]
     note = f"nothing changed in {place.name}"
     if receipt.change:
         note = f"change {receipt.change} in {place.name}"
     return receipt_reply(items, note, remember_lines(place, receipt))
+
+
+@contextmanager
+def _naming_successors(place: Place) -> Iterator[None]:
+    """Say in the error for an unknown number which fact replaced the one that had it."""
+    try:
+        yield
+    except FactNotFound as exc:
+        successor = 0
+        if isinstance(exc.key, int):
+            successor = find_successor(place.memory, exc.name, exc.key)
+        if not successor:
+            raise
+        fact = f"#{exc.key} of {exc.name}"
+        raise BadInput(one_line(f"{fact} was replaced by #{successor}: use that number")) from exc
 
 
 def _entity_facts(shape: EntityShape, source: str) -> EntityFacts:
@@ -217,7 +236,8 @@ rename, close a to-do (status "done"), merge others into this one, or move_to an
             line = f"{change_label(place, merged.change)} {line}"
         lines.append(one_line(f"{line}."))
     if revision != Revision():
-        receipt = revise_entity(place.memory, arguments.name, revision, by=call.by)
+        with _naming_successors(place):
+            receipt = revise_entity(place.memory, arguments.name, revision, by=call.by)
         items.append(_revision_item(receipt))
         lines += revision_lines(place, receipt)
     if not items:
@@ -352,7 +372,8 @@ good. Look first with dry_run."""
     unwanted = _unwanted(arguments)
     if arguments.erase:
         return _erase(call, place, unwanted, arguments)
-    receipt = forget_rows(place.memory, unwanted, by=call.by, dry_run=True)
+    with _naming_successors(place):
+        receipt = forget_rows(place.memory, unwanted, by=call.by, dry_run=True)
     if not arguments.dry_run:
         _confirm_forgetting(call, receipt, is_confirmed=arguments.confirm)
         receipt = forget_rows(place.memory, unwanted, by=call.by)

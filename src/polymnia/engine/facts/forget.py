@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from msgspec import Struct
 from msgspec.structs import replace
 
+from polymnia.engine.facts.names import resolve_name
 from polymnia.engine.facts.revise import ObservationIndex
 from polymnia.engine.graph.relations import ends_of
 from polymnia.engine.memory import Memory, find_by_name
@@ -20,6 +21,7 @@ from polymnia.model import (
     Relation,
     Rows,
 )
+from polymnia.search.terms import words_of
 from polymnia.stores.contract import Reader, find_note
 
 # What an erasure cannot reach.
@@ -170,7 +172,11 @@ def _find_rows(memory: Memory, read: Reader, unwanted: Unwanted) -> tuple[Rows, 
     parts = [(name, key) for name, key in unwanted.observations if name not in whole]
     relations = read.find_relations({relation.key for relation in unwanted.relations})
     for relation in unwanted.relations:
-        if relation.key not in relations:
+        if relation.key in relations:
+            continue
+        alike = _find_alike(read, relation)
+        relations |= {other.key: other for other in alike}
+        if not alike:
             unknown.append(" ".join((relation.source, relation.type, relation.target)))
     if whole:
         relations |= {relation.key: relation for relation in read.relations(list(whole))}
@@ -188,6 +194,16 @@ def _find_rows(memory: Memory, read: Reader, unwanted: Unwanted) -> tuple[Rows, 
         tuple(notes),
     )
     return rows, unknown
+
+
+def _find_alike(read: Reader, wanted: Relation) -> list[Relation]:
+    """Return the relations that differ from the wanted one only in case, accents and signs."""
+    source, target = resolve_name(read, wanted.source), resolve_name(read, wanted.target)
+    alike = []
+    for relation in read.relations(source=source, target=target):
+        if words_of(relation.type) == words_of(wanted.type):
+            alike.append(relation)
+    return alike
 
 
 def _find_observations(

@@ -223,7 +223,7 @@ class ObservationIndex:
 
 def name_fact(key: int | str) -> str:
     """Return how an error names a fact that was given by its number or its text."""
-    return repr(key) if isinstance(key, int) else repr(mask_secret(key))
+    return f"#{key}" if isinstance(key, int) else repr(mask_secret(key))
 
 
 class _Edits:

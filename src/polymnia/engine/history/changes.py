@@ -187,6 +187,18 @@ def superseded_facts(
     return [fact for change in changes for fact in _superseded_by(change, names)]
 
 
+def find_successor(memory: Memory, name: str, ordinal: int) -> int:
+    """Return the ordinal of the fact that replaced another one of an entity; 0 if none is known."""
+    successors = {}
+    for past in superseded_facts(memory, name):
+        if len(past.new) == 1:
+            successors[past.old.ordinal] = past.new[0].ordinal
+    newest = 0
+    while ordinal in successors:  # ordinals only grow
+        newest = ordinal = successors.pop(ordinal)
+    return newest
+
+
 def as_of(memory: Memory, time: int, names: Collection[str] | None = None) -> Graph:
     """Return what was remembered at that time: all, or some entities and their relations.
 
