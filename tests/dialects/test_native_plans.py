@@ -176,7 +176,7 @@ def test_old_and_partial_names_work(client: Client) -> None:
     opened = client.text("open", {"names": ["deniz aydin"]})
     assert "Is on leave" in opened
     assert '"deniz aydin" was taken as Deniz Kaya.' in opened
-    revised = client.text("revise", {"name": "Deniz", "status": "away"})
+    revised = client.text("revise", {"name": "Deniz", "status": "done"})
     assert '"Deniz" was taken as Deniz Kaya.' in revised
     assert "Deniz Kaya" in client.text("explore", {"name": "Deniz Aydin"})
 
@@ -243,3 +243,24 @@ def test_history_has_the_ids_that_undo_takes(client: Client) -> None:
     remember(client, "CI", "CI runs on Forgejo")
     assert "- default:1, " in client.text("history")
     assert client.text("undo", {"changes": ["default:1"]}).startswith("default:2 undid")
+
+
+@pytest.mark.parametrize("word", ["completed", "Complete", "closed", "finished", "resolved"])
+def test_other_words_for_done_close_a_to_do(client: Client, word: str) -> None:
+    remember(client, "docs", "Describe it", type="todo")
+    assert "status done" in client.text("revise", {"name": "docs", "status": word})
+    assert "docs (todo" in client.text("recall", {"status": word})
+
+
+@pytest.mark.parametrize("word", ["pending", "todo", "active", "in progress", "in_progress"])
+def test_other_words_for_open_leave_a_to_do_open(client: Client, word: str) -> None:
+    remember(client, "docs", "Describe it", type="todo", status=word)
+    assert "docs (todo" in client.text("recall", {"status": "open"})
+
+
+def test_an_unknown_status_is_refused_with_the_choices(client: Client) -> None:
+    remember(client, "docs", "Describe it", type="todo")
+    error = client.error("revise", {"name": "docs", "status": "blocked"})
+    assert error == "status: 'blocked' is unknown; use open, done, cancelled"
+    error = client.error("recall", {"status": "blocked"})
+    assert error == "status: 'blocked' is unknown; use open, done, cancelled, overdue"

@@ -46,6 +46,7 @@ from polymnia.engine.facts.remember import remember as remember_facts
 from polymnia.engine.facts.revise import Edit, Revision, RevisionReceipt
 from polymnia.engine.facts.revise import revise as revise_entity
 from polymnia.engine.facts.secrets import mask_secret
+from polymnia.engine.facts.todos import parse_status
 from polymnia.engine.history.changes import find_successor
 from polymnia.engine.recall.names import similar_names
 from polymnia.errors import BadInput, FactNotFound
@@ -122,7 +123,7 @@ def _entity_facts(shape: EntityShape, source: str) -> EntityFacts:
         summary=shape.summary or None,
         tags=tuple(shape.tags),
         due=parse_optional_moment(shape.due, "due", ahead=True) or 0,
-        status=shape.status.strip().lower(),
+        status=parse_status(shape.status),
     )
 
 
@@ -305,7 +306,7 @@ def _revision(arguments: Revise) -> Revision:
         type=arguments.type or None,
         summary=arguments.summary or UNSET,
         due=parse_optional_moment(arguments.due, "due", ahead=True),
-        status=arguments.status.strip().lower() or None,
+        status=parse_status(arguments.status) or None,
         expires=parse_optional_moment(arguments.expires, "expires", ahead=True),
         add_tags=tuple(arguments.add_tags),
         remove_tags=tuple(arguments.remove_tags),

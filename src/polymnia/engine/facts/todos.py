@@ -1,22 +1,54 @@
-"""To-dos: entities that are open, done or overdue."""
+"""To-dos: entities that are open, done, cancelled or overdue."""
 
 from datetime import UTC, datetime, timedelta
 
 from polymnia.engine.facts.remember import OPEN, TODO_TYPES
+from polymnia.errors import BadInput
 from polymnia.model import Entity, Within
 from polymnia.search.terms import fold, terms_of
 from polymnia.stores.contract import Reader
 
 DAY = 86_400_000_000
 OVERDUE = "overdue"
+STATUSES = (OPEN, "done", "cancelled")
+# Other words for a status.
+_STATUS_WORDS = {
+    "completed": "done",
+    "complete": "done",
+    "closed": "done",
+    "finished": "done",
+    "resolved": "done",
+    "pending": OPEN,
+    "todo": OPEN,
+    "to do": OPEN,
+    "active": OPEN,
+    "in progress": OPEN,
+    "canceled": "cancelled",
+}
 # To-dos without a status that are considered.
 MAX_CONSIDERED = 500
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
+def parse_status(text: str, *, with_overdue: bool = False) -> str:
+    """Return the status that a word means, such as done for completed; empty for no word.
+
+    A filter may also say overdue. Raise BadInput for other words.
+    """
+    words = " ".join(fold(text).replace("_", " ").replace("-", " ").split())
+    status = _STATUS_WORDS.get(words, words)
+    choices = (*STATUSES, OVERDUE) if with_overdue else STATUSES
+    if status and status not in choices:
+        raise BadInput(f"status: {text!r} is unknown; use {', '.join(choices)}")
+    return status
+
+
 def entities_with_status(reader: Reader, status: str) -> list[Entity]:
-    """Return outlines of the entities with a status, such as open, done or overdue."""
-    status = fold(status.strip())
+    """Return outlines of the entities with a status: open, done, cancelled or overdue.
+
+    Raise BadInput for another one.
+    """
+    status = parse_status(status, with_overdue=True)
     if status == OVERDUE:
         return [entity for entity in _open_entities(reader) if is_overdue(entity)]
     if status == OPEN:
