@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -264,3 +265,24 @@ def test_an_unknown_status_is_refused_with_the_choices(client: Client) -> None:
     assert error == "status: 'blocked' is unknown; use open, done, cancelled"
     error = client.error("recall", {"status": "blocked"})
     assert error == "status: 'blocked' is unknown; use open, done, cancelled, overdue"
+
+
+def test_as_of_a_day_means_its_end(client: Client) -> None:
+    remember(client, "Tidepool", "is a project")
+    for day in ("today", datetime.now(UTC).date().isoformat()):
+        assert "is a project" in client.text("open", {"names": ["Tidepool"], "as_of": day})
+
+
+@pytest.mark.parametrize("due", ["tomorrow", "in 1 day"])
+def test_the_receipt_names_the_day_that_a_relative_due_date_means(client: Client, due: str) -> None:
+    tomorrow = datetime.now(UTC) + timedelta(days=1)
+    label = f"due {tomorrow:%a} {tomorrow.day} {tomorrow:%b}"
+    receipt = client.text("remember", {"name": "docs", "type": "todo", "due": due})
+    assert f"docs: {label}" in receipt
+    assert "index" in client.text("remember", {"name": "index", "type": "todo"})
+    assert label in client.text("revise", {"name": "index", "due": due})
+
+
+def test_the_receipt_does_not_repeat_a_date(client: Client) -> None:
+    call = {"name": "docs", "type": "todo", "due": "2999-11-20"}
+    assert "2999" not in client.text("remember", call)

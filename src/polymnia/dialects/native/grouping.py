@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 from msgspec import Struct
@@ -12,7 +12,7 @@ from polymnia.dialects.native.replies import fact_text, prose, short_time
 from polymnia.dialects.native.scope import Place
 from polymnia.engine.graph import entities
 from polymnia.engine.history.changes import client_label
-from polymnia.formats.times import day_label
+from polymnia.formats.times import day_label, day_name
 from polymnia.model import Author, Entity, Observation, Passage, Relation
 from polymnia.search.terms import one_line, terms_of
 from polymnia.search.tokens import count_tokens
@@ -239,13 +239,13 @@ def _day_note(line: Line) -> str:
     """
     since = known_since(line)
     if line.passage.valid_at:
-        day = time_label(since)
+        day = day_name(since)
     elif since:
-        day = f"noted {time_label(since - since % DAY)}"
+        day = f"noted {day_name(since - since % DAY)}"
     else:
         return ""
     if line.ended_at // DAY > since // DAY:
-        return f"{day} to {time_label(line.ended_at - line.ended_at % DAY)}"
+        return f"{day} to {day_name(line.ended_at - line.ended_at % DAY)}"
     return day
 
 
@@ -254,11 +254,6 @@ def known_since(line: Line) -> int:
     if line.passage.valid_at:
         return line.passage.valid_at
     return line.passage.created_at if line.author is None else line.author.at
-
-
-def time_label(at: int) -> str:
-    """Return a day as `Fri 13 Nov`, with the time of day unless that is midnight."""
-    return day_label(_EPOCH + timedelta(microseconds=at), datetime.now(UTC))
 
 
 def turn_groups(shown: list[Line]) -> list[Group]:
@@ -273,7 +268,7 @@ def turn_groups(shown: list[Line]) -> list[Group]:
         # The time of day only tells two conversations of one day apart.
         is_only_one = days[said_at // DAY] == 1
         shown_time = said_at - said_at % DAY if is_only_one else said_at
-        heading = time_label(shown_time) if said_at else "Without a date"
+        heading = day_name(shown_time) if said_at else "Without a date"
         rendered.append(Group((workspace, ""), [heading, *map(_turn_text, turns)]))
     return rendered
 

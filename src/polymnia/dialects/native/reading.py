@@ -16,7 +16,6 @@ from polymnia.dialects.native.grouping import (
     head_of,
     relation_text,
     shared_day_of,
-    time_label,
     usual,
 )
 from polymnia.dialects.native.replies import (
@@ -42,7 +41,7 @@ from polymnia.engine.history import changes as history
 from polymnia.engine.recall.names import similar_names
 from polymnia.errors import BadInput, EntityNotFound
 from polymnia.formats.briefing import briefing_text, tokens_for_sections
-from polymnia.formats.times import parse_optional_moment
+from polymnia.formats.times import day_name, parse_optional_moment
 from polymnia.model import Author, Entity, Graph, Observation, PassageKey, Relation, is_expired
 from polymnia.search.terms import one_line
 
@@ -54,7 +53,7 @@ it after recall for the whole or the exact text. Partial and old names work if o
 fits. Two clocks: true_on is what was true on a day, as_of what this memory held at a time."""
     if not any(name.strip() for name in arguments.names):
         raise BadInput("names: give at least one name")
-    at = parse_optional_moment(arguments.as_of, "as_of")
+    at = parse_optional_moment(arguments.as_of, "as_of", end=True)
     read = places(call, arguments.workspace)
     true_on = parse_optional_moment(arguments.true_on, "true_on")
     opened: list[Opened] = []
@@ -232,7 +231,7 @@ def _notes(fact: Observation, entity: Entity) -> tuple[str, ...]:
     expires = min([at for at in (fact.expires, entity.expires) if at], default=0)
     if expires:
         verb = "expired" if is_expired(fact) or is_expired(entity) else "expires"
-        notes.append(f"{verb} {time_label(expires)}")
+        notes.append(f"{verb} {day_name(expires)}")
     return tuple(notes)
 
 
@@ -241,7 +240,7 @@ def _missing_note(read: list[Place], missing: list[str], at: int | None) -> str:
     sentences = []
     for name in missing:
         if at is not None:
-            then = f"The memory held no {name} on {time_label(at)}."
+            then = f"The memory held no {name} on {_past_time(at)}."
             sentences.append(f"{then} For what was true then: true_on.")
             continue
         similar = [other for place in read for other in similar_names(place.memory, name)]
@@ -250,6 +249,13 @@ def _missing_note(read: list[Place], missing: list[str], at: int | None) -> str:
         else:
             sentences.append(f"There is no entity {name}.")
     return one_line(" ".join(sentences))
+
+
+def _past_time(at: int) -> str:
+    """Return a time, or only its day for the end of a day."""
+    if at % DAY == DAY - 1:
+        at -= at % DAY
+    return day_name(at)
 
 
 @tool(Explore, needs="read", returns=Items, brief=True)

@@ -14,6 +14,7 @@ from polymnia.engine.facts.revise import RevisionReceipt
 from polymnia.engine.facts.secrets import mask_secret
 from polymnia.engine.history.undo import UndoReceipt
 from polymnia.engine.recall.names import similar_names
+from polymnia.formats.times import day_name
 from polymnia.search.dates import day_of
 from polymnia.search.pieces import MAX_WHOLE_CHARACTERS
 from polymnia.search.terms import count_noun, one_line, terms_of
@@ -186,7 +187,7 @@ def revision_lines(place: Place, receipt: RevisionReceipt) -> list[str]:
     if before.status != after.status:
         parts.append(f"status {after.status}")
     if before.due != after.due:
-        parts.append(f"due {day_of(after.due)}")
+        parts.append(f"due {day_name(after.due)}")
     if before.expires != after.expires:
         parts.append(f"expires {day_of(after.expires)}")
     line = f"{after.name}: {', '.join(parts) or 'nothing changed'}."

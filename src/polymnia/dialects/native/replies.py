@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 from msgspec import Raw, Struct
@@ -16,7 +16,7 @@ from polymnia.engine.facts.todos import is_overdue
 from polymnia.engine.history.changes import Difference
 from polymnia.errors import BadInput
 from polymnia.formats.briefing import STORED
-from polymnia.formats.times import day_label, iso_time
+from polymnia.formats.times import day_name, iso_time
 from polymnia.model import Author, Change, Entity, Observation, Relation
 from polymnia.search.terms import one_line
 from polymnia.search.tokens import estimate_tokens, shorten_to
@@ -277,7 +277,7 @@ def describe_plan(entity: Entity) -> list[str]:
     """Return what is said of a to-do beside its type: its due day, and its status if not open."""
     labels = []
     if entity.due:
-        due = day_label(_EPOCH + timedelta(microseconds=entity.due), datetime.now(UTC))
+        due = day_name(entity.due)
         labels.append(f"OVERDUE since {due}" if is_overdue(entity) else f"due {due}")
     if entity.status and entity.status != OPEN:
         labels.append(entity.status)

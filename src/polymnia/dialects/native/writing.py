@@ -50,7 +50,7 @@ from polymnia.engine.facts.todos import parse_status
 from polymnia.engine.history.changes import find_successor
 from polymnia.engine.recall.names import similar_names
 from polymnia.errors import BadInput, FactNotFound
-from polymnia.formats.times import parse_optional_moment
+from polymnia.formats.times import day_name, parse_optional_moment, starts_with_year
 from polymnia.model import Relation, Rows
 from polymnia.search.terms import count_noun, one_line
 
@@ -86,7 +86,15 @@ The receipt lists exceptions: similar or contrary facts, guessed names, secrets.
     note = f"nothing changed in {place.name}"
     if receipt.change:
         note = f"change {receipt.change} in {place.name}"
-    return receipt_reply(items, note, remember_lines(place, receipt))
+    lines = [*remember_lines(place, receipt), *_due_lines(arguments.entities, entities)]
+    return receipt_reply(items, note, lines)
+
+
+def _due_lines(shapes: list[EntityShape], entities: list[EntityFacts]) -> Iterator[str]:
+    """Yield the days that relative due dates mean, such as next friday."""
+    for shape, entity in zip(shapes, entities, strict=True):
+        if entity.due and not starts_with_year(shape.due):
+            yield one_line(f"{shape.name}: due {day_name(entity.due)}.")
 
 
 @contextmanager
