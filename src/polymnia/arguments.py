@@ -1,7 +1,7 @@
 """JSON from clients as typed values: decoding, explaining mistakes, and the schemas of types."""
 
 import re
-from typing import Annotated, Any, TypeGuard, get_args, get_origin
+from typing import Annotated, Any, Literal, TypeGuard, get_args, get_origin
 
 from msgspec import DecodeError, Raw, Struct, ValidationError, convert
 from msgspec.json import Decoder, decode, encode, schema_components
@@ -13,6 +13,8 @@ from polymnia.errors import BadInput
 MAX_MISTAKES = 10
 # Floats up to here are exact, so 2.0 can stand for 2. A larger one may have been rounded.
 _MAX_EXACT_FLOAT = 2.0**53
+# A number of more digits is left as a text.
+_MAX_DIGITS = 9
 _REFERENCE = "#/$defs/"
 _TYPE_NAMES = {
     "str": "a string",
@@ -58,7 +60,7 @@ def _decode(decoder: Decoder[Any], raw: bytes | Raw, root: str) -> Any:
     if arguments is None:
         arguments = {}
     if hasattr(decoder.type, "synonyms"):
-        arguments = _adapt(arguments, decoder.type)
+        arguments = adapt(arguments, decoder.type)
     try:
         return _convert_leniently(arguments, decoder.type)
     except ValidationError as exc:
@@ -72,35 +74,88 @@ def _convert_leniently(arguments: Any, kind: Any) -> Any:
     return convert(_replace_whole_floats(arguments), kind)
 
 
-def _adapt(value: Any, kind: Any) -> Any:
+def adapt(value: Any, kind: Any) -> Any:
     """Return what was probably meant: a number as text, one item as a list, a synonym's argument.
 
     Only for types with `synonyms`, a mapping of other names to those of arguments. A type with
     `shorthand` may be given by the value of that field alone; one with `sole_item_of` with the
-    fields of the only item of that list.
+    fields of the only item of that list, or with its own fields in all items.
     """
     plain = _without_annotations(kind)
-    if plain is str and isinstance(value, int | float) and not isinstance(value, bool):
-        return str(value)
     if get_origin(plain) is list and value is not None:
-        if not isinstance(value, list):
-            value = [value]
         (item_kind,) = get_args(plain)
-        return [_adapt(item, item_kind) for item in value]
-    if _is_struct(plain) and isinstance(value, str | int) and hasattr(plain, "shorthand"):
+        return [adapt(item, item_kind) for item in _list_items(value, item_kind)]
+    if not _is_struct(plain):
+        return _adapt_scalar(value, plain)
+    if isinstance(value, str | int) and hasattr(plain, "shorthand"):
         return {plain.shorthand: value}
-    if not _is_struct(plain) or not isinstance(value, dict):
+    if not isinstance(value, dict):
         return value
     kinds = {field.encode_name: field.type for field in fields(plain)}
     if hasattr(plain, "sole_item_of"):
         value = _gather_item(value, kinds, plain.sole_item_of)
+        value = _gather_field(value, kinds, plain.sole_item_of)
     adapted = {}
     for name, argument in value.items():
         meant = getattr(plain, "synonyms", {}).get(name, name)
         if name in kinds or meant not in kinds or meant in value:
             meant = name
-        adapted[meant] = _adapt(argument, kinds.get(meant, Any))
+        adapted[meant] = adapt(argument, kinds.get(meant, Any))
     return adapted
+
+
+def _adapt_scalar(value: Any, kind: Any) -> Any:
+    """Return a number as text, or a text as the number or truth value that it spells."""
+    if kind is str and isinstance(value, int | float) and not isinstance(value, bool):
+        return str(value)
+    if not isinstance(value, str):
+        return value
+    if kind is int and value.isascii() and value.isdigit() and len(value) <= _MAX_DIGITS:
+        return int(value)
+    if kind is bool and value.lower() in ("true", "false"):
+        return value.lower() == "true"
+    return value
+
+
+def _list_items(value: Any, item_kind: Any) -> list[Any]:
+    """Return the items of a list that may be given as JSON, as its only item, or as "all"."""
+    if isinstance(value, str) and value.lstrip().startswith(("[", "{")):
+        value = _decode_text(value, item_kind)
+    items = value if isinstance(value, list) else [value]
+    if items == ["all"] and get_origin(_without_annotations(item_kind)) is Literal:
+        items = list(get_args(_without_annotations(item_kind)))
+    return items
+
+
+def _decode_text(text: str, item_kind: Any) -> Any:
+    """Return the list, or the item that is an object, that a text has as JSON; else the text."""
+    try:
+        value = decode(text)
+    except (DecodeError, RecursionError):
+        return text
+    is_item = isinstance(value, dict) and _is_struct(_without_annotations(item_kind))
+    return value if isinstance(value, list) or is_item else text
+
+
+def _gather_field(value: dict[str, Any], kinds: dict[str, Any], items: str) -> dict[str, Any]:
+    """Return the arguments; fields that all items of a list give alike go beside the list.
+
+    Where items differ, the fields stay and are refused there.
+    """
+    (item_kind,) = get_args(_without_annotations(kinds[items]))
+    item_fields = {field.encode_name for field in fields(item_kind)}
+    listed = _list_items(value.get(items) or [], item_kind)
+    given = [item for item in listed if isinstance(item, dict)]
+    for name, kind in kinds.items():
+        if name in item_fields or _without_annotations(kind) is not str:
+            continue
+        values = {str(item.get(name, value.get(name, ""))) for item in given}
+        if value.get(name):
+            values.add(str(value[name]))
+        if len(values) == 1 and any(name in item for item in given):
+            value = {**value, name: values.pop()}
+            given = [{key: item[key] for key in item if key != name} for item in given]
+    return {**value, items: given} if len(given) == len(listed) and given else value
 
 
 def _gather_item(value: dict[str, Any], kinds: dict[str, Any], items: str) -> dict[str, Any]:
@@ -202,7 +257,7 @@ def explain_mistake(problem: str, kind: Any, root: str) -> str:
     if match := _MISSING.match(problem):
         return f"{prefix}{match['field']}: required, but missing"
     if match := _UNKNOWN.match(problem):
-        return f"{prefix}{match['field']}: there is no such argument"
+        return f"{prefix}{match['field']}: there is no such argument{_known_fields(kind, path)}"
     if match := _CHOICE.match(problem):
         choices = ", ".join(_choices(kind, path))
         return f"{path or root}: {match['value']} is not one of {choices}"
@@ -231,13 +286,25 @@ def _type_names(union: str) -> str:
 
 def _choices(kind: Any, path: str) -> list[str]:
     """Return the values allowed at a path, as JSON spells them."""
-    node = json_schema(kind)
-    for step in _STEP.findall(path):
-        node = _child_schema(node, step)
+    node = _schema_at(kind, path)
     choices: list[str] = []
     for option in [node, *node.get("anyOf", ())]:
         choices += map(str, option.get("enum", ()))
     return choices
+
+
+def _known_fields(kind: Any, path: str) -> str:
+    """Return the arguments at a path in brackets, for types that have synonyms."""
+    if not hasattr(kind, "synonyms"):  # clients rely on the texts of other dialects
+        return ""
+    return f" (known: {', '.join(_schema_at(kind, path).get('properties', ()))})"
+
+
+def _schema_at(kind: Any, path: str) -> dict[str, Any]:
+    node = json_schema(kind)
+    for step in _STEP.findall(path):
+        node = _child_schema(node, step)
+    return node
 
 
 def _child_schema(node: dict[str, Any], step: str) -> dict[str, Any]:

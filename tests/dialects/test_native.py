@@ -397,7 +397,8 @@ def test_every_mistake_in_what_is_remembered_is_named(client: Client) -> None:
     ).split("; ")
     assert mistakes == [
         "entities[0].name: expected a string, got a boolean",
-        "entities[1].remarks: there is no such argument",
+        "entities[1].remarks: there is no such argument (known: name, type, facts, replaces, when, "
+        "due, status, expires, tags, summary)",
         "entities[1].name: required, but missing",
         "relations[0].type: required, but missing",
         "relations[0].to: required, but missing",

@@ -118,3 +118,75 @@ def test_a_former_name_that_another_entity_has_now_means_that_one(client: Client
     client.text("remember", {"name": "novel", "facts": ["is on the top shelf"]})
     client.text("revise", {"name": "novel", "rename": "Worker"})
     assert "instead of" not in client.text("recall", {"query": "where is the Worker?"})
+
+
+@pytest.fixture
+def ada(client: Client) -> Client:
+    call = {"name": "Ada", "type": "person", "tags": ["pinned"], "facts": ["likes tea"]}
+    client.text("remember", call)
+    return client
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [
+        {"type": "person"},
+        {"types": "people"},
+        {"types": ["Persons"]},
+        {"types": '["person"]'},
+        {"tag": "pinned"},
+        {"types": ["people"], "query": "tea"},
+        {"types": ["persons"], "query": "tea"},
+        {"query": "tea", "limit": "1"},
+    ],
+)
+def test_recall_takes_filters_as_models_write_them(ada: Client, filters: dict[str, str]) -> None:
+    assert "#1 likes tea" in ada.text("recall", filters)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        {"entities": '[{"name": "Bob", "facts": ["likes rum"]}]'},
+        {"entities": '{"name": "Bob", "facts": ["likes rum"]}'},
+        {"name": "Bob", "content": "likes rum"},
+        {"entities": [{"name": "Bob", "contents": ["likes rum"]}]},
+        {"entities": [{"name": "Bob", "facts": [{"content": "likes rum"}]}]},
+        {"entities": [{"name": "Bob", "facts": ["likes rum"], "workspace": "default"}]},
+        {"entities": [{"name": "Bob", "facts": ["likes rum"]}], "workspace": "Default"},
+    ],
+)
+def test_remember_takes_entities_as_models_write_them(
+    client: Client, call: dict[str, object]
+) -> None:
+    client.text("remember", call)
+    assert "#1 likes rum" in client.text("open", {"names": ["Bob"]})
+
+
+def test_a_fact_that_begins_like_json_stays_a_text(client: Client) -> None:
+    client.text("remember", {"name": "log", "facts": "[draft] likes rum"})
+    assert "#1 [draft] likes rum" in client.text("open", {"names": ["log"]})
+
+
+def test_entities_of_several_workspaces_in_one_call_are_refused(client: Client) -> None:
+    entities = [{"name": "Ada", "workspace": "default"}, {"name": "Bob", "workspace": "personal"}]
+    error = client.error("remember", {"entities": entities})
+    assert "entities[0].workspace: there is no such argument" in error
+
+
+@pytest.mark.parametrize("change", ["#1", "1", 1, "default:#1", "default:1"])
+def test_undo_takes_numbers_of_changes_with_and_without_a_sign(
+    ada: Client, change: str | int
+) -> None:
+    assert "undid default:1" in ada.text("undo", {"changes": change})
+
+
+def test_review_takes_all_for_every_kind(ada: Client) -> None:
+    assert "- orphan: Ada" in ada.text("review", {"kinds": "all"})
+
+
+def test_an_error_for_an_unknown_argument_names_the_known_ones(client: Client) -> None:
+    error = client.error("briefing", {"foo": 1})
+    assert error == "foo: there is no such argument (known: workspace, max_tokens)"
+    error = client.error("remember", {"relations": [{"from": "a", "type": "b", "to": "c", "x": 1}]})
+    assert error == "relations[0].x: there is no such argument (known: from, type, to)"

@@ -290,3 +290,19 @@ def test_undo_takes_changes_of_two_workspaces_or_none(workspaces: Workspaces) ->
         "personal:2 undid personal:1: 1 removed.",
         "app:2 undid app:1: 1 removed.",
     ]
+
+
+def test_a_workspace_may_be_named_in_another_case(workspaces: Workspaces) -> None:
+    workspaces.create("tidepool")
+    client = client_of(workspaces, "app")
+    call = {"name": "Ada", "facts": ["drinks tea"], "workspace": "Tidepool"}
+    assert client.text("remember", call).startswith("tidepool:1 stored")
+    assert "drinks tea" in client.text("recall", {"query": "tea", "workspace": "TIDEPOOL"})
+    call = {"name": "me", "facts": ["drinks rum"], "workspace": "Personal"}
+    assert client.text("remember", call).startswith("personal:1 stored")
+
+
+def test_a_workspace_of_an_entity_is_that_of_the_call(workspaces: Workspaces) -> None:
+    client = client_of(workspaces, "app")
+    entities = [{"name": name, "facts": ["drinks"], "workspace": "personal"} for name in "ab"]
+    assert client.text("remember", {"entities": entities}).startswith("personal:1 stored")

@@ -1,5 +1,7 @@
 """`recall` without a question: entities by type, tag, time and status."""
 
+from collections.abc import Sequence
+
 from msgspec import Raw, Struct
 from msgspec.json import encode
 
@@ -190,8 +192,17 @@ def _names_of_types(reader: Reader, types: set[str]) -> list[str]:
     return names
 
 
+def stored_types(reader: Reader, types: Sequence[str]) -> list[str]:
+    """Return the types in use that differ from the given ones only in case and number."""
+    keys = {_type_key(kind) for kind in types}
+    counted = reader.type_counts("entities")
+    return [count.type for count in counted if _type_key(count.type) in keys]
+
+
 def _type_key(kind: str) -> str:
     """Return a type without differences of case and number: `Decisions` means `decision`."""
+    if fold(kind) == "people":
+        return "person"
     return " ".join(terms_of(kind.replace("-", ""))) or fold(kind)
 
 

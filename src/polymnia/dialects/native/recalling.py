@@ -27,6 +27,7 @@ from polymnia.dialects.native.grouping import (
 from polymnia.dialects.native.listing import (
     list_entities,
     names_with_status,
+    stored_types,
 )
 from polymnia.dialects.native.marks import mark_outdated, mark_replaced, plans_of
 from polymnia.dialects.native.replies import offset_of, prose
@@ -105,7 +106,7 @@ this is stored" is an answer: say so. open shows all."""
         return list_entities(call, arguments)
     read = places(call, arguments.workspace)
     offset = offset_of(arguments.cursor)
-    within = _within(arguments)
+    within = _within(read, arguments)
     results = []
     filters = {}
     for place in read:
@@ -362,9 +363,14 @@ def search_places(call: Call, query: str, *, limit: int) -> list[PlacedHit]:
     return _rank(results)[:limit]
 
 
-def _within(arguments: Recall) -> Within | None:
+def _within(read: list[Place], arguments: Recall) -> Within | None:
+    types = dict.fromkeys(arguments.types)
+    if types:
+        for place in read:
+            with place.memory.reading() as reader:
+                types |= dict.fromkeys(stored_types(reader, arguments.types))
     within = Within(
-        types=tuple(arguments.types) or None,
+        types=tuple(types) or None,
         tags=tuple(arguments.tags) or None,
         since=parse_optional_moment(arguments.since, "since"),
         until=parse_optional_moment(arguments.until, "until"),

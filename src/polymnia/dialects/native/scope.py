@@ -17,6 +17,7 @@ from polymnia.engine.workspaces.projects import (
 )
 from polymnia.engine.workspaces.workspaces import Workspaces
 from polymnia.errors import BadInput, Unanswered, WorkspaceNotFound
+from polymnia.search.terms import fold
 
 # What an argument may say instead of the name of the client's own workspace.
 PROJECT = "project"
@@ -114,9 +115,24 @@ def _names(call: Call, requested: str) -> list[str]:
         return own
     if requested == PROJECT:
         return own[:1]
-    if requested == PERSONAL and call.workspaces.sole is not None:
+    if fold(requested) == PERSONAL and call.workspaces.sole is not None:
         return own  # a single file holds both
-    return [requested]
+    return [_known_name(call, requested, own)]
+
+
+def _known_name(call: Call, requested: str, own: Sequence[str]) -> str:
+    """Return the only workspace of that name in another case; the requested name if none is."""
+    if requested in own:
+        return requested
+    try:
+        return call.workspaces.find(requested).name
+    except WorkspaceNotFound:
+        known = dict.fromkeys([*own, PERSONAL])
+    for workspace in call.workspaces.find_all("active"):
+        if call.client.principal.enters(workspace.name):
+            known[workspace.name] = None
+    alike = [name for name in known if fold(name) == fold(requested)]
+    return alike[0] if len(alike) == 1 else requested
 
 
 def _may_read(call: Call, name: str, requested: str) -> bool:

@@ -21,6 +21,12 @@ _SYNONYMS = {
     "entity": "name",
     "entityName": "name",
     "entityType": "type",
+    "type": "types",
+    "tag": "tags",
+    "kind": "kinds",
+    "content": "facts",
+    "contents": "facts",
+    "text": "facts",
     "change": "changes",
     "observations": "facts",
     "observation": "facts",
@@ -50,6 +56,7 @@ class RelationShape(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class FactShape(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    synonyms: ClassVar[dict[str, str]] = {"fact": "text", "content": "text", "observation": "text"}
     text: str
     replaces: Reference = None
     when: str = ""

@@ -52,7 +52,9 @@ def _parse_changes(call: Call, arguments: Undo) -> dict[str, list[Any]]:
         numbers[arguments.workspace] = []
     for change in arguments.changes:
         label = require_text(change, "changes")
-        name, _, number = label.rpartition(":")
+        name, _, number = label.strip().rpartition(":")
+        number = number.removeprefix("#")
+        name = name.removeprefix("#")
         is_number = number.isascii() and number.isdigit() and len(number) <= MAX_NUMBER_DIGITS
         if not is_number or int(number) == 0:
             raise BadInput(

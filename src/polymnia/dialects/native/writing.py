@@ -7,7 +7,7 @@ from typing import Any
 from msgspec import UNSET, ValidationError, convert
 from msgspec.structs import replace
 
-from polymnia.arguments import explain_mistake
+from polymnia.arguments import adapt, explain_mistake
 from polymnia.dialects.base import Call, Reply, tool
 from polymnia.dialects.native.receipts import (
     change_label,
@@ -143,7 +143,7 @@ def _fact_draft(fact: object, common: FactDraft) -> FactDraft:
     if not isinstance(fact, dict):
         return replace(common, text=require_text(fact, "facts"))
     try:
-        shape = convert(fact, FactShape)
+        shape = convert(adapt(fact, FactShape), FactShape)
     except ValidationError as exc:
         raise BadInput(explain_mistake(str(exc), FactShape, "facts")) from exc
     replaces = None
