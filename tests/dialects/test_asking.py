@@ -109,7 +109,7 @@ def test_a_user_may_undo_what_has_no_conflict(memory: Memory) -> None:
     client.text("undo", {"changes": [1]})
     (asked,) = client.asked
     assert asked["message"].startswith("Undo change 1 except for what was changed since?")
-    assert "1 observation was added since (undoing change 1)" in asked["message"]
+    assert "1 fact was added since by default:2" in asked["message"]
     text = client.text("open", {"names": ["Ada", "Bob"]})
     assert "lives in Paris" in text
     assert "There is no entity Bob" in text

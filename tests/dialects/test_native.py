@@ -367,7 +367,7 @@ def test_a_conflict_is_named_and_nothing_is_undone(client: Client) -> None:
     )
     found = client.call("undo", {"changes": [1]})["structuredContent"]["items"][0]
     assert set(found) == {"conflicts", "note"}
-    assert found["conflicts"][0] == "observation 1 of Ada: it was changed since (undoing change 1)"
+    assert found["conflicts"][0].startswith("Ada #1 was changed since by default:2: undo default:2")
     assert found["note"].startswith("nothing was undone: resolve the conflicts")
     assert "drinks milk" in client.text("open", {"names": ["Ada"]})
 

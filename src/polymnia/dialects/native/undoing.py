@@ -1,11 +1,12 @@
 """`undo`: take back changes, in one workspace or several."""
 
+import re
 from typing import Any
 
 from msgspec.structs import replace
 
 from polymnia.dialects.base import Call, Reply, tool
-from polymnia.dialects.native.receipts import undo_lines
+from polymnia.dialects.native.receipts import change_label, undo_lines
 from polymnia.dialects.native.replies import drop_empty, receipt_reply
 from polymnia.dialects.native.scope import Place, places, target
 from polymnia.dialects.native.shapes import Items, Undo
@@ -20,6 +21,8 @@ from polymnia.formats.times import parse_moment
 from polymnia.model import ChangeQuery, Rows
 
 _MAX_UNDONE_IDS = 50
+# The engine counts observations; native calls them facts.
+_COUNTED_OBSERVATIONS = re.compile(r"^([\d,]+) observation")
 _MAX_CONFLICTS = 20
 # Conflicts that the user reads before an undo.
 _MAX_ASKED_CONFLICTS = 5
@@ -39,7 +42,7 @@ What was changed again later is named and never overwritten. dry_run counts firs
     items, lines = [], []
     for place, part in parts:
         receipt = _undo_part(call, place, part)
-        item = _undo_item(receipt, dry_run=arguments.dry_run)
+        item = _undo_item(place, receipt, part)
         items.append(item)
         lines += undo_lines(place, receipt, item)
     return receipt_reply(items, lines=lines)
@@ -89,7 +92,7 @@ def _refuse_conflicts(call: Call, parts: list[tuple[Place, Undo]]) -> None:
     for place, part in parts:
         planned = _undo(call, place, replace(part, dry_run=True), skip_conflicts=False)
         if planned.conflicts:
-            conflicts = _list_conflicts(planned)
+            conflicts = _list_conflicts(place, planned)
             raise BadInput(
                 f"nothing was undone: in {place.name} {conflicts}; undo one workspace at a time, "
                 "or pass skip_conflicts"
@@ -102,8 +105,9 @@ def _undo_part(call: Call, place: Place, arguments: Undo) -> UndoReceipt:
     # An undo with conflicts has changed nothing, so the user can still be asked.
     is_open = not arguments.dry_run and not arguments.skip_conflicts
     if receipt.conflicts and is_open and call.may_ask("elicitation"):
-        if not call.ask(_undo_question(receipt)).is_accepted:
-            raise BadInput(f"the user declined; nothing was undone ({_list_conflicts(receipt)})")
+        if not call.ask(_undo_question(place, receipt)).is_accepted:
+            conflicts = _list_conflicts(place, receipt)
+            raise BadInput(f"the user declined; nothing was undone ({conflicts})")
         receipt = _undo(call, place, arguments, skip_conflicts=True)
     return receipt
 
@@ -121,34 +125,53 @@ def _undo(call: Call, place: Place, arguments: Undo, *, skip_conflicts: bool) ->
     return undo_since(place.memory, since, actor=arguments.actor or None, **options)
 
 
-def _undo_question(receipt: UndoReceipt) -> Question[Elicited]:
+def _undo_question(place: Place, receipt: UndoReceipt) -> Question[Elicited]:
     changes = f"{len(receipt.undone)} changes"
     if len(receipt.undone) == 1:
         changes = f"change {receipt.undone[0]}"
-    conflicts = _list_conflicts(receipt)
+    conflicts = _list_conflicts(place, receipt)
     return confirmation("undo", f"Undo {changes} except for what was changed since? {conflicts}")
 
 
-def _list_conflicts(receipt: UndoReceipt) -> str:
+def _list_conflicts(place: Place, receipt: UndoReceipt) -> str:
     """Return the first few conflicts."""
     conflicts = receipt.conflicts[:_MAX_ASKED_CONFLICTS]
-    phrases = [_describe_conflict(conflict) for conflict in conflicts]
+    phrases = [_describe_conflict(place, conflict) for conflict in conflicts]
     if len(receipt.conflicts) > len(phrases):
         phrases.append(f"and {len(receipt.conflicts) - len(phrases)} more")
     return "; ".join(phrases)
 
 
-def _describe_conflict(conflict: UndoConflict) -> str:
-    return f"{conflict.what}: {conflict.reason} (undoing change {conflict.change})"
+def _describe_conflict(place: Place, conflict: UndoConflict) -> str:
+    """Return what cannot be undone, why, and the change that is in the way."""
+    subject = conflict.what
+    if conflict.ordinal:
+        subject = f"{conflict.name} #{conflict.ordinal}"
+    reason = _COUNTED_OBSERVATIONS.sub(r"\1 fact", conflict.reason)
+    if reason.startswith("it was "):
+        text = f"{subject} {reason.removeprefix('it ')}"
+    else:
+        text = f"{subject}: {reason}"
+    if conflict.later:
+        text += f" by {change_label(place, conflict.later)}"
+    return text
 
 
-def _undo_item(receipt: UndoReceipt, *, dry_run: bool) -> dict[str, Any]:
+def _advise(place: Place, conflict: UndoConflict) -> str:
+    """Return a conflict with what to do about it."""
+    text = _describe_conflict(place, conflict)
+    if conflict.later:
+        text += f": undo {change_label(place, conflict.later)} first, or pass skip_conflicts"
+    return text
+
+
+def _undo_item(place: Place, receipt: UndoReceipt, arguments: Undo) -> dict[str, Any]:
     """Return what was undone, or would be; otherwise the conflicts and a note."""
     item: dict[str, Any] = {}
     note = ""
-    if dry_run or receipt.change:
+    if arguments.dry_run or receipt.change:
         item = {
-            "dry_run": dry_run,
+            "dry_run": arguments.dry_run,
             "change": receipt.change,
             "undone": list(receipt.undone[-_MAX_UNDONE_IDS:]),
             "count": len(receipt.undone),
@@ -159,9 +182,11 @@ def _undo_item(receipt: UndoReceipt, *, dry_run: bool) -> dict[str, Any]:
         note = "nothing was undone: resolve the conflicts, or pass skip_conflicts"
     else:
         note = "nothing was undone: the memory is as it was before already"
-    conflicts = [_describe_conflict(conflict) for conflict in receipt.conflicts]
-    item["conflicts"] = conflicts[:_MAX_CONFLICTS]
-    item["more_conflicts"] = max(len(conflicts) - _MAX_CONFLICTS, 0)
+    # What was skipped needs no advice.
+    describe = _describe_conflict if receipt.change else _advise
+    conflicts = [describe(place, conflict) for conflict in receipt.conflicts[:_MAX_CONFLICTS]]
+    item["conflicts"] = conflicts
+    item["more_conflicts"] = len(receipt.conflicts) - len(conflicts)
     item["note"] = note
     return drop_empty(item)
 

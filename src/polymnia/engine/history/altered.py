@@ -28,6 +28,7 @@ class Span(Struct):
 class Altered(Struct, frozen=True):
     """What some changes altered, and the last name and value of the entities concerned."""
 
+    changes: Sequence[Change]
     spans: dict[Item, Span]
     names: dict[str, str]
     wholes: dict[str, Entity]
@@ -38,7 +39,7 @@ def find_altered(read: Reader, changes: Sequence[Change]) -> Altered:
 
     Raise BadInput if a purge removed rows of one of them.
     """
-    altered = Altered({}, {}, {})
+    altered = Altered(changes, {}, {}, {})
     for change in changes:
         _add_change(read, change, altered)
     return altered

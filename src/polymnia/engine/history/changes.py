@@ -337,7 +337,7 @@ def _note_differences(change: Change) -> list[Difference]:
 
 
 # These end a fact only if another one replaces it. `correct` ends facts that were never true.
-_LINKING_OPERATIONS = ("remember", "revise")
+LINKING_OPERATIONS = ("remember", "revise")
 
 
 def _superseded_by(change: Change, names: Collection[str]) -> list[SupersededFact]:
@@ -348,7 +348,7 @@ def _superseded_by(change: Change, names: Collection[str]) -> list[SupersededFac
     before, after = _by_ordinal(change.before), _by_ordinal(change.after)
     new = _facts_of(names, after, without=before)
     ended = _facts_of(names, before, without=after)
-    if not new and change.operation not in _LINKING_OPERATIONS:
+    if not new and change.operation not in LINKING_OPERATIONS:
         return []
     facts = []
     for place, old in enumerate(ended):

@@ -16,6 +16,8 @@ from polymnia.engine.history.altered import (
     is_same,
     items_of,
 )
+from polymnia.engine.history.changes import merge_target
+from polymnia.engine.history.later import LaterChanges
 from polymnia.model import (
     VAULT,
     Change,
@@ -28,18 +30,24 @@ from polymnia.model import (
     RelationKey,
     Rows,
 )
+from polymnia.search.similarity import similar_observations
 from polymnia.search.terms import count_noun
 from polymnia.stores.contract import Reader, check_cancelled, find_note
 
 # How many later changes are searched for the present name of an entity.
 _MAX_SEARCHED = 1_000
+# Conflicts for which the later change is looked up; people and models read no more.
+_MAX_TRACED = 20
+# These give facts of an entity to another one.
+_MERGING_OPERATIONS = ("merge_entities", "move_observations")
 
 
 class UndoConflict(Struct, frozen=True):
     """Something that cannot be undone: what it is, whose, why, and the change it was part of.
 
     Pass `key` as `overwrite` to undo it anyway; it is empty if that is not possible. `now` is the
-    text that stays and `then` the one that an undo would restore, if there are any.
+    text that stays and `then` the one that an undo would restore, if there are any. `later` is the
+    newest change that is in the way, 0 if it was not found, and `ordinal` that of an observation.
     """
 
     what: str
@@ -49,6 +57,8 @@ class UndoConflict(Struct, frozen=True):
     key: str = ""
     now: str = ""
     then: str = ""
+    later: int = 0
+    ordinal: int = 0
 
 
 class UndoPlan(Struct, frozen=True):
@@ -66,6 +76,7 @@ def plan_undo(read: Reader, altered: Altered, at: int, overwrite: Collection[str
     """
     planner = _Planner(read, altered, at, frozenset(overwrite))
     planner.compare()
+    planner.require_successors()
     planner.require_structure()
     return UndoPlan(planner.before(), planner.after(), tuple(planner.conflicts))
 
@@ -79,6 +90,8 @@ class _Planner:
         self._spans = altered.spans
         self._names = altered.names
         self._wholes = altered.wholes
+        self._changes = altered.changes
+        self._later = LaterChanges(read, [change.id for change in altered.changes])
         self._at = at
         last_names = {}
         for item in self._spans:
@@ -110,6 +123,21 @@ class _Planner:
             else:
                 self._refuse(item, "it was changed since", key)
 
+    def require_successors(self) -> None:
+        """Refuse to remove what replaced other facts since, and to restore what was replaced."""
+        removed = []
+        for item, target in self._targets.items():
+            if item[0] == "observation" and target is None:
+                removed.append(item)
+        if removed:
+            linked = self._later.linked_names({self._names[str(item[1])] for item in removed})
+            for item in removed:
+                if self._names[str(item[1])] in linked:
+                    self._require_no_link(item)
+        for change in self._changes:
+            if change.operation in _MERGING_OPERATIONS:
+                self._require_merged_facts(change)
+
     def require_structure(self) -> None:
         """Refuse what would lose facts of others, orphan facts, or use a name twice."""
         self._require_unused_entities()
@@ -119,7 +147,7 @@ class _Planner:
         for item, target in list(self._targets.items()):
             is_part = item[0] in ("observation", *ATTRIBUTES)
             if is_part and target is not None and not self._will_live(str(item[1])):
-                self._refuse(item, "its entity was deleted since")
+                self._refuse(item, "its entity was deleted since", cause=("entity", item[1]))
         then, ending = self._names_then(), self._ending_names()
         for item in list(self._targets):
             if item[0] == "relation":
@@ -177,12 +205,82 @@ class _Planner:
             now["relation", *key] = relation
         return now
 
-    def _refuse(self, item: Item, reason: str, key: str = "") -> None:
+    def _refuse(
+        self, item: Item, reason: str, key: str = "", *, cause: Item = (), later: int = 0
+    ) -> None:
+        """Leave an item as it is.
+
+        `later` is the change that prevents its undo, otherwise the last that altered the item or
+        its `cause` does.
+        """
         self._targets.pop(item, None)
         what, name = describe_item(item, self._names)
         span = self._spans[item]
         now, then = _text(self._now.get(item)), _text(span.before)
-        self.conflicts.append(UndoConflict(what, name, reason, span.last.id, key, now, then))
+        if not later and len(self.conflicts) < _MAX_TRACED:
+            later = self._later.last_to_alter(cause or item, self._names, span.first.id)
+        ordinal = int(item[2]) if item[0] == "observation" else 0
+        number = span.last.id
+        self.conflicts.append(
+            UndoConflict(what, name, reason, number, key, now, then, later, ordinal)
+        )
+
+    def _last_touching(self, name: str, after: int) -> int:
+        """Return the newest change that others made to an entity; 0 beyond the first conflicts."""
+        if len(self.conflicts) >= _MAX_TRACED:
+            return 0
+        changes = self._later.touching(name, after)
+        return changes[0].id if changes else 0
+
+    def _require_no_link(self, item: Item) -> None:
+        """Refuse to remove a fact in favour of which another one has ended since."""
+        entity = self._living[str(item[1])]
+        fact = cast("Observation", self._now[item])
+        for link in self._later.links(entity.name, self._spans[item].last.id):
+            ended = ("observation", entity.id, link.ended.ordinal)
+            is_undone_too = ended in self._spans and self._spans[ended].before is None
+            if self._now.get(ended) is not None or is_undone_too:
+                continue
+            # The change does not say which fact took its place: a similar one, or any.
+            successors = similar_observations(link.ended.text, entity) or entity.observations
+            if fact in successors:
+                perhaps = "perhaps " if len(successors) > 1 else ""
+                reason = f"it was {perhaps}made to replace #{link.ended.ordinal} since"
+                self._refuse(item, reason, later=link.change)
+                return
+
+    def _require_merged_facts(self, merge: Change) -> None:
+        """Refuse to give an entity back the facts that were replaced where they were merged into.
+
+        Otherwise the undo would also undo that.
+        """
+        name = merge_target(merge)
+        if not name:
+            return
+        for holder in self._read.history.state_before(merge.id + 1, [name]).entities:
+            lost = self._facts_lost_since(holder)
+            for item, target in list(self._targets.items()):
+                is_restored = item[0] == "observation" and target is not None
+                is_merged = is_restored and self._spans[item].last.id == merge.id
+                if is_merged and item[1] != holder.id and _text(target) in lost:
+                    reason = f"it was merged into {name} and changed there since"
+                    self._refuse(item, reason, cause=lost[_text(target)])
+
+    def _facts_lost_since(self, holder: Entity) -> dict[str, Item]:
+        """Return the facts of an earlier state of an entity that others have altered, by text."""
+        self._names.setdefault(holder.id, holder.name)
+        now = {}
+        for entity in self._read.entities([self._names[holder.id]]):
+            if entity.id == holder.id:
+                now = dict(items_of(entity))
+        lost: dict[str, Item] = {}
+        for fact in holder.observations:
+            item = ("observation", holder.id, fact.ordinal)
+            span = self._spans.get(item)
+            is_undone = span is not None and is_same(item, now.get(item), span.after)
+            if _text(now.get(item)) != fact.text and not is_undone:
+                lost[fact.text] = item
+        return lost
 
     def _require_unused_entities(self) -> None:
         for item, target in list(self._targets.items()):
@@ -205,7 +303,8 @@ class _Planner:
         if relations:
             reasons.append(_were_added(len(relations), "relation"))
         if reasons:
-            self._refuse(item, " and ".join(reasons) + " since")
+            later = self._last_touching(entity.name, self._spans[item].first.id)
+            self._refuse(item, " and ".join(reasons) + " since", later=later)
             for attribute in ATTRIBUTES:
                 self._targets.pop((attribute, identity), None)
 
