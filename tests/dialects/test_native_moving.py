@@ -75,6 +75,21 @@ def test_a_move_is_taken_back_by_the_call_that_its_receipt_gives(client: Client)
     assert "personal" not in opened
 
 
+@pytest.mark.parametrize(("half", "other"), [("shop:2", "personal:1"), ("personal:1", "shop:2")])
+def test_half_of_a_move_is_not_undone(client: Client, half: str, other: str) -> None:
+    remember(client, "Ada", "drinks tea")
+    client.text("revise", {"name": "Ada", "move_to": "personal"})
+    refusal = client.error("undo", {"changes": [half]})
+    assert f'undo {{"changes":["{half}","{other}"]}}' in refusal
+
+
+def test_all_since_a_time_does_not_undo_half_of_a_move(client: Client) -> None:
+    remember(client, "Ada", "drinks tea")
+    client.text("revise", {"name": "Ada", "move_to": "personal"})
+    refusal = client.error("undo", {"since": "1d"})
+    assert "shop:2 is half of a move between workspaces, personal:1 is the other" in refusal
+
+
 def test_a_move_to_where_it_is_changes_nothing(client: Client) -> None:
     remember(client, "Ada", "drinks tea")
     assert "already" in client.error("revise", {"name": "Ada", "move_to": "shop"})

@@ -125,3 +125,10 @@ def test_a_conflict_counts_facts_that_were_added(client: Client) -> None:
     assert "! the entity door: 1 fact was added since by shop:2: undo shop:2 first" in (
         client.text("undo", {"changes": ["shop:1"]})
     )
+
+
+def test_a_dry_run_does_not_repeat_a_secret(client: Client) -> None:
+    token = "ghp_" + "a1B2" * 9
+    remember(client, "deploy", f"Uses {token}")
+    planned = client.text("undo", {"changes": ["shop:1"], "dry_run": True})
+    assert "- deploy #1 (a GitHub token)" in planned

@@ -123,7 +123,7 @@ def _entity_exceptions(entity: EntityReceipt) -> Iterator[str]:
     if entity.reason:
         yield f"! {name}: {entity.reason}."
     if entity.similar_names:
-        mend = _call("revise", {"name": entity.similar_names[0], "merge": [name]})
+        mend = call_text("revise", {"name": entity.similar_names[0], "merge": [name]})
         similar = ", ".join(entity.similar_names)
         yield f"! {name} is new; similar: {similar}. If it is the same: {mend}"
     for fact in entity.facts:
@@ -134,7 +134,7 @@ def _entity_exceptions(entity: EntityReceipt) -> Iterator[str]:
             yield f"! {subject} {size}. Short facts are found better."
         if fact.secret:
             erasure = {"name": name, "facts": [f"#{fact.ordinal}"], "erase": True, "confirm": True}
-            mend = _call("forget", erasure)
+            mend = call_text("forget", erasure)
             advice = f"Ask the user, then remove it for good: {mend}"
             yield f"! {subject} looks like {fact.secret}. {advice}"
 
@@ -143,7 +143,7 @@ def _similar_lines(name: str, fact: FactReceipt) -> Iterator[str]:
     """Yield what a new fact resembles or may contradict, and the call that settles it."""
     for similar in fact.similar[:1]:
         edit = {"old": f"#{similar.ordinal}", "new": f"#{fact.ordinal}"}
-        mend = _call("revise", {"name": name, "facts": [edit]})
+        mend = call_text("revise", {"name": name, "facts": [edit]})
         is_contrary = differs_in_value(fact.text, similar.text, terms_of(name))
         verb = "may contradict" if is_contrary else "is similar to"
         quoted = f'#{similar.ordinal} "{_quote(similar.text)}"'
@@ -155,8 +155,8 @@ def _similar_lines(name: str, fact: FactReceipt) -> Iterator[str]:
     line = f"! {name} #{fact.ordinal} may contradict {quoted}."
     if fact.text == mask_secret(fact.text):  # the call would repeat a secret
         edit = {"old": f"#{older.ordinal}", "new": fact.text}
-        revision = _call("revise", {"name": other, "facts": [edit]})
-        removal = _call("forget", {"name": name, "facts": [f"#{fact.ordinal}"]})
+        revision = call_text("revise", {"name": other, "facts": [edit]})
+        removal = call_text("forget", {"name": name, "facts": [f"#{fact.ordinal}"]})
         line += f" If it replaces it: {revision} and {removal}"
     yield line
 
@@ -165,7 +165,8 @@ def _quote(text: str) -> str:
     return one_line(mask_secret(text))[:_MAX_QUOTED_LETTERS]
 
 
-def _call(tool: str, arguments: dict[str, Any]) -> str:
+def call_text(tool: str, arguments: dict[str, Any]) -> str:
+    """Return a call as a model can make it."""
     return f"{tool} {encode(arguments).decode()}"
 
 
@@ -209,7 +210,7 @@ def move_lines(place: Place, goal: Place, moved: Relocation) -> list[str]:
     if moved.target_change:
         changes.append(change_label(goal, moved.target_change))
         line += f" ({changes[1]})"
-    mend = _call("undo", {"changes": changes})
+    mend = call_text("undo", {"changes": changes})
     return [one_line(f"{line}, with authors and dates. To take it back: {mend}")]
 
 

@@ -6,24 +6,27 @@ from typing import Any
 from msgspec.structs import replace
 
 from polymnia.dialects.base import Call, Reply, tool
-from polymnia.dialects.native.receipts import change_label, undo_lines
+from polymnia.dialects.native.receipts import call_text, change_label, undo_lines
 from polymnia.dialects.native.replies import drop_empty, receipt_reply
-from polymnia.dialects.native.scope import Place, places, target
+from polymnia.dialects.native.scope import Place, other_places, places, target
 from polymnia.dialects.native.shapes import Items, Undo
 from polymnia.dialects.native.writing import MAX_NUMBER_DIGITS, count_facts, require_text
 from polymnia.dialects.questions import Elicited, Question, confirmation
-from polymnia.engine.history.changes import client_label, history_of
+from polymnia.engine.history.changes import client_label, find_actors, history_of
 from polymnia.engine.history.reversal import UndoConflict
 from polymnia.engine.history.undo import UndoReceipt, undo_since
 from polymnia.engine.history.undo import undo as undo_changes
 from polymnia.errors import BadInput
 from polymnia.formats.times import parse_moment
-from polymnia.model import ChangeQuery, Rows
+from polymnia.model import Change, ChangeQuery, Rows
 
 _MAX_UNDONE_IDS = 50
 # The engine counts observations; native calls them facts.
 _COUNTED_OBSERVATIONS = re.compile(r"^([\d,]+) observation")
 _MAX_CONFLICTS = 20
+_MOVES = ("move",)
+# The two changes of a move are at most this far apart, in microseconds.
+_ONE_MOVE = 10_000_000
 # Conflicts that the user reads before an undo.
 _MAX_ASKED_CONFLICTS = 5
 
@@ -37,6 +40,8 @@ What was changed again later is named and never overwritten. dry_run counts firs
     parts = []
     for workspace, changes in _parse_changes(call, arguments).items():
         parts.append((target(call, workspace), replace(arguments, changes=changes)))
+    if not arguments.skip_conflicts:
+        _refuse_half_moves(call, parts)
     if len(parts) > 1 and not arguments.dry_run and not arguments.skip_conflicts:
         _refuse_conflicts(call, parts)
     items, lines = [], []
@@ -85,6 +90,70 @@ def _workspace_of(call: Call, number: int) -> str:
             f"{number} is a change in {len(names)} workspaces: pass {' or '.join(labels)}"
         )
     return names[0] if names else ""
+
+
+def _refuse_half_moves(call: Call, parts: list[tuple[Place, Undo]]) -> None:
+    """Raise BadInput for half of a move: its undo would double what moved, or lose it."""
+    requested: set[str] = set()
+    for place, part in parts:
+        requested.update(change_label(place, number) for number in part.changes)
+    for place, part in parts:
+        for move in _find_moves(place, part):
+            half = change_label(place, move.id)
+            other = _find_other_half(call, place, move)
+            if other and other not in requested:
+                both = call_text("undo", {"changes": [half, other]})
+                raise BadInput(
+                    f"{half} is half of a move between workspaces, {other} is the other: call "
+                    f"{both}, or pass skip_conflicts to undo one half"
+                )
+
+
+def _find_moves(place: Place, arguments: Undo) -> list[Change]:
+    """Return the moves among the changes to undo."""
+    query = ChangeQuery(limit=None, operations=_MOVES, ids=tuple(arguments.changes))
+    with place.memory.reading() as reader:
+        history = history_of(place.memory, reader)
+        if not arguments.changes:
+            actors = find_actors(history, arguments.actor) if arguments.actor else None
+            since = parse_moment(arguments.since, "since")
+            query = ChangeQuery(limit=None, operations=_MOVES, since=since, actors=actors)
+        return history.changes(query)
+
+
+def _find_other_half(call: Call, place: Place, move: Change) -> str:
+    """Return the change in another workspace that a move made too; empty if there is none.
+
+    The two are not linked: they have the same actor and entity, and nearly the same time.
+    """
+    query = ChangeQuery(
+        limit=None,
+        operations=_MOVES,
+        actors=(move.actor,),
+        since=move.at - _ONE_MOVE,
+        until=move.at + _ONE_MOVE,
+        names=tuple(_entities_in(move)),
+    )
+    halves = []
+    own = places(call)
+    for other in (*own, *other_places(call, own)):
+        if other.name == place.name or not other.memory.store.capabilities.history:
+            continue
+        with other.memory.reading() as reader:
+            for change in reader.history.changes(query):
+                # One half adds what the other one only ends.
+                if bool(change.after) != bool(move.after):
+                    distance = abs(change.at - move.at)
+                    halves.append((distance, change_label(other, change.id)))
+    return min(halves)[1] if halves else ""
+
+
+def _entities_in(change: Change) -> set[str]:
+    names: set[str] = set()
+    for rows in (change.before, change.after):
+        names.update(entity.name for entity in rows.entities)
+        names.update(part.entity for part in rows.observations)
+    return names
 
 
 def _refuse_conflicts(call: Call, parts: list[tuple[Place, Undo]]) -> None:
