@@ -75,13 +75,16 @@ def _convert_leniently(arguments: Any, kind: Any) -> Any:
 
 
 def adapt(value: Any, kind: Any) -> Any:
-    """Return what was probably meant: a number as text, one item as a list, a synonym's argument.
+    """Return what was probably meant: a number as text, one item as a list or a list as its only \
+item, a synonym's argument.
 
     Only for types with `synonyms`, a mapping of other names to those of arguments. A type with
     `shorthand` may be given by the value of that field alone; one with `sole_item_of` with the
     fields of the only item of that list, or with its own fields in all items.
     """
     plain = _without_annotations(kind)
+    if plain is str and isinstance(value, list) and len(value) == 1:
+        (value,) = value
     if get_origin(plain) is list and value is not None:
         (item_kind,) = get_args(plain)
         return [adapt(item, item_kind) for item in _list_items(value, item_kind)]

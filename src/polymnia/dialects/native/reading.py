@@ -39,11 +39,14 @@ from polymnia.engine.facts.todos import DAY
 from polymnia.engine.graph import entities, traverse
 from polymnia.engine.history import changes as history
 from polymnia.engine.recall.names import similar_names
-from polymnia.errors import BadInput, EntityNotFound
+from polymnia.errors import BadInput
 from polymnia.formats.briefing import briefing_text, tokens_for_sections
 from polymnia.formats.times import day_name, parse_optional_moment
 from polymnia.model import Author, Entity, Graph, Observation, PassageKey, Relation, is_expired
-from polymnia.search.terms import one_line
+from polymnia.search.terms import one_line, plain
+
+# Types of relations that a reply without relations names.
+_MAX_LISTED_TYPES = 10
 
 
 @tool(Open, needs="read", returns=Items, brief=True)
@@ -263,39 +266,72 @@ def explore(call: Call, arguments: Explore) -> Reply:
     """Follow relations from an entity: who owns, blocks, leads, is part of what. With to: the \
 shortest path between two."""
     read = places(call, arguments.workspace)
-    arguments = _resolve_ends(read, arguments)
+    arguments, remarks = _resolve_ends(read, arguments)
     if arguments.to:
-        return _path_reply(read, arguments)
-    homes = _homes(read, arguments.name)
+        return _path_reply(read, arguments, remarks)
+    homes = [place for place in read if _is_mentioned(place, arguments.name)]
     items: list[Item] = []
-    note = ""
+    types: dict[str, None] = {}
     for place in homes:
-        graph, is_whole = traverse.neighbourhood(place.memory, arguments.name, arguments.depth)
+        graph, is_whole = traverse.surroundings(place.memory, arguments.name, arguments.depth)
+        types |= dict.fromkeys(relation.type for relation in graph.relations)
         items += _neighbourhood_items(place, graph, arguments)
         if not is_whole:
-            note = "there are too many to go further; explore one of these names"
+            remarks.append("there are too many to go further; explore one of these names")
     if not items:
-        note = f"{one_line(arguments.name)} has no relations in {join_names(homes)}."
-    return page_reply(items, arguments, note=note)
+        remarks.append(_no_relations(homes, arguments, list(types)))
+    return page_reply(items, arguments, note=one_line(" ".join(remarks)))
 
 
-def _resolve_ends(read: list[Place], arguments: Explore) -> Explore:
-    """Return the arguments with names that entities have, as far as a workspace knows them."""
-    resolved = {}
+def _no_relations(homes: list[Place], arguments: Explore, types: list[str]) -> str:
+    """Return that there are no relations, or none of the type that was asked for."""
+    where = join_names(homes)
+    if not types:
+        return f"{arguments.name} has no relations in {where}."
+    of_type = f"no relations of type {arguments.type} in {where}"
+    return f"{arguments.name} has {of_type}; types: {', '.join(types[:_MAX_LISTED_TYPES])}."
+
+
+def _resolve_ends(read: list[Place], arguments: Explore) -> tuple[Explore, list[str]]:
+    """Return the arguments with names that entities have, and what was guessed.
+
+    Raise BadInput with similar names if no workspace knows a name.
+    """
+    resolved, remarks = {}, []
     for field in ("name", "to"):
         given = getattr(arguments, field)
-        resolved[field] = given
-        for place in read:
-            with place.memory.reading() as reader:
-                name = resolve_name(reader, given) if given else given
-            if name != given:
-                resolved[field] = name
-                break
-    return replace(arguments, **resolved)
+        if not given:
+            continue
+        resolved[field] = _resolve_end(read, given)
+        if resolved[field] != given:
+            remarks.append(f'"{given}" was taken as {resolved[field]}.')
+    return replace(arguments, **resolved), remarks
+
+
+def _resolve_end(read: list[Place], given: str) -> str:
+    """Return the name of an entity, or of an end of relations. Raise BadInput."""
+    if any(_is_mentioned(place, given) for place in read):
+        return given
+    for place in read:
+        name = _resolve_names(place, [given])[given]
+        if name != given:
+            return name
+    similar: dict[str, None] = {}
+    for place in read:
+        similar |= dict.fromkeys(similar_names(place.memory, given))
+    advice = f"similar: {', '.join(similar)}" if similar else "recall finds what there is"
+    where = join_names(read) or "this memory"
+    raise BadInput(one_line(f"there is no entity {given} in {where}; {advice}"))
+
+
+def _is_mentioned(place: Place, name: str) -> bool:
+    """Return True if the workspace has an entity or a relation with that name."""
+    with place.memory.reading() as reader:
+        return bool(reader.existing_names([name]) or reader.relations([name]))
 
 
 def _homes(read: list[Place], *names: str) -> list[Place]:
-    """Return the workspaces that have all of these entities. Raise EntityNotFound."""
+    """Return the workspaces that have all of these entities. Raise BadInput."""
     homes = []
     missing = set(names)
     for place in read:
@@ -306,7 +342,8 @@ def _homes(read: list[Place], *names: str) -> list[Place]:
             homes.append(place)
     for name in names:
         if name in missing:
-            raise EntityNotFound(name)
+            advice = "explore it without to, or remember what is known of it"
+            raise BadInput(one_line(f"{name} has no entity yet, only relations: {advice}"))
     return homes
 
 
@@ -315,7 +352,7 @@ def _neighbourhood_items(place: Place, graph: Graph, arguments: Explore) -> list
     items = []
     related: set[str] = set()
     for relation in graph.relations:
-        if arguments.type in ("", relation.type):
+        if not arguments.type or plain(arguments.type) == plain(relation.type):
             items.append(relation_item(relation, place.name))
             related.update(relation.ends)
     for entity in graph.entities:
@@ -325,15 +362,17 @@ def _neighbourhood_items(place: Place, graph: Graph, arguments: Explore) -> list
     return items
 
 
-def _path_reply(read: list[Place], arguments: Explore) -> Reply:
+def _path_reply(read: list[Place], arguments: Explore, remarks: list[str]) -> Reply:
     """Return the shortest path in the first workspace that has one."""
     for place in _homes(read, arguments.name, arguments.to):
         route = traverse.shortest_path(place.memory, arguments.name, arguments.to)
         if route.relations:
             items = [relation_item(relation, place.name) for relation in route.relations]
-            return bounded_reply(items, max_tokens=arguments.max_tokens)
-    note = f"Nothing connects {arguments.name} and {arguments.to} in {join_names(read)}."
-    return bounded_reply([], max_tokens=arguments.max_tokens, note=one_line(note))
+            note = one_line(" ".join(remarks))
+            return bounded_reply(items, max_tokens=arguments.max_tokens, note=note)
+    remarks.append(f"Nothing connects {arguments.name} and {arguments.to} in {join_names(read)}.")
+    note = one_line(" ".join(remarks))
+    return bounded_reply([], max_tokens=arguments.max_tokens, note=note)
 
 
 @tool(Briefing, needs="read", returns=Items, brief=True)

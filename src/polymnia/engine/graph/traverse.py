@@ -110,6 +110,28 @@ def neighbourhood(memory: Memory, name: str, depth: int) -> tuple[Graph, bool]:
         return Graph(read.outlines(reached), relations_among(read, reached)), is_complete
 
 
+def surroundings(memory: Memory, name: str, depth: int) -> tuple[Graph, bool]:
+    """Return what `neighbourhood` does, with relations that lead to names without an entity.
+
+    The name may be such an end of relations itself. Raise EntityNotFound if it is not.
+    """
+    with memory.reading() as read:
+        reached, is_complete = _expand(read, {name}, depth, max_names=MAX_NAMES)
+        nearer, _ = _expand(read, {name}, depth - 1, max_names=MAX_NAMES)
+        relations = relations_among(read, reached) + _open_relations(read, nearer, reached)
+        if not relations:
+            _require_known(read, (name,))
+        return Graph(read.outlines(reached), relations), is_complete
+
+
+def _open_relations(read: Reader, names: set[str], reached: set[str]) -> list[Relation]:
+    """Return the relations between the names and ends that no entity has."""
+    relations = read.relations(names)
+    missing = set(ends_of(relations)) - reached
+    missing -= read.existing_names(missing)
+    return [relation for relation in relations if missing.intersection(relation.ends)]
+
+
 def neighbours(
     memory: Memory, name: str, depth: int, *, kind: str | None, direction: Direction
 ) -> Graph:
