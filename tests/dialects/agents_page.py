@@ -21,6 +21,8 @@ _TIME = re.compile(r"20\d\d-\d\d-\d\dT\d\d:\d\dZ")
 _SHOWN_TIME = "2026-11-16T09:30Z"
 _TODAY = re.compile(r"(Today|noted|write) [A-Z][a-z]{2} \d+ [A-Z][a-z]{2}")
 _SHOWN_TODAY = r"\1 Mon 16 Nov"
+_MINUTE = re.compile(r", [A-Z][a-z]{2} \d+ [A-Z][a-z]{2}(?: \d\d:\d\d)?, ")
+_SHOWN_MINUTE = ", Mon 16 Nov 09:30, "
 
 
 def session(text: str) -> list[tuple[str, str]]:
@@ -37,7 +39,8 @@ def replies(requests: list[str]) -> list[str]:
         found = []
         for call in calls:
             reply = client.text(call["tool"], call["arguments"])
-            found.append(_TODAY.sub(_SHOWN_TODAY, _TIME.sub(_SHOWN_TIME, reply)))
+            reply = _MINUTE.sub(_SHOWN_MINUTE, _TIME.sub(_SHOWN_TIME, reply))
+            found.append(_TODAY.sub(_SHOWN_TODAY, reply))
         memory.store.close()
     return found
 

@@ -331,7 +331,7 @@ def test_g17_a_long_text_is_stored_whole(clients: tuple[Client, Client]) -> None
 
 def test_g22_an_actor_is_found_in_all_workspaces(reader: Client) -> None:
     text = reply(reader, "history", {"actor": "codex"})
-    assert "codex 2, remember: + fact Worker #2: Heartbeat interval is 15 s" in text
+    assert "codex, remember: + fact Worker #2: Heartbeat interval is 15 s" in text
 
 
 def test_a_former_name_is_found(clients: tuple[Client, Client]) -> None:

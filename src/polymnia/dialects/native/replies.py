@@ -13,7 +13,7 @@ from polymnia.dialects.base import Reply
 from polymnia.dialects.native.shapes import MAX_TOKENS, Bounded, Items
 from polymnia.engine.facts.remember import OPEN
 from polymnia.engine.facts.todos import is_overdue
-from polymnia.engine.history.changes import Difference
+from polymnia.engine.history.changes import Difference, client_label
 from polymnia.errors import BadInput
 from polymnia.formats.briefing import STORED
 from polymnia.formats.times import day_name, iso_time
@@ -300,16 +300,17 @@ def change_item(change: Change, workspace: str, differences: list[Difference]) -
     if len(differences) > len(shown):
         shown.append(f"and {len(differences) - len(shown)} more")
     text = "; ".join(shown)
-    at = short_time(change.at)
     data = {
         "change": change.id,
-        "at": at,
+        "at": short_time(change.at),
         "by": change.actor,
         "operation": change.operation,
         "text": text,
         "workspace": workspace,
     }
-    heading = f"- {workspace}:{change.id}, {at}, {change.actor}, {change.operation}"
+    at = day_label(_EPOCH + timedelta(microseconds=change.at), datetime.now(UTC))
+    by = client_label(change.actor)
+    heading = f"- {workspace}:{change.id}, {at}, {by}, {change.operation}"
     return line_item(f"{heading}: {text}", data)
 
 

@@ -1,7 +1,7 @@
 """`history` and `review`: who changed what, and what in the memory needs attention."""
 
 import heapq
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from msgspec.structs import replace
 
@@ -21,11 +21,12 @@ from polymnia.dialects.native.shapes import History, Items, Review, ReviewKind
 from polymnia.engine.curation.contradictions import contradictions
 from polymnia.engine.curation.findings import orphans, part_of, pending, relation_gaps
 from polymnia.engine.curation.similar import duplicate_names, similar_pairs
+from polymnia.engine.facts.names import resolve_name
 from polymnia.engine.facts.todos import OVERDUE, entities_with_status
 from polymnia.engine.history import changes as histories
 from polymnia.errors import BadInput, Cancelled, PolymniaError
 from polymnia.formats.times import parse_optional_moment
-from polymnia.model import Change, Observation
+from polymnia.model import Change, ChangeQuery, Observation
 from polymnia.search.terms import count_noun, fold, one_line
 
 _DEFAULT_KINDS: tuple[ReviewKind, ...] = ("contradictions", "overdue", "duplicates")
@@ -47,16 +48,18 @@ workspaces you can read, or since a time. Gives the change ids that undo takes."
         read = _places_of(arguments.actor, read)
     last_ids = _parse_cursor(arguments.cursor, len(read))
     pages = []
+    names = {place.name: _resolve_name(place, arguments.name) for place in read}
     for place, last_id in zip(read, last_ids, strict=True):
-        pages.append(_page(place, arguments, last_id))
+        pages.append(_page(place, arguments, names[place.name], last_id))
     newest = _newest(read, pages)[: arguments.limit]
     items = []
     for place, change in newest:
-        differences = _differences(place, change, arguments.name)
+        differences = _differences(place, change, names[place.name])
         items.append(change_item(change, place.name, differences))
-    note = f"Changes in {join_names(read)}."
+    note = f"Changes in {join_names(read)}, newest first (UTC)."
     if not items:
         note = f"No such changes in {join_names(read)}."
+    note = " ".join([*_guesses(arguments.name, names.values()), note])
 
     fitting = len(fitting_items(items, arguments.max_tokens, note))
     is_more = any(page.next for page in pages)
@@ -85,16 +88,40 @@ def _places_of(actor: str, read: list[Place]) -> list[Place]:
     return changed
 
 
-def _page(place: Place, arguments: History, last_id: int) -> histories.ChangePage:
-    names = None
-    if arguments.name:
-        names = [arguments.name]
+def _resolve_name(place: Place, given: str) -> list[str]:
+    """Return the names whose changes are meant; none without a name.
+
+    An alias stands for the entity that has it, and for the one that was merged into that.
+    """
+    if not given:
+        return []
+    with place.memory.reading() as reader:
+        query = ChangeQuery(limit=1, names=(given,))
+        is_known = bool(histories.history_of(place.memory, reader).change_heads(query))
+        name = resolve_name(reader, given)
+        if not is_known:
+            return [name]
+        is_alias = any(given in entity.aliases for entity in reader.outlines([name]))
+    return [given, name] if is_alias else [given]
+
+
+def _guesses(given: str, resolved: Iterable[list[str]]) -> list[str]:
+    """Return a sentence for each entity that the name was taken for."""
+    sentences: dict[str, None] = {}
+    for names in resolved:
+        for name in names:
+            if name != given:
+                sentences[one_line(f'"{given}" was taken as {name}.')] = None
+    return list(sentences)
+
+
+def _page(place: Place, arguments: History, names: list[str], last_id: int) -> histories.ChangePage:
     return histories.latest(
         place.memory,
         limit=arguments.limit,
         before=last_id or None,
         actor=arguments.actor or None,
-        names=names,
+        names=names or None,
         since=parse_optional_moment(arguments.since, "since"),
     )
 
@@ -110,10 +137,13 @@ def _newest(read: list[Place], pages: list[histories.ChangePage]) -> list[tuple[
     return list(heapq.merge(*lists, key=lambda entry: -entry[1].at))
 
 
-def _differences(place: Place, change: Change, name: str) -> list[histories.Difference]:
-    if not name:
+def _differences(place: Place, change: Change, names: list[str]) -> list[histories.Difference]:
+    if not names:
         return histories.differences(change, None)
-    return histories.differences(change, histories.names_of(place.memory, name))
+    all_names = set()
+    for name in names:
+        all_names |= histories.names_of(place.memory, name)
+    return histories.differences(change, all_names)
 
 
 def _parse_cursor(cursor: str, workspaces: int) -> list[int]:
