@@ -1,7 +1,6 @@
 """Times as ISO 8601 text, written and read."""
 
 import re
-from calendar import monthrange
 from datetime import UTC, datetime, timedelta
 
 from polymnia.errors import BadInput
@@ -193,7 +192,7 @@ def _named_span(parts: dict[str, str | None], year: int) -> _Span:
 
 def _month_span(year: int, month: int) -> _Span:
     first = datetime(year, month, 1, tzinfo=UTC)
-    return first, first.replace(day=monthrange(year, month)[1]) + _DAY_LENGTH
+    return first, (first + timedelta(days=31)).replace(day=1) - _MICROSECOND
 
 
 def _year_span(year: int) -> _Span:

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 from msgspec import Raw, Struct
@@ -31,7 +30,6 @@ _SEPARATOR_TOKENS = 2
 _MAX_CURSOR_DIGITS = 9
 _MAX_DIFFERENCES = 6
 _MAX_DIFFERENCE_LETTERS = 120
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MIDNIGHT = "T00:00:00Z"
 _CONTROL = re.compile(
     r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]"
@@ -308,7 +306,7 @@ def change_item(change: Change, workspace: str, differences: list[Difference]) -
         "text": text,
         "workspace": workspace,
     }
-    at = day_label(_EPOCH + timedelta(microseconds=change.at), datetime.now(UTC))
+    at = day_name(change.at)
     by = client_label(change.actor)
     heading = f"- {workspace}:{change.id}, {at}, {by}, {change.operation}"
     return line_item(f"{heading}: {text}", data)

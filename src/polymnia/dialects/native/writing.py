@@ -269,7 +269,8 @@ def _move(call: Call, place: Place, arguments: Revise) -> Reply:
         raise BadInput(f"{arguments.name} is in {place.name} already: there is nothing to move")
     arguments, lines = _resolve_names(place, arguments)
     facts = [_fact_reference(require_text(shape.old, "old")) for shape in arguments.facts]
-    moved = relocate(place.memory, goal.memory, arguments.name, facts, by=call.by)
+    with _naming_successors(place):
+        moved = relocate(place.memory, goal.memory, arguments.name, facts, by=call.by)
     changes = [change_label(place, moved.source_change), change_label(goal, moved.target_change)]
     item = {
         "name": moved.name,
