@@ -131,4 +131,4 @@ def test_a_dry_run_does_not_repeat_a_secret(client: Client) -> None:
     token = "ghp_" + "a1B2" * 9
     remember(client, "deploy", f"Uses {token}")
     planned = client.text("undo", {"changes": ["shop:1"], "dry_run": True})
-    assert "- deploy #1 (a GitHub token)" in planned
+    assert "- deploy #1 [hidden: a GitHub token]" in planned
