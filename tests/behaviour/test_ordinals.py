@@ -80,7 +80,7 @@ def test_a_replaced_observation_keeps_its_ordinal_and_its_place(people: Memory) 
 
 
 def test_replacing_what_does_not_exist_is_an_error(people: Memory) -> None:
-    with pytest.raises(BadInput, match=r"no fact 7; it has 1: one \| 2: two \| 3: three"):
+    with pytest.raises(BadInput, match=r"no fact #7; it has 1: one \| 2: two \| 3: three"):
         replace(people, "Ann", Edit(7, "x"))
     with pytest.raises(EntityNotFound):
         replace(people, "nobody", Edit(1, "x"))

@@ -323,4 +323,6 @@ def line_data(line: Line) -> dict[str, Any]:
     if line.author is not None:
         data["by"] = line.author.actor
     data["workspace"] = line.place.name
+    if line.notes:
+        data["notes"] = list(line.notes)
     return data
