@@ -317,9 +317,8 @@ class _Answer:
     def _remarks(self, more: int) -> list[str]:
         """Return what qualifies the answer, one line each."""
         remarks = []
-        if more > 0 and self._shows_turns:  # they are ranked to the last, so a count says nothing
-            remarks.append("For more: raise max_tokens.")
-        elif more > 0 and self._match == CLEAR:
+        # Turns are ranked to the last, so there are always more of them.
+        if more > 0 and self._match == CLEAR and not self._shows_turns:
             bound = "limit" if self._arguments.limit else "max_tokens"
             remarks.append(f"{more} more match: raise {bound} or ask more narrowly.")
         return [*remarks, *_search_notes(self._results)]
