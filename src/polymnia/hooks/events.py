@@ -6,6 +6,7 @@ fields of Claude Code and take a flat answer.
 """
 
 from pathlib import Path
+from time import sleep
 from typing import Any
 
 from msgspec import DecodeError
@@ -25,6 +26,8 @@ ENDED = ("PreCompact", "PreCompress", "SessionEnd")
 FLAT_ANSWERS = ("copilot", "opencode")
 # Programs that send the turns with the event, because they keep no transcript in a file.
 TURN_PROGRAMS = ("opencode",)
+# Copilot CLI writes what was said a moment after it runs the hook for it.
+LATE_PROGRAM, ANSWERED, MAX_WAITS, WAIT_S = "copilot", "Stop", 8, 0.1
 CURSOR_EVENTS = ("sessionStart", "beforeSubmitPrompt")
 EVENTS = (*BRIEFED, *PROMPTED, *SAVED)
 
@@ -51,7 +54,8 @@ def answer_hook(settings: Settings, event: str, data: bytes, program: str = "") 
     if event not in SAVED:
         raise BadInput(f"there is nothing to do for the event {event!r}; use {', '.join(EVENTS)}")
     if settings.checkpoints and not settings.read_only:
-        is_saved = _save(settings, fields, data, directory, program)
+        is_late = program == LATE_PROGRAM and event == ANSWERED
+        is_saved = _save(settings, fields, data, directory, program, is_late=is_late)
         if is_saved and event in ENDED and settings.candidates and settings.chat_model:
             from polymnia.hooks.drafting import start_drafting
 
@@ -60,11 +64,18 @@ def answer_hook(settings: Settings, event: str, data: bytes, program: str = "") 
 
 
 def _save(
-    settings: Settings, fields: dict[str, str], data: bytes, directory: Path, program: str
+    settings: Settings,
+    fields: dict[str, str],
+    data: bytes,
+    directory: Path,
+    program: str,
+    *,
+    is_late: bool,
 ) -> bool:
     """Store what was said: the turns in the event itself, or those of a transcript.
 
-    Return False if there are none, or if the user switched the memory off for the session.
+    Wait for a transcript that is written late. Return False if there are none, or if the user
+    switched the memory off for the session.
     """
     session = _session_of(fields)
     transcript = _transcript_of(fields, program)
@@ -76,7 +87,10 @@ def _save(
     if SessionFile(sessions_directory(), session).is_off:
         return False
     if transcript:
-        save_checkpoint(settings, transcript, directory)
+        waits = MAX_WAITS if is_late else 0
+        while not save_checkpoint(settings, transcript, directory) and waits:
+            sleep(WAIT_S)
+            waits -= 1
     elif session:
         save_turns(settings, program, session, data, directory)
     return True
