@@ -57,15 +57,22 @@ _ROOTS = {
 _CLIENTS_PAGE = """\
 # Clients
 
-`polymnia install CLIENT` adds the server to a client's configuration file: with the absolute path of the command, after
-a test that it starts and answers. Comments and everything else in the file stay, and the former file is kept beside it.
-`polymnia install --list` shows which clients are on this machine and what they have.
+```sh
+polymnia install claude-code
+```
+
+This adds the server to the client's configuration file, with the absolute path of the command. It first tests that the
+server starts and answers. Comments and everything else in the file stay, and a copy of the old file is kept beside it.
+
+`polymnia install --list` shows which clients are on this machine and whether they have the server.
 
 {checkout}
 
 | client | command | file on Linux |
 |---|---|---|
 {rows}
+
+## Options
 
 | option | what it does |
 |---|---|
@@ -77,22 +84,33 @@ a test that it starts and answers. Comments and everything else in the file stay
 | `--store`, `--dialect`, `--workspace` | go into the entry; without them it is just `polymnia serve` |
 | `--yes` | replaces another server of the same name, or the reference memory server, without asking |
 
-If the client has an entry of the reference memory server, `install` offers to replace it and imports the file in its
-`MEMORY_FILE_PATH`.
+## Coming from the reference memory server
+
+If the client has an entry of the reference memory server, `install` offers to replace it. It then imports the file
+that the entry names in `MEMORY_FILE_PATH`.
+
+## Links
+
+[![Add to Cursor](https://img.shields.io/badge/Add_to-Cursor-black)]({cursor})
+[![Add to VS Code](https://img.shields.io/badge/Add_to-VS_Code-0098FF)]({vscode})
+
+These links add `uvx polymnia serve`. They need [uv](https://docs.astral.sh/uv/) and a released package, so in a checkout
+use `polymnia install cursor` and `polymnia install vscode`.
 """
 
 # Beside every `polymnia install`: nothing on these pages needs a released package.
 _CHECKOUT = """\
-If `polymnia` is not on the `PATH`: after `python3 -m venv .venv && .venv/bin/pip install -q '.[semantic]'` in a
-checkout, write `.venv/bin/polymnia`. Nothing is on PyPI yet."""
+If `polymnia` is not on your `PATH`, run `python3 -m venv .venv && .venv/bin/pip install -q '.[semantic]'` in a checkout
+and write `.venv/bin/polymnia` instead. Nothing is on PyPI yet."""
 
 _DIALECTS_PAGE = """\
 # Dialects
 
-A dialect is a catalogue of tools that clients know. `polymnia serve` serves `{default}`; `--dialect` chooses another
-one, and one HTTP server can serve several (`--also`). Dialect and store are independent
-(`polymnia serve --dialect reference --store team.db` works too), but JSON lines and the binary log hold only entities,
-observations and relations, so only some dialects run over them.
+A dialect is a set of tools that clients know. `polymnia serve` serves `{default}`; `--dialect` chooses another one, and
+one HTTP server can serve several (`--also`).
+
+Dialect and store are independent: `polymnia serve --dialect reference --store team.db` works too. JSON lines and the
+binary log hold only entities, facts and relations, so only `reference` and `graph` run over them.
 
 | dialect | tools | default store when it is chosen by name |
 |---|---|---|
@@ -103,8 +121,10 @@ _COMMANDS_PAGE = """\
 # Command line
 
 `polymnia` alone lists the commands, and `polymnia COMMAND --help` shows the options of one. `polymnia completion SHELL`
-prints a completion script, and `man polymnia` is this page. The exit status is 0 for success, 1 for a failure, 2 for
-wrong arguments. Nothing but results goes to standard output, and `--json` makes them JSON.
+prints a completion script. `man polymnia` shows this page.
+
+The exit status is 0 for success, 1 for a failure and 2 for wrong arguments. Only results go to standard output;
+`--json` prints them as JSON.
 """
 
 
@@ -127,15 +147,7 @@ def pages() -> Mapping[Path, str]:
 
 
 def readme_clients() -> str:
-    cursor, vscode = cursor_link(DEFAULT_NAME, ANYWHERE), vscode_link(DEFAULT_NAME, ANYWHERE)
-    names = ", ".join(f"`{name}`" for name in CLIENTS)
-    return (
-        f"Clients: {names}.\n\n"
-        f"[![Add to Cursor](https://img.shields.io/badge/Add_to-Cursor-black)]({cursor})\n"
-        f"[![Add to VS Code](https://img.shields.io/badge/Add_to-VS_Code-0098FF)]({vscode})\n"
-        "(these two run `uvx polymnia serve`: they need [uv](https://docs.astral.sh/uv/) and a released package, so "
-        "from a checkout\nuse `polymnia install cursor` and `polymnia install vscode`)\n"
-    )
+    return f"Clients: {', '.join(f'`{name}`' for name in CLIENTS)}.\n"
 
 
 def clients_page() -> str:
@@ -143,7 +155,12 @@ def clients_page() -> str:
         f"| [{client.title}]({name}.md) | `polymnia install {name}` | `{_place(client, 'Linux')}` |"
         for name, client in CLIENTS.items()
     ]
-    return _CLIENTS_PAGE.format(rows="\n".join(rows), checkout=_CHECKOUT)
+    return _CLIENTS_PAGE.format(
+        rows="\n".join(rows),
+        checkout=_CHECKOUT,
+        cursor=cursor_link(DEFAULT_NAME, ANYWHERE),
+        vscode=vscode_link(DEFAULT_NAME, ANYWHERE),
+    )
 
 
 def client_page(client: Client) -> str:

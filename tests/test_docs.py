@@ -5,8 +5,6 @@ Settings, commands, dialects, links, and the commands that people copy.
 
 import re
 import shlex
-import subprocess
-import sys
 import tomllib
 from itertools import takewhile
 from pathlib import Path
@@ -32,7 +30,7 @@ PAGES = sorted(
         *ROOT.glob(".github/**/*.md"),
     ]
 )
-MAX_README_LINES = 160
+MAX_README_LINES = 110
 # A word for each placeholder of a command that takes only some words.
 EXAMPLES = {"CLIENT": "cursor", "SHELL": "bash", "ID": "1", "ID…": "1", "ID...": "1"}
 
@@ -47,12 +45,10 @@ def test_every_setting_is_documented() -> None:
     assert [name for name in names if name not in page] == []
 
 
-def test_every_command_is_in_the_readme() -> None:
-    command = [sys.executable, "-m", "polymnia", "--help"]
-    usage = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    commands = re.findall(r"^    ([a-z]+)\b", usage, re.MULTILINE)
-    assert "serve" in commands
-    assert [name for name in commands if f"`polymnia {name}" not in text("README.md")] == []
+def test_every_command_is_on_the_page_of_the_command_line() -> None:
+    page = text("docs/commands.md")
+    assert "serve" in COMMANDS
+    assert [name for name in COMMANDS if f"\n## polymnia {name}\n" not in page] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
