@@ -18,12 +18,14 @@ MARKED = {
         "test_bench_recall.py",
         "test_bench_web.py",
         "test_newcomer.py",
+        "test_rerun.py",
         "test_run.py",
         "test_wheel.py",
         "transports/test_many_sessions.py",
         "transports/test_hostile.py",
         "transports/test_stopping.py",
     ),
+    "matrix": (),
     "interop": ("conformance", "interop", "web"),
 }
 
