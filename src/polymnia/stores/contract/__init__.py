@@ -1,5 +1,6 @@
 """The protocols of a store, which the engine uses and every store implements."""
 
+from polymnia.stores.contract.current import OpenReaders
 from polymnia.stores.contract.limits import (
     CANCELLED,
     cancellation,
@@ -36,6 +37,7 @@ __all__ = [
     "GraphReader",
     "HistoryReader",
     "NoteReader",
+    "OpenReaders",
     "ReadRows",
     "Reader",
     "SearchReader",

@@ -52,7 +52,8 @@ class Store(Protocol):
     def reading(self, *, may_lag: bool = False) -> AbstractContextManager[Reader]:
         """Open one snapshot for the block. Reads never write and never wait for a writer.
 
-        With `may_lag`, a replica may answer, without the latest changes of other processes.
+        Inside another reading of this thread it is the same snapshot, unless the thread has written
+        since. With `may_lag`, a replica may answer, without the latest changes of other processes.
         """
 
     def writing(self) -> AbstractContextManager[Writer]:

@@ -26,7 +26,7 @@ from polymnia.disk.replace import (
 )
 from polymnia.errors import StoreError, StoreStopped
 from polymnia.model import Entity, Observation, Relation
-from polymnia.stores.contract import Capabilities
+from polymnia.stores.contract import Capabilities, OpenReaders
 from polymnia.stores.files.known_file import KnownFile
 from polymnia.stores.memory.graph import MemoryGraph
 from polymnia.stores.memory.store import GraphOnlyStore
@@ -84,6 +84,7 @@ class JsonlStore(GraphOnlyStore):
         self._path = Path(path)
         self._os_errors = map_os_errors(path)
         self._lock = threading.RLock()
+        self._readers: OpenReaders[MemoryGraph] = OpenReaders()
         self._read_only = read_only
         self._loaded = LoadedFile()
         self._file = KnownFile(path)
@@ -95,11 +96,15 @@ class JsonlStore(GraphOnlyStore):
     @contextmanager
     def reading(self, *, may_lag: bool = False) -> Iterator[MemoryGraph]:
         with self._lock, self._os_errors:
-            self._catch_up()
-            yield self._loaded.graph
+            # The lock is held, so an open reader can only be of this thread.
+            if self._readers.last is None:
+                self._catch_up()
+            with self._readers.hold(self._loaded.graph) as reader:
+                yield reader
 
     @contextmanager
     def writing(self) -> Iterator[MemoryGraph]:
+        self._readers.forget()
         with self._lock, self._os_errors:
             self._refuse_writes()
             with file_lock(self._path):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from polymnia.errors import ChangeInDoubt, StoreBusy, StoreError, StoreUnavailable
 from polymnia.model import PurgeCounts
-from polymnia.stores.contract import Capabilities, ChangeFeed, TableRow
+from polymnia.stores.contract import Capabilities, ChangeFeed, OpenReaders, TableRow
 from polymnia.stores.postgres.connection import QUERIES, CommitLost, apply_settings
 from polymnia.stores.postgres.database import Database, WorkspaceConnection
 from polymnia.stores.postgres.port import PostgresPort, run
@@ -55,6 +55,8 @@ class PostgresStore:
         self._is_closed = False
         # Writers of this process take turns, so that those who wait hold no connection.
         self._turn = Lock()
+        self._readers: OpenReaders[VersionReader] = OpenReaders()
+        self._lagging_readers: OpenReaders[VersionReader] = OpenReaders()
         self._rows_written = 0
         self.analyze_after = _ANALYZED_FROM
         database.share()
@@ -74,15 +76,26 @@ class PostgresStore:
 
     @contextmanager
     def reading(self, *, may_lag: bool = False) -> Iterator[VersionReader]:
-        database = self._database
+        open_reader = self._readers.last
+        if open_reader is None and may_lag:
+            open_reader = self._lagging_readers.last
+        if open_reader is not None:
+            yield open_reader
+            return
+        database, readers = self._database, self._readers
         if may_lag and database.replica is not None:
+            readers = self._lagging_readers
             own_change = database.written.get(self.workspace, 0)
             database = database.replica.find(self.workspace, own_change) or database
-        with database.transaction(self.workspace) as connection:
-            yield VersionReader(self._port(connection))
+        with (
+            database.transaction(self.workspace) as connection,
+            readers.hold(VersionReader(self._port(connection))) as reader,
+        ):
+            yield reader
 
     @contextmanager
     def writing(self) -> Iterator[VersionWriter]:
+        self._forget_readers()
         with self._take_turn(), self._database.transaction(self.workspace, lock=True) as connection:
             port = self._port(connection)
             yield VersionWriter(port)
@@ -167,9 +180,14 @@ class PostgresStore:
     def _transaction(self, *, lock: bool = False) -> Iterator[PostgresPort]:
         """Yield a transaction that is committed at the end."""
         self._require_writable()
+        self._forget_readers()
         with self._database.transaction(self.workspace, write=True, lock=lock) as connection:
             yield self._port(connection)
             connection.commit()
+
+    def _forget_readers(self) -> None:
+        self._readers.forget()
+        self._lagging_readers.forget()
 
     @contextmanager
     def _take_turn(self) -> Iterator[None]:

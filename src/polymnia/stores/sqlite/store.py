@@ -11,7 +11,7 @@ from polymnia.disk.lock import ServerLock, file_lock
 from polymnia.disk.replace import make_parent
 from polymnia.errors import StoreBusy, StoreError
 from polymnia.model import VAULT, Change, PurgeCounts
-from polymnia.stores.contract import Capabilities, ChangeFeed, TableRow
+from polymnia.stores.contract import Capabilities, ChangeFeed, OpenReaders, TableRow
 from polymnia.stores.sqlite.commit import GroupCommit
 from polymnia.stores.sqlite.connection import (
     DRIVER_ERRORS,
@@ -83,6 +83,7 @@ class SqliteStore:
             self._commit = GroupCommit(path, self._writer, self._watch)
             self._schema = self._writer.pragma("user_version")
         self._is_closed = False
+        self._readers: OpenReaders[VersionReader] = OpenReaders()
         self._idle: list[apsw.Connection] = []
         self._read_only_pool = ReadOnlyPool(path, self._connect) if self._read_only else None
         self._server = ServerLock(None if self._in_memory else path)
@@ -91,13 +92,19 @@ class SqliteStore:
 
     @contextmanager
     def reading(self, *, may_lag: bool = False) -> Iterator[VersionReader]:
+        if self._readers.last is not None:
+            yield self._readers.last
+            return
         if self._in_memory:
-            with self.writing() as writer:
+            with self.writing() as writer, self._readers.hold(writer):
                 yield writer
             return
         try:
-            with self._snapshot() as connection:
-                yield VersionReader(self._port(connection))
+            with (
+                self._snapshot() as connection,
+                self._readers.hold(VersionReader(self._port(connection))) as reader,
+            ):
+                yield reader
         except DRIVER_ERRORS as exc:
             raise read_error(self._path, exc) from exc
 
@@ -245,6 +252,7 @@ class SqliteStore:
 
     @contextmanager
     def _transaction(self) -> Iterator[SqlitePort]:
+        self._readers.forget()
         with self._commit.transaction() as connection:
             yield self._port(connection)
 

@@ -14,7 +14,7 @@ from polymnia.disk.errors import map_os_errors
 from polymnia.disk.lock import file_lock, refuse_hard_links
 from polymnia.disk.replace import Leftovers, make_parent, replace_file
 from polymnia.errors import StoreDamaged, StoreError, StoreStopped, StoreTooNew
-from polymnia.stores.contract import Capabilities
+from polymnia.stores.contract import Capabilities, OpenReaders
 from polymnia.stores.files.binlog.forms import (
     OURS,
     Fault,
@@ -55,6 +55,7 @@ class BinlogStore(GraphOnlyStore):
         self._path = Path(path)
         self._os_errors = map_os_errors(path)
         self._lock = threading.RLock()
+        self._readers: OpenReaders[MemoryGraph] = OpenReaders()
         self._read_only = read_only
         self._file = KnownFile(path)
         self._leftovers = Leftovers(self._path)
@@ -70,11 +71,15 @@ class BinlogStore(GraphOnlyStore):
     @contextmanager
     def reading(self, *, may_lag: bool = False) -> Iterator[MemoryGraph]:
         with self._lock, self._os_errors:
-            self._catch_up()
-            yield self._graph
+            # The lock is held, so an open reader can only be of this thread.
+            if self._readers.last is None:
+                self._catch_up()
+            with self._readers.hold(self._graph) as reader:
+                yield reader
 
     @contextmanager
     def writing(self) -> Iterator[MemoryGraph]:
+        self._readers.forget()
         with self._lock, self._os_errors, self._exclusive():
             try:
                 yield self._graph
