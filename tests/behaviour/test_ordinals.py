@@ -2,7 +2,6 @@
 
 import pytest
 
-from polymnia.engine.facts.revise import Edit, Replacement, Revision, revise
 from polymnia.engine.graph import observations
 from polymnia.engine.memory import Memory
 from polymnia.errors import BadInput, EntityNotFound
@@ -23,10 +22,6 @@ def remove(memory: Memory, *removals: tuple[str, tuple[int, ...]]) -> list[tuple
     return [
         (item.entity, [one.ordinal for one in item.observations], item.missing) for item in removed
     ]
-
-
-def replace(memory: Memory, name: str, edit: Edit) -> tuple[Replacement, ...]:
-    return revise(memory, name, Revision(replace=(edit,)), by=ME).replaced
 
 
 def test_appended_observations_get_the_next_ordinals_in_the_order_given(people: Memory) -> None:
@@ -68,19 +63,30 @@ def test_an_ordinal_that_two_deletions_name_is_deleted_once(people: Memory) -> N
 
 
 def test_a_replaced_observation_keeps_its_ordinal_and_its_place(people: Memory) -> None:
-    (replaced,) = replace(people, "Ann", Edit(2, "deux", renew=True))
-    assert replaced.new.created_at > replaced.old.created_at
-    assert (replaced.old.text, texts(people, "Ann"), ordinals(people, "Ann")) == (
-        "two",
-        ("one", "deux", "three"),
-        [1, 2, 3],
-    )
+    old = observations.replace(people, "Ann", 2, "deux", by=ME)
+    assert (old.text, texts(people, "Ann")) == ("two", ("one", "deux", "three"))
+    assert ordinals(people, "Ann") == [1, 2, 3]
+    with people.reading() as read:
+        (ann,) = read.entities(["Ann"])
+    assert ann.observations[1].created_at > old.created_at
     observations.add(people, [ObservationDraft("Ann", ("four",))], by=ME)
     assert ordinals(people, "Ann") == [1, 2, 3, 4]
 
 
 def test_replacing_what_does_not_exist_is_an_error(people: Memory) -> None:
-    with pytest.raises(BadInput, match=r"no fact #7; it has 1: one \| 2: two \| 3: three"):
-        replace(people, "Ann", Edit(7, "x"))
+    with pytest.raises(BadInput, match="Ann has no observation with ordinal 7"):
+        observations.replace(people, "Ann", 7, "x", by=ME)
     with pytest.raises(EntityNotFound):
-        replace(people, "nobody", Edit(1, "x"))
+        observations.replace(people, "nobody", 1, "x", by=ME)
+
+
+@pytest.mark.parametrize("text", ["one", "One", " one", "one ", "one.", "o ne", "ONE"])
+def test_a_text_like_another_one_is_replaced_added_and_removed_as_it_is(
+    people: Memory, text: str
+) -> None:
+    old = observations.replace(people, "Ann", 3, text, by=ME)
+    assert (old.text, texts(people, "Ann")) == ("three", ("one", "two", text))
+    observations.add(people, [ObservationDraft("Ann", (text,))], by=ME)
+    assert texts(people, "Ann") == ("one", "two", text, text)
+    remove(people, ("Ann", (3, 4)))
+    assert texts(people, "Ann") == ("one", "two")

@@ -158,12 +158,24 @@ def test_observations_are_appended_as_they_are_and_ordinals_stay(client: Client)
     ]
 
 
+def test_a_replaced_observation_may_repeat_another_one(client: Client) -> None:
+    client.json("add_observations", {"observations": [{"entity_name": "Ann", "contents": ["a"]}]})
+    before = node(client, "Ann")["observations"]
+    replacement = {"entity_name": "Ann", "ordinal": 3, "new_content": before[0]["content"]}
+    reply = client.json("replace_observation", replacement)
+    assert reply["old_content"] == "a"
+    expected = [*before[:2], {"ordinal": 3, "content": before[0]["content"]}]
+    assert node(client, "Ann")["observations"] == expected
+
+
 def test_any_child_write_moves_the_time_of_update(client: Client) -> None:
     writes: list[tuple[str, dict[str, Any]]] = [
         ("add_observations", {"observations": [{"entity_name": "Ann", "contents": ["x"]}]}),
         ("replace_observation", {"entity_name": "Ann", "ordinal": 1, "new_content": "y"}),
+        ("replace_observation", {"entity_name": "Ann", "ordinal": 1, "new_content": "y"}),
         ("delete_observations", {"deletions": [{"entity_name": "Ann", "ordinals": [1]}]}),
         ("set_summary", {"name": "Ann", "summary": "A person"}),
+        ("set_tags", {"name": "Ann", "tags": ["t"]}),
         ("set_tags", {"name": "Ann", "tags": ["t"]}),
         ("create_relations", {"relations": [RELATED]}),
         (

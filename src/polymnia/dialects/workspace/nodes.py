@@ -18,7 +18,7 @@ from polymnia.dialects.workspace.shapes import (
     observation_shape,
     relation_shapes,
 )
-from polymnia.engine.facts.revise import Edit, Revision, revise
+from polymnia.engine.facts.revise import Revision, revise
 from polymnia.engine.graph import entities, observations
 from polymnia.engine.recall import search
 from polymnia.formats.times import iso_time
@@ -139,10 +139,8 @@ changes."""
 def replace_observation(call: Call, arguments: shapes.ReplaceObservation) -> Reply:
     """Replace a single observation of a node by its ordinal, which it keeps."""
     name, ordinal, text = arguments.entity_name, arguments.ordinal, arguments.new_content
-    revision = Revision(replace=(Edit(ordinal, text, renew=True),))
-    receipt = revise(open_memory(call), name, revision, by=call.by)
-    old_text = receipt.replaced[0].old.text if receipt.replaced else text
-    return json_reply(shapes.ReplacedReply(name, ordinal, old_text, text))
+    old = observations.replace(open_memory(call), name, ordinal, text, by=call.by)
+    return json_reply(shapes.ReplacedReply(name, ordinal, old.text, text))
 
 
 @tool(

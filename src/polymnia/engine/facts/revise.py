@@ -25,15 +25,13 @@ class Edit(Struct, frozen=True):
 
     An integer as `text` is the ordinal of an observation that replaces it, or if there is none and
     `literal` is given, that text does. `valid_at` as in Observation. `expected` is the text that
-    the observation must have, if that matters. With `renew`, the observation counts as created now:
-    it is news, not a correction.
+    the observation must have, if that matters.
     """
 
     old: int | str
     text: int | str
     valid_at: int = 0
     expected: str | None = None
-    renew: bool = False
     literal: str = ""
 
 
@@ -41,10 +39,9 @@ class Revision(Struct, frozen=True, kw_only=True):
     """What to change about an entity.
 
     `replace` corrects an observation, which was never true; `supersede` ends it and adds a newer
-    fact. If the entity has the new text already, the old observation ends and that one remains. A
-    summary counts as
-    written now, even if its text stays; None removes it. `tags` replaces all tags. A due time or
-    time of expiry of 0 removes it.
+    fact. If the entity has the new text already, the old observation ends and that one remains.
+    `tags` replaces all tags. A summary and `tags` count as written now, even if they stay. A
+    summary of None, and a due time or time of expiry of 0, removes it.
     """
 
     name: str | None = None
@@ -258,7 +255,6 @@ class _Edits:
         new = replace(
             old,
             text=text,
-            created_at=self._at if edit.renew else old.created_at,
             valid_at=edit.valid_at or old.valid_at,
         )
         self.replaced.append(Replacement(old, new))
@@ -363,7 +359,9 @@ def _revise_card(entity: Entity, revision: Revision, at: int) -> Entity:
     elif revision.summary is not UNSET:
         # A summary that is given again is up to date: it is no longer older than the facts.
         changed = replace(changed, summary=revision.summary, summary_at=at)
-    return changed if changed == entity else replace(changed, updated_at=at)
+    if changed == entity and revision.tags is None:
+        return entity
+    return replace(changed, updated_at=at)
 
 
 def join_aliases(entity: Entity, names: Collection[str]) -> tuple[str, ...]:

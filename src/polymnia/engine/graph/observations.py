@@ -1,12 +1,17 @@
-"""Verbs on observations: add them to entities, remove them by text or ordinal."""
+"""Verbs on observations: add, replace and remove them, exactly as given.
+
+Texts that differ only in case or spaces are different here: five dialects promise that. `native`
+has its own verbs in `engine/facts`.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import count
 
 from msgspec import Struct
+from msgspec.structs import replace as with_values
 
 from polymnia.engine.memory import Memory, find_by_name
-from polymnia.errors import EntityNotFound
+from polymnia.errors import BadInput, EntityNotFound
 from polymnia.model import Entity, Observation, ObservationDraft, ObservationSet, Rows
 from polymnia.search.dates import stamped_time
 
@@ -57,6 +62,29 @@ def add(
         sets = [ObservationSet(name, tuple(own.new)) for name, own in additions.items() if own.new]
         transaction.apply(after=Rows(observations=tuple(sets)))
     return added
+
+
+def replace(memory: Memory, name: str, ordinal: int, text: str, *, by: str) -> Observation:
+    """Give an observation another text and return what it was. It counts as created now.
+
+    Raise EntityNotFound, or BadInput if the entity has no such observation.
+    """
+    with memory.writing("revise", by) as transaction:
+        entities = transaction.read.entities([name])
+        if not entities:
+            raise EntityNotFound(name)
+        (entity,) = entities
+        for old in entity.observations:
+            if old.ordinal == ordinal:
+                break
+        else:
+            raise BadInput(f"{name} has no observation with ordinal {ordinal}")
+        new = with_values(old, text=text, created_at=transaction.at, author="")
+        transaction.apply(
+            before=Rows(observations=(ObservationSet(name, (old,)),)),
+            after=Rows(observations=(ObservationSet(name, (new,)),)),
+        )
+    return old
 
 
 def remove(
