@@ -27,7 +27,7 @@ LAYERS = [
     {"engine"},
     {"formats"},
     {"dialects"},
-    {"importers", "folders", "evaluation"},
+    {"importers", "folders"},
     {"mcp"},
     {"transports", "auth"},
     {"log_lines", "settings"},
@@ -35,7 +35,6 @@ LAYERS = [
     {"web"},
     {"app"},
     {"api"},
-    {"adapters"},
     {"cli", "__main__"},
 ]
 SQLITE_DRIVER_HOMES = {"stores/sqlite", "stores/directory", "search/terms.py"}

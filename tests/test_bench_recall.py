@@ -12,12 +12,12 @@ from msgspec.structs import replace
 from bench.recall import editions, marks, perspectives, scale, vectors
 from bench.recall.__main__ import main
 from bench.recall.mcp import McpStage
+from bench.recall.measures import interval, score
+from bench.recall.questions import Asked, Case, Told
 from bench.recall.sets import load_cases
 from bench.recall.smart import load_collection
 from bench.recall.stage import Stage
 from bench.recall.variants import PHRASINGS, VARIANTS
-from polymnia.evaluation.measures import interval, score
-from polymnia.evaluation.questions import Asked, Case, Told
 from tests.embedders.ollama import serve_ollama
 
 AGENT_MEMORY = """

@@ -212,6 +212,7 @@ def test_dependabot_watches_every_directory_with_dependencies() -> None:
     }
     manifests = [
         *ROOT.glob("tests/interop/*/package.json"),
+        ROOT / "packages" / "polymnia-frameworks" / "pyproject.toml",
         ROOT / "packages" / "polymnia-minilm" / "pyproject.toml",
     ]
     assert {f"/{path.parent.relative_to(ROOT).as_posix()}" for path in manifests} <= watched

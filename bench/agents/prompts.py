@@ -18,7 +18,9 @@ from tempfile import TemporaryDirectory
 from msgspec import Struct
 
 from bench.agents.tasks import MEMORY, replay
+from bench.recall.asking import load_case
 from bench.recall.mcp import Conversation, PatientMeaning
+from bench.recall.questions import Case
 from bench.recall.sets import load_cases
 from polymnia.embedders import open_embedder
 from polymnia.embedders.base import Embedder
@@ -31,8 +33,6 @@ from polymnia.engine.recall.prompted import (
 )
 from polymnia.engine.semantic.meaning import SharedEmbedder
 from polymnia.errors import PolymniaError
-from polymnia.evaluation.asking import load_case
-from polymnia.evaluation.questions import Case
 from polymnia.hooks.prompts import line_of
 from polymnia.model import Passage
 from polymnia.search.tokens import count_tokens

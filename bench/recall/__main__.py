@@ -10,13 +10,13 @@ from time import process_time
 
 from bench.recall.cache import open_cached
 from bench.recall.mcp import McpStage, Shown
+from bench.recall.measures import MEASURES, Measure, Score, interval, mean, score, values_of
+from bench.recall.questions import Case, spread_questions
 from bench.recall.sets import load_cases
 from bench.recall.stage import Stage
 from bench.recall.variants import PHRASINGS, VARIANTS
 from polymnia.embedders.base import Embedder
 from polymnia.errors import PolymniaError
-from polymnia.evaluation.measures import MEASURES, Measure, Score, interval, mean, score, values_of
-from polymnia.evaluation.questions import Case, spread_questions
 
 # Scores by ranking, then by kind of question; and seconds of processor time by ranking.
 Scores = dict[str, dict[str, list[Score]]]

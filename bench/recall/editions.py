@@ -24,8 +24,8 @@ from bench.agents.tasks import NOT_STORED, session_calls
 from bench.client import Session, open_session
 from bench.errors import BenchError
 from bench.pipe import Launch
-from polymnia.evaluation.files import load_file
-from polymnia.evaluation.questions import Case, spread_questions
+from bench.recall.files import load_file
+from bench.recall.questions import Case, spread_questions
 
 BUDGETS = (500, 1000, 2000)
 # Budgets of the other edition: it may count otherwise, so its replies are measured.

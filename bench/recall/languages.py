@@ -12,10 +12,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from bench.recall.cache import open_cached
+from bench.recall.measures import Score, mean, score
+from bench.recall.questions import Asked, Case, Told
 from bench.recall.stage import Stage
 from polymnia.embedders.base import Embedder
-from polymnia.evaluation.measures import Score, mean, score
-from polymnia.evaluation.questions import Asked, Case, Told
 
 _SET = Path(__file__).with_name("languages.toml")
 _ENGLISH = "en"

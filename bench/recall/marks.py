@@ -19,15 +19,15 @@ from tempfile import TemporaryDirectory
 from msgspec import Struct
 
 from bench.agents.tasks import NOT_STORED, replay
+from bench.recall.asking import load_case
 from bench.recall.cache import open_cached
 from bench.recall.mcp import Conversation, PatientMeaning
+from bench.recall.questions import Case
 from bench.recall.sets import load_cases
 from polymnia.embedders.base import Embedder
 from polymnia.engine.memory import Memory
 from polymnia.engine.semantic.meaning import SharedEmbedder
 from polymnia.errors import PolymniaError
-from polymnia.evaluation.asking import load_case
-from polymnia.evaluation.questions import Case
 from polymnia.search import stored
 from polymnia.stores import open_store
 

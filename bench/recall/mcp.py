@@ -13,6 +13,8 @@ from msgspec import Struct
 from msgspec.json import decode, encode
 
 from bench.errors import BenchError
+from bench.recall.measures import DEPTHS
+from bench.recall.questions import Asked, Case, Place, Told
 from bench.recall.stage import Ranking
 from polymnia.dialects import open_dialect
 from polymnia.dialects.base import Client
@@ -20,8 +22,6 @@ from polymnia.embedders.base import Embedder
 from polymnia.engine.memory import Memory
 from polymnia.engine.semantic.meaning import Meaning, PendingQuestion, SharedEmbedder
 from polymnia.engine.workspaces.workspaces import OneWorkspace
-from polymnia.evaluation.measures import DEPTHS
-from polymnia.evaluation.questions import Asked, Case, Place, Told
 from polymnia.mcp.server import Server
 from polymnia.mcp.session import Session
 from polymnia.model import OWNER

@@ -13,13 +13,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from bench.recall.measures import DEPTHS, MEASURES, Score, mean, score
+from bench.recall.questions import Case
 from bench.recall.sets import load_cases
 from polymnia.dialects.workspace.perspectives import DEFAULT_PERSPECTIVES
 from polymnia.embedders import open_embedder
 from polymnia.embedders.base import Embedder
 from polymnia.errors import PolymniaError
-from polymnia.evaluation.measures import DEPTHS, MEASURES, Score, mean, score
-from polymnia.evaluation.questions import Case
 from polymnia.model import Perspective
 from polymnia.search.templates import render_document, render_query
 

@@ -6,7 +6,7 @@ Abstracts, queries and relevance judgements.
 import re
 from pathlib import Path
 
-from polymnia.evaluation.questions import Asked, Case, Told
+from bench.recall.questions import Asked, Case, Told
 
 _FIELD = re.compile(r"^\.([A-Z])\s*$", re.MULTILINE)
 # The judgements of Cranfield are grades from 1 (best) to 4, and -1 for none. Those of CISI are all

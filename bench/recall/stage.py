@@ -8,13 +8,13 @@ from time import perf_counter
 
 import apsw
 
+from bench.recall.asking import load_case, rank
+from bench.recall.measures import DEPTHS
+from bench.recall.questions import Case
 from bench.recall.variants import PHRASINGS, Phrasing
 from polymnia.embedders.base import Embedder
 from polymnia.engine.memory import Memory
 from polymnia.engine.semantic.meaning import Meaning, SharedEmbedder
-from polymnia.evaluation.asking import load_case, rank
-from polymnia.evaluation.measures import DEPTHS
-from polymnia.evaluation.questions import Case
 from polymnia.search.terms import STOP_WORDS, fold, words_of
 from polymnia.stores import open_store
 

@@ -12,11 +12,11 @@ from tempfile import TemporaryDirectory
 
 from msgspec import Struct
 
+from bench.recall.asking import load_case
+from bench.recall.questions import Case
 from bench.recall.sets import load_cases
 from polymnia.engine.memory import Memory
 from polymnia.engine.recall.passages import recall
-from polymnia.evaluation.asking import load_case
-from polymnia.evaluation.questions import Case
 from polymnia.model import PassageKind
 from polymnia.search.expression import And, Expression, Or, plain_words
 from polymnia.stores import open_store

@@ -10,12 +10,12 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from bench.recall.questions import Case
 from bench.recall.sets import load_cases
 from bench.recall.variants import mistype_word
 from polymnia.engine.graph import entities
 from polymnia.engine.memory import Memory
 from polymnia.engine.recall.spelling import repair_spelling
-from polymnia.evaluation.questions import Case
 from polymnia.model import EntityDraft
 from polymnia.search.terms import STOP_WORDS, stem, words_of
 from polymnia.stores import open_store

@@ -11,7 +11,7 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from polymnia.evaluation.questions import Asked, Case
+from bench.recall.questions import Asked, Case
 from polymnia.search.question import content_words, text_without
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"

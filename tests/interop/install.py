@@ -22,13 +22,7 @@ CLIENTS = Path(__file__).parent / "clients"
 WEB = Path(__file__).parent.parent / "web"
 SDK_V1 = "mcp>=1.20,<2"
 FASTMCP = "fastmcp==4.1.2"
-FRAMEWORKS = (
-    "langgraph-checkpoint==4.3.2",
-    "anthropic==2.9.0",
-    "openai-agents==0.24.0",
-    "google-adk==2.13.0",
-    "strands-agents==1.62.0",
-)
+FRAMEWORKS = ROOT / "packages" / "polymnia-frameworks"
 
 
 def python_with_sdk_v1(cache: Path) -> Path:
@@ -51,8 +45,8 @@ def python_with_fastmcp(cache: Path) -> Path:
 
 def python_with_frameworks(cache: Path) -> Path:
     """Return the interpreter of a virtual environment with Polymnia and agent frameworks."""
-    manifest = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    wanted = f"{FRAMEWORKS} with {manifest} on {sys.version}"
+    manifests = [folder / "pyproject.toml" for folder in (ROOT, FRAMEWORKS)]
+    wanted = "\n".join(manifest.read_text("utf-8") for manifest in manifests) + sys.version
     home = _kept(cache / f"frameworks-{_digest(wanted)}", _install_frameworks)
     return _interpreter(home)
 
@@ -62,7 +56,7 @@ def _install_frameworks(home: Path) -> None:
     uv = [sys.executable, "-m", "uv"]
     _fetch([*uv, "venv", "--quiet", "--python", sys.executable, str(home)], home.parent)
     install = [*uv, "pip", "install", "--quiet", "--python", str(_interpreter(home))]
-    _fetch([*install, *FRAMEWORKS, "--editable", str(ROOT)], home.parent)
+    _fetch([*install, "--editable", str(ROOT), "--editable", f"{FRAMEWORKS}[test]"], home.parent)
 
 
 def node_packages(cache: Path) -> Path:

@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 import pytest
 
+from bench.recall.questions import Asked, Case, Told
 from bench.recall.stores import Comparison, compare
 from polymnia.engine import notes
 from polymnia.engine.graph import entities, observations
 from polymnia.engine.memory import Memory
 from polymnia.engine.recall.search import QUERY_COLUMNS
-from polymnia.evaluation.questions import Asked, Case, Told
 from polymnia.model import EntityDraft, Note, ObservationDraft, PassageKind, Within
 from polymnia.search.expression import parse, plain_words
 from polymnia.search.terms import fold, terms_of

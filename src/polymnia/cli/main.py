@@ -45,7 +45,6 @@ COMMANDS = {
     "sync": "sync",
     "index": "embedding",
     "embedder": "embedder",
-    "bench": "bench",
     "doctor": "doctor",
     "backup": "backup",
     "restore": "backup",

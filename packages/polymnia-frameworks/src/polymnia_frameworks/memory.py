@@ -1,17 +1,15 @@
-"""What adapters need of a memory, and how they name what is missing."""
+"""What the adapters share: a memory, a search in part of it, the error for a missing package."""
 
 import asyncio
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from polymnia.api.memory import LocalMemory
-from polymnia.api.records import SearchHit
-from polymnia.api.remote import RemoteMemory
+from polymnia import LocalMemory, RemoteMemory, SearchHit
 
 AnyMemory = LocalMemory | RemoteMemory
 Result = TypeVar("Result")
 
-# Beside hits that belong to somebody else there must be room for those that are asked for.
+# The hits of one search: those of other users leave room for those of the user who asks.
 MAX_SEARCHED = 200
 CONVERSATION = "conversation"
 

@@ -3,8 +3,8 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from polymnia.adapters.base import CONVERSATION, AnyMemory, missing, run
-from polymnia.api.records import SearchHit
+from polymnia import SearchHit
+from polymnia_frameworks.memory import CONVERSATION, AnyMemory, missing, run
 
 try:
     from strands.memory.types import AddMessagesContext, MemoryEntry, SearchOptions

@@ -7,11 +7,11 @@ from typing import Any
 
 from msgspec import DecodeError, json
 
+from bench.recall.beam import CHAT, QUESTIONS, chat_folders, load_chat
+from bench.recall.locomo import is_locomo, load_locomo
+from bench.recall.longmemeval import is_longmemeval, load_longmemeval
+from bench.recall.questions import Case
 from polymnia.errors import BadInput
-from polymnia.evaluation.beam import CHAT, QUESTIONS, chat_folders, load_chat
-from polymnia.evaluation.locomo import is_locomo, load_locomo
-from polymnia.evaluation.longmemeval import is_longmemeval, load_longmemeval
-from polymnia.evaluation.questions import Case
 
 
 def load_file(path: Path) -> list[Case]:

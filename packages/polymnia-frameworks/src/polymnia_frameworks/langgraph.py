@@ -12,8 +12,8 @@ from urllib.parse import quote, unquote
 
 from msgspec import json
 
-from polymnia.adapters.base import MAX_SEARCHED, AnyMemory, missing, run
-from polymnia.api.records import NoteRecord
+from polymnia import NoteRecord
+from polymnia_frameworks.memory import MAX_SEARCHED, AnyMemory, missing, run
 
 try:
     from langgraph.store.base import (

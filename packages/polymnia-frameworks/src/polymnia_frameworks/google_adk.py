@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from polymnia.adapters.base import CONVERSATION, AnyMemory, hits_within, missing, run
-from polymnia.api.memory import open_memory
-from polymnia.api.records import SearchHit
+import polymnia
+from polymnia import SearchHit
+from polymnia_frameworks.memory import CONVERSATION, AnyMemory, hits_within, missing, run
 
 try:
     from google.adk.memory.base_memory_service import BaseMemoryService, SearchMemoryResponse
@@ -113,7 +113,9 @@ def register(memory: AnyMemory | None = None) -> None:
     from google.adk.cli.service_registry import get_service_registry
 
     def make(uri: str, **options: Any) -> BaseMemoryService:
-        return PolymniaMemoryService(memory or open_memory(urlsplit(uri).path or None, by=_SOURCE))
+        if memory is not None:
+            return PolymniaMemoryService(memory)
+        return PolymniaMemoryService(polymnia.open(urlsplit(uri).path or None, by=_SOURCE))
 
     get_service_registry().register_memory_service("polymnia", make)
 

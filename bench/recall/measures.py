@@ -9,7 +9,7 @@ from random import Random
 
 from msgspec import Struct
 
-from polymnia.evaluation.questions import Asked
+from bench.recall.questions import Asked
 
 DEPTHS = (1, 5, 10, 20)
 _RESAMPLES = 1000

@@ -7,7 +7,7 @@ have in common. The replies are those that the tool's documentation gives.
 from collections.abc import Sequence
 from typing import Any
 
-from polymnia.adapters.base import AnyMemory, missing, run
+from polymnia_frameworks.memory import AnyMemory, missing, run
 
 try:
     from anthropic.lib.tools import (

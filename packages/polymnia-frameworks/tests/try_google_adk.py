@@ -9,7 +9,7 @@ from google.adk.sessions.in_memory_session_service import InMemorySessionService
 from google.genai.types import Content, Part
 from memory import open_memory
 
-from polymnia.adapters.google_adk import PolymniaMemoryService, register
+from polymnia_frameworks.google_adk import PolymniaMemoryService, register
 
 
 def said(author, text, timestamp):

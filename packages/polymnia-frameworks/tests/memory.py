@@ -8,5 +8,5 @@ import polymnia
 def open_memory():
     location, token = sys.argv[1:3]
     if location.startswith("http"):
-        return polymnia.connect(location, token=token, by="adapters")
-    return polymnia.open(location, by="adapters")
+        return polymnia.connect(location, token=token, by="frameworks")
+    return polymnia.open(location, by="frameworks")

@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 
+from bench.recall.measures import DEPTHS
+from bench.recall.questions import Case, Place, Told
 from polymnia.engine.graph import entities, observations
 from polymnia.engine.memory import Memory
 from polymnia.engine.recall.passages import recall
-from polymnia.evaluation.measures import DEPTHS
-from polymnia.evaluation.questions import Case, Place, Told
 from polymnia.model import EntityDraft, ObservationDraft
 
 _AUTHOR = "bench"

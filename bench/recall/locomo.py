@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-from polymnia.evaluation.questions import Asked, Case, Told
+from bench.recall.questions import Asked, Case, Told
 
 _KINDS = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop"}
 _LABEL = re.compile(r"D:?(\d+:\d+)")

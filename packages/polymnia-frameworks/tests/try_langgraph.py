@@ -7,7 +7,7 @@ from langgraph.store.base import GetOp, InvalidNamespaceError, PutOp, SearchOp
 from langgraph.store.memory import InMemoryStore
 from memory import open_memory
 
-from polymnia.adapters.langgraph import PolymniaStore
+from polymnia_frameworks.langgraph import PolymniaStore
 
 USERS, DOCS = ("users", "1"), ("docs",)
 

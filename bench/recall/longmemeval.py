@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-from polymnia.evaluation.questions import Asked, Case, Told
+from bench.recall.questions import Asked, Case, Told
 
 # Who says a turn becomes the entity it belongs to.
 USER, ASSISTANT = "user", "assistant"

@@ -7,7 +7,7 @@ from agents.memory import Session
 from memory import open_memory
 from openai.types.responses import ResponseOutputMessage, ResponseOutputText
 
-from polymnia.adapters.openai_agents import PolymniaSession
+from polymnia_frameworks.openai_agents import PolymniaSession
 
 
 class Scripted(Model):

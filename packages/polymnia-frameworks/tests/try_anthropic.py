@@ -7,7 +7,7 @@ from anthropic.lib.tools import ToolError
 from anthropic.lib.tools._beta_builtin_memory_tool import BetaLocalFilesystemMemoryTool
 from memory import open_memory
 
-from polymnia.adapters.anthropic import AsyncPolymniaMemoryTool, PolymniaMemoryTool
+from polymnia_frameworks.anthropic import AsyncPolymniaMemoryTool, PolymniaMemoryTool
 
 LONG = "\n".join(f"line {number}" for number in range(1, 31))
 COMMANDS = [

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from polymnia.evaluation.questions import Asked, Case, Told
+from bench.recall.questions import Asked, Case, Told
 
 CHAT = Path("chat.json")
 QUESTIONS = Path("probing_questions") / "probing_questions.json"

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from msgspec import json
 
-from polymnia.adapters.base import AnyMemory, missing, run
+from polymnia_frameworks.memory import AnyMemory, missing, run
 
 try:
     from agents.memory import SessionSettings

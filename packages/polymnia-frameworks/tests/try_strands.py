@@ -5,7 +5,7 @@ import asyncio
 from memory import open_memory
 from strands.memory import MemoryManager
 
-from polymnia.adapters.strands import PolymniaMemoryStore
+from polymnia_frameworks.strands import PolymniaMemoryStore
 
 
 async def main(memory):
