@@ -125,7 +125,7 @@ def test_a_decomposed_letter_is_found_by_its_accent_and_kept_as_it_was_written(
 ) -> None:
     """The reference server compares code points.
 
-    We compare letters, however they are composed (decision 4).
+    We compare letters, however they are composed (decision 20).
     """
     store = tmp_path / "memory.jsonl"
     creation = Call("create_entities", {"entities": [entity(DECOMPOSED, "place")]})

@@ -1,6 +1,6 @@
 -- Every lookup goes by one column that holds the workspace too, so that it fits one index only. While the planner believes
 -- that a workspace has about one row (right after a bulk load, or with thousands of small workspaces), all indexes that
--- start with workspace_id cost the same to it, and it reads the whole workspace for each row (decision 33).
+-- start with workspace_id cost the same to it, and it reads the whole workspace for each row (decision 31).
 --
 -- A row key has 23 bits of workspace and 40 bits of row id. A hash stands for a text, with its workspace: an index entry
 -- cannot be longer than a third of a page, and a name can. The columns are stored, not computed by an index, because

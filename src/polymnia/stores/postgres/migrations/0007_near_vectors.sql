@@ -2,7 +2,7 @@
 -- A workspace with many vectors gets a table of its own for each model and template: near_WORKSPACE_MODEL_TEMPLATE, with a
 -- copy of the vectors and an HNSW index. No statement about another workspace knows of it, so 500 of them cost the others
 -- nothing. Partial indexes on `vectors` made every insert and every plan slower, and a partition for each workspace makes
--- every prepared statement lock all partitions (decision 33).
+-- every prepared statement lock all partitions (decision 31).
 --
 -- The functions run as the owner of the tables: servers need no right to create anything. Row-level security without a
 -- policy keeps every other role from the copies themselves.
