@@ -78,6 +78,9 @@ def connect(
         else:
             connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
         try:
+            # Without this, SQLite compiles a statement over a partial index again whenever a bound
+            # value changes: half the time of a point read.
+            connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
             connection.set_busy_timeout(BUSY_TIMEOUT_MS)
             inspect(connection)
             if not read_only:
