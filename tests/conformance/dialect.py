@@ -35,11 +35,6 @@ class Nothing(Struct, frozen=True):
     pass
 
 
-class Routed(Struct, frozen=True):
-    region: Annotated[str, Meta(extra_json_schema={"x-mcp-header": "Region"})]
-    priority: Annotated[int, Meta(extra_json_schema={"x-mcp-header": "Priority"})] = 0
-
-
 class Person(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     name: str = ""
     address: Annotated[dict[str, str], Meta(extra_json_schema={"$ref": "#/$defs/address"})] = {}
@@ -151,12 +146,6 @@ def test_reconnection(call: Call, arguments: Nothing) -> Reply:
     """Answer with a stream that ends with the answer"""
     call.log("warning", "The answer comes on this stream")
     return Reply("Nobody had to reconnect.")
-
-
-@tool(Routed, needs="read")
-def test_routed(call: Call, arguments: Routed) -> Reply:
-    """Take arguments that are repeated in headers"""
-    return Reply(f"{arguments.region} {arguments.priority}")
 
 
 @tool(DescribedPerson, needs="read")
@@ -286,7 +275,6 @@ CONFORMING = Dialect(
         test_streaming_elicitation,
         test_missing_capability,
         test_reconnection,
-        test_routed,
         json_schema_2020_12_tool,
         *ASKING_TOOLS,
     ),

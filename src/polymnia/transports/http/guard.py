@@ -4,18 +4,16 @@ import re
 from base64 import b64decode, b64encode
 from binascii import Error as Base64Error
 from collections import Counter
-from collections.abc import Callable, Iterator
-from functools import cache, lru_cache
+from collections.abc import Callable
+from functools import lru_cache
 from ipaddress import ip_address
-from typing import Any, Protocol
+from typing import Protocol
 from urllib.parse import urlsplit
 
-from msgspec import UNSET, Raw, Struct, UnsetType
-from msgspec.json import Decoder
+from msgspec import UNSET, Struct
 
-from polymnia.arguments import decode_arguments, json_schema
-from polymnia.dialects.base import Client, Dialect
-from polymnia.errors import BadInput, InvalidParams, NotAdmitted, ProtocolError, Refused
+from polymnia.dialects.base import Client
+from polymnia.errors import InvalidParams, NotAdmitted, ProtocolError, Refused
 from polymnia.mcp.jsonrpc import Message
 from polymnia.mcp.params import CLIENT_CAPABILITIES, PROTOCOL_VERSION, STATELESS, SUPPORTED
 from polymnia.mcp.server import Server
@@ -154,7 +152,7 @@ def check_revision(request: Request) -> None:
         raise Refused(400, f"{text}: this server supports {', '.join(SUPPORTED)}")
 
 
-def check_headers(request: Request, message: Message, dialect: Dialect) -> None:
+def check_headers(request: Request, message: Message) -> None:
     """Raise ProtocolError if the headers of a stateless request do not say what its body says."""
     meta = message.params.meta
     if not meta or meta.protocol_version is UNSET or meta.client_capabilities is UNSET:
@@ -164,8 +162,6 @@ def check_headers(request: Request, message: Message, dialect: Dialect) -> None:
     subject = message.subject
     if subject is not UNSET:
         _compare("Mcp-Name", decode_header(request.header(NAME)), subject)
-        if message.method == "tools/call" and (tool := dialect.tools.get(subject)):
-            check_repeated_arguments(request, tool.arguments, message.params.arguments)
 
 
 def decode_header(value: str | None) -> str | None:
@@ -216,89 +212,3 @@ def _parse_host(value: bytes) -> tuple[str | None, bool]:
 
 def _is_local_page(origin: str) -> bool:
     return is_loopback(host_of(urlsplit(origin).netloc) or "") if is_origin(origin) else False
-
-
-# Arguments that a tool wants repeated in headers (`x-mcp-header` in its schema), so that routers
-# need not parse bodies.
-
-_PREFIX = "Mcp-Param-"
-# Types whose values have one spelling in a header.
-_PLAIN = ("string", "integer", "boolean")
-_DECIMAL = re.compile(r"(-?[0-9]+)(?:\.0+)?")
-_arguments: Decoder[dict[str, Any] | None] = Decoder(dict[str, Any] | None)
-
-
-class RepeatedArgument(Struct, frozen=True):
-    """An argument, by its path, and the header that repeats it."""
-
-    path: tuple[str, ...]
-    header: str
-    kind: str
-
-
-def check_repeated_arguments(
-    request: Request, arguments: type[Struct], given: Raw | UnsetType
-) -> None:
-    """Raise ProtocolError if a header does not match the argument that it repeats."""
-    expected = repeated_arguments(arguments)
-    if not expected:
-        return
-    try:
-        values = decode_arguments(_arguments, given) if isinstance(given, Raw) else {}
-    except BadInput:
-        return  # the tool reports it, with more detail
-    for repeated in expected:
-        _check_argument(request, repeated, _value_at(values, repeated.path))
-
-
-@cache
-def repeated_arguments(arguments: type[Struct]) -> tuple[RepeatedArgument, ...]:
-    """Return the arguments that must be repeated in headers."""
-    return tuple(_find_repeated(json_schema(arguments), ()))
-
-
-def _find_repeated(schema: dict[str, Any], path: tuple[str, ...]) -> Iterator[RepeatedArgument]:
-    for name, below in schema.get("properties", {}).items():
-        header, kind = below.get("x-mcp-header"), below.get("type")
-        if header is not None and kind in _PLAIN:
-            yield RepeatedArgument((*path, name), _PREFIX + header, kind)
-        yield from _find_repeated(below, (*path, name))
-
-
-def _value_at(values: Any, path: tuple[str, ...]) -> Any:
-    for name in path:
-        values = values.get(name) if isinstance(values, dict) else None
-    return values
-
-
-def _check_argument(request: Request, repeated: RepeatedArgument, value: Any) -> None:
-    name = repeated.header.lower().encode("latin-1")
-    spellings = []
-    for header, content in request.raw_headers:
-        if header == name:
-            spellings.append(decode_header(content.decode("latin-1").strip(BLANK)))
-    expected = _header_text(value)
-    if expected is None:
-        matches = not spellings
-    else:
-        matches = len(spellings) == 1 and _is_equal(repeated.kind, spellings[0], expected)
-    if not matches:
-        argument = ".".join(repeated.path)
-        text = f"the header {repeated.header} must repeat the argument {argument} once"
-        raise ProtocolError(HEADER_MISMATCH, f"{text}, or both be left out")
-
-
-def _header_text(value: Any) -> str | None:
-    """Return a value as a header spells it; None if a header cannot."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    return str(value) if isinstance(value, str | int | float) else None
-
-
-def _is_equal(kind: str, given: str | None, expected: str | None) -> bool:
-    """Compare two spellings; integers as numbers (42 is 42.0)."""
-    if kind == "integer" and (number := _DECIMAL.fullmatch(given or "")):
-        return number[1] == expected
-    return given == expected

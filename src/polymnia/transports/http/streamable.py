@@ -122,7 +122,7 @@ class Streamable:
         """Answer a request without a session."""
         if message.is_request:
             try:
-                guard.check_headers(request, message, self._server.dialect)
+                guard.check_headers(request, message)
             except ProtocolError as exc:
                 identifier = NO_ID if message.id is UNSET else message.id
                 await request.respond(400, encode_error(identifier, exc))
