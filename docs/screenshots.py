@@ -86,17 +86,6 @@ def _in_the_past(page: Page, ui: Ui) -> None:
     _at_rest(page, ui)
 
 
-def _asked_in_the_past(page: Page, ui: Ui) -> None:
-    """Ask the same question three days earlier."""
-    _with_meaning(page, ui)
-    page.get_by_role("link", name="Ask the memory of an earlier day").click()
-    page.wait_for_selector(".timebar.past")
-    for _ in range(2):
-        with page.expect_navigation():
-            page.keyboard.press("[")
-    _at_rest(page, ui)
-
-
 def _go_to(page: Page, ui: Ui) -> None:
     page.keyboard.press("Control+k")
     page.keyboard.type("tide")
@@ -107,7 +96,6 @@ SHOTS: dict[str, tuple[str, Callable[[Page, Ui], None]]] = {
     "home": ("/ui/", _at_rest),
     "search": ("/ui/?q=who+owns+the+tide+forecast", _with_meaning),
     "nothing": ("/ui/?q=kubernetes+ingress+timeout", _with_meaning),
-    "past": ("/ui/?q=when+does+the+tide+forecast+run", _asked_in_the_past),
     "entity": ("/ui/entity?name=tide-forecast", _at_rest),
     "then": ("/ui/entity?name=tide-forecast", _in_the_past),
     "goto": ("/ui/", _go_to),
@@ -125,7 +113,7 @@ SHOTS: dict[str, tuple[str, Callable[[Page, Ui], None]]] = {
 
 
 # Pages that are also shown dark: every picture stays in the history of the repository for good.
-DARK = ("home", "graph", "past")
+DARK = ("home", "graph")
 
 
 def main(wanted: Sequence[str]) -> int:

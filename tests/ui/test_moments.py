@@ -33,27 +33,5 @@ def test_moments_of_an_entity_and_of_the_graph(tmp_path: Path) -> None:
         assert reader.get(f"/ui/entity?name=billing-worker&at={at}").status == 200
 
 
-def test_a_search_at_a_moment_shows_what_changed_since(tmp_path: Path) -> None:
-    with harbour(tmp_path) as (running, memory):
-        visitor = Visitor(running.port)
-        at = versions(memory, "runbook/queue")[0].at
-        key = {"kind": "observation", "name": "Harbour API", "n": "1"}
-        visitor.post("/ui/fact/delete", **key)
-        shown = visitor.get(f"/ui/?q=rate+limits&at={at}")
-        assert "gone since" in shown.words
-        assert "rate limits are in Redis" in shown.words
-        number = versions(memory, "Harbour API")[-1].id
-        assert f"change #{number}" in shown.words
-        assert "Back to now" in shown.words
-        visitor.post("/ui/entity/restore", name="Harbour API", at=str(at), n="1")
-        assert texts(memory, "Harbour API") == ("rate limits are in Redis",)
-        assert "Nothing good found" in visitor.get(f"/ui/?q=zzqqxx&at={at}").words
-        assert visitor.get("/ui/?q=redis&at=soon").status == 400
-        reader = Visitor(running.port)
-        reader.log_in(make_token(str(tmp_path / "memory.db"), "reader", "read"))
-        shown = reader.get(f"/ui/?q=rate+limits&at={at}")
-        assert "Bring back" not in shown.words
-
-
 def _plain(at: int) -> str:
     return f"/ui/entity?name=billing-worker&at={at}&show=plain"

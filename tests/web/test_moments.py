@@ -40,24 +40,6 @@ def test_the_slider_snaps_to_days_of_the_graph(admin: Visit) -> None:
     expect(page.locator(".timebar.past")).to_have_count(0)
 
 
-def test_a_question_is_asked_of_an_earlier_day_by_keys(admin: Visit) -> None:
-    page = admin.open("/ui/?q=when+is+the+tide+cache+filled")
-    page.get_by_role("link", name="Ask the memory of an earlier day").press("Enter")
-    for _ in range(3):
-        expect(page.locator(".timebar.past")).to_be_visible()
-        if page.locator(".then.mod").count():
-            break
-        address = page.url
-        page.keyboard.press("[")
-        expect(page).not_to_have_url(address)
-    expect(page.locator(".then.mod").first).to_contain_text("03:10")
-    expect(page.locator(".then.mod .cause").first).to_contain_text("change #28")
-    admin.audit_all()
-    page.keyboard.press("Escape")
-    expect(page.locator(".timebar.past")).to_have_count(0)
-    expect(page.locator("#q")).to_have_value("when is the tide cache filled")
-
-
 def test_nonsense_gets_no_hit_and_an_earlier_fact_is_in_the_calendar(admin: Visit) -> None:
     page = admin.open("/ui/?q=zzqqxx+nothing")
     expect(page.locator(".empty h2")).to_contain_text("was found")
@@ -78,7 +60,6 @@ def test_pages_fit_the_narrowest_phone(admin: Visit) -> None:
         "/ui/?q=tide",
         "/ui/entity?name=tide-forecast",
         f"/ui/entity?name=tide-forecast&at={day}",
-        f"/ui/?q=tide&at={day}",
         "/ui/entities",
         "/ui/timeline",
         "/ui/history",

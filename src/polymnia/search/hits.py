@@ -3,14 +3,11 @@
 import re
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from functools import cache
-from itertools import combinations
 from typing import Literal
-
-from msgspec.structs import replace
 
 from polymnia.model import Hit, Passage, Signals
 from polymnia.search.dates import describe_period
-from polymnia.search.scoring import Query, ScoredPassage, best_piece, is_turn
+from polymnia.search.scoring import Query, ScoredPassage, best_piece
 from polymnia.search.similarity import has_newer_quantity, is_same_attribute
 from polymnia.search.terms import fold, terms_of, words_of
 
@@ -32,8 +29,6 @@ CONTEXT = "context"
 EXACT_KINDS = (NAME, KEY, TEXT)
 # Two passages with this share of common terms say the same.
 MIN_SHARED_TERMS = 0.9
-# Among so many of the first hits, newer values of an attribute go before older ones.
-MAX_REORDERED = 30
 # A longer text is cut to the sentences that match best.
 MAX_EXCERPT_CHARACTERS = 300
 # A match with less of the question's words and with less meaning in common is weak.
@@ -67,7 +62,7 @@ def best_hits(folded: str, scored: Sequence[ScoredPassage], limit: int) -> list[
         place = EXACT_KINDS.index(kind) if kind else len(EXACT_KINDS)
         return place, -item.score, item.passage.key
 
-    ranked = _newer_first(sorted(scored, key=rank))
+    ranked = sorted(scored, key=rank)
     # A note and an observation may say the same, but one may change without the other.
     subjects = [((item.passage.entity, item.passage.kind == "note"), item.terms) for item in ranked]
     hits = []
@@ -75,27 +70,6 @@ def best_hits(folded: str, scored: Sequence[ScoredPassage], limit: int) -> list[
         item = ranked[position]
         hits.append(_hit(item, exact_kinds[item.passage.key], alike))
     return hits
-
-
-def _newer_first(ranked: list[ScoredPassage]) -> list[ScoredPassage]:
-    """Return the passages; of two values of one attribute, the newer one takes the better place.
-
-    Only facts count that are dated by a day. What was said in a conversation is left as it is:
-    ordering similar turns by time lost more than it won.
-    """
-    ordered = list(ranked)
-    places: dict[str, list[int]] = {}
-    for place, item in enumerate(ranked[:MAX_REORDERED]):
-        fact = item.passage
-        if fact.ordinal > 0 and fact.valid_at and not is_turn(fact):
-            places.setdefault(fact.entity, []).append(place)
-    for own_places in places.values():
-        for better, worse in combinations(own_places, 2):
-            first, second = ordered[better], ordered[worse]
-            if is_outdated(first.passage, second.passage):
-                ordered[better] = replace(second, score=first.score)
-                ordered[worse] = replace(first, score=second.score)
-    return ordered
 
 
 def is_outdated(fact: Passage, other: Passage) -> bool:

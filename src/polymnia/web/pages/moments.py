@@ -107,17 +107,6 @@ def workspace_strip(page: Page, path: str, at: int | None) -> Strip | None:
     return _strip(stops, at)
 
 
-def earlier_url(page: Page) -> str:
-    """Return the address of this page on the last day before today; empty if there is none."""
-    if not page.memory.store.capabilities.history:
-        return ""
-    midnight = datetime.now().astimezone().replace(hour=0, minute=0, second=0, microsecond=0)
-    query = ChangeQuery(limit=1, until=int(midnight.timestamp() * 1_000_000))
-    with page.memory.reading() as read:
-        heads = read.history.change_heads(query)
-    return page.url_with(at=heads[0].at, **{"from": None}) if heads else ""
-
-
 def _count_days(memory: Memory) -> list[tuple[int, int]]:
     """Return the time of the last change of each of the latest days, and how many it had."""
     with memory.reading() as read:

@@ -14,16 +14,14 @@ from polymnia.engine.history import changes as history
 from polymnia.engine.memory import Memory
 from polymnia.engine.recall.names import names_containing
 from polymnia.engine.recall.passages import recall
-from polymnia.engine.recall.past import recall_at
 from polymnia.formats.times import parse_moment
 from polymnia.model import Hit, Within, split_actor
 from polymnia.search.hits import Fit, fit_of
 from polymnia.search.question import content_words
 from polymnia.search.terms import terms_of
-from polymnia.web.changes import change_rows, compare
+from polymnia.web.changes import change_rows
 from polymnia.web.page import ROWS, Fields, Page, get
 from polymnia.web.pages.facts import FactKey, FactRow, hit_row
-from polymnia.web.pages.moments import earlier_url, parse_at, workspace_strip
 from polymnia.web.pages.start import show_start
 from polymnia.web.text import client_name
 
@@ -151,9 +149,6 @@ def _count_ages(hits: list[SignedHit]) -> list[tuple[int, int]]:
 def show(page: Page) -> Response:
     """Show hits or, without a question, the entities of a type or the latest changes."""
     question, filters = page.query.get("q").strip(), Filters.of(page.query)
-    at = parse_at(page.query)
-    if question and at is not None:
-        return _show_past(page, question, filters, at)
     if question and "all" in page.query:
         return _show_all(page, question, filters)
     if question:
@@ -182,7 +177,6 @@ def _show_hits(page: Page, question: str, filters: Filters) -> Response:
         next=end if end < len(result.hits) else None,
         nearest=[] if result.hits else [signed.row for signed in result.weak[:_MAX_NEAREST]],
         hidden={} if result.hits else _count_hidden(page, question, filters),
-        earlier=earlier_url(page),
         took_ms=int((time() - started) * 1000),
     )
 
@@ -220,28 +214,6 @@ def _show_all(page: Page, question: str, filters: Filters) -> Response:
         count=len(names),
         terms=frozenset(terms_of(" ".join(content_words(question)))),
         took_ms=int((time() - started) * 1000),
-    )
-
-
-def _show_past(page: Page, question: str, filters: Filters, at: int) -> Response:
-    """Show what the question finds in the memory as it was, with the differences to now."""
-    past = recall_at(page.memory, question, at, within=filters.within)
-    hits = [hit for hit in past.hits if filters.weak or hit.fit != "weak"]
-    words = {}
-    for place, hit in enumerate(hits):
-        if hit.how == "changed" and hit.fact is not None:
-            words[place] = compare(hit.fact.text, hit.now)
-    return page.render(
-        "search/past.html",
-        question=question,
-        at=at,
-        hits=hits[:ROWS],
-        words=words,
-        later=past.later[:ROWS],
-        is_complete=past.is_complete,
-        differing=sum(hit.how != "same" for hit in hits),
-        terms=frozenset(terms_of(" ".join(content_words(question)))),
-        strip=workspace_strip(page, "/", at),
     )
 
 
@@ -295,7 +267,6 @@ def _render(page: Page, kind: str, **values: Any) -> Response:
         "filters": Filters(),
         "found": None,
         "hidden": {},
-        "earlier": "",
         **values,
     }
     return page.render("search/page.html", fragment="search/fragment.html", kind=kind, **values)
