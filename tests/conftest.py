@@ -4,8 +4,10 @@ The groups they run in, Hypothesis profiles, and a memory on every kind of store
 """
 
 import os
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -18,6 +20,8 @@ from tests.groups import MARKED, ONE_AT_A_TIME
 from tests.postgres import new_database, new_workspace, shared_by_test_run, shared_server
 
 HERE = Path(__file__).parent
+# What pytest's option -m says when nothing else is asked for.
+UNMARKED = " and ".join(f"not {marker}" for marker in MARKED)
 
 # No test depends on how busy the machine is: examples have no deadline and may be slow to generate.
 # Every run takes the same examples; `--hypothesis-profile=explore` takes new ones.
@@ -46,6 +50,10 @@ WITH_HISTORY = ("memory", *VERSIONED)
 # What ends with the test run.
 _RUN = pytest.StashKey[ExitStack]()
 
+# The tests start hundreds of programs, which take twice as long without bytecode.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
 # Servers that tests start load no embedding model; tests of semantic search say which embedder they
 # want.
 os.environ["POLYMNIA_EMBEDDER"] = "none"
@@ -55,11 +63,15 @@ os.environ["POLYMNIA_SHARE_EMBEDDER"] = "false"
 
 def pytest_configure(config: pytest.Config) -> None:
     """Select the unmarked tests, unless the command line names markers, keywords or paths."""
-    has_paths = config.args_source is not pytest.Config.ArgsSource.TESTPATHS
-    if not (has_paths or config.option.markexpr or config.option.keyword):
-        config.option.markexpr = " and ".join(f"not {marker}" for marker in MARKED)
+    if selects_unmarked_tests(config):
+        config.option.markexpr = UNMARKED
     config.stash[_RUN] = ExitStack()
     config.stash[_RUN].enter_context(shared_by_test_run())
+
+
+def selects_unmarked_tests(config: pytest.Config) -> bool:
+    has_paths = config.args_source is not pytest.Config.ArgsSource.TESTPATHS
+    return not (has_paths or config.option.markexpr or config.option.keyword)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -67,12 +79,28 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     config.stash[_RUN].close()
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Do not even import modules whose tests are all marked if only unmarked ones are wanted."""
+    if config.option.markexpr == UNMARKED and markers_of(collection_path):
+        return True
+    return None
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tests below the paths in MARKED."""
     for item in items:
-        for marker, paths in MARKED.items():
-            if any(item.path.is_relative_to(HERE / path) for path in paths):
-                item.add_marker(marker)
+        for marker in markers_of(item.path):
+            item.add_marker(marker)
+
+
+@cache
+def markers_of(path: Path) -> tuple[str, ...]:
+    """Return the markers that MARKED gives to all tests below a path."""
+    return tuple(
+        marker
+        for marker, paths in MARKED.items()
+        if any(path.is_relative_to(HERE / marked) for marked in paths)
+    )
 
 
 class ModuleScheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no type hints
