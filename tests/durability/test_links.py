@@ -1,5 +1,7 @@
-"""Hard links: a store with two names is read, but not written under either."""
+"""A store with two names, by hard links or mounts, is read, but not written under either."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -45,3 +47,25 @@ def test_a_store_with_two_names_can_be_read(path: Path) -> None:
     with store.reading() as read:
         assert [entity.name for entity in read.entities()] == ["known"]
     store.close()
+
+
+def test_a_store_that_is_mounted_as_a_single_file_is_not_written(path: Path) -> None:
+    mounted = path.with_name(f"a mounted{path.suffix}")
+    mounted.touch()
+    program = (
+        "import sys\n"
+        "from pathlib import Path\n"
+        "from tests.durability.graphs import create, opened\n"
+        "with opened(Path(sys.argv[1])) as memory:\n"
+        "    create(memory, 'lost')\n"
+    )
+    before = path.read_bytes()
+    # In a mount namespace of its own, so that nothing stays mounted.
+    script = 'mount --bind "$1" "$2" && exec "$3" -c "$4" "$2"'
+    shell = ["unshare", "--mount", "--map-root-user", "sh", "-c", script, "sh"]
+    names = [str(path), str(mounted), sys.executable, program]
+    done = subprocess.run([*shell, *names], capture_output=True, text=True, check=False)
+    if done.returncode and "Traceback" not in done.stderr:
+        pytest.skip(f"this machine does not allow mounts: {done.stderr}")
+    assert "is mounted as a single file" in done.stderr
+    assert path.read_bytes() == before

@@ -86,21 +86,42 @@ def file_lock(path: Path, *, timeout: float | None = None, create: bool = True) 
         os.close(descriptor)
 
 
-def refuse_hard_links(path: Path) -> None:
-    """Raise StoreError if the file has several names.
+def find_other_name(path: Path) -> str | None:
+    """Return why the file may have a second name; None if it has one name only.
 
-    Each name has its own lock and its own log, so writers under two names would not see each other.
+    Each name has its own lock and its own log, so writers under two names would not see each other
+    and would lose what was written under the other one.
     """
     try:
-        names = path.stat().st_nlink
+        path = path.resolve()
+        links = path.stat().st_nlink
     except FileNotFoundError:
-        return
-    if names > 1:
-        raise StoreError(
-            f"{path} has {names} names (hard links), and writing under one would lose what is "
-            f"written under another; nothing was changed. Delete the other names: "
-            f"`find / -xdev -samefile {path}` lists them"
+        return None
+    if links > 1:
+        return (
+            f"{path} has {links} names (hard links), and writing under one would lose what is "
+            f"written under another. Delete the other names: `find / -xdev -samefile {path}` "
+            "lists them"
         )
+    try:
+        mounts = Path("/proc/self/mountinfo").read_bytes()
+    except OSError:
+        return None  # not Linux
+    # A mount point is the fifth field; a blank in it is written in octal.
+    escaped = os.fsencode(path).replace(b"\\", rb"\134").replace(b" ", rb"\040")
+    if any(line.split(b" ", 5)[4:5] == [escaped] for line in mounts.splitlines()):
+        return (
+            f"{path} is mounted as a single file, and writing it would lose what is written under "
+            "its name outside: mount its directory instead"
+        )
+    return None
+
+
+def refuse_other_names(path: Path) -> None:
+    """Raise StoreError if the file may have a second name."""
+    problem = find_other_name(path)
+    if problem is not None:
+        raise StoreError(f"{problem}; nothing was changed")
 
 
 def _open_lock(path: Path, *, create: bool) -> int | None:

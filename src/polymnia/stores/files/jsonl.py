@@ -15,7 +15,7 @@ from msgspec import DecodeError, Struct, ValidationError, convert, field, to_bui
 from msgspec.json import Decoder, Encoder
 
 from polymnia.disk.errors import map_os_errors
-from polymnia.disk.lock import file_lock, refuse_hard_links
+from polymnia.disk.lock import file_lock, refuse_other_names
 from polymnia.disk.replace import (
     Leftovers,
     fsync,
@@ -108,7 +108,7 @@ class JsonlStore(GraphOnlyStore):
         with self._lock, self._os_errors:
             self._refuse_writes()
             with file_lock(self._path):
-                refuse_hard_links(self._path)
+                refuse_other_names(self._path)
                 self._catch_up()
                 try:
                     yield self._loaded.graph

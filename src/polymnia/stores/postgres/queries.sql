@@ -532,6 +532,9 @@ BEGIN
         current_setting('polymnia.grantee'));
     EXECUTE format('GRANT USAGE ON ALL SEQUENCES IN SCHEMA polymnia TO %1$I', current_setting('polymnia.grantee'));
     EXECUTE format('GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA polymnia TO %1$I', current_setting('polymnia.grantee'));
+    IF current_setting('server_version_num')::integer >= 170000 THEN  -- VACUUM after a purge
+        EXECUTE format('GRANT MAINTAIN ON ALL TABLES IN SCHEMA polymnia TO %1$I', current_setting('polymnia.grantee'));
+    END IF;
 END
 $$;
 
@@ -711,8 +714,8 @@ VACUUM (ANALYZE, SKIP_LOCKED) changes, entities, cards, observations, relations,
     best_passages, vectors;
 
 -- name: count_problems
--- Observations without an entity, passages that a search by words does not find, indexed ones that do not live, and how far
--- the totals of the index are off. Only damage makes them.
+-- Observations without an entity, passages that a search by words does not find, indexed ones that do not live, how far the
+-- totals of the index are off, and vectors of a wrong length. Only damage makes them.
 WITH living AS (
     SELECT id FROM cards WHERE row_key BETWEEN row_key($1, 0) AND last_key($1) AND until IS NULL
     UNION ALL SELECT id FROM observations WHERE row_key BETWEEN row_key($1, 0) AND last_key($1) AND until IS NULL
@@ -724,10 +727,12 @@ SELECT
     (SELECT count(*) FROM observations AS o
         WHERE o.row_key BETWEEN row_key($1, 0) AND last_key($1) AND o.until IS NULL AND NOT EXISTS (
             SELECT 1 FROM cards AS c WHERE c.entity_key = o.entity_key AND c.until IS NULL)),
-    (SELECT count(*) FROM living WHERE id NOT IN (SELECT passage FROM indexed)),
-    (SELECT count(*) FROM indexed WHERE passage NOT IN (SELECT id FROM living)),
+    (SELECT count(*) FROM (SELECT id FROM living EXCEPT SELECT passage FROM indexed) AS missing),
+    (SELECT count(*) FROM (SELECT passage FROM indexed EXCEPT SELECT id FROM living) AS stray),
     w.passages - (SELECT count(*) FROM indexed),
-    w.words - (SELECT coalesce(sum(length), 0)::bigint FROM indexed)
+    w.words - (SELECT coalesce(sum(length), 0)::bigint FROM indexed),
+    (SELECT count(*) FROM vectors AS v JOIN models AS m ON m.workspace_id = $1 AND m.id = v.model
+        WHERE v.workspace_id = $1 AND vector_dims(v.vector::vector) <> m.dimension)
 FROM workspaces AS w WHERE w.workspace_id = $1;
 
 -- name: changes_since

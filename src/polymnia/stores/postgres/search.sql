@@ -208,8 +208,11 @@ WHERE t.workspace_id = $1 AND t.term >= $2::text COLLATE "C" AND t.term < $3::te
 ORDER BY t.term LIMIT $4::bigint;
 
 -- name: delete_unused_terms
--- Delete the terms that no living passage has: they are words of texts that were purged.
-DELETE FROM terms WHERE workspace_id = $1 AND term NOT IN (
+-- Delete the terms that no living passage has: they are words of texts that were purged. EXCEPT sorts or hashes both sides;
+-- NOT IN compares each with each as soon as the terms outgrow work_mem.
+DELETE FROM terms WHERE workspace_id = $1 AND term IN (
+    SELECT t.term FROM terms AS t WHERE t.workspace_id = $1
+    EXCEPT
     SELECT unnest(tsvector_to_array(w.terms)) FROM words AS w WHERE w.workspace_id = $1
 );
 

@@ -9,6 +9,8 @@ from threading import Lock
 from time import monotonic
 from typing import TYPE_CHECKING
 
+from psycopg.errors import Diagnostic, InsufficientPrivilege
+
 from polymnia.errors import ChangeInDoubt, StoreBusy, StoreError, StoreUnavailable
 from polymnia.model import PurgeCounts
 from polymnia.stores.contract import Capabilities, ChangeFeed, OpenReaders, TableRow
@@ -146,10 +148,24 @@ class PostgresStore:
         """Free the space of deleted rows. It concerns all workspaces of the database."""
         with self._database.connection() as connection:
             connection.execute(QUERIES["without_timeout"])
+            refused: list[str] = []
+
+            def notice(said: Diagnostic) -> None:
+                if said.sqlstate == InsufficientPrivilege.sqlstate:
+                    refused.append(said.message_primary or "")
+
+            connection.add_notice_handler(notice)
             try:
                 connection.execute(QUERIES["vacuum"])
             finally:
+                connection.remove_notice_handler(notice)
                 apply_settings(connection, self._database.url.settings)
+        if refused:  # VACUUM leaves out what it may not do, and succeeds
+            raise StoreError(
+                f"{self.url}: this role may not VACUUM, so the space of deleted rows stays until "
+                "autovacuum frees it: as the owner run `GRANT MAINTAIN ON ALL TABLES IN SCHEMA "
+                "polymnia` to it (PostgreSQL 17), or VACUUM there"
+            )
 
     def check(self) -> list[str]:
         with self._database.transaction(self.workspace) as connection:
@@ -160,6 +176,7 @@ class PostgresStore:
             "rows of the words index belong to no passage",
             "passages too many or too few in the totals of the words index",
             "words too many or too few in the totals of the words index",
+            "vectors have a wrong length; `polymnia index` makes them anew",
         )
         found = [
             f"{number} {problem}"

@@ -27,6 +27,14 @@ ON CONFLICT DO NOTHING;
 -- Delete a model without vectors.
 DELETE FROM models WHERE workspace_id = $1 AND id = $2::bigint;
 
+-- name: delete_broken_vectors
+-- Delete the vectors whose length their model does not have, so that they are made again.
+DELETE FROM vectors WHERE workspace_id = $1 AND (model, template, passage) IN (
+    SELECT v.model, v.template, v.passage FROM vectors AS v
+    JOIN models AS m ON m.workspace_id = $1 AND m.id = v.model
+    WHERE v.workspace_id = $1 AND vector_dims(v.vector::vector) <> m.dimension
+) RETURNING passage;
+
 -- name: delete_vectors_of_model
 -- Delete some vectors of a model.
 DELETE FROM vectors WHERE workspace_id = $1 AND model = $2::bigint AND (template, passage) IN (

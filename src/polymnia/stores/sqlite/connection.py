@@ -10,7 +10,7 @@ from time import monotonic, sleep
 import apsw
 
 from polymnia.disk.errors import ErrorMapping
-from polymnia.disk.lock import refuse_hard_links
+from polymnia.disk.lock import refuse_other_names
 from polymnia.errors import (
     BadInput,
     PolymniaError,
@@ -86,7 +86,7 @@ def connect(
             if not read_only:
                 if path != ":memory:":
                     _require_writable(connection, path)
-                    refuse_hard_links(Path(path))
+                    refuse_other_names(Path(path))
                 _enable_wal(connection)
             connection.execute(_READING if read_only else _WRITING + _READING).fetchall()
         except BaseException:

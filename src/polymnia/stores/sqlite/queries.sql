@@ -1070,10 +1070,23 @@ SELECT ?1, ?2, ?3, ?4 WHERE EXISTS (SELECT 1 FROM cards WHERE id = ?1 AND until 
     OR EXISTS (SELECT 1 FROM notes WHERE id = ?1 AND until IS NULL);
 
 -- name: vectors_since
--- The vectors of living passages written after an id, in order, up to a limit.
+-- The vectors of living passages written after an id, in order, up to a limit. One of a wrong length counts as missing.
 SELECT v.id, v.passage, v.vector FROM vectors AS v
 WHERE v.id > ?3 AND v.model = ?1 AND v.template = ?2
+    AND length(v.vector) IN (SELECT 2 * m.dimension FROM models AS m WHERE m.id = ?1 UNION ALL SELECT 4 * m.dimension FROM models AS m WHERE m.id = ?1)
 ORDER BY v.id LIMIT ?4;
+
+-- name: count_broken_vectors
+-- How many vectors have a length that their model does not have.
+SELECT count(*) FROM vectors AS v CROSS JOIN models AS m ON m.id = v.model
+WHERE length(v.vector) NOT IN (2 * m.dimension, 4 * m.dimension);
+
+-- name: delete_broken_vectors
+-- Delete them, so that they are made again.
+DELETE FROM vectors WHERE id IN (
+    SELECT v.id FROM vectors AS v CROSS JOIN models AS m ON m.id = v.model
+    WHERE length(v.vector) NOT IN (2 * m.dimension, 4 * m.dimension)
+) RETURNING id;
 
 -- name: ended_since
 -- The passages that ended after a change.
@@ -1110,7 +1123,8 @@ SELECT n.id FROM json_each(?1) AS wanted CROSS JOIN notes AS n ON n.id = wanted.
 -- name: vectors_by_passage
 -- The vectors of some passages (a JSON array of ids).
 SELECT v.passage, v.vector FROM json_each(?3) AS wanted
-CROSS JOIN vectors AS v ON v.passage = wanted.value AND v.template = ?2 AND v.model = ?1;
+CROSS JOIN vectors AS v ON v.passage = wanted.value AND v.template = ?2 AND v.model = ?1
+CROSS JOIN models AS m ON m.id = v.model AND length(v.vector) IN (2 * m.dimension, 4 * m.dimension);
 
 -- name: observation_owners
 -- The living observations with the names of their entities, entity by entity.

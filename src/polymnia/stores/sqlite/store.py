@@ -7,7 +7,7 @@ from pathlib import Path
 
 import apsw
 
-from polymnia.disk.lock import ServerLock, file_lock
+from polymnia.disk.lock import ServerLock, file_lock, find_other_name
 from polymnia.disk.replace import make_parent
 from polymnia.errors import StoreBusy, StoreError
 from polymnia.model import VAULT, Change, PurgeCounts
@@ -204,6 +204,8 @@ class SqliteStore:
             ]
             found += [problem for problem in map(_failure, everything) if problem]
             found += _broken_links(connection)
+        if not self._in_memory:
+            found.append(find_other_name(Path(self._path)) or "ok")
         return [f"{self._path}: {problem}" for problem in found if problem != "ok"]
 
     def close(self) -> None:
@@ -343,9 +345,11 @@ def _failure(read: Callable[[], object]) -> str | None:
 def _broken_links(connection: apsw.Connection) -> list[str]:
     ((orphans,),) = run(connection, "count_orphans")
     ((missing, stray),) = run(connection, "count_unindexed")
+    ((broken,),) = run(connection, "count_broken_vectors")
     problems = (
         (orphans, "observations belong to no entity"),
         (missing, "passages are missing from the words index"),
         (stray, "rows of the words index belong to no passage"),
+        (broken, "vectors have a wrong length; `polymnia index` makes them anew"),
     )
     return [f"{count} {problem}" for count, problem in problems if count]

@@ -1,5 +1,6 @@
 """Vectors of a versioned store: which there are, which are missing, and writes of them."""
 
+import logging
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
 from time import time_ns
@@ -10,6 +11,8 @@ from polymnia.model import CosineScale, EmbeddingModel, Perspective, Within
 from polymnia.search.templates import render_document
 from polymnia.stores.contract import TEXT
 from polymnia.stores.versioned.port import DatabasePort, Row
+
+logger = logging.getLogger(__name__)
 
 _US_PER_SECOND = 1_000_000
 _MAX_ID = 2**63 - 1
@@ -99,6 +102,7 @@ class VersionVectorStore:
         self._transaction = transaction
         self._server = server
         self._indexes = indexes
+        self._has_checked_lengths = False
 
     def add_model(self, identity: str, url: str, dimension: int) -> EmbeddingModel:
         with self._transaction() as port:
@@ -145,6 +149,8 @@ class VersionVectorStore:
             return
         with self._transaction() as port:
             template, _ = find_template(port, perspective, document)
+            for (dimension,) in port.run("model_dimension", model):
+                _require_dimension(vectors, dimension)
             port.vectors.put(model, template, vectors)
         if self._indexes is not None:
             dimension = len(vectors[0][1]) // 4
@@ -176,6 +182,10 @@ class VersionVectorStore:
 
     def _remove_unused(self, limit: int) -> bool:
         with self._transaction() as port:
+            if not self._has_checked_lengths:  # it reads all vectors, so once in a process
+                self._has_checked_lengths = True
+                if broken := port.run("delete_broken_vectors"):
+                    logger.warning("removed %d vectors with a wrong length", len(broken))
             templates = [number for (number,) in port.run("unused_templates")]
             if not templates:
                 return True
@@ -186,6 +196,16 @@ class VersionVectorStore:
             for template in templates:
                 self._indexes.drop(template=template)
         return is_last
+
+
+def _require_dimension(vectors: Sequence[tuple[int, bytes]], dimension: int) -> None:
+    """Raise StoreError for a vector that cannot be compared with the others of its model."""
+    for _, vector in vectors:
+        if len(vector) != 4 * dimension:
+            raise StoreError(
+                f"the embedder returned a vector of {len(vector) // 4} numbers, and its model has "
+                f"{dimension}; nothing was stored, check the embedder"
+            )
 
 
 def _as_model(row: Row) -> EmbeddingModel:

@@ -11,7 +11,7 @@ from itertools import count
 from pathlib import Path
 
 from polymnia.disk.errors import map_os_errors
-from polymnia.disk.lock import file_lock, refuse_hard_links
+from polymnia.disk.lock import file_lock, refuse_other_names
 from polymnia.disk.replace import Leftovers, make_parent, replace_file
 from polymnia.errors import StoreDamaged, StoreError, StoreStopped, StoreTooNew
 from polymnia.stores.contract import Capabilities, OpenReaders
@@ -113,7 +113,7 @@ class BinlogStore(GraphOnlyStore):
         if self._stopped is not None:
             raise StoreStopped(self._stopped)
         with file_lock(self._path):
-            refuse_hard_links(self._path)
+            refuse_other_names(self._path)
             self._leftovers.remove()
             if not self._file.is_unchanged():
                 self._read()
