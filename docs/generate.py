@@ -3,13 +3,17 @@
 tests/test_docs.py checks that the files are what this module makes.
 """
 
+import argparse
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
+import shtab
+from argparse_manpage.manpage import Manpage
+
+from docs.grammar import Command, read_grammar
 from polymnia import __version__
-from polymnia.cli.grammar import Command, read_grammar
+from polymnia.cli.completion import SHELLS
 from polymnia.cli.main import build_parser
-from polymnia.cli.manual import manual_page
 from polymnia.clients.configuration import edit
 from polymnia.clients.connect import DEFAULT_NAME
 from polymnia.clients.hooks import HOOK_FILES, PLUGIN_FILES
@@ -138,9 +142,10 @@ def pages() -> Mapping[Path, str]:
     made |= {ROOT / "docs" / "dialects" / f"{name}.md": dialect_page(name) for name in DIALECTS}
     made[ROOT / "docs" / "dialects" / "index.md"] = dialects_page()
     made[ROOT / "docs" / "commands.md"] = commands_page(read_grammar(build_parser()))
-    made[ROOT / "docs" / "man" / "polymnia.1"] = manual_page(
-        read_grammar(build_parser()), __version__
-    )
+    made[ROOT / "docs" / "man" / "polymnia.1"] = manual_page()
+    for shell in SHELLS:
+        script = ROOT / "src" / "polymnia" / "cli" / "completions" / f"polymnia.{shell}"
+        made[script] = completion_script(shell)
     readme = ROOT / "README.md"
     made[readme] = _with_block(readme.read_text("utf-8"), "clients", readme_clients())
     return made
@@ -264,6 +269,37 @@ def commands_page(root: Command) -> str:
             about = f"{_sentence(action.help)}\n\n" if command.actions else ""
             parts.append(f"```text\n{' '.join(words)}\n```\n\n{about}{_options_table(action)}")
     return "\n".join(parts)
+
+
+def manual_page() -> str:
+    """Return the text of polymnia(1)."""
+    about = {
+        "project_name": "polymnia",
+        "version": __version__,
+        "description": "the memory server for AI agents",
+        "manual_title": "User Commands",
+        "date": "2026",  # of the files in the repository, not of the machine that makes the page
+    }
+    page = str(Manpage(build_parser(), about, format="single-commands-section"))
+    return page.replace(".SH\nPOSITIONAL ARGUMENTS", ".SH COMMANDS")
+
+
+def completion_script(shell: str) -> str:
+    """Return a script that completes commands, options and files."""
+    parser = build_parser()
+    _complete_files(parser)
+    return shtab.complete(parser, shell)
+
+
+def _complete_files(parser: argparse.ArgumentParser) -> None:
+    """Mark the arguments whose values are files."""
+    # argparse has no public list of what was added to a parser.
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for command in set(action.choices.values()):
+                _complete_files(command)
+        elif action.metavar in ("FILE", "PATH", "FOLDER", "DIR"):
+            action.complete = shtab.FILE  # type: ignore[attr-defined]
 
 
 def _options_table(command: Command) -> str:

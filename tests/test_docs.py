@@ -5,6 +5,7 @@ Settings, commands, dialects, links, and the commands that people copy.
 
 import re
 import shlex
+import sys
 import tomllib
 from itertools import takewhile
 from pathlib import Path
@@ -116,6 +117,8 @@ def test_what_is_made_from_code_is_up_to_date() -> None:
         str(path.relative_to(ROOT))
         for path, made in pages().items()
         if path.read_text("utf-8") != made
+        # Later versions of argparse write usage lines in another way.
+        and (sys.version_info < (3, 13) or path.suffix == ".md")
     ]
     assert stale == [], "run `python -m docs.generate`"
 
