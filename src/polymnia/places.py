@@ -38,6 +38,14 @@ class Place(Struct, frozen=True):
     name: str
     memory: Memory
     is_sole: bool = False
+    workspaces: Workspaces | None = None
+
+    def other_memories(self) -> Iterator[Memory]:
+        """Return the memories of the other active workspaces of the store."""
+        if self.workspaces is not None and not self.is_sole:
+            for workspace in self.workspaces.find_all("active"):
+                if workspace.name != self.name:
+                    yield self.workspaces.memory(workspace.name)
 
 
 @contextmanager
@@ -182,7 +190,7 @@ def _open_memory(settings: Settings, workspaces: Workspaces, name: str) -> Itera
         with closing(open_store(":memory:")) as store:
             yield Place(name, Memory(store))
     else:
-        yield Place(name, workspaces.memory(name), workspaces.sole is not None)
+        yield Place(name, workspaces.memory(name), workspaces.sole is not None, workspaces)
 
 
 def _names_to_read(workspaces: Workspaces, settings: Settings) -> list[str]:

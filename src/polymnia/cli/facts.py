@@ -12,13 +12,8 @@ from polymnia.cli.common import (
     print_lines,
     undo_command,
 )
-from polymnia.engine.facts.forget import (
-    ForgetReceipt,
-    Unwanted,
-    erase,
-    erased_remains,
-    forget,
-)
+from polymnia.engine.facts.erase import erase, erased_remains, remark_on
+from polymnia.engine.facts.forget import ForgetReceipt, Unwanted, forget
 from polymnia.engine.facts.remember import (
     EntityFacts,
     EntityReceipt,
@@ -178,12 +173,13 @@ def _erase(
     what = " and ".join(receipt.erased)
     if not options.yes:
         raise BadInput(f"erasing {what} cannot be undone: add --yes to agree")
-    erase(place.memory, unwanted, by="polymnia forget")
+    erase(place.memory, unwanted, by="polymnia forget", other_memories=place.other_memories)
     where = place_label(settings, place)
     if options.json:
         print_json({"workspace": where, "erased": list(receipt.erased)})
         return 0
-    print_lines([f"erased {what} in {where}, for good", erased_remains(place.memory)])
+    lines = [f"erased {what} in {where}, for good", *remark_on(receipt)]
+    print_lines([*lines, erased_remains(place.memory)])
     return 0
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from polymnia.engine.facts.secrets import SecretRule, refuse_secrets
-from polymnia.model import Change, Entity, Rows, require_storable, texts_in
+from polymnia.model import Change, Entity, Rows, Traces, require_storable, texts_in
 from polymnia.stores.contract import Reader, Store, Writer, check_cancelled
 
 if TYPE_CHECKING:
@@ -122,6 +122,10 @@ class Transaction:
         if change.before or change.after:
             check_cancelled()  # the last chance: nothing has been written yet
             self.change = replace(change, id=self._writer.apply(change))
+
+    def erase(self, traces: Traces) -> None:
+        """Replace those of the rows that have ended, after `apply`."""
+        self._writer.erase(traces)
 
 
 def find_by_name(read: Reader, names: Collection[str]) -> dict[str, Entity]:

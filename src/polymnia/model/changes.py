@@ -1,11 +1,12 @@
 """Changes: one per write, with the rows it ended and the rows it created."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Collection, Iterator
 
 from msgspec import Struct
 
 from polymnia.errors import BadInput
-from polymnia.model.graph import Entity, Observation, ObservationSet, Relation
+from polymnia.model.graph import Entity, Observation, ObservationSet, Relation, RelationKey
 from polymnia.model.notes import Note
 
 
@@ -112,6 +113,63 @@ class TrashItem(Struct, frozen=True):
     # For an observation: the id of its entity, and whether the entity is deleted too.
     owner: str = ""
     owner_gone: bool = False
+
+
+# What the history shows in the place of an erased text.
+ERASED = "(erased)"
+
+
+def replace_erased(text: str, erased: Collection[str]) -> str:
+    """Return a text with ERASED in the place of these texts, where they are whole words."""
+    for part in sorted(erased, key=len, reverse=True):
+        if part in text:
+            text = re.sub(rf"(?<!\w){re.escape(part)}(?!\w)", ERASED, text)
+    return text
+
+
+class Erasure(Struct, frozen=True, kw_only=True):
+    """What to erase: whole entities by id, facts by entity id and ordinal, relations, notes.
+
+    Summaries of the entities lose these `texts` too.
+    """
+
+    entities: frozenset[str] = frozenset()
+    facts: frozenset[tuple[str, int]] = frozenset()
+    relations: frozenset[RelationKey] = frozenset()
+    notes: frozenset[str] = frozenset()
+    texts: frozenset[str] = frozenset()
+
+
+class Traces(Struct, frozen=True, kw_only=True):
+    """The rows, by id, that an erasure replaces as soon as they have ended.
+
+    `names` are those that it replaces at the ends of the relations. `erased` are the facts by the
+    name and ordinal that they have, also equal ones that were not asked for. `others` are entities
+    that have one of the `texts` too and keep it. `perhaps_replaced` are facts that one of these may
+    have replaced. `moved` has text and time of every fact if one came from another workspace: a
+    move keeps them.
+    """
+
+    facts: tuple[int, ...] = ()
+    cards: tuple[int, ...] = ()
+    summaries: tuple[int, ...] = ()
+    relations: tuple[int, ...] = ()
+    notes: tuple[int, ...] = ()
+    names: tuple[str, ...] = ()
+    texts: frozenset[str] = frozenset()
+    erased: tuple[tuple[str, int], ...] = ()
+    others: tuple[str, ...] = ()
+    perhaps_replaced: tuple[tuple[str, int], ...] = ()
+    moved: frozenset[tuple[str, int]] = frozenset()
+
+
+class PastFact(Struct, frozen=True):
+    """A version of a fact: the id of its entity, its ordinal and text, and whether it lives."""
+
+    owner: str
+    ordinal: int
+    text: str
+    is_living: bool
 
 
 class Mark(Struct, frozen=True):

@@ -17,7 +17,7 @@ from polymnia.dialects.native.receipts import (
     revision_lines,
 )
 from polymnia.dialects.native.replies import drop_empty, receipt_reply
-from polymnia.dialects.native.scope import Place, target
+from polymnia.dialects.native.scope import Place, other_places, target
 from polymnia.dialects.native.shapes import (
     EditShape,
     EntityShape,
@@ -29,8 +29,9 @@ from polymnia.dialects.native.shapes import (
     Revise,
 )
 from polymnia.dialects.questions import confirmation
-from polymnia.engine.facts.forget import ForgetReceipt, Unwanted, erased_remains
-from polymnia.engine.facts.forget import erase as erase_rows
+from polymnia.engine.facts.erase import erase as erase_rows
+from polymnia.engine.facts.erase import erased_remains, remark_on
+from polymnia.engine.facts.forget import ForgetReceipt, Unwanted
 from polymnia.engine.facts.forget import forget as forget_rows
 from polymnia.engine.facts.merge import merge
 from polymnia.engine.facts.names import resolve_name
@@ -408,14 +409,22 @@ def _erase(call: Call, place: Place, unwanted: Unwanted, arguments: Forget) -> R
     else:
         loss = f"Erasing {subject} cannot be undone"
         _require_agreement(call, f"Erase {subject} for good?", loss, arguments.confirm)
-        erase_rows(place.memory, unwanted, by=call.by)
+        erase_rows(
+            place.memory,
+            unwanted,
+            by=call.by,
+            other_memories=lambda: [other.memory for other in other_places(call, [place])],
+        )
         line = f"Erased {subject} from facts, history and search in {place.name}."
         line += f" This cannot be undone. {erased_remains(place.memory)}"
-    lines = [one_line(line), *(f"! There is no {one_line(name)}." for name in planned.unknown)]
+    lines = [one_line(line), *(f"! {one_line(remark)}" for remark in remark_on(planned))]
+    lines += [f"! There is no {one_line(name)}." for name in planned.unknown]
     item = {
         "dry_run": arguments.dry_run,
         "erased": list(planned.erased),
         "unknown": list(planned.unknown),
+        "others": list(planned.others),
+        "perhaps_replaced": list(planned.perhaps_replaced),
     }
     return receipt_reply([drop_empty(item)], lines=lines)
 

@@ -1,9 +1,8 @@
 """Forget entities, observations, relations and notes, in one change that can be undone."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from polymnia.engine.facts.names import resolve_name
 from polymnia.engine.facts.revise import ObservationIndex
@@ -12,8 +11,6 @@ from polymnia.engine.memory import Memory, find_by_name
 from polymnia.errors import USE_A_DATABASE, BadInput
 from polymnia.model import (
     VAULT,
-    Change,
-    ChangeQuery,
     Entity,
     Note,
     Observation,
@@ -23,10 +20,6 @@ from polymnia.model import (
 )
 from polymnia.search.terms import words_of
 from polymnia.stores.contract import Reader, find_note
-
-# What an erasure cannot reach.
-_COPIES = "Backups, exports and copies made earlier still hold it"
-_SERVER = "the database server keeps deleted rows until its next VACUUM and in its archived log"
 
 
 class Unwanted(Struct, frozen=True, kw_only=True):
@@ -53,13 +46,6 @@ class ForgetReceipt(Struct, frozen=True):
     unknown: tuple[str, ...] = ()
 
 
-class ErasureReceipt(Struct, frozen=True):
-    """What was erased, or would be, without its text, and the names of what does not exist."""
-
-    erased: tuple[str, ...]
-    unknown: tuple[str, ...] = ()
-
-
 def forget(memory: Memory, unwanted: Unwanted, *, by: str, dry_run: bool = False) -> ForgetReceipt:
     """Delete what is named, as one change; with `dry_run` only return what would be deleted.
 
@@ -68,11 +54,11 @@ def forget(memory: Memory, unwanted: Unwanted, *, by: str, dry_run: bool = False
     """
     if dry_run:
         with memory.reading() as read:
-            rows, unknown = _find_rows(memory, read, unwanted)
+            rows, unknown = find_rows(memory, read, unwanted)
         change, at = 0, 0
     else:
         with memory.writing("forget", by) as transaction:
-            rows, unknown = _find_rows(memory, transaction.read, unwanted)
+            rows, unknown = find_rows(memory, transaction.read, unwanted)
             transaction.apply(before=rows, touched=ends_of(rows.relations))
         change, at = transaction.change_id, transaction.at
     return ForgetReceipt(
@@ -80,90 +66,7 @@ def forget(memory: Memory, unwanted: Unwanted, *, by: str, dry_run: bool = False
     )
 
 
-def erase(memory: Memory, unwanted: Unwanted, *, by: str, dry_run: bool = False) -> ErasureReceipt:
-    """Forget what is named, and remove it from the history and from the store's files.
-
-    All versions of a fact go, and a fact that ended earlier can be named by its number. It cannot
-    be undone. A dry run only says what would go. Raise BadInput as `forget` does, and for a store
-    that keeps its history in memory.
-    """
-    capabilities = memory.store.capabilities
-    if capabilities.history and not capabilities.trash:
-        raise BadInput("a memory that is not on disk cannot be erased: stop its server instead")
-    past = _PastFacts(memory, unwanted)
-    living = forget(memory, past.living(unwanted), by=by, dry_run=dry_run)
-    names = [entity.name for entity in living.entities]
-    facts = [f"{name} #{ordinal}" for name, ordinal in past.ended]
-    texts = list(past.texts)
-    for part in living.observations:
-        for fact in part.observations:
-            facts.append(f"{part.entity} #{fact.ordinal}")
-            texts.append(fact.text)
-    for entity in living.entities:
-        texts += entity.texts
-    if not dry_run and (texts or names):
-        if capabilities.trash:
-            memory.store.erase(texts, names)
-        else:
-            memory.store.compact()  # a log keeps deleted records until then
-    return ErasureReceipt((*names, *facts), living.unknown)
-
-
-def erased_remains(memory: Memory) -> str:
-    """Return a sentence on what an erasure cannot reach."""
-    if memory.store.capabilities.keeps_deleted:
-        return f"{_COPIES}, and {_SERVER}."
-    return f"{_COPIES}."
-
-
-class _PastFacts:
-    """The versions that facts had: their texts, and which of the facts ended earlier."""
-
-    def __init__(self, memory: Memory, unwanted: Unwanted) -> None:
-        self.texts: set[str] = set()
-        self.ended: list[tuple[str, int]] = []
-        self._memory = memory
-        self._numbers: dict[str, set[int]] = {}
-        for name, key in unwanted.observations:
-            if isinstance(key, int):
-                self._numbers.setdefault(name, set()).add(key)
-        if memory.store.capabilities.history:
-            for name in {*unwanted.entities, *self._numbers}:
-                self._read(name, is_whole=name in unwanted.entities)
-
-    def living(self, unwanted: Unwanted) -> Unwanted:
-        """Return what is named without the facts that ended earlier."""
-        ended = set(self.ended)
-        facts = [key for key in unwanted.observations if key not in ended]
-        return replace(unwanted, observations=tuple(facts))
-
-    def _read(self, name: str, *, is_whole: bool) -> None:
-        with self._memory.reading() as read:
-            living = find_by_name(read, [name])
-            changes = read.history.changes(ChangeQuery(limit=None, names=(name,)))
-        present = {fact.ordinal for entity in living.values() for fact in entity.observations}
-        numbers = self._numbers.get(name, set())
-        past: set[int] = set()
-        for change in changes:
-            for fact in _facts_of(change, name):
-                if is_whole or fact.ordinal in numbers:
-                    self.texts.add(fact.text)
-                    past.add(fact.ordinal)
-        self.ended += [(name, number) for number in sorted(numbers & past - present)]
-
-
-def _facts_of(change: Change, name: str) -> Iterator[Observation]:
-    """Yield the facts of an entity on both sides of a change."""
-    for rows in (change.before, change.after):
-        for entity in rows.entities:
-            if entity.name == name:
-                yield from entity.observations
-        for part in rows.observations:
-            if part.entity == name:
-                yield from part.observations
-
-
-def _find_rows(memory: Memory, read: Reader, unwanted: Unwanted) -> tuple[Rows, list[str]]:
+def find_rows(memory: Memory, read: Reader, unwanted: Unwanted) -> tuple[Rows, list[str]]:
     """Return the rows to delete, and what is named and does not exist."""
     names = dict.fromkeys((*unwanted.entities, *(name for name, _ in unwanted.observations)))
     known = find_by_name(read, names.keys())

@@ -194,7 +194,7 @@ class ObservationIndex:
         for normalized, observation in self._by_text.items():
             if normalized.startswith(beginning):
                 matches.append(observation)
-        if len(matches) > 1:
+        if len({match.ordinal for match in matches}) > 1:
             numbers = " and ".join(f"#{match.ordinal}" for match in matches[:_MAX_LISTED])
             given = mask_secret(text)
             raise BadInput(f'"{given}" fits {numbers} of {self._entity.name}: pass the number')

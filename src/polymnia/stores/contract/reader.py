@@ -11,6 +11,7 @@ from polymnia.model import (
     Counts,
     EmbeddingModel,
     Entity,
+    Erasure,
     Mark,
     Match,
     Neighbours,
@@ -21,10 +22,12 @@ from polymnia.model import (
     Passage,
     PassageKey,
     PassageKind,
+    PastFact,
     Perspective,
     Relation,
     RelationKey,
     Rows,
+    Traces,
     TrashItem,
     TypeCount,
     Within,
@@ -374,6 +377,21 @@ class Reader(GraphReader, SearchReader, Protocol):
         Entities come first, then single observations, relations and notes, each the latest first.
         """
 
+    def past_facts(self, name: str) -> list[PastFact]:
+        """Return every version of every fact of an entity, with `capabilities.trash`.
+
+        If no living entity has the name, of those that had it when they were deleted.
+        """
+
+    def find_moved(self, moved: Collection[tuple[str, int]]) -> Erasure:
+        """Return facts with these texts and times that a move took to another workspace.
+
+        Entities that moved as a whole are included, those that live are not.
+        """
+
+    def find_traces(self, erasure: Erasure) -> Traces:
+        """Return the rows that an erasure replaces, with `capabilities.trash`."""
+
     def read_rows(self, table: str) -> Iterator[TableRow]:
         """Yield all rows of a table in order, living or not, with `capabilities.tables`.
 
@@ -395,4 +413,10 @@ class Writer(Reader, Protocol):
 
         Return the id of the change; 0 in a store without history. An entity whose observations
         change, and every touched one, is updated at the change's time.
+        """
+
+    def erase(self, traces: Traces) -> None:
+        """Replace those of the rows that have ended, after the change that ends the others.
+
+        The history then shows ERASED in their place. `Store.remove_copies` does the rest.
         """

@@ -3,7 +3,7 @@
 A catalogue is many of them.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
@@ -78,12 +78,10 @@ class Store(Protocol):
         This needs `capabilities.trash`.
         """
 
-    def erase(self, texts: Collection[str], names: Collection[str] = ()) -> None:
-        """Replace these texts in everything that has ended, with `capabilities.trash`.
+    def remove_copies(self) -> None:
+        """Write the files anew if text was erased, so that no copy is left in them.
 
-        Also replace the names of deleted entities with these names, and what is known of them. The
-        history then shows ERASED in their place. No copy is left in the store's files; what a
-        database server keeps is its own affair.
+        What a database server keeps is its own affair.
         """
 
     def check(self) -> list[str]:

@@ -12,6 +12,7 @@ from polymnia.model import (
     Change,
     Counts,
     Entity,
+    Erasure,
     Match,
     Neighbours,
     Observation,
@@ -19,8 +20,10 @@ from polymnia.model import (
     Passage,
     PassageKey,
     PassageKind,
+    PastFact,
     Relation,
     RelationKey,
+    Traces,
     TrashItem,
     TypeCount,
     Within,
@@ -217,6 +220,18 @@ class MemoryGraph:
         raise not_supported("vectors")
 
     def trash(self) -> list[TrashItem]:
+        raise not_supported("a trash")
+
+    def past_facts(self, name: str) -> list[PastFact]:
+        raise not_supported("a trash")
+
+    def find_moved(self, moved: Collection[tuple[str, int]]) -> Erasure:
+        raise not_supported("a trash")
+
+    def find_traces(self, erasure: Erasure) -> Traces:
+        raise not_supported("a trash")
+
+    def erase(self, traces: Traces) -> None:
         raise not_supported("a trash")
 
     @property

@@ -182,7 +182,7 @@ class GraphOnlyStore:
     def purge(self, before: int | None) -> PurgeCounts:
         raise not_supported("a trash")
 
-    def erase(self, texts: Collection[str], names: Collection[str] = ()) -> None:
+    def remove_copies(self) -> None:
         raise not_supported("a trash")
 
 

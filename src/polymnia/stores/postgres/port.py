@@ -133,6 +133,9 @@ class PostgresPort:
     def unindex_ended(self, change: int) -> None:
         self.write("unindex_ended", change)
 
+    def after_erasing(self) -> None:
+        self.write("delete_unused_terms")
+
     def record(self, change: Change, number: int, last_row: int) -> None:
         self.key = uuid4()
         made_by = (change.actor, self._store, change.operation)

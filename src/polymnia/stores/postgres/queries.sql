@@ -1131,33 +1131,80 @@ DELETE FROM updates AS u WHERE u.workspace_id = $1
 -- Delete the vectors of passages whose texts are gone.
 DELETE FROM vectors WHERE workspace_id = $1 AND passage = ANY ($2::bigint[]);
 
--- name: erase_observations
--- Replace texts in observations that have ended.
-UPDATE observations SET text = '(erased)', source = NULL
-WHERE workspace_id = $1 AND until IS NOT NULL AND text = ANY ($2::text[]) RETURNING id;
+-- name: cards_of_entities
+-- Every version of the cards of entities (row ids), to find what an erasure concerns.
+SELECT id, entity, name, summary, since, until FROM cards
+WHERE entity_key = ANY (ARRAY(SELECT row_key($1, unnest($2::bigint[]))));
 
--- name: erase_summaries
--- Replace summaries that have ended and contain one of the texts.
-UPDATE cards SET summary = '(erased)'
-WHERE workspace_id = $1 AND until IS NOT NULL
-    AND EXISTS (SELECT 1 FROM unnest($2::text[]) AS erased WHERE position(erased IN summary) > 0)
-RETURNING id;
+-- name: uids_of
+-- The ids of entities (row ids).
+SELECT id, uid FROM entities WHERE row_key = ANY (ARRAY(SELECT row_key($1, unnest($2::bigint[]))));
+
+-- name: entities_merged_by
+-- The entities that changes ended and that never came back: they were merged.
+SELECT DISTINCT c.entity FROM cards AS c
+WHERE c.workspace_id = $1 AND c.until = ANY ($2::bigint[])
+    AND NOT EXISTS (SELECT 1 FROM cards AS later WHERE later.entity_key = c.entity_key AND later.since >= c.until);
+
+-- name: facts_of
+-- Every version of the facts of entities (row ids).
+SELECT id, entity, ordinal, text, created_at, since, until FROM observations
+WHERE entity_key = ANY (ARRAY(SELECT row_key($1, unnest($2::bigint[]))));
+
+-- name: facts_with_texts
+-- Every version of every fact with one of these texts, for an erasure.
+SELECT id, entity, ordinal, text, created_at, since, until FROM observations
+WHERE row_key BETWEEN row_key($1, 0) AND last_key($1) AND text = ANY ($2::text[]);
+
+-- name: relations_naming
+-- Every version of the relations with one of these names at an end.
+SELECT r.id, r.source, r.target, r.type, r.created_at, r.since, r.until
+FROM (SELECT DISTINCT unnest($2::text[]) AS name) AS n
+CROSS JOIN LATERAL (
+    SELECT * FROM relations WHERE source_key = name_key($1, n.name) AND source = n.name AND until IS NULL
+    UNION
+    SELECT * FROM relations WHERE target_key = name_key($1, n.name) AND target = n.name AND until IS NULL
+    UNION
+    SELECT * FROM relations WHERE source_key = name_key($1, n.name) AND source = n.name AND until IS NOT NULL
+    UNION
+    SELECT * FROM relations WHERE target_key = name_key($1, n.name) AND target = n.name AND until IS NOT NULL
+) AS r;
+
+-- name: notes_keyed
+-- Every version of the vault notes with these keys.
+SELECT n.id FROM (SELECT DISTINCT unnest($2::text[]) AS key) AS wanted
+CROSS JOIN LATERAL (
+    SELECT id FROM notes WHERE name_key = name_key($1, wanted.key) AND key = wanted.key AND until IS NULL
+    UNION ALL
+    SELECT id FROM notes WHERE name_key = name_key($1, wanted.key) AND key = wanted.key AND until IS NOT NULL
+) AS n;
+
+-- name: erase_facts
+-- Replace the texts of facts (row ids) that have ended.
+UPDATE observations SET text = '(erased)', source = NULL
+WHERE row_key = ANY (ARRAY(SELECT row_key($1, unnest($2::bigint[])))) AND until IS NOT NULL;
 
 -- name: erase_cards
--- Replace what is known of deleted entities that had one of these names.
-UPDATE cards SET name = '(erased)', summary = NULL, tags = NULL, aliases = NULL
-WHERE workspace_id = $1 AND until IS NOT NULL AND entity IN (
-    SELECT gone.entity FROM cards AS gone WHERE gone.workspace_id = $1 AND gone.name = ANY ($2::text[]) AND gone.until IS NOT NULL
-        AND NOT EXISTS (SELECT 1 FROM cards AS living
-            WHERE living.workspace_id = $1 AND living.entity = gone.entity AND living.until IS NULL))
-RETURNING id;
+-- Replace what is known of entities in cards (row ids) that have ended.
+UPDATE cards SET name = '(erased)', type = '(erased)', summary = NULL, tags = NULL, aliases = NULL, status = NULL
+WHERE row_key = ANY (ARRAY(SELECT row_key($1, unnest($2::bigint[])))) AND until IS NOT NULL;
+
+-- name: erase_summaries
+-- Replace the summaries of cards (row ids) that have ended.
+UPDATE cards SET summary = '(erased)'
+WHERE row_key = ANY (ARRAY(SELECT row_key($1, unnest($2::bigint[])))) AND until IS NOT NULL;
 
 -- name: erase_relations
--- Replace these names in relations that have ended.
-UPDATE relations SET
-    source = CASE WHEN source = ANY ($2::text[]) THEN '(erased)' ELSE source END,
-    target = CASE WHEN target = ANY ($2::text[]) THEN '(erased)' ELSE target END
-WHERE workspace_id = $1 AND until IS NOT NULL AND (source = ANY ($2::text[]) OR target = ANY ($2::text[]));
+-- Replace the types of relations (row ids) that have ended, and these names at their ends.
+UPDATE relations SET type = '(erased)',
+    source = CASE WHEN source = ANY ($3::text[]) THEN '(erased)' ELSE source END,
+    target = CASE WHEN target = ANY ($3::text[]) THEN '(erased)' ELSE target END
+WHERE row_key = ANY (ARRAY(SELECT row_key($1, unnest($2::bigint[])))) AND until IS NOT NULL;
+
+-- name: erase_notes
+-- Replace vault notes (row ids) that have ended.
+UPDATE notes SET key = '(erased)', text = '(erased)', tags = NULL
+WHERE row_key = ANY (ARRAY(SELECT row_key($1, unnest($2::bigint[])))) AND until IS NOT NULL;
 
 -- name: record_purge
 -- Record that states up to this change can no longer be read.

@@ -1,7 +1,7 @@
 """One workspace of a PostgreSQL database: its snapshots and transactions."""
 
 import logging
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from itertools import count
@@ -138,11 +138,8 @@ class PostgresStore:
                 logger.warning("cannot free the space of purged rows: %s", exc)
         return purged
 
-    def erase(self, texts: Collection[str], names: Collection[str] = ()) -> None:
-        from polymnia.stores.versioned.trash import erase
-
-        with self._transaction(lock=True) as port:
-            erase(port, texts, names)
+    def remove_copies(self) -> None:
+        """Do nothing: a role that may write need not be allowed to VACUUM."""
 
     def compact(self) -> None:
         """Free the space of deleted rows. It concerns all workspaces of the database."""

@@ -121,6 +121,9 @@ class SqlitePort:
         thin = run(self.connection, "drop_thin_lists", *least)
         run_many(self.connection, "delete_best_passages", thin)
 
+    def after_erasing(self) -> None:
+        self.write("request_rewrite")  # unused space of the file has copies
+
     def record(self, change: Change, number: int, last_row: int) -> None:
         actor = (change.actor, self._lock.name)
         rows = run(self.connection, "actor_id", *actor)

@@ -956,32 +956,78 @@ DELETE FROM vectors WHERE passage IN (SELECT value FROM json_each(?));
 -- Record that states up to this change can no longer be read.
 INSERT OR IGNORE INTO purges (change) VALUES (?);
 
--- name: erase_observations
--- Replace texts (a JSON array) in observations that have ended.
-UPDATE observations SET text = '(erased)', source = NULL
-WHERE until IS NOT NULL AND text IN (SELECT value FROM json_each(?)) RETURNING id;
+-- name: cards_of_entities
+-- Every version of the cards of entities (a JSON array of row ids), to find what an erasure concerns.
+SELECT c.id, c.entity, c.name, c.summary, c.since, c.until
+FROM json_each(?) AS wanted CROSS JOIN cards AS c ON c.entity = wanted.value;
 
--- name: erase_summaries
--- Replace summaries that have ended and contain one of the texts (a JSON array).
-UPDATE cards SET summary = '(erased)'
-WHERE until IS NOT NULL AND EXISTS (SELECT 1 FROM json_each(?) AS erased WHERE instr(cards.summary, erased.value) > 0)
-RETURNING id;
+-- name: uids_of
+-- The ids of entities (a JSON array of row ids).
+SELECT e.id, e.uid FROM json_each(?) AS wanted CROSS JOIN entities AS e ON e.id = wanted.value;
+
+-- name: entities_merged_by
+-- The entities that changes (a JSON array) ended and that never came back: they were merged.
+SELECT DISTINCT c.entity FROM json_each(?) AS wanted CROSS JOIN cards AS c ON c.until = wanted.value
+WHERE NOT EXISTS (SELECT 1 FROM cards AS later WHERE later.entity = c.entity AND later.since >= c.until);
+
+-- name: facts_of
+-- Every version of the facts of entities (a JSON array of row ids).
+SELECT o.id, o.entity, o.ordinal, o.text, o.created_at, o.since, o.until
+FROM json_each(?1) AS wanted CROSS JOIN observations AS o ON o.entity = wanted.value AND o.until IS NULL
+UNION ALL
+SELECT o.id, o.entity, o.ordinal, o.text, o.created_at, o.since, o.until
+FROM json_each(?1) AS wanted CROSS JOIN observations AS o ON o.entity = wanted.value AND o.until IS NOT NULL;
+
+-- name: facts_with_texts
+-- Every version of every fact with one of these texts (a JSON array), for an erasure: it writes the whole file anew anyway.
+SELECT id, entity, ordinal, text, created_at, since, until FROM observations
+WHERE text IN (SELECT value FROM json_each(?));
+
+-- name: relations_naming
+-- Every version of the relations with one of these names (a JSON array) at an end.
+SELECT r.id, r.source, r.target, r.type, r.created_at, r.since, r.until
+FROM relations AS r WHERE r.source IN (SELECT value FROM json_each(?1)) AND r.until IS NULL
+UNION
+SELECT r.id, r.source, r.target, r.type, r.created_at, r.since, r.until
+FROM relations AS r WHERE r.target IN (SELECT value FROM json_each(?1)) AND r.until IS NULL
+UNION
+SELECT r.id, r.source, r.target, r.type, r.created_at, r.since, r.until
+FROM relations AS r WHERE r.source IN (SELECT value FROM json_each(?1)) AND r.until IS NOT NULL
+UNION
+SELECT r.id, r.source, r.target, r.type, r.created_at, r.since, r.until
+FROM relations AS r WHERE r.target IN (SELECT value FROM json_each(?1)) AND r.until IS NOT NULL;
+
+-- name: notes_keyed
+-- Every version of the vault notes with these keys (a JSON array).
+SELECT n.id FROM json_each(?1) AS wanted CROSS JOIN notes AS n ON n.key = wanted.value AND n.until IS NULL
+UNION ALL
+SELECT n.id FROM json_each(?1) AS wanted CROSS JOIN notes AS n ON n.key = wanted.value AND n.until IS NOT NULL;
+
+-- name: erase_facts
+-- Replace the texts of facts (a JSON array of row ids) that have ended.
+UPDATE observations SET text = '(erased)', source = NULL
+WHERE id IN (SELECT value FROM json_each(?)) AND until IS NOT NULL;
 
 -- name: erase_cards
--- Replace what is known of deleted entities that had one of these names (a JSON array).
-UPDATE cards SET name = '(erased)', summary = NULL, tags = NULL, aliases = NULL
-WHERE until IS NOT NULL AND entity IN (
-    SELECT gone.entity FROM cards AS gone WHERE gone.name IN (SELECT value FROM json_each(?1)) AND gone.until IS NOT NULL
-        AND NOT EXISTS (SELECT 1 FROM cards AS living WHERE living.entity = gone.entity AND living.until IS NULL))
-RETURNING id;
+-- Replace what is known of entities in cards (a JSON array of row ids) that have ended.
+UPDATE cards SET name = '(erased)', type = '(erased)', summary = NULL, tags = NULL, aliases = NULL, status = NULL
+WHERE id IN (SELECT value FROM json_each(?)) AND until IS NOT NULL;
+
+-- name: erase_summaries
+-- Replace the summaries of cards (a JSON array of row ids) that have ended.
+UPDATE cards SET summary = '(erased)' WHERE id IN (SELECT value FROM json_each(?)) AND until IS NOT NULL;
 
 -- name: erase_relations
--- Replace these names (a JSON array) in relations that have ended.
-UPDATE relations SET
-    source = iif(source IN (SELECT value FROM json_each(?1)), '(erased)', source),
-    target = iif(target IN (SELECT value FROM json_each(?1)), '(erased)', target)
-WHERE until IS NOT NULL
-    AND (source IN (SELECT value FROM json_each(?1)) OR target IN (SELECT value FROM json_each(?1)));
+-- Replace the types of relations (a JSON array of row ids) that have ended, and these names (likewise) at their ends.
+UPDATE relations SET type = '(erased)',
+    source = iif(source IN (SELECT value FROM json_each(?2)), '(erased)', source),
+    target = iif(target IN (SELECT value FROM json_each(?2)), '(erased)', target)
+WHERE id IN (SELECT value FROM json_each(?1)) AND until IS NOT NULL;
+
+-- name: erase_notes
+-- Replace vault notes (a JSON array of row ids) that have ended.
+UPDATE notes SET key = '(erased)', text = '(erased)', tags = NULL
+WHERE id IN (SELECT value FROM json_each(?)) AND until IS NOT NULL;
 
 -- name: request_rewrite
 -- Remember that deleted text may be left in unused space, until the file is written anew.

@@ -1,6 +1,6 @@
 """A workspace in one SQLite file: its connections, snapshots and transactions."""
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
@@ -147,13 +147,9 @@ class SqliteStore:
             self._compact_after_deletion()
         return purged
 
-    def erase(self, texts: Collection[str], names: Collection[str] = ()) -> None:
-        from polymnia.stores.versioned.trash import erase
-
-        with self._transaction() as port:
-            erase(port, texts, names)
-            port.write("request_rewrite")
-        self._compact_after_deletion()
+    def remove_copies(self) -> None:
+        if self._rewrite_is_due():
+            self._compact_after_deletion()
 
     def _compact_after_deletion(self) -> None:
         try:

@@ -211,6 +211,9 @@ class DatabasePort(Protocol):
     def unindex_ended(self, change: int) -> None:
         """Remove the passages that a change ended from the indexes."""
 
+    def after_erasing(self) -> None:
+        """Delete, or ask for the deletion of, copies of erased texts outside their rows."""
+
     def record(self, change: Change, number: int, last_row: int) -> None:
         """Record a change, after all its rows."""
 

@@ -7,13 +7,16 @@ from polymnia.model import (
     Change,
     Counts,
     Entity,
+    Erasure,
     Match,
     Neighbours,
     Passage,
     PassageKey,
     PassageKind,
+    PastFact,
     Relation,
     RelationKey,
+    Traces,
     TrashItem,
     TypeCount,
     Within,
@@ -250,6 +253,21 @@ class VersionReader:
 
         return deleted_items(self._port)
 
+    def past_facts(self, name: str) -> list[PastFact]:
+        from polymnia.stores.versioned.erasure import past_facts
+
+        return past_facts(self._port, name)
+
+    def find_moved(self, moved: Collection[tuple[str, int]]) -> Erasure:
+        from polymnia.stores.versioned.erasure import find_moved
+
+        return find_moved(self._port, moved)
+
+    def find_traces(self, erasure: Erasure) -> Traces:
+        from polymnia.stores.versioned.erasure import find_traces
+
+        return find_traces(self._port, erasure)
+
     def read_rows(self, table: str) -> Iterator[TableRow]:
         from polymnia.stores.versioned.tables import read_rows
 
@@ -276,6 +294,11 @@ class VersionWriter(VersionReader):
 
     def apply(self, change: Change) -> int:
         return apply_change(self._port, change, self._identities)
+
+    def erase(self, traces: Traces) -> None:
+        from polymnia.stores.versioned.erasure import erase_traces
+
+        erase_traces(self._port, traces)
 
     def set_updated(self, times: Mapping[str, int]) -> None:
         """Set when entities were last updated, by id: rows from elsewhere bring their times."""

@@ -4,7 +4,6 @@ Every such store has the named queries that are run here, with the same paramete
 """
 
 from collections import defaultdict
-from collections.abc import Collection
 
 from polymnia.model import ObservationSet, PurgeCounts, Relation, Rows, TrashItem
 from polymnia.stores.clock import now_us
@@ -106,16 +105,6 @@ def _last_certainly_before(port: DatabasePort, before: int) -> int:
     if first_after is not None:
         last_before = min(last_before, first_after - 1)
     return int(last_before)
-
-
-def erase(port: DatabasePort, texts: Collection[str], names: Collection[str]) -> None:
-    """Replace texts and names in the rows that have ended, inside the open transaction."""
-    erased = port.run("erase_observations", texts)
-    erased += port.run("erase_summaries", texts)
-    if names:
-        erased += port.run("erase_cards", names)
-        port.write("erase_relations", names)
-    port.write("delete_vectors_of", [passage for (passage,) in erased])
 
 
 def _settle_updates(port: DatabasePort, change: int) -> None:
