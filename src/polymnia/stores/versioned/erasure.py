@@ -225,7 +225,8 @@ def _replaced(
         if row.until is not None:
             ended[row.entity, row.until].add(row.ordinal)
     replacing = _operations(port, {change for _, change in created}, _REPLACING)
-    replaced, perhaps = set(), set()
+    replaced: set[tuple[int, int]] = set()
+    perhaps: set[tuple[int, int]] = set()
     for (entity, change), ordinals in created.items():
         gone = ended[entity, change] - ordinals
         came = ordinals - ended[entity, change]
