@@ -59,11 +59,11 @@ def token(index: int) -> str:
 
 def entity(rng: Random, name: str, unique: str) -> Line:
     """Return an entity with three observations, one of which has the unique word."""
-    observations = [sentence(rng), f"{sentence(rng)} {unique}", sentence(rng)]
+    facts = [sentence(rng), f"{sentence(rng)} {unique}", sentence(rng)]
     return {
         "name": name,
         "entityType": rng.choice(ENTITY_TYPES),
-        "observations": observations,
+        "observations": facts,
     }
 
 

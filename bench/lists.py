@@ -12,14 +12,14 @@ from msgspec import Struct
 
 from bench.report import table
 from polymnia.engine.facts.forget import Unwanted, forget
-from polymnia.engine.facts.merge import merge, move_observations
+from polymnia.engine.facts.merge import merge, move_facts
 from polymnia.engine.facts.remember import EntityFacts, FactDraft, remember
 from polymnia.engine.facts.revise import tag_entities
-from polymnia.engine.graph import entities, observations, relations
+from polymnia.engine.graph import entities, facts, relations
 from polymnia.engine.history.undo import undo
 from polymnia.engine.memory import Memory
 from polymnia.engine.moving.intake import take_in
-from polymnia.model import Entity, EntityDraft, ObservationDraft, Relation
+from polymnia.model import Entity, EntityDraft, FactAddition, Relation
 from polymnia.stores import open_store
 
 SIZES = (100, 1_000, 10_000)
@@ -111,18 +111,18 @@ def _create_relations(memory: Memory, size: int) -> object:
     return relations.create(memory, [Relation(HUB, name, "has") for name in _names(size)], by=ACTOR)
 
 
-def _add_observations(memory: Memory, size: int) -> object:
-    drafts = [ObservationDraft(name, ("another fact",)) for name in _names(size)]
-    return observations.add(memory, drafts, by=ACTOR, skip_repeats=True)
+def _add_facts(memory: Memory, size: int) -> object:
+    drafts = [FactAddition(name, ("another fact",)) for name in _names(size)]
+    return facts.add(memory, drafts, by=ACTOR, skip_repeats=True)
 
 
 def _add_to_one(memory: Memory, size: int) -> object:
     texts = tuple(f"text {number}" for number in range(size))
-    return observations.add(memory, [ObservationDraft(HUB, texts)], by=ACTOR, skip_repeats=True)
+    return facts.add(memory, [FactAddition(HUB, texts)], by=ACTOR, skip_repeats=True)
 
 
-def _remove_observations(memory: Memory, size: int) -> object:
-    return observations.remove(memory, [(name, ("common",)) for name in _names(size)], by=ACTOR)
+def _remove_facts(memory: Memory, size: int) -> object:
+    return facts.remove(memory, [(name, ("common",)) for name in _names(size)], by=ACTOR)
 
 
 def _remember(memory: Memory, size: int) -> object:
@@ -137,8 +137,8 @@ def _remember_new(memory: Memory, size: int) -> object:
     return remember(memory, new, by=ACTOR)
 
 
-def _move_observations(memory: Memory, size: int) -> object:
-    return move_observations(memory, [(name, 1) for name in _names(size)], HUB, by=ACTOR)
+def _move_facts(memory: Memory, size: int) -> object:
+    return move_facts(memory, [(name, 1) for name in _names(size)], HUB, by=ACTOR)
 
 
 def _import(memory: Memory, size: int) -> object:
@@ -152,9 +152,9 @@ VERBS: dict[str, Verb] = {
     "upsert_entities": lambda memory, size: entities.upsert(memory, _drafts(size), by=ACTOR),
     "open_entities": lambda memory, size: entities.open_named(memory, _names(size)),
     "delete_entities": lambda memory, size: entities.delete(memory, _names(size), by=ACTOR),
-    "add_observations": _add_observations,
+    "add_observations": _add_facts,
     "add_observations of one": _add_to_one,
-    "delete_observations": _remove_observations,
+    "delete_observations": _remove_facts,
     "create_relations": _create_relations,
     "delete_relations": lambda memory, size: relations.delete(memory, _spokes(size), by=ACTOR),
     "remember": _remember,
@@ -162,7 +162,7 @@ VERBS: dict[str, Verb] = {
     "forget": lambda memory, size: forget(memory, Unwanted(entities=tuple(_names(size))), by=ACTOR),
     "tag_entities": lambda memory, size: tag_entities(memory, _names(size), add=("tag",), by=ACTOR),
     "merge_entities": lambda memory, size: merge(memory, _names(size), HUB, by=ACTOR),
-    "move_observations": _move_observations,
+    "move_observations": _move_facts,
     "undo": lambda memory, _: undo(memory, [1, 2], by=ACTOR),
     "import": _import,
 }

@@ -36,7 +36,7 @@ SIZES = (10_000, 1_000_000)
 WORKSPACES = 1_000
 OBSERVATIONS = 3
 BARE = ("SELECT 1", "one-row commit")
-KINDS: tuple[PassageKind, ...] = ("observation",)
+KINDS: tuple[PassageKind, ...] = ("fact",)
 # The numbers of vectors in the workspaces of another database. From 30,000 on they get an index.
 VECTORS = (1_000, 29_000, 40_000)
 READ_BUDGET, WRITE_BUDGET, GROWTH_BUDGET, SERVERS_BUDGET, RECALL_BUDGET = 3.5, 4.0, 2.0, 1.6, 0.98
@@ -50,13 +50,13 @@ Sampler = Callable[[], float]
 class Database:
     """A filled database, and what is measured on it."""
 
-    def __init__(self, url: str, observations: int, workspaces: int) -> None:
+    def __init__(self, url: str, facts: int, workspaces: int) -> None:
         self.url = url
-        self.size = observations
+        self.size = facts
         self._count = workspaces
-        self._entities = max(observations // OBSERVATIONS // workspaces, 2)
+        self._entities = max(facts // OBSERVATIONS // workspaces, 2)
         self._workspaces: Workspaces = open_workspaces(url)
-        self._random = Random(observations)
+        self._random = Random(facts)
         self._new = 0
         for place in range(workspaces):
             self._workspaces.create(f"w{place}")

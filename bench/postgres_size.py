@@ -33,18 +33,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with (
         running_server() as server,
         new_database(server.url) as url,
-        closing(Database(url, options.observations, WORKSPACES)),
+        closing(Database(url, options.facts, WORKSPACES)),
     ):
         rows = _read_sizes(url)
-    print(f"{options.observations:,} observations in {WORKSPACES} workspaces\n")
+    print(f"{options.facts:,} observations in {WORKSPACES} workspaces\n")
     print("| table | rows, MB | indexes, MB | MB for a million observations |")
     print("|---|---|---|---|")
     for name, table, indexes in rows:
-        million = (table + indexes) * 1_000_000 / options.observations
+        million = (table + indexes) * 1_000_000 / options.facts
         if million >= 1e6:
             print(f"| `{name}` | {table / 1e6:.1f} | {indexes / 1e6:.1f} | {million / 1e6:,.0f} |")
     total = sum(table + indexes for _, table, indexes in rows)
-    million = total * 1_000_000 / options.observations
+    million = total * 1_000_000 / options.facts
     print(f"| all | | {total / 1e6:.1f} | {million / 1e6:,.0f} |")
     return 0
 

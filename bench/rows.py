@@ -88,7 +88,7 @@ def read_graph(stage: Stage) -> float:
     return ask(stage, "read_graph", {}, lambda text: graph_counts(text) == counts)
 
 
-def add_observation(stage: Stage) -> float:
+def add_fact(stage: Stage) -> float:
     """Add one new observation to one random entity."""
     name = entity_name(stage.pick())
     content = f"{sentence(stage.rng)} {stage.new_number()}"
@@ -171,7 +171,7 @@ def past_read(stage: Stage) -> float:
     return expect(
         stage,
         seconds,
-        [(item.name, len(item.observations)) for item in rows.entities] == [(name, 3)],
+        [(item.name, len(item.facts)) for item in rows.entities] == [(name, 3)],
     )
 
 
@@ -270,7 +270,7 @@ DELETE_ONE = Row(
     writes=True,
 )
 ADD_OBSERVATION = Row(
-    "add_observation", "add_observations x1", MILLISECONDS, add_observation, most=200, writes=True
+    "add_observation", "add_observations x1", MILLISECONDS, add_fact, most=200, writes=True
 )
 CREATE_RELATION = Row(
     "create_relation", "create_relations x1", MILLISECONDS, create_relation, most=200, writes=True

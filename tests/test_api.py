@@ -76,10 +76,10 @@ def test_what_is_remembered_is_there_the_next_time(name: str, tmp_path: Path) ->
 def test_times_are_datetimes(tmp_path: Path) -> None:
     said_at = datetime(2026, 5, 4, 12, tzinfo=UTC)
     with polymnia.open(tmp_path / "memory.db") as memory:
-        (observation,) = memory.remember("Ada", "moved to Turin", valid_at=said_at).observations
-    assert observation.valid_at == said_at
-    assert observation.recorded_at is not None
-    assert observation.recorded_at > said_at
+        (fact,) = memory.remember("Ada", "moved to Turin", valid_at=said_at).facts
+    assert fact.valid_at == said_at
+    assert fact.recorded_at is not None
+    assert fact.recorded_at > said_at
 
 
 def test_a_question_with_a_former_name_finds_the_entity() -> None:
@@ -111,7 +111,7 @@ def test_relating_to_an_unknown_entity_is_an_error_and_changes_nothing() -> None
         assert memory.open("Ada").relations == ()
 
 
-def test_an_observation_is_superseded_and_the_history_says_so(tmp_path: Path) -> None:
+def test_an_fact_is_superseded_and_the_history_says_so(tmp_path: Path) -> None:
     with polymnia.open(tmp_path / "memory.db", by="planner") as memory:
         memory.remember("Ada", "lives in London")
         assert memory.revise("Ada", supersede={1: "lives in Turin"}).texts == ("lives in Turin",)
@@ -123,13 +123,13 @@ def test_an_observation_is_superseded_and_the_history_says_so(tmp_path: Path) ->
 def test_forgetting_can_be_tried_first(tmp_path: Path) -> None:
     with polymnia.open(tmp_path / "memory.db") as memory:
         memory.remember("Ada", "likes tea", "plays chess")
-        tried = memory.forget(observations={"Ada": ["likes tea"]}, dry_run=True)
-        assert (tried.observations, tried.change, memory.open("Ada").texts) == (
+        tried = memory.forget(facts={"Ada": ["likes tea"]}, dry_run=True)
+        assert (tried.facts, tried.change, memory.open("Ada").texts) == (
             1,
             0,
             ("likes tea", "plays chess"),
         )
-        memory.forget(observations={"Ada": [1]})
+        memory.forget(facts={"Ada": [1]})
         assert memory.open("Ada").texts == ("plays chess",)
         assert memory.forget("Nobody").unknown == ("Nobody",)
 

@@ -23,7 +23,7 @@ from time import perf_counter, sleep
 from bench.servers import POLYMNIA, clean_environment
 from polymnia.engine.moving.intake import take_in
 from polymnia.engine.workspaces.workspaces import open_workspaces
-from polymnia.model import Entity, Observation
+from polymnia.model import Entity, Fact
 
 ENTITIES = 20_000
 FACTS = 5
@@ -178,9 +178,7 @@ def _verdict(measured: float, budget: float) -> str:
 
 def _entities(count: int) -> Iterator[Entity]:
     for number in range(count):
-        facts = [
-            Observation(item, f"fact {item} of thing {number}") for item in range(1, FACTS + 1)
-        ]
+        facts = [Fact(item, f"fact {item} of thing {number}") for item in range(1, FACTS + 1)]
         yield Entity(f"thing {number}", "thing", tuple(facts), next_ordinal=FACTS + 1)
 
 

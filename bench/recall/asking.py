@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 
 from bench.recall.measures import DEPTHS
 from bench.recall.questions import Case, Place, Told
-from polymnia.engine.graph import entities, observations
+from polymnia.engine.graph import entities, facts
 from polymnia.engine.memory import Memory
 from polymnia.engine.recall.passages import recall
-from polymnia.model import EntityDraft, ObservationDraft
+from polymnia.model import EntityDraft, FactAddition
 
 _AUTHOR = "bench"
 # A busy machine must not turn a question by meaning into one by words.
@@ -20,14 +20,14 @@ def load_case(memory: Memory, case: Case) -> dict[Place, str]:
     entities.create(memory, [EntityDraft(name, case.kind) for name in names], by=_AUTHOR)
     labels = {}
     for group in _together(case.told):
-        added = observations.add(
+        added = facts.add(
             memory,
-            [ObservationDraft(told.entity, (told.text,), told.valid_at) for told in group],
+            [FactAddition(told.entity, (told.text,), told.valid_at) for told in group],
             by=_AUTHOR,
             skip_repeats=False,
         )
         for told, noted in zip(group, added, strict=True):
-            labels[noted.entity, noted.observations[0].ordinal] = told.label
+            labels[noted.entity, noted.facts[0].ordinal] = told.label
     return labels
 
 

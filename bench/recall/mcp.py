@@ -103,9 +103,9 @@ class McpStage:
         texts = {(told.entity, told.text): told.label for told in reversed(case.told)}
         with self._store.reading() as read:
             return {
-                (entity.name, observation.ordinal): texts.get((entity.name, observation.text), "")
+                (entity.name, fact.ordinal): texts.get((entity.name, fact.text), "")
                 for entity in read.entities()
-                for observation in entity.observations
+                for fact in entity.facts
             }
 
     def _recall(self, client: "Conversation", question: str) -> list[str]:

@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 from bench.budgets import Verdict, at_most
 from polymnia.embedders import open_embedder
 from polymnia.embedders.base import Embedder
-from polymnia.engine.graph import entities, observations
+from polymnia.engine.graph import entities, facts
 from polymnia.engine.memory import Memory
 from polymnia.engine.recall.passages import recall
 from polymnia.engine.semantic.indexer import index_store
 from polymnia.engine.semantic.meaning import Meaning, QuestionVector, SharedEmbedder
-from polymnia.model import EntityDraft, ObservationDraft
+from polymnia.model import EntityDraft, FactAddition
 from polymnia.stores import open_store
 
 ME = "bench"
@@ -64,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with TemporaryDirectory() as folder:
         text = ZipfText()
         path = str(Path(folder) / "memory.db")
-        _fill(path, text, options.observations)
+        _fill(path, text, options.facts)
         verdicts = [_searches(path, text, options.questions), _writes(path, text, options.writes)]
     for verdict in verdicts:
         print(
@@ -180,9 +180,9 @@ def _writes(path: str, text: ZipfText, count: int) -> Verdict:
     spent: dict[str, list[float]] = {"without": [], "with": []}
     for _ in range(count):
         for name, memory in (("without", plain), ("with", embedding)):
-            added = [ObservationDraft("One", (text.make(),))]
+            added = [FactAddition("One", (text.make(),))]
             began = perf_counter()
-            observations.add(memory, added, by=ME, skip_repeats=False)
+            facts.add(memory, added, by=ME, skip_repeats=False)
             spent[name].append(perf_counter() - began)
     for name, times in spent.items():
         print(f"one observation, {name} a model that embeds it: {_median(times):.2f} ms")

@@ -111,10 +111,10 @@ class Stage:
         folded = fold(question)
         with self.memory.reading() as read:
             found = [
-                self._labels[entity.name, observation.ordinal]
+                self._labels[entity.name, fact.ordinal]
                 for entity in read.containing(folded)
-                for observation in entity.observations
-                if folded in fold(observation.text)
+                for fact in entity.facts
+                if folded in fold(fact.text)
             ]
         return found[:_DEEPEST]
 

@@ -24,7 +24,7 @@ from polymnia.stores.contract import Store
 from tests.postgres import new_database, running_server
 
 DEPTH = 20
-KINDS: tuple[PassageKind, ...] = ("observation",)
+KINDS: tuple[PassageKind, ...] = ("fact",)
 
 
 class Comparison(Struct):

@@ -11,11 +11,11 @@ __version__ = "0.1.0"
 __all__ = [
     "ChangeRecord",
     "EntityRecord",
+    "FactRecord",
     "ForgottenRecord",
     "LocalMemory",
     "LocalNotes",
     "NoteRecord",
-    "ObservationRecord",
     "RelationRecord",
     "RemoteMemory",
     "RemoteNotes",

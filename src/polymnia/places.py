@@ -28,7 +28,7 @@ from polymnia.stores.open import open_store, store_exists, store_kind
 if TYPE_CHECKING:
     from polymnia.engine.semantic.meaning import Meaning
 
-# Kinds of stores that hold entities, observations and relations, but no notes.
+# Kinds of stores that hold entities, facts and relations, but no notes.
 _GRAPH_KINDS = ("memory", "jsonl", "binlog")
 
 

@@ -16,13 +16,13 @@ from psycopg import sql
 
 from polymnia.engine.facts.erase import erase
 from polymnia.engine.facts.forget import Unwanted, forget
-from polymnia.engine.facts.merge import merge, move_observations
+from polymnia.engine.facts.merge import merge, move_facts
 from polymnia.engine.facts.relocate import relocate
 from polymnia.engine.facts.remember import EntityFacts, FactDraft, remember
 from polymnia.engine.facts.revise import Edit, Revision, revise
 from polymnia.engine.history.undo import undo
 from polymnia.engine.memory import Memory
-from polymnia.model import Entity, EntityDraft, Observation
+from polymnia.model import Entity, EntityDraft, Fact
 from polymnia.stores import open_store
 from tests.behaviour.graphs import create
 from tests.postgres import shared_by_test_run, shared_server
@@ -76,9 +76,9 @@ class Life:
         with self.memory.reading() as read:
             return read.entities([self.name])[0]
 
-    def fact(self) -> Observation:
+    def fact(self) -> Fact:
         """Return the newest fact with the secret."""
-        return [fact for fact in self.entity().observations if self.secret in fact.text][-1]
+        return [fact for fact in self.entity().facts if self.secret in fact.text][-1]
 
     def revise(self, revision: Revision) -> int:
         return revise(self.memory, self.name, revision, by=ME).change
@@ -103,7 +103,7 @@ class Life:
     def forget_and_undo(self) -> None:
         if not self.memory.store.capabilities.history:
             return
-        unwanted = Unwanted(observations=((self.name, self.fact().ordinal),))
+        unwanted = Unwanted(facts=((self.name, self.fact().ordinal),))
         undo(self.memory, [forget(self.memory, unwanted, by=ME).change], by=ME)
 
     def summarize(self) -> None:
@@ -117,7 +117,7 @@ class Life:
         facts = (FactDraft(self.text()), FactDraft("stays"))
         receipt = remember(self.memory, [EntityFacts(name=home, facts=facts)], by=ME)
         number = receipt.entities[0].facts[0].ordinal
-        move_observations(self.memory, [(home, number)], self.name, by=ME)
+        move_facts(self.memory, [(home, number)], self.name, by=ME)
 
     def move_away(self) -> None:
         """Let the whole entity come from another workspace."""
@@ -132,7 +132,7 @@ class Life:
     def erase(self, way: str) -> None:
         """Erase every fact with the secret, in one of the ways to name it."""
         others = [] if self.other is None else [self.other]
-        facts = [fact for fact in self.entity().observations if self.secret in fact.text]
+        facts = [fact for fact in self.entity().facts if self.secret in fact.text]
         unwanted = [Unwanted(entities=(self.name,))]
         if way != "whole":
             unwanted = []
@@ -142,12 +142,12 @@ class Life:
                     key = fact.text
                 elif way == "beginning":
                     key = fact.text[: len(fact.text) - 6]
-                unwanted.append(Unwanted(observations=((self.name, key),)))
+                unwanted.append(Unwanted(facts=((self.name, key),)))
         for one in unwanted:
             receipt = erase(self.memory, one, by=ME, other_memories=lambda: others)
             for label in receipt.perhaps_replaced:
                 name, _, number = label.rpartition(" #")
-                late = Unwanted(observations=((name, int(number)),))
+                late = Unwanted(facts=((name, int(number)),))
                 erase(self.memory, late, by=ME, other_memories=lambda: others)
 
     def problems(self, directory: Path) -> list[str]:

@@ -31,4 +31,4 @@ def texts(memory: Memory, name: str) -> tuple[str, ...]:
 
 def ordinals(memory: Memory, name: str) -> list[int]:
     (entity,) = entities.open_named(memory, [name]).entities
-    return [observation.ordinal for observation in entity.observations]
+    return [fact.ordinal for fact in entity.facts]

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from polymnia.engine import notes
 from polymnia.engine.facts import forget, remember, revise
 from polymnia.engine.facts.merge import merge
-from polymnia.engine.graph import entities, observations, relations
+from polymnia.engine.graph import entities, facts, relations
 from polymnia.engine.history import trash
 from polymnia.engine.memory import Memory
 from polymnia.errors import BadInput, NotSupported
@@ -20,8 +20,8 @@ from polymnia.model import (
     ChangeQuery,
     Entity,
     EntityDraft,
+    FactAddition,
     Note,
-    ObservationDraft,
     Relation,
     Rows,
 )
@@ -100,9 +100,9 @@ def _take(memory: Memory, verb: str, name: str, other: str, text: str, by: str) 
     elif verb == "create":
         entities.create(memory, [EntityDraft(name, "t", (text,)), EntityDraft(other, "t")], by=by)
     elif verb == "add":
-        observations.add(memory, [ObservationDraft(name, (text,), 5)], by=by, skip_repeats=False)
+        facts.add(memory, [FactAddition(name, (text,), 5)], by=by, skip_repeats=False)
     elif verb == "remove":
-        observations.remove(memory, [(name, (text,))], by=by)
+        facts.remove(memory, [(name, (text,))], by=by)
     elif verb == "link":
         relations.create(memory, [Relation(name, other, "r")], by=by)
     elif verb == "unlink":
@@ -112,14 +112,12 @@ def _take(memory: Memory, verb: str, name: str, other: str, text: str, by: str) 
     elif verb == "merge":
         merge(memory, [name], other, by=by)
     elif verb == "remember":
-        facts = remember.EntityFacts(
+        given = remember.EntityFacts(
             name=name, facts=(remember.FactDraft(text, 7),), tags=(other,), summary=text
         )
-        remember.remember(memory, [facts], [Relation(other, name, "s")], by=by)
+        remember.remember(memory, [given], [Relation(other, name, "s")], by=by)
     elif verb == "forget":
-        forget.forget(
-            memory, forget.Unwanted(observations=((name, _first_ordinal(memory, name)),)), by=by
-        )
+        forget.forget(memory, forget.Unwanted(facts=((name, _first_ordinal(memory, name)),)), by=by)
     elif verb == "note":
         notes.commit(memory, Note(name, text, (other,)), by=by)
     elif verb == "prune":
@@ -130,4 +128,4 @@ def _take(memory: Memory, verb: str, name: str, other: str, text: str, by: str) 
 
 def _first_ordinal(memory: Memory, name: str) -> int:
     found: list[Entity] = entities.open_named(memory, [name]).entities
-    return found[0].observations[0].ordinal if found and found[0].observations else 1
+    return found[0].facts[0].ordinal if found and found[0].facts else 1

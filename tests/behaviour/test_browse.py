@@ -12,7 +12,7 @@ from polymnia.engine import notes
 from polymnia.engine.facts.forget import Unwanted, forget
 from polymnia.engine.facts.merge import merge
 from polymnia.engine.facts.revise import Revision, revise
-from polymnia.engine.graph import observations
+from polymnia.engine.graph import facts
 from polymnia.engine.history import changes as history
 from polymnia.engine.history.changes import find_former
 from polymnia.engine.memory import Memory
@@ -21,8 +21,8 @@ from polymnia.errors import BadInput, TextChanged
 from polymnia.model import (
     ChangeSize,
     EntityDraft,
+    FactAddition,
     Note,
-    ObservationDraft,
     RowCounts,
     join_actor,
     split_actor,
@@ -68,10 +68,10 @@ def test_names_are_suggested_by_any_part(memory: Memory) -> None:
 def test_facts_are_counted_by_the_time_they_were_said(memory: Memory) -> None:
     create(memory, EntityDraft("Ann", "person"))
     for at in (100, 150, 250, 900):
-        draft = ObservationDraft("Ann", (f"said at {at}",), valid_at=at)
-        observations.add(memory, [draft], by=ME, skip_repeats=False)
+        draft = FactAddition("Ann", (f"said at {at}",), valid_at=at)
+        facts.add(memory, [draft], by=ME, skip_repeats=False)
     with memory.reading() as read:
-        assert read.observation_times(100, 900, 100) == {1: 2, 2: 1}
+        assert read.fact_times(100, 900, 100) == {1: 2, 2: 1}
 
 
 def test_a_large_change_is_counted_and_a_small_one_read(memory: Memory) -> None:

@@ -59,7 +59,7 @@ def test_an_accepted_fact_keeps_its_source_and_time(sqlite: Memory) -> None:
     offer(sqlite, TABS)
     accept_candidates(sqlite, [1], by="ada")
     (user,) = entities.open_named(sqlite, ["user"]).entities
-    (fact,) = user.observations
+    (fact,) = user.facts
     assert (fact.source, fact.valid_at, fact.expires) == ("claude-code:5e55", 7, 0)
 
 

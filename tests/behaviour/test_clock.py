@@ -9,11 +9,11 @@ import pytest
 
 from polymnia.engine.doctor import check_one
 from polymnia.engine.facts.revise import Revision, revise
-from polymnia.engine.graph import entities, observations, relations
+from polymnia.engine.graph import entities, facts, relations
 from polymnia.engine.history import changes as history
 from polymnia.engine.history import trash, undo
 from polymnia.engine.memory import Memory
-from polymnia.model import ChangeQuery, EntityDraft, ObservationDraft, PurgeCounts, Relation
+from polymnia.model import ChangeQuery, EntityDraft, FactAddition, PurgeCounts, Relation
 from polymnia.stores import open_store
 from polymnia.stores.clock import MAX_AHEAD_US
 from tests.behaviour.graphs import ME, create, names, texts
@@ -54,7 +54,7 @@ def _times(memory: Memory) -> list[int]:
 
 
 def _say(memory: Memory, name: str, text: str) -> None:
-    observations.add(memory, [ObservationDraft(name, (text,))], by=ME, skip_repeats=False)
+    facts.add(memory, [FactAddition(name, (text,))], by=ME, skip_repeats=False)
 
 
 def _write_ahead(memory: Memory, clock: _Clock, distance: int) -> None:
@@ -90,7 +90,7 @@ def test_everything_is_purged_after_the_clock_was_ahead(
     _write_ahead(memory, clock, distance)
     create(memory, EntityDraft("P", "x", ("private",)))
     entities.delete(memory, ["P"], by=ME)
-    assert trash.purge(memory, days=0) == PurgeCounts(entities=1, observations=1)
+    assert trash.purge(memory, days=0) == PurgeCounts(entities=1, facts=1)
     assert trash.items(memory) == []
 
 

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from polymnia.engine.curation.findings import Gap, orphans, pending, relation_gaps
-from polymnia.engine.graph import entities, observations
+from polymnia.engine.graph import entities, facts
 from polymnia.engine.memory import Memory
 from polymnia.errors import Cancelled
-from polymnia.model import EntityDraft, ObservationDraft, Rows
+from polymnia.model import EntityDraft, FactAddition, Rows
 from polymnia.search.mentions import MentionFinder
 from polymnia.stores import open_store
 from tests.behaviour.graphs import ME, create, link
@@ -62,10 +62,10 @@ def test_a_relation_in_either_direction_closes_a_gap(
     assert relation_gaps(memory) == []
 
 
-def test_deleted_entities_and_observations_make_no_gaps(memory: Memory) -> None:
+def test_deleted_entities_and_facts_make_no_gaps(memory: Memory) -> None:
     create(memory, person("Ann", "works with Ben", "works with Cai"), person("Ben"), person("Cai"))
     entities.delete(memory, ["Ben"], by=ME)
-    observations.remove(memory, [("Ann", ("works with Cai",))], by=ME)
+    facts.remove(memory, [("Ann", ("works with Cai",))], by=ME)
     assert relation_gaps(memory) == []
 
 
@@ -158,31 +158,31 @@ def test_an_orphan_has_no_relation(memory: Memory) -> None:
 
 def test_the_last_updated_orphan_comes_first(summaries: Memory) -> None:
     create(summaries, person("Ann"), person("Ben"))
-    observations.add(summaries, [ObservationDraft("Ben", ("tea",))], by=ME, skip_repeats=False)
+    facts.add(summaries, [FactAddition("Ben", ("tea",))], by=ME, skip_repeats=False)
     assert [orphan.name for orphan in orphans(summaries, limit=1)] == ["Ben"]
 
 
-def test_an_entity_is_pending_until_it_is_summarized_and_again_after_an_observation(
+def test_an_entity_is_pending_until_it_is_summarized_and_again_after_an_fact(
     summaries: Memory,
 ) -> None:
     create(summaries, person("Ann", "tea", "coffee"), person("Empty"))
     (found,) = pending(summaries)
-    assert (found.name, found.type, found.observations, found.summary_at) == ("Ann", "person", 2, 0)
+    assert (found.name, found.type, found.facts, found.summary_at) == ("Ann", "person", 2, 0)
     summarize(summaries, "Ann", "drinks")
     assert pending(summaries) == []
-    observations.add(summaries, [ObservationDraft("Ann", ("cocoa",))], by=ME, skip_repeats=False)
+    facts.add(summaries, [FactAddition("Ann", ("cocoa",))], by=ME, skip_repeats=False)
     (found,) = pending(summaries)
-    assert found.last_observation_at > found.summary_at > 0
-    assert found.updated_at == found.last_observation_at
+    assert found.last_fact_at > found.summary_at > 0
+    assert found.updated_at == found.last_fact_at
 
 
-def test_an_entity_with_neither_observations_nor_summary_is_pending_on_request(
+def test_an_entity_with_neither_facts_nor_summary_is_pending_on_request(
     summaries: Memory,
 ) -> None:
     create(summaries, person("Empty"), person("Ann", "tea"))
     assert [item.name for item in pending(summaries)] == ["Ann"]
     waiting = pending(summaries, with_empty=True)
-    assert [(item.name, item.last_observation_at > 0) for item in waiting] == [
+    assert [(item.name, item.last_fact_at > 0) for item in waiting] == [
         ("Ann", True),
         ("Empty", False),
     ]
@@ -190,9 +190,9 @@ def test_an_entity_with_neither_observations_nor_summary_is_pending_on_request(
     assert [item.name for item in pending(summaries, with_empty=True)] == ["Ann"]
 
 
-def test_the_latest_observation_is_pending_first(summaries: Memory) -> None:
+def test_the_latest_fact_is_pending_first(summaries: Memory) -> None:
     create(summaries, person("Ann", "tea"), person("Ben", "tea"))
-    observations.add(summaries, [ObservationDraft("Ben", ("cocoa",))], by=ME, skip_repeats=False)
+    facts.add(summaries, [FactAddition("Ben", ("cocoa",))], by=ME, skip_repeats=False)
     assert [item.name for item in pending(summaries)] == ["Ben", "Ann"]
     assert [item.name for item in pending(summaries, limit=1)] == ["Ben"]
 

@@ -9,10 +9,10 @@ from polymnia.chat import open_chat_model
 from polymnia.engine.curation import clusters, drafts, similar
 from polymnia.engine.curation.drafts import Drafter, Prompt
 from polymnia.engine.curation.report import ConsolidationReport, consolidation_report
-from polymnia.engine.graph import entities, observations
+from polymnia.engine.graph import entities, facts
 from polymnia.engine.memory import Memory
 from polymnia.errors import Cancelled, ChatModelError
-from polymnia.model import ChangeQuery, EntityDraft, ObservationDraft
+from polymnia.model import ChangeQuery, EntityDraft, FactAddition
 from polymnia.stores import open_store
 from tests.behaviour.graphs import ME, create, link
 from tests.behaviour.vectors import put_vectors
@@ -55,7 +55,7 @@ def events(report: ConsolidationReport) -> tuple[int, int, int]:
 def test_a_report_has_everything_that_needs_attention(embedded: Memory) -> None:
     report = consolidation_report(embedded)
     assert [
-        (summary.entity.name, summary.entity.observations, summary.draft)
+        (summary.entity.name, summary.entity.facts, summary.draft)
         for summary in report.stale_summaries
     ] == [
         ("Ann", 1, None),
@@ -82,9 +82,7 @@ def test_a_report_on_any_store_has_what_the_store_can_tell(memory: Memory) -> No
 def test_events_are_counted_since_the_last_report(embedded: Memory) -> None:
     first = consolidation_report(embedded)
     assert (events(first), first.events.since) == ((9, 0, 0), first.orphans[-1].created_at)
-    observations.add(
-        embedded, [ObservationDraft("Ann", ("likes cake",))], by=ME, skip_repeats=False
-    )
+    facts.add(embedded, [FactAddition("Ann", ("likes cake",))], by=ME, skip_repeats=False)
     entities.delete(embedded, ["Empty"], by=ME)
     peek = consolidation_report(embedded, mark=False)
     second = consolidation_report(embedded)

@@ -41,7 +41,7 @@ def test_a_drawing_tells_how_many_neighbours_are_not_drawn(river: Memory) -> Non
     assert shown(found) == {"hub": 3, "b": 1}
     assert [relation.key for relation in found.relations] == [("b", "hub", "s")]
     assert found.entities == 7
-    assert all(not node.entity.observations for node in found.nodes)
+    assert all(not node.entity.facts for node in found.nodes)
 
 
 def test_an_expanded_entity_shows_its_neighbours(river: Memory) -> None:

@@ -46,7 +46,7 @@ def test_names_are_case_sensitive(memory: Memory) -> None:
     assert [entity.name for entity in create(memory, EntityDraft("Alice", "person"))] == ["Alice"]
 
 
-def test_repeated_observations_of_a_new_entity_are_kept_as_given(memory: Memory) -> None:
+def test_repeated_facts_of_a_new_entity_are_kept_as_given(memory: Memory) -> None:
     create(memory, EntityDraft("Alice", "person", ("a", "a")))
     assert texts(memory, "Alice") == ("a", "a")
 
@@ -173,7 +173,7 @@ def test_counts_exclude_deleted_rows(memory: Memory) -> None:
     entities.delete(memory, ["Alice"], by=ME)
     with memory.reading() as read:
         counts = read.counts()
-    assert (counts.entities, counts.observations, counts.relations) == (1, 0, 1)
+    assert (counts.entities, counts.facts, counts.relations) == (1, 0, 1)
 
 
 @pytest.mark.parametrize("memory", WITH_HISTORY, indirect=True)

@@ -45,10 +45,10 @@ def memory(request: pytest.FixtureRequest, tmp_path: Path) -> Memory:
 def test_others_with_the_same_text_keep_it_in_the_present_and_the_past(memory: Memory) -> None:
     for name in ("Ann", "Ben", "Cid"):
         create(memory, EntityDraft(name, "person", ("likes tea", "sings")))
-    gone = forget(memory, Unwanted(observations=(("Ben", 1),)), by=ME)
+    gone = forget(memory, Unwanted(facts=(("Ben", 1),)), by=ME)
     revise(memory, "Cid", Revision(summary="Cid likes tea"), by=ME)
     revise(memory, "Cid", Revision(summary="Cid sings"), by=ME)
-    receipt = erase(memory, Unwanted(observations=(("Ann", "likes tea"),)), by=ME)
+    receipt = erase(memory, Unwanted(facts=(("Ann", "likes tea"),)), by=ME)
     assert (receipt.erased, receipt.others) == (("Ann #1",), ("Ben", "Cid"))
     undo(memory, [gone.change], by=ME)
     assert [texts(memory, name) for name in ("Ann", "Ben", "Cid")] == [
@@ -64,17 +64,17 @@ def test_others_with_the_same_text_keep_it_in_the_present_and_the_past(memory: M
 def test_a_fact_that_ended_is_erased_by_its_text(memory: Memory, tmp_path: Path) -> None:
     create(memory, EntityDraft("Ann", "person", (f"pin {SECRET}", "sings")))
     revise(memory, "Ann", Revision(replace=(Edit(1, "pin unknown"),)), by=ME)
-    forget(memory, Unwanted(observations=(("Ann", 1),)), by=ME)
+    forget(memory, Unwanted(facts=(("Ann", 1),)), by=ME)
     with pytest.raises(FactNotFound):
-        erase(memory, Unwanted(observations=(("Ann", "pin 7"),)), by=ME)
-    receipt = erase(memory, Unwanted(observations=(("Ann", f"Pin {SECRET.upper()}"),)), by=ME)
+        erase(memory, Unwanted(facts=(("Ann", "pin 7"),)), by=ME)
+    receipt = erase(memory, Unwanted(facts=(("Ann", f"Pin {SECRET.upper()}"),)), by=ME)
     assert receipt.erased == ("Ann #1",)
     assert list(places_of(memory, SECRET, tmp_path)) == []
 
 
 def test_a_dry_run_names_what_would_go_and_changes_nothing(memory: Memory) -> None:
     create(memory, EntityDraft("Ann", "person", (f"pin {SECRET}", f"pin {SECRET}")))
-    receipt = erase(memory, Unwanted(observations=(("Ann", 1),)), by=ME, dry_run=True)
+    receipt = erase(memory, Unwanted(facts=(("Ann", 1),)), by=ME, dry_run=True)
     assert receipt.erased == ("Ann #1", "Ann #2")
     assert texts(memory, "Ann") == (f"pin {SECRET}", f"pin {SECRET}")
 
@@ -83,7 +83,7 @@ def test_a_fact_that_may_have_been_replaced_is_named(memory: Memory) -> None:
     create(memory, EntityDraft("Ann", "person", ("pin xk80",)))
     facts = (FactDraft(f"pin {SECRET}", replaces=1), FactDraft("sings"))
     remember(memory, [EntityFacts(name="Ann", facts=facts)], by=ME)
-    receipt = erase(memory, Unwanted(observations=(("Ann", 2),)), by=ME)
+    receipt = erase(memory, Unwanted(facts=(("Ann", 2),)), by=ME)
     assert receipt.perhaps_replaced == ("Ann #1",)
 
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from polymnia.engine import notes
 from polymnia.engine.facts.revise import Revision, revise
-from polymnia.engine.graph import entities, observations, relations
+from polymnia.engine.graph import entities, facts, relations
 from polymnia.engine.history import trash
 from polymnia.engine.history.changes import count_events, last_change
 from polymnia.engine.memory import Memory
@@ -26,9 +26,9 @@ from polymnia.model import (
     Entity,
     EntityDraft,
     EventCounts,
+    FactAddition,
     Mark,
     Note,
-    ObservationDraft,
     Relation,
     RowCounts,
     Rows,
@@ -86,14 +86,14 @@ def test_heads_are_the_changes_without_rows(memory: Memory) -> None:
 def test_changes_are_counted_without_reading_them(memory: Memory) -> None:
     create(memory, EntityDraft("Ann", "person", ("tea", "coffee")), EntityDraft("Ben", "person"))
     link(memory, ("Ann", "Ben", "knows"))
-    observations.remove(memory, [("Ann", ("tea",))], by=ME)
+    facts.remove(memory, [("Ann", ("tea",))], by=ME)
     entities.delete(memory, ["Ann"], by=ME)
     with memory.reading() as read:
         sizes = read.history.change_sizes([1, 2, 3, 4, 99])
     assert sizes == {
         1: ChangeSize(RowCounts(), RowCounts(2, 2)),
         2: ChangeSize(RowCounts(), RowCounts(relations=1)),
-        3: ChangeSize(RowCounts(observations=1), RowCounts()),
+        3: ChangeSize(RowCounts(facts=1), RowCounts()),
         4: ChangeSize(RowCounts(1, 1, 1), RowCounts()),
     }
 
@@ -119,8 +119,8 @@ def test_a_renamed_entity_is_found_by_all_its_names(memory: Memory) -> None:
 def test_a_change_has_the_rows_it_created_and_ended(memory: Memory) -> None:
     create(memory, EntityDraft("Ann", "person", ("tea",)), EntityDraft("Ben", "person"))
     link(memory, ("Ann", "Ben", "knows"))
-    observations.add(memory, [ObservationDraft("Ann", ("coffee",))], by=ME, skip_repeats=False)
-    observations.remove(memory, [("Ann", ("tea",))], by=ME)
+    facts.add(memory, [FactAddition("Ann", ("coffee",))], by=ME, skip_repeats=False)
+    facts.remove(memory, [("Ann", ("tea",))], by=ME)
     entities.delete(memory, ["Ann"], by=ME)
     created, linked, added, removed, deleted = changes(memory)
     assert [(entity.name, entity.texts) for entity in created.after.entities] == [
@@ -128,14 +128,8 @@ def test_a_change_has_the_rows_it_created_and_ended(memory: Memory) -> None:
         ("Ben", ()),
     ]
     assert [relation.key for relation in linked.after.relations] == [("Ann", "Ben", "knows")]
-    assert [
-        (observation.entity, observation.observations[0].text)
-        for observation in added.after.observations
-    ] == [("Ann", "coffee")]
-    assert [
-        (observation.entity, observation.observations[0].text)
-        for observation in removed.before.observations
-    ] == [("Ann", "tea")]
+    assert [(fact.entity, fact.facts[0].text) for fact in added.after.facts] == [("Ann", "coffee")]
+    assert [(fact.entity, fact.facts[0].text) for fact in removed.before.facts] == [("Ann", "tea")]
     assert [(entity.name, entity.texts) for entity in deleted.before.entities] == [
         ("Ann", ("coffee",))
     ]
@@ -158,7 +152,7 @@ def test_a_deleted_entity_is_read_as_it_was(memory: Memory) -> None:
     create(memory, EntityDraft("Ann", "person", ("tea",)))
     link(memory, ("Ann", "Ben", "knows"))
     then = changes(memory)[-1].at
-    observations.add(memory, [ObservationDraft("Ann", ("coffee",))], by=ME, skip_repeats=False)
+    facts.add(memory, [FactAddition("Ann", ("coffee",))], by=ME, skip_repeats=False)
     entities.delete(memory, ["Ann"], by=ME)
     (ann,) = at(memory, then, "Ann").entities
     assert (ann.texts, ann.updated_at) == (("tea",), then)
@@ -195,10 +189,8 @@ def test_events_are_counted_from_a_change_on(memory: Memory) -> None:
             creates=3, updates=0, deletes=0, last_change=2
         )
     replace_card(memory, "Ann", lambda old: replace(old, name="Anna"))
-    observations.add(
-        memory, [ObservationDraft("Anna", ("coffee", "milk"))], by=ME, skip_repeats=False
-    )
-    observations.remove(memory, [("Anna", ("tea",))], by=ME)
+    facts.add(memory, [FactAddition("Anna", ("coffee", "milk"))], by=ME, skip_repeats=False)
+    facts.remove(memory, [("Anna", ("tea",))], by=ME)
     create(memory, EntityDraft("Cai", "person", ("cocoa",)))
     entities.delete(memory, ["Ben"], by=ME)
     with memory.reading() as read:
@@ -223,16 +215,16 @@ def test_a_mark_is_kept_until_it_is_set_again(memory: Memory) -> None:
     assert changes(memory) == []
 
 
-def test_an_entity_may_be_renamed_and_keeps_its_observations(path: str) -> None:
+def test_an_entity_may_be_renamed_and_keeps_its_facts(path: str) -> None:
     memory = Memory(open_store(path))
     create(memory, EntityDraft("Ann", "person", ("tea",)))
     first = changes(memory)[-1].at
     replace_card(memory, "Ann", lambda old: replace(old, name="Anna"))
-    observations.add(memory, [ObservationDraft("Anna", ("coffee",))], by=ME, skip_repeats=False)
+    facts.add(memory, [FactAddition("Anna", ("coffee",))], by=ME, skip_repeats=False)
     (anna,) = entities.open_named(memory, ["Anna"]).entities
     assert anna.texts == ("tea", "coffee")
     assert [entity.name for entity in at(memory, first).entities] == ["Ann"]
-    assert changes(memory)[-1].after.observations[0].entity == "Anna"
+    assert changes(memory)[-1].after.facts[0].entity == "Anna"
     assert memory.store.check() == []
     memory.store.close()
 
@@ -264,7 +256,7 @@ def test_the_latest_changes_are_selected(memory: Memory) -> None:
     create(memory, EntityDraft("Ann", "person", ("tea",)))
     create(memory, EntityDraft("Ben", "person"), by="other")
     link(memory, ("Ann", "Ben", "knows"))
-    observations.add(memory, [ObservationDraft("Ann", ("coffee",))], by=ME, skip_repeats=False)
+    facts.add(memory, [FactAddition("Ann", ("coffee",))], by=ME, skip_repeats=False)
     replace_card(memory, "Ann", lambda old: replace(old, name="Anna"))
     entities.delete(memory, ["Ben"], by="other")
     times = [change.at for change in changes(memory)]
@@ -284,9 +276,7 @@ def test_the_latest_changes_are_selected(memory: Memory) -> None:
 
 def test_a_passage_has_the_author_who_wrote_it_first(memory: Memory) -> None:
     create(memory, EntityDraft("Ann", "person", ("tea",)), by="first")
-    observations.add(
-        memory, [ObservationDraft("Ann", ("coffee",))], by="second", skip_repeats=False
-    )
+    facts.add(memory, [FactAddition("Ann", ("coffee",))], by="second", skip_repeats=False)
     replace_card(memory, "Ann", lambda old: replace(old, name="Anna"))
     first, second, _ = changes(memory)
     with memory.reading() as read:
@@ -328,14 +318,10 @@ def test_a_past_state_has_the_time_of_update_that_was_read_then(path: str) -> No
     for step in (
         lambda: entities.delete(memory, ["Ann"], by=ME),
         lambda: trash.restore(memory, "Ann", by=ME),
-        lambda: observations.add(
-            memory, [ObservationDraft("Ann", ("ale",))], by=ME, skip_repeats=False
-        ),
-        lambda: observations.remove(memory, [("Ann", ("milk",))], by=ME),
+        lambda: facts.add(memory, [FactAddition("Ann", ("ale",))], by=ME, skip_repeats=False),
+        lambda: facts.remove(memory, [("Ann", ("milk",))], by=ME),
         lambda: trash.purge(memory, days=-1),
-        lambda: observations.add(
-            memory, [ObservationDraft("Ann", ("gin",))], by=ME, skip_repeats=False
-        ),
+        lambda: facts.add(memory, [FactAddition("Ann", ("gin",))], by=ME, skip_repeats=False),
     ):
         remember_update()
         step()
@@ -423,9 +409,9 @@ def take_step(memory: Memory, step: str, number: int, *, secrets: Callable[[], s
     if step == "create":
         entities.upsert(memory, [EntityDraft(name, "thing", (secrets(),))], by=ME)
     elif step == "add" and entities.open_named(memory, [name]).entities:
-        observations.add(memory, [ObservationDraft(name, (secrets(),))], by=ME, skip_repeats=False)
+        facts.add(memory, [FactAddition(name, (secrets(),))], by=ME, skip_repeats=False)
     elif step == "remove" and (found := entities.open_named(memory, [name]).entities):
-        observations.remove(memory, [(name, found[0].texts[:1])], by=ME)
+        facts.remove(memory, [(name, found[0].texts[:1])], by=ME)
     elif step == "delete":
         entities.delete(memory, [name], by=ME)
     elif step == "note":

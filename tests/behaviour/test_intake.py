@@ -10,7 +10,7 @@ from polymnia.engine.history.undo import undo, undo_since
 from polymnia.engine.memory import Memory
 from polymnia.engine.moving.intake import MAX_CONFLICTS, IntakeConflict, Item, take_in
 from polymnia.engine.notes import vault_notes
-from polymnia.model import Entity, EntityDraft, Note, Observation, Relation
+from polymnia.model import Entity, EntityDraft, Fact, Note, Relation
 from polymnia.stores.sqlite.store import SqliteStore
 from tests.behaviour.graphs import ME, create, names, texts
 
@@ -19,13 +19,13 @@ ITEMS: list[Item] = [
     Entity(
         "Alice",
         "person",
-        (Observation(1, "a", 5, 7, "chat"),),
+        (Fact(1, "a", 5, 7, "chat"),),
         next_ordinal=2,
         tags=("x",),
         summary="S",
     ),
     Relation("Alice", "Bob", "knows"),
-    Entity("Alice", "person", (Observation(1, "b"),), next_ordinal=2, tags=("y",)),
+    Entity("Alice", "person", (Fact(1, "b"),), next_ordinal=2, tags=("y",)),
 ]
 
 
@@ -40,12 +40,12 @@ def test_a_new_entity_has_everything_that_was_given(full: Memory) -> None:
     receipt = take_in(full, ITEMS, by=ME)
     (alice,) = entities.open_named(full, ["Alice"]).entities
     assert (alice.tags, alice.summary, alice.texts) == (("x", "y"), "S", ("a", "b"))
-    first = alice.observations[0]
+    first = alice.facts[0]
     assert (first.created_at, first.valid_at, first.source) == (5, 7, "chat")
-    assert (receipt.entities.read, receipt.entities.new, receipt.observations) == (2, 1, 2)
+    assert (receipt.entities.read, receipt.entities.new, receipt.facts) == (2, 1, 2)
 
 
-def test_a_known_entity_gains_tags_summary_and_observations_at_once(full: Memory) -> None:
+def test_a_known_entity_gains_tags_summary_and_facts_at_once(full: Memory) -> None:
     create(full, EntityDraft("Alice", "robot", ("b",), tags=("z",)))
     receipt = take_in(full, ITEMS, by=ME)
     (alice,) = entities.open_named(full, ["Alice"]).entities
@@ -96,9 +96,7 @@ def test_conflicts_can_be_replaced_and_undone(full: Memory) -> None:
 
 def test_a_replaced_type_is_stored_in_every_store(memory: Memory) -> None:
     create(memory, EntityDraft("Alice", "robot", ("b",)))
-    take_in(
-        memory, [Entity("Alice", "person", (Observation(1, "c"),))], by=ME, replace_conflicts=True
-    )
+    take_in(memory, [Entity("Alice", "person", (Fact(1, "c"),))], by=ME, replace_conflicts=True)
     (alice,) = entities.open_named(memory, ["Alice"]).entities
     assert (alice.type, alice.texts) == ("person", ("b", "c"))
 
@@ -116,15 +114,13 @@ def test_a_receipt_describes_the_first_conflicts_and_counts_all(full: Memory) ->
 
 def test_the_same_words_at_another_time_are_another_turn(memory: Memory) -> None:
     def chat(*times: int) -> Entity:
-        turns = [
-            Observation(number, "user: yes", at, at, "chat") for number, at in enumerate(times, 1)
-        ]
+        turns = [Fact(number, "user: yes", at, at, "chat") for number, at in enumerate(times, 1)]
         return Entity("Chat", "conversation", tuple(turns), next_ordinal=len(times) + 1)
 
     take_in(memory, [chat(HOUR)], by=ME)
     receipt = take_in(memory, [chat(HOUR, 2 * HOUR)], by=ME)
     if memory.store.capabilities.history:
-        assert (receipt.observations, texts(memory, "Chat")) == (1, ("user: yes", "user: yes"))
+        assert (receipt.facts, texts(memory, "Chat")) == (1, ("user: yes", "user: yes"))
 
 
 def test_a_dry_run_tells_what_would_happen_and_changes_nothing(full: Memory) -> None:
@@ -138,13 +134,11 @@ def test_a_dry_run_tells_what_would_happen_and_changes_nothing(full: Memory) -> 
         done.relations,
         done.notes,
     )
-    assert (planned.observations, planned.changes, len(done.changes)) == (done.observations, [], 1)
+    assert (planned.facts, planned.changes, len(done.changes)) == (done.facts, [], 1)
 
 
 def test_a_dry_run_sees_what_its_earlier_batches_would_have_added(full: Memory) -> None:
-    many: list[Item] = [
-        Entity(f"E{number % 1500}", "x", (Observation(1, "t"),)) for number in range(3000)
-    ]
+    many: list[Item] = [Entity(f"E{number % 1500}", "x", (Fact(1, "t"),)) for number in range(3000)]
     planned = take_in(full, many, by=ME, dry_run=True)
     done = take_in(full, many, by=ME)
     assert planned.entities == done.entities
@@ -163,9 +157,9 @@ def test_an_import_can_be_taken_back(full: Memory) -> None:
     assert after.relations == []
 
 
-def test_a_batch_counts_observations_as_rows(full: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_batch_counts_facts_as_rows(full: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(full.store, "best_batch", 8)
-    facts = tuple([Observation(number, f"fact {number}") for number in range(1, 4)])
+    facts = tuple([Fact(number, f"fact {number}") for number in range(1, 4)])
     described: list[Item] = [
         Entity(f"E{number}", "x", facts, next_ordinal=4) for number in range(4)
     ]

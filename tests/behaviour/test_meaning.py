@@ -19,14 +19,14 @@ from numpy.typing import NDArray
 
 from polymnia.embedders import base as embedder_base
 from polymnia.embedders.base import Embedder
-from polymnia.engine.graph import entities, observations
+from polymnia.engine.graph import entities, facts
 from polymnia.engine.memory import Memory
 from polymnia.engine.recall.passages import RecallResult, recall
 from polymnia.engine.semantic import indexer, meaning
 from polymnia.engine.semantic.indexer import index_store
 from polymnia.engine.semantic.meaning import Meaning, SharedEmbedder
 from polymnia.errors import EmbedderError
-from polymnia.model import EntityDraft, ObservationDraft, PassageKey, Within
+from polymnia.model import EntityDraft, FactAddition, PassageKey, Within
 from polymnia.stores import open_store
 from tests.conftest import STORES
 from tests.dialects.conversation import Client
@@ -126,9 +126,7 @@ def test_the_embedder_is_loaded_by_the_first_write(path: str) -> None:
 def test_later_writes_are_indexed(path: str) -> None:
     with open_memory(path, bag) as memory:
         assert of(memory).settle(TIMEOUT_S)
-        observations.add(
-            memory, [ObservationDraft("Melanie", ("Bought a puppy",))], by=ME, skip_repeats=True
-        )
+        facts.add(memory, [FactAddition("Melanie", ("Bought a puppy",))], by=ME, skip_repeats=True)
         assert of(memory).settle(TIMEOUT_S)
         assert coverage(memory) == ("bag/64", 5, 5)
         assert {hit.passage.key for hit in ask(memory, "dog").hits[:2]} == {
@@ -170,9 +168,7 @@ def test_a_failing_embedder_loses_nothing_and_is_retried_at_the_next_write(path:
         assert of(memory).settle(TIMEOUT_S)
         assert first(ask(memory, "puppy")) == ("Caroline", 1)
         embedder.is_broken = False
-        observations.add(
-            memory, [ObservationDraft("Melanie", ("Sings",))], by=ME, skip_repeats=True
-        )
+        facts.add(memory, [FactAddition("Melanie", ("Sings",))], by=ME, skip_repeats=True)
         assert of(memory).settle(TIMEOUT_S)
         assert coverage(memory) == ("bag/64", 5, 5)
         assert first(ask(memory, "dog")) == ("Caroline", 1)
@@ -210,9 +206,7 @@ def test_another_model_embeds_everything_again_and_replaces_the_old_vectors(path
     with open_memory(path, bag) as memory:
         assert of(memory).settle(TIMEOUT_S)
     with open_memory(path, lambda url: BagEmbedder(32, "other")) as memory:
-        observations.add(
-            memory, [ObservationDraft("Melanie", ("Sings",))], by=ME, skip_repeats=True
-        )
+        facts.add(memory, [FactAddition("Melanie", ("Sings",))], by=ME, skip_repeats=True)
         assert of(memory).settle(TIMEOUT_S)
         assert coverage(memory) == ("other/32", 5, 5)
         assert first(ask(memory, "dog")) == ("Caroline", 1)
@@ -364,9 +358,7 @@ def test_an_idle_embedder_is_released_and_loaded_again(path: str) -> None:
 def test_writes_and_deletions_of_another_server_are_seen(path: str) -> None:
     with open_memory(path, bag) as memory, open_memory(path, bag) as other:
         assert of(memory).settle(TIMEOUT_S)
-        observations.add(
-            other, [ObservationDraft("Melanie", ("Bought a puppy",))], by=ME, skip_repeats=True
-        )
+        facts.add(other, [FactAddition("Melanie", ("Bought a puppy",))], by=ME, skip_repeats=True)
         assert of(other).settle(TIMEOUT_S)
         assert {hit.passage.key for hit in ask(memory, "dog").hits[:2]} == {
             ("Caroline", 1),

@@ -28,8 +28,8 @@ from polymnia.engine.facts.forget import Unwanted, forget
 from polymnia.engine.facts.merge import merge
 from polymnia.engine.facts.remember import EntityFacts, FactDraft, RememberReceipt, remember
 from polymnia.engine.facts.revise import Edit, Revision, revise
-from polymnia.engine.graph import entities, observations, relations, traverse
-from polymnia.engine.graph.observations import AddedObservations, RemovedObservations
+from polymnia.engine.graph import entities, facts, relations, traverse
+from polymnia.engine.graph.facts import AddedFacts, RemovedFacts
 from polymnia.engine.history.changes import count_events
 from polymnia.engine.memory import Memory
 from polymnia.engine.moving.intake import Item, take_in
@@ -39,8 +39,8 @@ from polymnia.model import (
     ChangeQuery,
     Entity,
     EntityDraft,
+    FactAddition,
     Graph,
-    ObservationDraft,
     Passage,
     Relation,
     RelationKey,
@@ -79,7 +79,7 @@ NAMES = st.lists(WORDS, max_size=4)
 TEXTS = st.lists(WORDS | STORABLE, max_size=4).map(tuple)
 DRAFTS = st.lists(st.builds(EntityDraft, WORDS, WORDS, TEXTS), max_size=4)
 RELATIONS = st.lists(st.builds(Relation, WORDS, WORDS, st.sampled_from(["r", "s"])), max_size=4)
-ADDITIONS = st.lists(st.builds(ObservationDraft, WORDS, TEXTS), max_size=3)
+ADDITIONS = st.lists(st.builds(FactAddition, WORDS, TEXTS), max_size=3)
 
 
 class StoreMachine(RuleBasedStateMachine):
@@ -109,23 +109,23 @@ class StoreMachine(RuleBasedStateMachine):
         assert _plain(created[0]) == _plain(created[1])
 
     @rule(additions=ADDITIONS, skip_repeats=st.booleans())
-    def add_observations(self, additions: list[ObservationDraft], skip_repeats: bool) -> None:
+    def add_observations(self, additions: list[FactAddition], skip_repeats: bool) -> None:
         assert _added(self.memory, additions, skip_repeats) == _added(
             self.oracle, additions, skip_repeats
         )
 
     @rule(removals=ADDITIONS)
-    def remove_observations(self, removals: list[ObservationDraft]) -> None:
+    def remove_facts(self, removals: list[FactAddition]) -> None:
         removed = [
-            observations.remove(item, [(one.entity, one.texts) for one in removals], by=ME)
+            facts.remove(item, [(one.entity, one.texts) for one in removals], by=ME)
             for item in (self.memory, self.oracle)
         ]
         assert _set_texts(removed[0]) == _set_texts(removed[1])
 
     @rule(additions=ADDITIONS)
-    def append(self, additions: list[ObservationDraft]) -> None:
+    def append(self, additions: list[FactAddition]) -> None:
         mine, theirs = [
-            observations.add(item, additions, by=ME, skip_unknown=True)
+            facts.add(item, additions, by=ME, skip_unknown=True)
             for item in (self.memory, self.oracle)
         ]
         assert _set_texts(mine) == _set_texts(theirs)
@@ -212,7 +212,7 @@ class StoreMachine(RuleBasedStateMachine):
             EntityFacts(
                 name=draft.name,
                 type=draft.type,
-                facts=tuple([FactDraft(text) for text in draft.observations]),
+                facts=tuple([FactDraft(text) for text in draft.facts]),
             )
             for draft in drafts
         ]
@@ -253,7 +253,7 @@ class StoreMachine(RuleBasedStateMachine):
     def merge(self, start: str, end: str) -> None:
         def verb(memory: Memory) -> tuple[int, int, int]:
             receipt = merge(memory, [start], end, by=ME)
-            return receipt.observations, receipt.relations, receipt.known
+            return receipt.facts, receipt.relations, receipt.known
 
         assert _either(verb, self.memory) == _either(verb, self.oracle)
 
@@ -414,9 +414,9 @@ def _outcomes(receipt: object) -> object:
     ]
 
 
-def _added(memory: Memory, additions: list[ObservationDraft], skip_repeats: bool) -> object:
+def _added(memory: Memory, additions: list[FactAddition], skip_repeats: bool) -> object:
     try:
-        return _set_texts(observations.add(memory, additions, by=ME, skip_repeats=skip_repeats))
+        return _set_texts(facts.add(memory, additions, by=ME, skip_repeats=skip_repeats))
     except EntityNotFound as exc:
         return str(exc)
 
@@ -446,5 +446,5 @@ def _rows(rows: Rows) -> object:
     return _plain(list(rows.entities)), _keys(list(rows.relations))
 
 
-def _set_texts(sets: list[AddedObservations] | list[RemovedObservations]) -> object:
-    return [(item.entity, [observation.text for observation in item.observations]) for item in sets]
+def _set_texts(sets: list[AddedFacts] | list[RemovedFacts]) -> object:
+    return [(item.entity, [fact.text for fact in item.facts]) for item in sets]

@@ -2,34 +2,34 @@
 
 import pytest
 
-from polymnia.engine.graph import entities, observations
+from polymnia.engine.graph import entities, facts
 from polymnia.engine.memory import Memory
 from polymnia.errors import EntityNotFound
-from polymnia.model import EntityDraft, ObservationDraft
+from polymnia.model import EntityDraft, FactAddition
 from tests.behaviour.graphs import ME, create, ordinals, texts
 
 
 def add(
-    memory: Memory, *additions: ObservationDraft, skip_repeats: bool = True
+    memory: Memory, *additions: FactAddition, skip_repeats: bool = True
 ) -> list[tuple[str, ...]]:
-    added = observations.add(memory, additions, by=ME, skip_repeats=skip_repeats)
-    return [tuple(observation.text for observation in group.observations) for group in added]
+    added = facts.add(memory, additions, by=ME, skip_repeats=skip_repeats)
+    return [tuple(fact.text for fact in group.facts) for group in added]
 
 
-def test_added_observations_follow_the_others(memory: Memory) -> None:
+def test_added_facts_follow_the_others(memory: Memory) -> None:
     create(memory, EntityDraft("Alice", "person", ("a",)))
-    assert add(memory, ObservationDraft("Alice", ("b", "c"))) == [("b", "c")]
+    assert add(memory, FactAddition("Alice", ("b", "c"))) == [("b", "c")]
     assert texts(memory, "Alice") == ("a", "b", "c")
 
 
 def test_known_texts_are_skipped_on_request(memory: Memory) -> None:
     create(memory, EntityDraft("Alice", "person", ("a",)))
-    assert add(memory, ObservationDraft("Alice", ("a", "b", "b"))) == [("b",)]
+    assert add(memory, FactAddition("Alice", ("a", "b", "b"))) == [("b",)]
 
 
 def test_known_texts_are_added_again_when_not_skipped(memory: Memory) -> None:
     create(memory, EntityDraft("Alice", "person", ("a",)))
-    assert add(memory, ObservationDraft("Alice", ("a", "b", "b")), skip_repeats=False) == [
+    assert add(memory, FactAddition("Alice", ("a", "b", "b")), skip_repeats=False) == [
         ("a", "b", "b")
     ]
     assert texts(memory, "Alice") == ("a", "a", "b", "b")
@@ -39,9 +39,9 @@ def test_one_call_may_add_to_an_entity_twice(memory: Memory) -> None:
     create(memory, EntityDraft("Alice", "person"), EntityDraft("Bob", "person"))
     added = add(
         memory,
-        ObservationDraft("Alice", ("a",)),
-        ObservationDraft("Bob", ("a",)),
-        ObservationDraft("Alice", ("a", "b")),
+        FactAddition("Alice", ("a",)),
+        FactAddition("Bob", ("a",)),
+        FactAddition("Alice", ("a", "b")),
     )
     assert added == [("a",), ("a",), ("b",)]
     assert texts(memory, "Alice") == ("a", "b")
@@ -50,46 +50,46 @@ def test_one_call_may_add_to_an_entity_twice(memory: Memory) -> None:
 def test_an_unknown_name_stops_the_whole_call(memory: Memory) -> None:
     create(memory, EntityDraft("Alice", "person", ("a",)))
     with pytest.raises(EntityNotFound, match="Entity with name Nobody not found"):
-        add(memory, ObservationDraft("Alice", ("b",)), ObservationDraft("Nobody", ("c",)))
+        add(memory, FactAddition("Alice", ("b",)), FactAddition("Nobody", ("c",)))
     assert texts(memory, "Alice") == ("a",)
 
 
 def test_the_memory_still_works_after_a_failed_call(memory: Memory) -> None:
     create(memory, EntityDraft("Alice", "person"))
     with pytest.raises(EntityNotFound):
-        add(memory, ObservationDraft("Nobody", ("c",)))
-    assert add(memory, ObservationDraft("Alice", ("b",))) == [("b",)]
+        add(memory, FactAddition("Nobody", ("c",)))
+    assert add(memory, FactAddition("Alice", ("b",))) == [("b",)]
 
 
-def test_removing_a_text_removes_every_observation_with_it(memory: Memory) -> None:
+def test_removing_a_text_removes_every_fact_with_it(memory: Memory) -> None:
     create(memory, EntityDraft("Alice", "person", ("a", "b", "a", "c")))
-    observations.remove(memory, [("Alice", ("a", "c"))], by=ME)
+    facts.remove(memory, [("Alice", ("a", "c"))], by=ME)
     assert texts(memory, "Alice") == ("b",)
 
 
 def test_removing_ignores_unknown_names_and_texts(memory: Memory) -> None:
     create(memory, EntityDraft("Alice", "person", ("a",)))
-    removed = observations.remove(memory, [("Nobody", ("a",)), ("Alice", ("z",))], by=ME)
-    assert [(item.observations, item.missing) for item in removed] == [((), ("a",)), ((), ("z",))]
+    removed = facts.remove(memory, [("Nobody", ("a",)), ("Alice", ("z",))], by=ME)
+    assert [(item.facts, item.missing) for item in removed] == [((), ("a",)), ((), ("z",))]
     assert texts(memory, "Alice") == ("a",)
 
 
 def test_an_ordinal_is_never_reused(memory: Memory) -> None:
     create(memory, EntityDraft("Alice", "person", ("a", "b", "c")))
-    observations.remove(memory, [("Alice", ("b", "c"))], by=ME)
-    add(memory, ObservationDraft("Alice", ("d",)))
+    facts.remove(memory, [("Alice", ("b", "c"))], by=ME)
+    add(memory, FactAddition("Alice", ("d",)))
     assert ordinals(memory, "Alice") == [1, 4]
 
 
 def test_a_removed_text_can_be_added_again(memory: Memory) -> None:
     create(memory, EntityDraft("Alice", "person", ("a", "b")))
-    observations.remove(memory, [("Alice", ("a",))], by=ME)
-    add(memory, ObservationDraft("Alice", ("a",)))
+    facts.remove(memory, [("Alice", ("a",))], by=ME)
+    add(memory, FactAddition("Alice", ("a",)))
     assert texts(memory, "Alice") == ("b", "a")
 
 
-def test_an_entity_is_updated_when_its_observations_change(memory: Memory) -> None:
+def test_an_entity_is_updated_when_its_facts_change(memory: Memory) -> None:
     (created,) = create(memory, EntityDraft("Alice", "person"))
-    add(memory, ObservationDraft("Alice", ("a",)))
+    add(memory, FactAddition("Alice", ("a",)))
     (alice,) = entities.open_named(memory, ["Alice"]).entities
-    assert alice.updated_at >= alice.observations[0].created_at >= created.created_at
+    assert alice.updated_at >= alice.facts[0].created_at >= created.created_at

@@ -2,10 +2,10 @@
 
 import pytest
 
-from polymnia.engine.graph import observations
+from polymnia.engine.graph import facts
 from polymnia.engine.memory import Memory
 from polymnia.errors import BadInput, EntityNotFound
-from polymnia.model import EntityDraft, ObservationDraft
+from polymnia.model import EntityDraft, FactAddition
 from tests.behaviour.graphs import ME, create, ordinals, texts
 
 
@@ -18,20 +18,18 @@ def people(memory: Memory) -> Memory:
 
 
 def remove(memory: Memory, *removals: tuple[str, tuple[int, ...]]) -> list[tuple[object, ...]]:
-    removed = observations.remove(memory, removals, by=ME)
-    return [
-        (item.entity, [one.ordinal for one in item.observations], item.missing) for item in removed
-    ]
+    removed = facts.remove(memory, removals, by=ME)
+    return [(item.entity, [one.ordinal for one in item.facts], item.missing) for item in removed]
 
 
-def test_appended_observations_get_the_next_ordinals_in_the_order_given(people: Memory) -> None:
+def test_appended_facts_get_the_next_ordinals_in_the_order_given(people: Memory) -> None:
     drafts = [
-        ObservationDraft("Ann", ("four", "one")),
-        ObservationDraft("Ben", ("a",)),
-        ObservationDraft("Ann", ("six",)),
+        FactAddition("Ann", ("four", "one")),
+        FactAddition("Ben", ("a",)),
+        FactAddition("Ann", ("six",)),
     ]
-    added = observations.add(people, drafts, by=ME)
-    assert [[observation.ordinal for observation in new.observations] for new in added] == [
+    added = facts.add(people, drafts, by=ME)
+    assert [[fact.ordinal for fact in new.facts] for new in added] == [
         [4, 5],
         [1],
         [6],
@@ -40,8 +38,8 @@ def test_appended_observations_get_the_next_ordinals_in_the_order_given(people: 
 
 
 def test_an_unknown_entity_does_not_keep_the_others_from_being_appended_to(people: Memory) -> None:
-    drafts = [ObservationDraft("nobody", ("x",)), ObservationDraft("Ben", ("y",))]
-    added = observations.add(people, drafts, by=ME, skip_unknown=True)
+    drafts = [FactAddition("nobody", ("x",)), FactAddition("Ben", ("y",))]
+    added = facts.add(people, drafts, by=ME, skip_unknown=True)
     assert [item.before is None for item in added] == [True, False]
     assert texts(people, "Ben") == ("y",)
 
@@ -51,7 +49,7 @@ def test_a_deleted_ordinal_is_not_used_again(people: Memory) -> None:
         ("Ann", [3, 2], (9,)),
         ("nobody", [], (1,)),
     ]
-    observations.add(people, [ObservationDraft("Ann", ("new",))], by=ME)
+    facts.add(people, [FactAddition("Ann", ("new",))], by=ME)
     assert ordinals(people, "Ann") == [1, 4]
 
 
@@ -62,31 +60,31 @@ def test_an_ordinal_that_two_deletions_name_is_deleted_once(people: Memory) -> N
     ]
 
 
-def test_a_replaced_observation_keeps_its_ordinal_and_its_place(people: Memory) -> None:
-    old = observations.replace(people, "Ann", 2, "deux", by=ME)
+def test_a_replaced_fact_keeps_its_ordinal_and_its_place(people: Memory) -> None:
+    old = facts.replace(people, "Ann", 2, "deux", by=ME)
     assert (old.text, texts(people, "Ann")) == ("two", ("one", "deux", "three"))
     assert ordinals(people, "Ann") == [1, 2, 3]
     with people.reading() as read:
         (ann,) = read.entities(["Ann"])
-    assert ann.observations[1].created_at > old.created_at
-    observations.add(people, [ObservationDraft("Ann", ("four",))], by=ME)
+    assert ann.facts[1].created_at > old.created_at
+    facts.add(people, [FactAddition("Ann", ("four",))], by=ME)
     assert ordinals(people, "Ann") == [1, 2, 3, 4]
 
 
 def test_replacing_what_does_not_exist_is_an_error(people: Memory) -> None:
     with pytest.raises(BadInput, match="Ann has no observation with ordinal 7"):
-        observations.replace(people, "Ann", 7, "x", by=ME)
+        facts.replace(people, "Ann", 7, "x", by=ME)
     with pytest.raises(EntityNotFound):
-        observations.replace(people, "nobody", 1, "x", by=ME)
+        facts.replace(people, "nobody", 1, "x", by=ME)
 
 
 @pytest.mark.parametrize("text", ["one", "One", " one", "one ", "one.", "o ne", "ONE"])
 def test_a_text_like_another_one_is_replaced_added_and_removed_as_it_is(
     people: Memory, text: str
 ) -> None:
-    old = observations.replace(people, "Ann", 3, text, by=ME)
+    old = facts.replace(people, "Ann", 3, text, by=ME)
     assert (old.text, texts(people, "Ann")) == ("three", ("one", "two", text))
-    observations.add(people, [ObservationDraft("Ann", (text,))], by=ME)
+    facts.add(people, [FactAddition("Ann", (text,))], by=ME)
     assert texts(people, "Ann") == ("one", "two", text, text)
     remove(people, ("Ann", (3, 4)))
     assert texts(people, "Ann") == ("one", "two")

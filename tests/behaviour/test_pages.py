@@ -2,11 +2,11 @@
 
 import pytest
 
-from polymnia.engine.graph import entities, observations, relations
+from polymnia.engine.graph import entities, facts, relations
 from polymnia.engine.memory import Memory
 from polymnia.engine.recall import search
 from polymnia.engine.statistics import statistics
-from polymnia.model import EntityDraft, ObservationDraft, Relation, Rows
+from polymnia.model import EntityDraft, FactAddition, Relation, Rows
 from tests.behaviour.graphs import ME, create, keys, link, names
 
 
@@ -55,7 +55,7 @@ def test_statistics_count_each_distinct_text_once(town: Memory) -> None:
         "building",
     }
     texts |= {"behind the shop", "coffee", "drink", "knows", "visits"}
-    assert (found.counts.entities, found.counts.observations, found.counts.relations) == (5, 4, 3)
+    assert (found.counts.entities, found.counts.facts, found.counts.relations) == (5, 4, 3)
     assert (found.texts, found.text_bytes) == (
         len(texts),
         sum(len(text.encode()) for text in texts),
@@ -146,11 +146,11 @@ def test_a_ranked_search_returns_the_relations_of_its_page(town: Memory) -> None
     assert keys(graph) == [("Ann", "Annex", "visits")]
 
 
-def test_outlines_are_entities_without_their_observations(town: Memory) -> None:
+def test_outlines_are_entities_without_their_facts(town: Memory) -> None:
     with town.reading() as read:
         everything = read.outlines()
         assert [item.name for item in everything] == ["Ann", "Café Ann", "Ben", "Annex", "coffee"]
-        assert {item.observations for item in everything} == {()}
+        assert {item.facts for item in everything} == {()}
         assert [outline.name for outline in read.outlines(kind="person")] == ["Ann", "Ben"]
         assert [outline.name for outline in read.outlines(["Ben", "Annex", "gone"])] == [
             "Ben",
@@ -162,12 +162,12 @@ def test_outlines_are_entities_without_their_observations(town: Memory) -> None:
 
 
 def test_recent_entities_are_the_last_updated_ones_first(town: Memory) -> None:
-    observations.add(town, [ObservationDraft("Annex", ("has a door",))], by=ME, skip_repeats=False)
-    observations.add(town, [ObservationDraft("Ann", ("likes tea",))], by=ME, skip_repeats=False)
+    facts.add(town, [FactAddition("Annex", ("has a door",))], by=ME, skip_repeats=False)
+    facts.add(town, [FactAddition("Ann", ("likes tea",))], by=ME, skip_repeats=False)
     with town.reading() as read:
         found = read.outlines(latest=3)
         assert [item.name for item in found] == ["Ann", "Annex", "Ben"]
-        assert {item.observations for item in found} == {()}
+        assert {item.facts for item in found} == {()}
         assert [
             outline.name for outline in read.outlines(latest=10, updated_since=found[1].updated_at)
         ] == ["Ann", "Annex"]

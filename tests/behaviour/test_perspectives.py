@@ -8,14 +8,14 @@ from numpy.typing import NDArray
 
 from polymnia.engine import notes
 from polymnia.engine.facts.revise import Revision, revise
-from polymnia.engine.graph import entities, observations
+from polymnia.engine.graph import entities, facts
 from polymnia.engine.memory import Memory
 from polymnia.engine.recall import search as searches
-from polymnia.engine.recall.search import FoundObservation
+from polymnia.engine.recall.search import FoundFact
 from polymnia.engine.semantic import indexer, meaning, perspectives
 from polymnia.engine.semantic.meaning import Meaning, SharedEmbedder
 from polymnia.errors import BadInput, EmbedderError, EntityNotFound
-from polymnia.model import EntityDraft, Note, ObservationDraft, Perspective
+from polymnia.model import EntityDraft, FactAddition, Note, Perspective
 from polymnia.stores import open_store
 from tests.embedders.bag import BagEmbedder
 from tests.processes import TIMEOUT_S
@@ -81,11 +81,11 @@ def settle(memory: Memory) -> None:
     assert of(memory).settle(TIMEOUT_S)
 
 
-def search(memory: Memory, query: str, limit: int = 10) -> list[FoundObservation]:
+def search(memory: Memory, query: str, limit: int = 10) -> list[FoundFact]:
     return searches.entities_by_meaning(memory, query, limit=limit, defaults=PAIR)
 
 
-def shown(found: list[FoundObservation]) -> list[tuple[str, int, str | None]]:
+def shown(found: list[FoundFact]) -> list[tuple[str, int, str | None]]:
     return [(item.passage.entity, item.passage.ordinal, item.perspective) for item in found]
 
 
@@ -93,7 +93,7 @@ def test_a_memory_that_nobody_asked_for_perspectives_has_one_vector_per_passage(
     town: Memory, embedder: CountingEmbedder
 ) -> None:
     settle(town)
-    assert sorted(embedder.texts) == sorted(set(TOWN[0].observations + TOWN[1].observations))
+    assert sorted(embedder.texts) == sorted(set(TOWN[0].facts + TOWN[1].facts))
     assert [item.perspective.name for item in perspectives.find_all(town)] == ["text"]
 
 
@@ -134,24 +134,24 @@ def test_entities_with_many_good_passages_do_not_crowd_out_the_others(town: Memo
     }
 
 
-def test_the_observations_of_one_entity_are_ranked(town: Memory) -> None:
+def test_the_facts_of_one_entity_are_ranked(town: Memory) -> None:
     perspectives.ensure(town, PAIR)
     settle(town)
-    found = searches.observations_by_meaning(town, "Caroline", "job", defaults=PAIR)
+    found = searches.facts_by_meaning(town, "Caroline", "job", defaults=PAIR)
     assert [item.passage.key for item in found] == [("Caroline", 2), ("Caroline", 1)]
     assert found[0].score > found[1].score
     with pytest.raises(EntityNotFound):
-        searches.observations_by_meaning(town, "nobody", "job", defaults=PAIR)
+        searches.facts_by_meaning(town, "nobody", "job", defaults=PAIR)
 
 
-def test_notes_are_no_observations(town: Memory) -> None:
+def test_notes_are_no_facts(town: Memory) -> None:
     notes.commit(town, Note("k", "marathons"), by=ME)
     settle(town)
     assert "k" not in {item.passage.entity for item in search(town, "marathons")}
     assert searches.entities_by_words(town, "marathons", limit=5)[0].passage.entity == "Melanie"
 
 
-def test_words_find_observations_that_have_all_of_them_before_those_that_have_one(
+def test_words_find_facts_that_have_all_of_them_before_those_that_have_one(
     town: Memory,
 ) -> None:
     found = searches.entities_by_words(town, "puppy shelter", limit=5)
@@ -162,8 +162,7 @@ def test_words_find_observations_that_have_all_of_them_before_those_that_have_on
     found = searches.entities_by_words(town, "puppy marathons", limit=5)
     assert {item.passage.entity for item in found} == {"Caroline", "Melanie"}
     assert [
-        word.passage.ordinal
-        for word in searches.observations_by_words(town, "Melanie", "marathons")
+        word.passage.ordinal for word in searches.facts_by_words(town, "Melanie", "marathons")
     ] == [1, 3]
     assert searches.entities_by_words(town, "zebra", limit=5) == []
     assert searches.entities_by_words(town, "?!", limit=5) == []
@@ -226,9 +225,7 @@ def test_a_stopped_embedder_keeps_nobody_from_writing_and_is_caught_up_with(
     perspectives.ensure(town, PAIR)
     settle(town)
     embedder.is_stopped = True
-    observations.add(
-        town, [ObservationDraft("Melanie", ("Sings", "Swims"))], by=ME, skip_repeats=False
-    )
+    facts.add(town, [FactAddition("Melanie", ("Sings", "Swims"))], by=ME, skip_repeats=False)
     settle(town)
     assert perspectives.coverage(town) == 5 / 7
     with pytest.raises(EmbedderError, match="it is stopped") as failed:
@@ -278,7 +275,7 @@ def test_a_model_that_has_no_vectors_yet_is_an_error_and_not_an_empty_answer(
     with pytest.raises(EmbedderError, match="nothing is embedded yet"):
         search(town, "dog")
     with pytest.raises(EmbedderError, match="nothing is embedded yet"):
-        searches.observations_by_meaning(town, "Melanie", "dog", defaults=PAIR)
+        searches.facts_by_meaning(town, "Melanie", "dog", defaults=PAIR)
 
 
 def test_own_perspectives_are_kept_when_a_server_starts(town: Memory) -> None:

@@ -16,7 +16,7 @@ from polymnia.engine.memory import Memory
 from polymnia.engine.moving.intake import take_in
 from polymnia.engine.recall.passages import recall
 from polymnia.formats.document import encode_document, parse_entity
-from polymnia.model import Entity, EntityDraft, Graph, Observation
+from polymnia.model import Entity, EntityDraft, Fact, Graph
 from polymnia.stores import open_store
 from polymnia.stores.sql import load_migrations
 from polymnia.stores.sqlite import schema
@@ -31,7 +31,7 @@ with_history = pytest.mark.parametrize("memory", WITH_HISTORY, indirect=True)
 TODO = Entity(
     "write docs",
     "todo",
-    (Observation(1, "Describe the migration", 5, 0, "mail", 2**52, "codex"),),
+    (Fact(1, "Describe the migration", 5, 0, "mail", 2**52, "codex"),),
     id="7f9f3c8e-8a53-4a6b-9a39-0d4b3a3f8f01",
     next_ordinal=2,
     created_at=5,
@@ -69,15 +69,15 @@ def test_a_document_has_them_too() -> None:
 def test_what_has_expired_is_not_recalled(memory: Memory) -> None:
     now = time_ns() // 1000
     facts = (
-        Observation(1, "Lunch is pasta", 5, expires=now - DAY),
-        Observation(2, "Lunch is at noon", 5, expires=now + DAY),
+        Fact(1, "Lunch is pasta", 5, expires=now - DAY),
+        Fact(2, "Lunch is at noon", 5, expires=now + DAY),
     )
     take_in(memory, [Entity("Lunch", "event", facts, next_ordinal=3)], by=ME)
     take_in(memory, [Entity("Lunch club", "event", expires=now - DAY)], by=ME)
     hits = recall(memory, "lunch").hits
     assert {hit.passage.text for hit in hits if hit.passage.ordinal} == {"Lunch is at noon"}
     assert "Lunch club" not in {hit.passage.entity for hit in hits}
-    assert len(entity_named(memory, "Lunch").observations) == 2
+    assert len(entity_named(memory, "Lunch").facts) == 2
 
 
 @with_history
@@ -95,7 +95,7 @@ def test_a_former_name_still_finds_the_entity(memory: Memory) -> None:
 def test_a_merge_keeps_names_and_authors(memory: Memory) -> None:
     create(memory, EntityDraft("Marta", "person", ("Leads the team",)), by="codex")
     create(memory, EntityDraft("Marta Lindqvist", "person", ("Is in Lund",)), by="claude")
-    written = entity_named(memory, "Marta").observations[0].created_at
+    written = entity_named(memory, "Marta").facts[0].created_at
     receipt = merge(memory, ["Marta"], "Marta Lindqvist", by="claude")
     merged = entity_named(memory, "Marta Lindqvist")
     assert merged.aliases == ("Marta",)

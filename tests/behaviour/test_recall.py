@@ -9,10 +9,10 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from polymnia.engine.graph import entities, observations, relations
+from polymnia.engine.graph import entities, facts, relations
 from polymnia.engine.memory import Memory
 from polymnia.engine.recall.passages import recall
-from polymnia.model import EntityDraft, Hit, ObservationDraft, PassageKey, Relation, Within
+from polymnia.model import EntityDraft, FactAddition, Hit, PassageKey, Relation, Within
 from polymnia.search.terms import fold
 from polymnia.stores import open_store
 from polymnia.stores.memory.store import MemoryStore
@@ -45,9 +45,9 @@ def keys(
 
 def talk(memory: Memory, when: datetime, *turns: tuple[str, str]) -> None:
     at = int(when.timestamp()) * 1_000_000
-    observations.add(
+    facts.add(
         memory,
-        [ObservationDraft(name, (text,), at) for name, text in turns],
+        [FactAddition(name, (text,), at) for name, text in turns],
         by=ME,
         skip_repeats=False,
     )
@@ -209,13 +209,13 @@ def test_a_wrong_name_does_not_hide_the_answer(memory: Memory) -> None:
     assert keys(memory, "When did Ben adopt a black puppy from the shelter?")[0] == ("Ann", 1)
 
 
-def test_observations_of_a_named_entity_come_first(memory: Memory) -> None:
+def test_facts_of_a_named_entity_come_first(memory: Memory) -> None:
     create(memory, *LIBRARY)
     assert keys(memory, "What does Melanie paint?")[0] == ("Melanie", 2)
     assert keys(memory, "What are Caroline's paintings of?")[0] == ("Caroline", 2)
 
 
-def test_a_part_of_a_name_finds_observations_of_its_entity(memory: Memory) -> None:
+def test_a_part_of_a_name_finds_facts_of_its_entity(memory: Memory) -> None:
     create(memory, *LIBRARY)
     assert keys(memory, "which port does redis have")[0] == ("Redis cache", 1)
 
@@ -262,8 +262,8 @@ def test_an_answer_is_found_by_the_question_before_it_without_a_valid_time(memor
         ("Ben", "Shelly, because of his back"),
         ("Ann", "Lovely weather"),
     )
-    drafts = [ObservationDraft(name, (text,)) for name, text in said]
-    observations.add(memory, drafts, by=ME, skip_repeats=False)
+    drafts = [FactAddition(name, (text,)) for name, text in said]
+    facts.add(memory, drafts, by=ME, skip_repeats=False)
     best = hits(memory, "What is the name of Ben's turtle?")[0]
     assert (best.passage.key, best.match_kind) == (("Ben", 1), "context")
 
@@ -339,10 +339,10 @@ def test_repeated_facts_are_shown_once(memory: Memory) -> None:
     create(memory, EntityDraft("Ann", "person"), EntityDraft("Ben", "person", ("likes green tea",)))
     for _ in range(5):
         said = [
-            ObservationDraft("Ann", ("likes green tea",)),
-            ObservationDraft("Ann", ("Likes green tea!",)),
+            FactAddition("Ann", ("likes green tea",)),
+            FactAddition("Ann", ("Likes green tea!",)),
         ]
-        observations.add(memory, said, by=ME, skip_repeats=False)
+        facts.add(memory, said, by=ME, skip_repeats=False)
     found = hits(memory, "who likes tea")
     assert sorted(hit.passage.entity for hit in found) == ["Ann", "Ben"]
     assert {hit.passage.entity: hit.alike for hit in found} == {"Ann": 9, "Ben": 0}
@@ -433,7 +433,7 @@ def test_a_filter_changes_no_score_in_a_conversation(
 ) -> None:
     memory = remembered([*drafts, *[EntityDraft(name, "person") for name, *_ in turns]])
     for name, text, at in turns:
-        observations.add(memory, [ObservationDraft(name, (text,), at)], by=ME, skip_repeats=False)
+        facts.add(memory, [FactAddition(name, (text,), at)], by=ME, skip_repeats=False)
     question = f"When did {question}" if ask_when else question
     everything = {hit.passage.key: hit.score for hit in hits(memory, question, 100)}
     filtered = {hit.passage.key: hit.score for hit in hits(memory, question, 100, within)}
@@ -444,18 +444,18 @@ def test_a_filter_changes_no_score_in_a_conversation(
 
 @ANY
 @given(MEMORIES, TEXTS, NAMES)
-def test_another_observation_never_removes_an_exact_name_from_first_place(
+def test_another_fact_never_removes_an_exact_name_from_first_place(
     drafts: list[EntityDraft], text: str, name: str
 ) -> None:
     memory = remembered([*drafts, EntityDraft(name, "thing"), EntityDraft("Other", "thing")])
     assert keys(memory, name)[0] == (name, 0)
-    observations.add(memory, [ObservationDraft("Other", (text,))], by=ME, skip_repeats=False)
+    facts.add(memory, [FactAddition("Other", (text,))], by=ME, skip_repeats=False)
     assert keys(memory, name)[0] == (name, 0)
 
 
 @ANY
 @given(MEMORIES, st.data())
-def test_an_observation_is_found_first_by_its_own_text(
+def test_an_fact_is_found_first_by_its_own_text(
     drafts: list[EntityDraft], data: st.DataObject
 ) -> None:
     """Skip texts that are also names: names come first."""

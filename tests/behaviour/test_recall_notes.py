@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from polymnia.engine import notes
-from polymnia.engine.graph import observations
+from polymnia.engine.graph import facts
 from polymnia.engine.memory import Memory
 from polymnia.engine.recall import search
 from polymnia.engine.recall.passages import recall
@@ -19,10 +19,10 @@ from polymnia.model import (
     NOTE,
     VAULT,
     EntityDraft,
+    FactAddition,
     Hit,
     Note,
     NoteScope,
-    ObservationDraft,
     PassageKey,
     Within,
 )
@@ -97,10 +97,8 @@ def test_an_entity_comes_before_a_note_with_the_same_name(library: Memory) -> No
     assert keys(library, "caroline")[:2] == [("Caroline", 0), ("Caroline", NOTE)]
 
 
-def test_a_note_and_an_observation_with_the_same_text_are_both_shown(library: Memory) -> None:
-    observations.add(
-        library, [ObservationDraft("Caroline", ("warm the kettle",))], by=ME, skip_repeats=True
-    )
+def test_a_note_and_an_fact_with_the_same_text_are_both_shown(library: Memory) -> None:
+    facts.add(library, [FactAddition("Caroline", ("warm the kettle",))], by=ME, skip_repeats=True)
     keep(library, "Caroline", "warm the kettle")
     assert set(keys(library, "who warms a kettle")[:2]) == {("Caroline", 3), ("Caroline", NOTE)}
 

@@ -2,18 +2,18 @@
 
 import pytest
 
-from polymnia.engine.graph import observations
+from polymnia.engine.graph import facts
 from polymnia.engine.memory import Memory
 from polymnia.engine.recall.passages import MAX_ALSO, recall
-from polymnia.model import EntityDraft, ObservationDraft, Within
+from polymnia.model import EntityDraft, FactAddition, Within
 from tests.behaviour.graphs import ME, create
 
 HOUR = 3_600_000_000
 
 
 def tell(memory: Memory, *texts: str, source: str = "") -> None:
-    drafts = [ObservationDraft("Ann", (text,), 5 * HOUR, source) for text in texts]
-    observations.add(memory, drafts, by=ME, skip_repeats=False)
+    drafts = [FactAddition("Ann", (text,), 5 * HOUR, source) for text in texts]
+    facts.add(memory, drafts, by=ME, skip_repeats=False)
 
 
 def texts(memory: Memory, question: str, *also: str, limit: int = 10) -> list[str]:

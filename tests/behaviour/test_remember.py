@@ -116,11 +116,11 @@ def test_tags_and_a_summary_are_merged(versioned_url: str) -> None:
 def test_a_valid_time_is_kept(versioned_url: str) -> None:
     memory = Memory(open_store(versioned_url))
     remember(memory, [EntityFacts(name="Ann", facts=(FactDraft("tea", 42),))], by=ME)
-    assert find(memory, "Ann").observations[0].valid_at == 42
+    assert find(memory, "Ann").facts[0].valid_at == 42
     memory.store.close()
 
 
-def test_a_renamed_entity_keeps_its_relations_and_observations(memory: Memory) -> None:
+def test_a_renamed_entity_keeps_its_relations_and_facts(memory: Memory) -> None:
     create(memory, EntityDraft("Ann", "person", ("tea",)), EntityDraft("Ben", "person"))
     link(memory, ("Ann", "Ben", "knows"), ("Ben", "Ann", "likes"), ("Ann", "Ann", "is"))
     before = find(memory, "Ann")
@@ -160,15 +160,13 @@ def test_a_replaced_fact_keeps_its_ordinal_and_a_superseded_one_does_not(memory:
         Revision(replace=(Edit(1, "green tea"),), supersede=(Edit(2, "lives in Munich"),)),
         by=ME,
     )
-    assert [
-        (observation.ordinal, observation.text) for observation in find(memory, "Ann").observations
-    ] == [
+    assert [(fact.ordinal, fact.text) for fact in find(memory, "Ann").facts] == [
         (1, "green tea"),
         (3, "lives in Munich"),
     ]
 
 
-def test_an_unknown_observation_is_refused_with_those_that_may_be_meant(memory: Memory) -> None:
+def test_an_unknown_fact_is_refused_with_those_that_may_be_meant(memory: Memory) -> None:
     create(memory, EntityDraft("Ann", "person", ("tea", "lives in Berlin")))
     with pytest.raises(
         BadInput, match=r"Ann has no fact 'she lives in Munich'; it has 2: lives in Berlin$"
@@ -203,14 +201,13 @@ def test_merged_entities_keep_the_times_of_their_facts(versioned_url: str) -> No
         EntityFacts(name="A"),
     ]
     remember(memory, [facts("Ann", "tea"), *given], [Relation("Anna", "A", "is")], by=ME)
-    milk = find(memory, "Anna").observations[0]
+    milk = find(memory, "Anna").facts[0]
     receipt = merge(memory, ["Anna", "A"], "Ann", by=ME)
     ann = find(memory, "Ann")
-    assert (receipt.observations, receipt.relations, ann.tags) == (1, 0, ("x",))
-    assert [
-        (observation.text, observation.created_at, observation.valid_at)
-        for observation in ann.observations[1:]
-    ] == [("milk", milk.created_at, 42)]
+    assert (receipt.facts, receipt.relations, ann.tags) == (1, 0, ("x",))
+    assert [(fact.text, fact.created_at, fact.valid_at) for fact in ann.facts[1:]] == [
+        ("milk", milk.created_at, 42)
+    ]
     memory.store.close()
 
 
@@ -218,13 +215,13 @@ def test_only_what_is_named_is_forgotten(memory: Memory) -> None:
     create(memory, EntityDraft("Ann", "person", ("tea", "milk")), EntityDraft("Ben", "person"))
     link(memory, ("Ann", "Ben", "knows"))
     unwanted = Unwanted(
-        observations=(("Ann", "tea"), ("Zoe", 1)), relations=(Relation("Ann", "Ben", "likes"),)
+        facts=(("Ann", "tea"), ("Zoe", 1)), relations=(Relation("Ann", "Ben", "likes"),)
     )
     dry = forget(memory, unwanted, by=ME, dry_run=True)
     assert (dry.change, dry.unknown) == (0, ("Zoe", "Ann likes Ben"))
     assert texts(memory, "Ann") == ("tea", "milk")
     receipt = forget(memory, unwanted, by=ME)
-    assert [observation.text for observation in receipt.observations[0].observations] == ["tea"]
+    assert [fact.text for fact in receipt.facts[0].facts] == ["tea"]
     assert texts(memory, "Ann") == ("milk",)
     assert keys(entities.read_all(memory)) == [("Ann", "Ben", "knows")]
 
@@ -232,7 +229,7 @@ def test_only_what_is_named_is_forgotten(memory: Memory) -> None:
 def test_a_whole_entity_takes_its_relations_along(memory: Memory) -> None:
     create(memory, EntityDraft("Ann", "person", ("tea",)), EntityDraft("Ben", "person"))
     link(memory, ("Ann", "Ben", "knows"))
-    receipt = forget(memory, Unwanted(entities=("Ann",), observations=(("Ann", 1),)), by=ME)
+    receipt = forget(memory, Unwanted(entities=("Ann",), facts=(("Ann", 1),)), by=ME)
     assert ([entity.name for entity in receipt.entities], len(receipt.relations)) == (["Ann"], 1)
     graph = entities.read_all(memory)
     assert (names(graph), keys(graph)) == (["Ben"], [])
@@ -248,7 +245,7 @@ def test_differences_say_what_a_change_altered(versioned_url: str) -> None:
     found = history.differences(page.changes[0], history.names_of(memory, "Anna"))
     assert [(item.what, item.name, item.before, item.after) for item in found] == [
         ("name", "Anna", "Ann", "Anna"),
-        ("observation", "Ann", "tea", "milk"),
+        ("fact", "Ann", "tea", "milk"),
         ("relation", "Ann", "knows Ben", None),
         ("relation", "Anna", None, "knows Ben"),
     ]
@@ -257,6 +254,6 @@ def test_differences_say_what_a_change_altered(versioned_url: str) -> None:
         (difference.what, difference.after) for difference in history.differences(first, {"Ann"})
     ] == [
         ("entity", "person"),
-        ("observation", "tea"),
+        ("fact", "tea"),
     ]
     memory.store.close()

@@ -2,10 +2,10 @@
 
 import pytest
 
-from polymnia.engine.graph import entities, observations
+from polymnia.engine.graph import entities, facts
 from polymnia.engine.memory import Memory
 from polymnia.engine.recall import search
-from polymnia.model import EntityDraft, ObservationDraft
+from polymnia.model import EntityDraft, FactAddition
 from tests.behaviour.graphs import ME, create, keys, link, names
 
 LIBRARY = (
@@ -51,7 +51,7 @@ LIBRARY = (
         ("", ["John_Smith", "北京大学", "École", "x", "getUserName"]),
     ],
 )
-def test_a_part_of_a_name_type_or_observation_is_found(
+def test_a_part_of_a_name_type_or_fact_is_found(
     memory: Memory, query: str, found: list[str]
 ) -> None:
     create(memory, *LIBRARY)
@@ -66,7 +66,7 @@ def test_a_search_returns_the_relations_of_what_it_finds(memory: Memory) -> None
 
 def test_deleted_text_is_not_found(memory: Memory) -> None:
     create(memory, EntityDraft("Alice", "person", ("plays chess", "likes tea")))
-    observations.remove(memory, [("Alice", ("plays chess",))], by=ME)
+    facts.remove(memory, [("Alice", ("plays chess",))], by=ME)
     assert names(search.containing(memory, "chess")) == []
     entities.delete(memory, ["Alice"], by=ME)
     assert (
@@ -77,14 +77,12 @@ def test_deleted_text_is_not_found(memory: Memory) -> None:
 def test_text_added_later_is_found(memory: Memory) -> None:
     create(memory, EntityDraft("Alice", "person"))
     search.containing(memory, "warm up any index that is made at the first search")
-    observations.add(
-        memory, [ObservationDraft("Alice", ("plays chess",))], by=ME, skip_repeats=True
-    )
+    facts.add(memory, [FactAddition("Alice", ("plays chess",))], by=ME, skip_repeats=True)
     create(memory, EntityDraft("Bob", "chess club"))
     assert names(search.containing(memory, "chess")) == ["Alice", "Bob"]
 
 
-def test_a_match_does_not_span_two_observations(memory: Memory) -> None:
+def test_a_match_does_not_span_two_facts(memory: Memory) -> None:
     create(memory, EntityDraft("Alice", "person", ("one", "two")))
     assert [
         names(search.containing(memory, query)) for query in ("netwo", "one\ntwo", "one\x00two")

@@ -4,7 +4,7 @@ on every store.
 
 import pytest
 
-from polymnia.engine.facts.merge import merge, move_observations
+from polymnia.engine.facts.merge import merge, move_facts
 from polymnia.engine.facts.revise import Edit, Revision, TagReceipt, revise, tag_entities
 from polymnia.engine.graph import entities
 from polymnia.engine.history.undo import undo
@@ -24,32 +24,32 @@ def harbour(memory: Memory) -> None:
     )
 
 
-def test_observations_move_with_their_times(memory: Memory) -> None:
-    before = entities.open_named(memory, ["Ada"]).entities[0].observations[0]
-    receipt = move_observations(memory, [("Ada", 1)], "Bob", by=ME)
+def test_facts_move_with_their_times(memory: Memory) -> None:
+    before = entities.open_named(memory, ["Ada"]).entities[0].facts[0]
+    receipt = move_facts(memory, [("Ada", 1)], "Bob", by=ME)
     assert (receipt.moved, receipt.known, receipt.is_new) == (1, 0, False)
-    moved = entities.open_named(memory, ["Bob"]).entities[0].observations[-1]
+    moved = entities.open_named(memory, ["Bob"]).entities[0].facts[-1]
     assert (moved.ordinal, moved.text, moved.created_at) == (3, "writes", before.created_at)
     assert texts(memory, "Ada") == ("sings",)
 
 
 def test_a_text_that_the_target_has_is_only_removed(memory: Memory) -> None:
-    receipt = move_observations(memory, [("Ada", 1), ("Ada", 2)], "Bob", by=ME)
+    receipt = move_facts(memory, [("Ada", 1), ("Ada", 2)], "Bob", by=ME)
     assert (receipt.moved, receipt.known) == (1, 1)
     assert (texts(memory, "Ada"), texts(memory, "Bob")) == ((), ("sings", "rows", "writes"))
 
 
-def test_observations_may_move_to_a_new_entity(memory: Memory) -> None:
-    receipt = move_observations(memory, [("Ada", 2), ("Bob", 2)], "Choir", by=ME, new_type="group")
+def test_facts_may_move_to_a_new_entity(memory: Memory) -> None:
+    receipt = move_facts(memory, [("Ada", 2), ("Bob", 2)], "Choir", by=ME, new_type="group")
     assert receipt.is_new
     assert texts(memory, "Choir") == ("sings", "rows")
     create(memory, EntityDraft("Dora", "person"))
-    move_observations(memory, [("Ada", 1)], "Choir", by=ME)
+    move_facts(memory, [("Ada", 1)], "Choir", by=ME)
     assert texts(memory, "Choir") == ("sings", "rows", "writes")
 
 
 def test_a_preview_of_a_move_changes_nothing(memory: Memory) -> None:
-    receipt = move_observations(memory, [("Ada", 1), ("Ada", 2)], "Bob", by=ME, dry_run=True)
+    receipt = move_facts(memory, [("Ada", 1), ("Ada", 2)], "Bob", by=ME, dry_run=True)
     assert (receipt.change, receipt.moved, receipt.known) == (0, 1, 1)
     assert texts(memory, "Ada") == ("writes", "sings")
 
@@ -62,13 +62,13 @@ def test_a_move_is_refused_whole(memory: Memory) -> None:
         ([("Ada", 1)], "Eve", EntityNotFound),
     ):
         with pytest.raises(error):
-            move_observations(memory, chosen, target, by=ME)
+            move_facts(memory, chosen, target, by=ME)
     assert texts(memory, "Ada") == ("writes", "sings")
 
 
 @pytest.mark.parametrize("memory", WITH_HISTORY, indirect=True)
 def test_a_move_is_one_change_that_can_be_undone(memory: Memory) -> None:
-    receipt = move_observations(memory, [("Ada", 1), ("Ada", 2)], "Bob", by=ME)
+    receipt = move_facts(memory, [("Ada", 1), ("Ada", 2)], "Bob", by=ME)
     undo(memory, [receipt.change], by=ME)
     assert (texts(memory, "Ada"), texts(memory, "Bob")) == (("writes", "sings"), ("sings", "rows"))
 
@@ -97,10 +97,10 @@ def test_tags_are_refused_whole(memory: Memory) -> None:
 def test_a_preview_of_a_merge_counts_and_changes_nothing(memory: Memory) -> None:
     link(memory, ("Ada", "Bob", "knows"), ("Ada", "Carl", "knows"))
     preview = merge(memory, ["Ada"], "Bob", by=ME, dry_run=True)
-    assert (preview.change, preview.observations, preview.known, preview.relations) == (0, 1, 1, 1)
+    assert (preview.change, preview.facts, preview.known, preview.relations) == (0, 1, 1, 1)
     assert names(entities.read_all(memory)) == ["Ada", "Bob"]
     done = merge(memory, ["Ada"], "Bob", by=ME)
-    assert (done.observations, done.known, done.relations) == (1, 1, 1)
+    assert (done.facts, done.known, done.relations) == (1, 1, 1)
     assert names(entities.read_all(memory)) == ["Bob"]
 
 

@@ -11,7 +11,7 @@ from polymnia.engine.memory import Memory
 from polymnia.engine.moving.intake import Item, take_in
 from polymnia.engine.notes import count_notes, vault_notes
 from polymnia.errors import NotSupported
-from polymnia.model import Entity, EntityDraft, Graph, Note, NoteScope, Observation, Relation
+from polymnia.model import Entity, EntityDraft, Fact, Graph, Note, NoteScope, Relation
 from polymnia.search.embedding import pack_vector
 from polymnia.stores.memory.store import MemoryStore
 from polymnia.stores.sqlite.store import SqliteStore
@@ -19,7 +19,7 @@ from tests.behaviour.graphs import ME, create, keys, names, texts
 
 GRAPH = Graph(
     [
-        Entity("Alice", "person", (Observation(1, "a"), Observation(4, "b")), next_ordinal=5),
+        Entity("Alice", "person", (Fact(1, "a"), Fact(4, "b")), next_ordinal=5),
         Entity("Bob", "person", created_at=1, updated_at=2, id="kept"),
     ],
     [Relation("Alice", "Bob", "knows", 7)],
@@ -54,19 +54,19 @@ def test_absorbing_twice_changes_nothing(memory: Memory) -> None:
     assert entities.read_all(memory) == before
 
 
-def test_a_known_entity_keeps_its_observations_and_gains_missing_ones(memory: Memory) -> None:
+def test_a_known_entity_keeps_its_facts_and_gains_missing_ones(memory: Memory) -> None:
     create(memory, EntityDraft("Alice", "robot", ("b", "c")))
     assert absorb(memory, GRAPH) == (1, 1)
     (alice,) = entities.open_named(memory, ["Alice"]).entities
     assert (alice.type, texts(memory, "Alice")) == ("robot", ("b", "c", "a"))
 
 
-def test_a_name_that_comes_twice_is_one_entity_with_the_observations_of_both(
+def test_a_name_that_comes_twice_is_one_entity_with_the_facts_of_both(
     memory: Memory,
 ) -> None:
     twice = [
-        Entity("A", "x", (Observation(1, "a"),), next_ordinal=2),
-        Entity("A", "y", (Observation(1, "b"),)),
+        Entity("A", "x", (Fact(1, "a"),), next_ordinal=2),
+        Entity("A", "y", (Fact(1, "b"),)),
     ]
     absorb(memory, Graph(twice, []))
     assert texts(memory, "A") == ("a", "b")

@@ -8,9 +8,9 @@ import pytest
 from msgspec.structs import replace
 
 from polymnia.engine import notes
-from polymnia.engine.facts.merge import merge, move_observations
+from polymnia.engine.facts.merge import merge, move_facts
 from polymnia.engine.facts.revise import Revision, revise
-from polymnia.engine.graph import entities, observations, relations
+from polymnia.engine.graph import entities, facts, relations
 from polymnia.engine.history import trash, undo
 from polymnia.engine.memory import Memory
 from polymnia.engine.recall import search
@@ -21,10 +21,10 @@ from polymnia.model import (
     Change,
     ChangeQuery,
     EntityDraft,
+    FactAddition,
     Note,
     NoteQuery,
     NoteScope,
-    ObservationDraft,
     PurgeCounts,
     Relation,
 )
@@ -60,7 +60,7 @@ def forget(memory: Memory, *names: str) -> None:
 
 
 def unsay(memory: Memory, name: str, *texts: str) -> None:
-    observations.remove(memory, [(name, texts)], by=ME)
+    facts.remove(memory, [(name, texts)], by=ME)
 
 
 def changes(memory: Memory) -> list[Change]:
@@ -165,7 +165,7 @@ def test_the_latest_deleted_entity_with_a_name_is_restored(memory: Memory) -> No
     assert bob.type == "robot"
 
 
-def test_a_deleted_observation_is_restored_to_its_place(memory: Memory) -> None:
+def test_a_deleted_fact_is_restored_to_its_place(memory: Memory) -> None:
     unsay(memory, "Alice", "drinks tea")
     (alice,) = entities.open_named(memory, ["Alice"]).entities
     assert one(memory) == f"{alice.id}/1"
@@ -177,15 +177,15 @@ def test_a_deleted_observation_is_restored_to_its_place(memory: Memory) -> None:
     assert names(search.full_text(memory, "tea")) == ["Alice"]
 
 
-def test_an_observation_that_was_deleted_before_its_entity_stays_deleted(memory: Memory) -> None:
+def test_an_fact_that_was_deleted_before_its_entity_stays_deleted(memory: Memory) -> None:
     unsay(memory, "Alice", "drinks tea")
     forget(memory, "Alice")
-    entity, observation = ids(memory)
+    entity, fact = ids(memory)
     with pytest.raises(BadInput, match=f"restore that first: {entity}"):
-        trash.restore(memory, observation, by=ME)
+        trash.restore(memory, fact, by=ME)
     trash.restore(memory, entity, by=ME)
     assert texts(memory, "Alice") == ("writes Go",)
-    trash.restore(memory, observation, by=ME)
+    trash.restore(memory, fact, by=ME)
     assert texts(memory, "Alice") == ("drinks tea", "writes Go")
 
 
@@ -222,15 +222,15 @@ def everything(path: Path) -> bytes:
 def delete_secrets(memory: Memory) -> None:
     """Write a secret wherever a text can be, and delete all of it."""
     create(memory, EntityDraft(f"name {SECRET}", f"type {SECRET}", (f"first {SECRET}",)))
-    observations.add(
+    facts.add(
         memory,
-        [ObservationDraft(f"name {SECRET}", (f"second {SECRET}",))],
+        [FactAddition(f"name {SECRET}", (f"second {SECRET}",))],
         by=ME,
         skip_repeats=False,
     )
-    observations.add(
+    facts.add(
         memory,
-        [ObservationDraft("Bob", (f"third {SECRET}", "harmless"))],
+        [FactAddition("Bob", (f"third {SECRET}", "harmless"))],
         by=ME,
         skip_repeats=False,
     )
@@ -243,7 +243,7 @@ def delete_secrets(memory: Memory) -> None:
 def test_purged_text_is_nowhere_in_the_files(memory: Memory, path: Path) -> None:
     delete_secrets(memory)
     assert SECRET.encode() in everything(path)
-    assert trash.purge(memory, days=0) == PurgeCounts(entities=1, observations=3, relations=2)
+    assert trash.purge(memory, days=0) == PurgeCounts(entities=1, facts=3, relations=2)
     assert SECRET.encode() not in everything(path)
     assert SECRET[:6].encode() not in everything(path)
     assert texts(memory, "Bob") == ("harmless",)
@@ -289,17 +289,15 @@ def test_a_purge_keeps_the_author_and_time_of_changes(memory: Memory) -> None:
     trash.purge(memory, days=0)
     after = changes(memory)
     assert [(item.id, item.at, item.actor, item.operation) for item in after] == before
-    assert [note.observations[0].text for item in after for note in item.after.observations] == [
-        "harmless"
-    ]
+    assert [note.facts[0].text for item in after for note in item.after.facts] == ["harmless"]
 
 
 def test_purging_keeps_the_history_of_a_living_namesake(memory: Memory) -> None:
     forget(memory, "Bob")
     create(memory, EntityDraft("Bob", "robot"))
-    observations.add(memory, [ObservationDraft("Bob", ("new",))], by=ME, skip_repeats=False)
+    facts.add(memory, [FactAddition("Bob", ("new",))], by=ME, skip_repeats=False)
     trash.purge(memory, days=0)
-    assert changes(memory)[-1].after.observations[0].observations[0].text == "new"
+    assert changes(memory)[-1].after.facts[0].facts[0].text == "new"
     assert texts(memory, "Bob") == ("new",)
 
 
@@ -423,7 +421,7 @@ def test_a_fact_that_was_deleted_before_its_merge_was_undone_stays_in_the_trash(
 
 
 def test_a_moved_fact_is_in_the_trash_only_after_it_is_deleted(memory: Memory) -> None:
-    move_observations(memory, [("Alice", 1)], "Bob", by=ME)
+    move_facts(memory, [("Alice", 1)], "Bob", by=ME)
     assert trash.items(memory) == []
     unsay(memory, "Bob", "drinks tea")
     trash.restore(memory, one(memory), by=ME)
@@ -436,7 +434,7 @@ def test_a_rename_leaves_no_relation_in_the_trash(memory: Memory) -> None:
 
 
 def test_facts_that_an_undo_took_back_are_in_the_trash(memory: Memory) -> None:
-    observations.add(memory, [ObservationDraft("Bob", ("sails",))], by=ME, skip_repeats=False)
+    facts.add(memory, [FactAddition("Bob", ("sails",))], by=ME, skip_repeats=False)
     undo.undo(memory, [changes(memory)[-1].id], by=ME)
     trash.restore(memory, one(memory), by=ME)
     assert texts(memory, "Bob") == ("sails",)

@@ -181,7 +181,7 @@ def test_a_neighbourhood_has_outlines_and_the_relations_among_them(
     graph, is_complete = traverse.neighbourhood(memory, "a", 2)
     assert (names(graph), is_complete) == (["a", "b", "c"], True)
     assert keys(graph) == [("a", "b", "r"), ("c", "b", "t")]
-    assert {entity.observations for entity in graph.entities} == {()}
+    assert {entity.facts for entity in graph.entities} == {()}
     assert names(traverse.neighbourhood(memory, "a", 0)[0]) == ["a"]
     monkeypatch.setattr(traverse, "MAX_NAMES", 2)
     graph, is_complete = traverse.neighbourhood(memory, "a", 2)

@@ -11,11 +11,11 @@ from polymnia.engine import notes
 from polymnia.engine.facts.merge import merge
 from polymnia.engine.facts.remember import EntityFacts, FactDraft, remember
 from polymnia.engine.facts.revise import Edit, Revision, revise
-from polymnia.engine.graph import entities, observations, relations
+from polymnia.engine.graph import entities, facts, relations
 from polymnia.engine.history import trash, undo
 from polymnia.engine.memory import Memory
 from polymnia.errors import BadInput, NotSupported
-from polymnia.model import VAULT, EntityDraft, Note, ObservationDraft, Relation
+from polymnia.model import VAULT, EntityDraft, FactAddition, Note, Relation
 from polymnia.stores import open_store
 from tests.behaviour.graphs import ME, create, keys, link, names, texts
 from tests.behaviour.steps import ACTORS, STEPS, Step, last_change, rows_state, state_of, take
@@ -100,9 +100,9 @@ def test_undoing_an_actor_touches_nothing_of_others(
 
 
 def _texts_by(memory: Memory, actors: set[str]) -> set[tuple[int, str]]:
-    """Return the observations that only these actors wrote, as (ordinal, text)."""
+    """Return the facts that only these actors wrote, as (ordinal, text)."""
     with memory.reading() as read:
-        found = [(entity, one) for entity in read.entities() for one in entity.observations]
+        found = [(entity, one) for entity in read.entities() for one in entity.facts]
         authors = read.history.authors([(each.name, one.ordinal) for each, one in found])
     by = {(one.ordinal, one.text): authors[each.name, one.ordinal].actor for each, one in found}
     return {key for key, actor in by.items() if actor in actors}
@@ -123,7 +123,7 @@ def test_a_fact_that_was_changed_since_is_a_conflict(memory: Memory) -> None:
     assert receipt.change == 0
     assert [
         (conflict.what, conflict.reason, conflict.change) for conflict in receipt.conflicts
-    ] == [("observation 1 of Ann", "it was changed since", 2)]
+    ] == [("fact 1 of Ann", "it was changed since", 2)]
     assert texts(memory, "Ann") == ("water",)
 
 
@@ -132,11 +132,11 @@ def test_conflicts_can_be_skipped_and_the_rest_is_undone(memory: Memory) -> None
     remember(
         memory, [first, EntityFacts(name="Ben")], [Relation("Ann", "Ben", "knows")], by="first"
     )
-    observations.add(memory, [ObservationDraft("Ann", ("water",))], by="second", skip_repeats=False)
+    facts.add(memory, [FactAddition("Ann", ("water",))], by="second", skip_repeats=False)
     assert undo.undo(memory, [1], by=ME).change == 0
     receipt = undo.undo(memory, [1], by=ME, skip_conflicts=True)
     assert [conflict.what for conflict in receipt.conflicts] == ["the entity Ann"]
-    assert receipt.conflicts[0].reason == "1 observation was added since"
+    assert receipt.conflicts[0].reason == "1 fact was added since"
     graph = entities.read_all(memory)
     assert (names(graph), keys(graph), texts(memory, "Ann")) == (["Ann"], [], ("water",))
 
@@ -153,7 +153,7 @@ def test_a_name_that_is_taken_again_is_a_conflict(memory: Memory) -> None:
 
 def test_a_fact_of_an_entity_that_is_gone_is_a_conflict(memory: Memory) -> None:
     create(memory, EntityDraft("Ann", "person", ("tea",)))
-    observations.remove(memory, [("Ann", ("tea",))], by="first")
+    facts.remove(memory, [("Ann", ("tea",))], by="first")
     entities.delete(memory, ["Ann"], by="second")
     receipt = undo.undo(memory, [2], by=ME)
     assert [conflict.reason for conflict in receipt.conflicts] == ["its entity was deleted since"]
@@ -175,7 +175,7 @@ def test_undoing_a_rename_takes_newer_relations_and_facts_along(memory: Memory) 
     link(memory, ("Ann", "Ben", "knows"))
     revise(memory, "Ann", Revision(name="Anna"), by="first")
     link(memory, ("Ben", "Anna", "likes"))
-    observations.add(memory, [ObservationDraft("Anna", ("milk",))], by="second", skip_repeats=False)
+    facts.add(memory, [FactAddition("Anna", ("milk",))], by="second", skip_repeats=False)
     assert undo.undo(memory, [3], by=ME).conflicts == ()
     graph = entities.open_named(memory, ["Ann"])
     assert sorted(keys(graph)) == [("Ann", "Ben", "knows"), ("Ben", "Ann", "likes")]
@@ -184,7 +184,7 @@ def test_undoing_a_rename_takes_newer_relations_and_facts_along(memory: Memory) 
 
 def test_a_fact_is_undone_though_its_entity_was_renamed_since(memory: Memory) -> None:
     create(memory, EntityDraft("Ann", "person", ("tea",)))
-    observations.add(memory, [ObservationDraft("Ann", ("milk",))], by="first", skip_repeats=False)
+    facts.add(memory, [FactAddition("Ann", ("milk",))], by="first", skip_repeats=False)
     revise(memory, "Ann", Revision(name="Anna"), by="second")
     assert undo.undo(memory, [2], by=ME).conflicts == ()
     assert texts(memory, "Anna") == ("tea",)
@@ -276,12 +276,10 @@ def test_a_conflict_shows_both_texts_and_may_be_overwritten(memory: Memory) -> N
         for conflict in receipt.conflicts
     }
     assert found == {
-        "observation 1 of Ada": ("rows", "writes", True),
+        "fact 1 of Ada": ("rows", "writes", True),
         "the type of Ada": ("poet", "person", True),
     }
-    key = next(
-        conflict.key for conflict in receipt.conflicts if conflict.what.startswith("observation")
-    )
+    key = next(conflict.key for conflict in receipt.conflicts if conflict.what.startswith("fact"))
     done = undo.undo(memory, [2], by=ME, skip_conflicts=True, overwrite=[key])
     assert [conflict.what for conflict in done.conflicts] == ["the type of Ada"]
     assert texts(memory, "Ada") == ("writes", "sings")
@@ -303,7 +301,7 @@ def test_a_relation_that_others_deleted_may_come_back(memory: Memory) -> None:
 
 def test_an_entity_that_others_use_cannot_be_overwritten(memory: Memory) -> None:
     create(memory, EntityDraft("Ada", "person"), by="codex")
-    observations.add(memory, [ObservationDraft("Ada", ("sings",))], by="cursor", skip_repeats=True)
+    facts.add(memory, [FactAddition("Ada", ("sings",))], by="cursor", skip_repeats=True)
     (conflict,) = undo.undo(memory, [1], by=ME, dry_run=True).conflicts
     assert conflict.key == ""
     undo.undo(memory, [1], by=ME, skip_conflicts=True, overwrite=["entity", conflict.what])

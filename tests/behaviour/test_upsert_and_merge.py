@@ -21,7 +21,7 @@ def test_an_upsert_creates_new_entities(memory: Memory) -> None:
     assert texts(memory, "A") == ("a",)
 
 
-def test_an_upsert_adds_missing_observations_and_keeps_the_type(memory: Memory) -> None:
+def test_an_upsert_adds_missing_facts_and_keeps_the_type(memory: Memory) -> None:
     create(memory, EntityDraft("A", "x", ("a",)))
     assert upsert(memory, EntityDraft("A", "y", ("b", "a", "b"))) == [("A", False, ("b",))]
     (entity,) = entities.open_named(memory, ["A"]).entities
@@ -53,7 +53,7 @@ def test_repeating_an_upsert_changes_nothing(memory: Memory) -> None:
     assert entities.read_all(memory) == before
 
 
-def test_a_merge_moves_observations_and_relations_and_deletes_the_source(memory: Memory) -> None:
+def test_a_merge_moves_facts_and_relations_and_deletes_the_source(memory: Memory) -> None:
     create(
         memory,
         EntityDraft("Alice", "person", ("a", "b")),
@@ -62,7 +62,7 @@ def test_a_merge_moves_observations_and_relations_and_deletes_the_source(memory:
     )
     link(memory, ("Alice", "Bob", "knows"), ("Bob", "Alice", "likes"), ("Bob", "Alicia", "likes"))
     merged = merge(memory, ["Alice"], "Alicia", by=ME)
-    assert (merged.observations, merged.known, merged.relations) == (1, 1, 1)
+    assert (merged.facts, merged.known, merged.relations) == (1, 1, 1)
     graph = entities.read_all(memory)
     assert (names(graph), texts(memory, "Alicia")) == (["Alicia", "Bob"], ("b", "c", "a"))
     assert sorted(keys(graph)) == [("Alicia", "Bob", "knows"), ("Bob", "Alicia", "likes")]

@@ -7,13 +7,13 @@ import pytest
 
 from polymnia.engine.facts.forget import Unwanted, forget
 from polymnia.engine.facts.revise import Edit, Revision, revise
-from polymnia.engine.graph import observations, relations
+from polymnia.engine.graph import facts, relations
 from polymnia.engine.graph.entities import open_named
 from polymnia.engine.history.undo import undo
 from polymnia.engine.history.versions import compare, restore_version, versions
 from polymnia.engine.memory import Memory
 from polymnia.errors import BadInput
-from polymnia.model import EntityDraft, ObservationDraft, Relation
+from polymnia.model import EntityDraft, FactAddition, Relation
 from polymnia.stores import open_store
 from tests.behaviour.graphs import create, texts
 from tests.conftest import STORES, WITH_HISTORY
@@ -26,9 +26,9 @@ def memory(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Memory]:
     create(memory, EntityDraft("Ann", "person", ("tea", "Oslo", "sails")), EntityDraft("Ben", "x"))
     relations.create(memory, [Relation("Ann", "Ben", "knows")], by="codex")
     revise(memory, "Ann", Revision(replace=(Edit(1, "coffee"),), add_tags=("vip",)), by="cursor")
-    forget(memory, Unwanted(observations=(("Ann", 2),)), by="claude")
+    forget(memory, Unwanted(facts=(("Ann", 2),)), by="claude")
     forget(memory, Unwanted(relations=(Relation("Ann", "Ben", "knows"),)), by="claude")
-    observations.add(memory, [ObservationDraft("Ann", ("skis",))], by="codex", skip_repeats=False)
+    facts.add(memory, [FactAddition("Ann", ("skis",))], by="codex", skip_repeats=False)
     yield memory
     store.close()
 

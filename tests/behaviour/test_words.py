@@ -3,9 +3,9 @@
 Passages by term, neighbours in a conversation, observations by time.
 """
 
-from polymnia.engine.graph import entities, observations
+from polymnia.engine.graph import entities, facts
 from polymnia.engine.memory import Memory
-from polymnia.model import EntityDraft, ObservationDraft, PassageKey, Within
+from polymnia.model import EntityDraft, FactAddition, PassageKey, Within
 from polymnia.search.terms import terms_of
 from polymnia.stores import open_store
 from polymnia.stores.contract import MAX_CONVERSATION_GAP, MAX_CONVERSATION_STEPS
@@ -25,8 +25,8 @@ def having(memory: Memory, *terms: str, within: Within | None = None) -> set[Pas
 def talk(
     memory: Memory, valid_at: int, *turns: tuple[str, str], source: str = "", by: str = ME
 ) -> None:
-    said = [ObservationDraft(name, (text,), valid_at, source) for name, text in turns]
-    observations.add(memory, said, by=by, skip_repeats=False)
+    said = [FactAddition(name, (text,), valid_at, source) for name, text in turns]
+    facts.add(memory, said, by=by, skip_repeats=False)
 
 
 def test_passages_are_found_by_stem_part_and_pair(memory: Memory) -> None:
@@ -73,7 +73,7 @@ def test_passages_can_be_restricted_to_a_period(memory: Memory) -> None:
 def test_deleted_passages_are_not_found_by_their_words(memory: Memory) -> None:
     create(memory, *LIBRARY)
     assert having(memory, "dog", "user")
-    observations.remove(memory, [("Caroline", ("has a dog",))], by=ME)
+    facts.remove(memory, [("Caroline", ("has a dog",))], by=ME)
     entities.delete(memory, ["getUserName"], by=ME)
     assert having(memory, "dog", "user") == set()
     assert having(memory, "run", "carolin") == {("Caroline", 0), ("Caroline", 1)}
@@ -82,9 +82,7 @@ def test_deleted_passages_are_not_found_by_their_words(memory: Memory) -> None:
 def test_passages_added_later_are_found(memory: Memory) -> None:
     create(memory, *LIBRARY)
     assert having(memory, "hike") == set()
-    observations.add(
-        memory, [ObservationDraft("Caroline", ("went hiking",))], by=ME, skip_repeats=True
-    )
+    facts.add(memory, [FactAddition("Caroline", ("went hiking",))], by=ME, skip_repeats=True)
     assert having(memory, "hike") == {("Caroline", 3)}
 
 
@@ -139,7 +137,7 @@ def test_neighbours_belong_to_the_same_conversation_across_entities(memory: Memo
     assert around(memory, "tomorrow") == [None, None, None]
 
 
-def test_observations_without_a_valid_time_are_neighbours_in_order_of_writing(
+def test_facts_without_a_valid_time_are_neighbours_in_order_of_writing(
     memory: Memory,
 ) -> None:
     create(memory, EntityDraft("Ann", "person"), EntityDraft("Ben", "person"))
@@ -150,7 +148,7 @@ def test_observations_without_a_valid_time_are_neighbours_in_order_of_writing(
     assert around(memory, "three") == ["two", "one", None]
 
 
-def test_observations_of_one_source_are_neighbours_whoever_wrote_them_and_whenever(
+def test_facts_of_one_source_are_neighbours_whoever_wrote_them_and_whenever(
     memory: Memory,
 ) -> None:
     create(memory, EntityDraft("Ann", "person"), EntityDraft("Ben", "person"))
@@ -188,20 +186,20 @@ def test_clients_that_write_at_the_same_time_have_separate_conversations(
     store.close()
 
 
-def test_a_deleted_observation_is_not_a_neighbour(memory: Memory) -> None:
+def test_a_deleted_fact_is_not_a_neighbour(memory: Memory) -> None:
     create(memory, EntityDraft("Ann", "person"))
     talk(memory, 7, ("Ann", "one"), ("Ann", "two"), ("Ann", "three"))
-    observations.remove(memory, [("Ann", ("two",))], by=ME)
+    facts.remove(memory, [("Ann", ("two",))], by=ME)
     assert around(memory, "three") == ["one", None, None]
 
 
-def test_observations_are_found_by_their_time(memory: Memory) -> None:
+def test_facts_are_found_by_their_time(memory: Memory) -> None:
     create(memory, EntityDraft("Ann", "person", ("just now",)))
     talk(memory, 1_000, ("Ann", "first"))
     talk(memory, 2_000, ("Ann", "second"))
     with memory.reading() as read:
-        assert [item.text for item in read.observations_between(1_000, 2_000, 10)] == ["first"]
-        assert [item.text for item in read.observations_between(1, 2**60, 2)] == [
+        assert [item.text for item in read.facts_between(1_000, 2_000, 10)] == ["first"]
+        assert [item.text for item in read.facts_between(1, 2**60, 2)] == [
             "just now",
             "second",
         ]

@@ -98,7 +98,7 @@ def test_the_doctor_finds_a_sound_store_sound(store_path: str, tmp_path: Path) -
     fill(store_path)
     said = run("doctor", "--store", store_path, directory=tmp_path)
     assert said.returncode == 0
-    assert "holds: 1 entity, 2 observations, 1 relation" in said.stdout
+    assert "holds: 1 entity, 2 facts, 1 relation" in said.stdout
     assert "sound" in said.stdout
 
 
@@ -114,7 +114,7 @@ def test_the_doctor_counts_vault_notes(tmp_path: Path) -> None:
     notes.commit(Memory(store), Note("key", "text"), by="test")
     store.close()
     told = run("doctor", "--store", "memory.db", directory=tmp_path).stdout
-    assert "holds: 0 entities, 0 observations, 0 relations, 1 vault note\n" in told
+    assert "holds: 0 entities, 0 facts, 0 relations, 1 vault note\n" in told
 
 
 def test_the_doctor_names_a_bad_line_and_what_to_do(tmp_path: Path) -> None:
@@ -137,7 +137,7 @@ def test_the_doctor_salvages_what_a_damaged_log_still_has(tmp_path: Path) -> Non
     assert f"damaged at byte {len(first_record)}" in said.stdout
     assert "polymnia doctor --salvage --store memory.mcpmem" in said.stdout
     said = run("doctor", "--salvage", "--store", "memory.mcpmem", directory=tmp_path)
-    assert "memory.mcpmem.salvaged.mcpmem: 1 entity, 2 observations, 0 relations" in said.stdout
+    assert "memory.mcpmem.salvaged.mcpmem: 1 entity, 2 facts, 0 relations" in said.stdout
     saved = run("export", "--store", "memory.mcpmem.salvaged.mcpmem", directory=tmp_path).stdout
     assert saved == LINES.split("\n")[0] + "\n"
     assert log.read_bytes() == damaged
@@ -171,7 +171,7 @@ def test_the_doctor_salvages_what_a_damaged_database_still_has(tmp_path: Path) -
         True,
     )
     said = run("doctor", "--salvage", "--store", "memory.db", directory=tmp_path)
-    assert "memory.db.salvaged.db: 1 entity, 2 observations, 1 relation" in said.stdout
+    assert "memory.db.salvaged.db: 1 entity, 2 facts, 1 relation" in said.stdout
     assert (
         run("export", "--store", "memory.db.salvaged.db", directory=tmp_path).stdout == LINES + "\n"
     )
@@ -372,7 +372,7 @@ def test_an_entity_is_shown(store_path: str, tmp_path: Path) -> None:
     shown = json.loads(
         run("show", "Zoë", "--json", "--store", store_path, directory=tmp_path).stdout
     )
-    assert [observation["text"] for observation in shown["observations"]] == [
+    assert [fact["text"] for fact in shown["facts"]] == [
         "likes tea",
         "likes tea",
     ]

@@ -24,7 +24,7 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
 
 def facts(capsys: pytest.CaptureFixture[str], store: str, name: str) -> list[str]:
     document = json.loads(run(capsys, "show", name, "--json", "--store", store)[1])
-    return [observation["text"] for observation in document["observations"]]
+    return [fact["text"] for fact in document["facts"]]
 
 
 def test_a_person_remembers_facts_and_gets_a_receipt(

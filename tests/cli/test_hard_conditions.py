@@ -110,7 +110,7 @@ def test_what_cp1252_lacks_is_escaped(place: Path) -> None:
     found = polymnia(
         place, "show", "→", "--json", "--store", "new.db", PYTHONIOENCODING="cp1252", PYTHONUTF8="0"
     )
-    assert json.loads(found.stdout)["observations"][0]["text"] == "日本 😀"
+    assert json.loads(found.stdout)["facts"][0]["text"] == "日本 😀"
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ import pytest
 
 from polymnia.cli.main import main
 from polymnia.engine.facts.revise import Edit, Revision, revise
-from polymnia.engine.graph import entities, observations
+from polymnia.engine.graph import entities, facts
 from polymnia.engine.memory import Memory
-from polymnia.model import EntityDraft, ObservationDraft
+from polymnia.model import EntityDraft, FactAddition
 from polymnia.stores import open_store
 
 
@@ -18,9 +18,7 @@ def where(tmp_path: Path) -> list[str]:
     path = str(tmp_path / "memory.db")
     memory = Memory(open_store(path))
     entities.create(memory, [EntityDraft("Ann", "person", ("tea",))], by="first client")
-    observations.add(
-        memory, [ObservationDraft("Ann", ("milk",))], by="second client", skip_repeats=False
-    )
+    facts.add(memory, [FactAddition("Ann", ("milk",))], by="second client", skip_repeats=False)
     revise(memory, "Ann", Revision(replace=(Edit(1, "coffee"),)), by="first client")
     memory.store.close()
     return ["--store", path]
@@ -40,7 +38,7 @@ def test_history_lists_changes_newest_first(
     assert status == 0
     assert [line.split()[1] for line in lines if line.startswith("change")] == ["3", "2", "1"]
     assert lines[0].endswith("first client  revise")
-    assert "  ~ observation Ann #1: tea => coffee" in lines
+    assert "  ~ fact Ann #1: tea => coffee" in lines
     assert "  + entity Ann: person" in lines
 
 
@@ -65,12 +63,12 @@ def test_a_change_is_undone(capsys: pytest.CaptureFixture[str], where: list[str]
     status, said = run(capsys, "undo", "3", "--dry-run", *where)
     assert (status, said) == (
         0,
-        f"would remove 1 observation and restore 1 observation in {where[1]}\n",
+        f"would remove 1 fact and restore 1 fact in {where[1]}\n",
     )
     status, said = run(capsys, "undo", "3", *where)
     assert (status, said) == (
         0,
-        "undone as change 4: removed 1 observation, restored 1 observation\n"
+        "undone as change 4: removed 1 fact, restored 1 fact\n"
         f"to take it back: polymnia undo 4 --store {where[1]}\n",
     )
     assert run(capsys, "undo", "3", *where) == (
@@ -84,7 +82,7 @@ def test_conflicts_prevent_an_undo_unless_they_are_skipped(
 ) -> None:
     status, said = run(capsys, "undo", "1", *where)
     assert status == 1
-    assert "conflict: observation 1 of Ann: it was changed since (change 1)" in said
+    assert "conflict: fact 1 of Ann: it was changed since (change 1)" in said
     assert said.endswith(f"nothing was undone in {where[1]}; --skip-conflicts undoes the rest\n")
     found = json.loads(
         run(
@@ -101,7 +99,7 @@ def test_conflicts_prevent_an_undo_unless_they_are_skipped(
     )
     assert found["undone"] == [1, 3]
     assert [conflict["what"] for conflict in found["conflicts"]] == ["the entity Ann"]
-    assert found["removed"] == {"entities": 0, "observations": 1, "relations": 0, "notes": 0}
+    assert found["removed"] == {"entities": 0, "facts": 1, "relations": 0, "notes": 0}
 
 
 def test_what_to_undo_must_be_said(capsys: pytest.CaptureFixture[str], where: list[str]) -> None:

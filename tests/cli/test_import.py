@@ -36,7 +36,7 @@ def test_a_program_gets_the_report_as_json(tmp_path: Path) -> None:
         "workspace": "default",
         "dry_run": False,
         "entities": {"read": 1, "new": 1, "merged": 0},
-        "observations": {"new": 1},
+        "facts": {"new": 1},
         "relations": {"read": 0, "new": 0},
         "notes": {"read": 0, "new": 0, "updated": 0},
         "skipped": [

@@ -15,7 +15,7 @@ Run = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Return a function that runs a command over a store with two observations of the same text."""
+    """Return a function that runs a command over a store with two facts of the same text."""
     monkeypatch.chdir(tmp_path)
     fill("memory.db")
 

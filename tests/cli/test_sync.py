@@ -8,16 +8,16 @@ import pytest
 from polymnia.cli.main import main
 from polymnia.engine import notes
 from polymnia.engine.facts.revise import Edit, Revision, revise
-from polymnia.engine.graph import entities, observations
+from polymnia.engine.graph import entities, facts
 from polymnia.engine.memory import Memory
 from polymnia.model import EntityDraft, Note
 from polymnia.stores import open_store
 
 ME = "test"
 SENTENCES = [
-    "conflict: an observation of Both was changed to 'memory' in the memory and changed to 'folder' in the folder; "
+    "conflict: a fact of Both was changed to 'memory' in the memory and changed to 'folder' in the folder; "
     "both stay",
-    "conflict: an observation of Cut was deleted in the memory and changed to 'folder' in the folder; it stays",
+    "conflict: a fact of Cut was deleted in the memory and changed to 'folder' in the folder; it stays",
     "conflict: Gone was deleted in the memory and changed in the folder; it stays",
     "conflict: the folder has an entity Taken and another entity has that name; the file stays as it is",
     "conflict: the note k is 'memory' in the memory and 'folder' in the folder; the memory's stays",
@@ -65,6 +65,6 @@ def _change_folder(folder: Path) -> None:
 def _change_memory(memory: Memory) -> None:
     revise(memory, "Both", Revision(replace=(Edit(1, "memory"),)), by=ME)
     revise(memory, "Kind", Revision(type="memory"), by=ME)
-    observations.remove(memory, [("Cut", ("one",))], by=ME)
+    facts.remove(memory, [("Cut", ("one",))], by=ME)
     entities.delete(memory, ["Gone"], by=ME)
     notes.commit(memory, Note("k", "memory"), by=ME)

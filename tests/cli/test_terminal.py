@@ -51,7 +51,7 @@ SHOWN = {
     "migrate": "copied 1 workspace; every copy equals its source",
     "migrate-schema": "usage: polymnia migrate-schema [-h] ",
     "history": "change 4  20",
-    "undo": "would remove 2 observations and restore nothing",
+    "undo": "would remove 2 facts and restore nothing",
     "trash": "  entity  Gone (thing)",
     "workspace": "plans  active  20",
     "perspective": "text  0/",

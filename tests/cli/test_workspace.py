@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from polymnia.cli.main import main
-from polymnia.engine.graph import entities, observations
+from polymnia.engine.graph import entities, facts
 from polymnia.engine.workspaces.workspaces import open_workspaces
 from polymnia.model import EntityDraft
 from tests.processes import TIMEOUT_S
@@ -156,7 +156,7 @@ def test_what_was_deleted_is_listed_and_restored(capsys: pytest.CaptureFixture[s
     forget("alpha", "A")
     where = ("--store", "data", "--workspace", "alpha")
     (listed,) = json.loads(run(capsys, "trash", "list", *where, "--json")[1])
-    assert (listed["kind"], listed["what"]) == ("entity", "A (thing): 2 observations, 0 relations")
+    assert (listed["kind"], listed["what"]) == ("entity", "A (thing): 2 facts, 0 relations")
     assert listed["id"] in run(capsys, "trash", "list", *where)[1]
     assert (
         run(capsys, "trash", "restore", listed["id"], *where)[1]
@@ -165,16 +165,16 @@ def test_what_was_deleted_is_listed_and_restored(capsys: pytest.CaptureFixture[s
     assert run(capsys, "trash", "list", *where)[1] == "the trash of alpha is empty\n"
 
 
-def test_single_observations_and_relations_are_shown_by_their_text(
+def test_single_facts_and_relations_are_shown_by_their_text(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     run(capsys, "workspace", "create", "alpha", "--store", "data/")
     remember("alpha", "A")
     workspaces = open_workspaces("data/")
-    observations.remove(workspaces.memory("alpha"), [("A", ("twice",))], by="test")
+    facts.remove(workspaces.memory("alpha"), [("A", ("twice",))], by="test")
     workspaces.close()
     said = run(capsys, "trash", "list", "--store", "data", "--workspace", "alpha")[1]
-    assert "observation  A: twice" in said
+    assert "fact  A: twice" in said
     assert (
         run(capsys, "trash", "restore", said.split()[0], "--store", "data", "--workspace", "alpha")[
             0
@@ -193,7 +193,7 @@ def test_purging_needs_an_age_and_deletes_what_is_older(capsys: pytest.CaptureFi
         "purged from alpha: 0 entities"
     )
     assert run(capsys, "trash", "purge", "--older-than", "0", *where)[1] == (
-        "purged from alpha: 1 entity, 2 observations, 0 relations\n"
+        "purged from alpha: 1 entity, 2 facts, 0 relations\n"
     )
     assert run(capsys, "trash", "restore", "A", *where)[0] == 1
 

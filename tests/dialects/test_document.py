@@ -14,7 +14,7 @@ from polymnia.formats.document import (
     parse_note,
     parse_relation,
 )
-from polymnia.model import Entity, Graph, Note, Observation, Relation
+from polymnia.model import Entity, Fact, Graph, Note, Relation
 from polymnia.search.embedding import pack_vector
 
 words = st.text(max_size=8)
@@ -38,7 +38,7 @@ entities = st.builds(
     lambda name, kind, places, said, about: Entity(
         name,
         kind,
-        tuple([Observation(place, *one) for place, one in zip(places, said, strict=False)]),
+        tuple([Fact(place, *one) for place, one in zip(places, said, strict=False)]),
         about[0],
         max(places, default=0) + 1 + about[1],
         *about[2:],

@@ -55,7 +55,7 @@ def test_create_entities_skips_existing_names(full: Client) -> None:
     assert full.json("create_entities", {"entities": [ALICE, carol]}) == [carol]
 
 
-def test_create_entities_needs_no_observations(client: Client) -> None:
+def test_create_entities_needs_no_facts(client: Client) -> None:
     assert client.json(
         "create_entities", {"entities": [{"name": "Bob", "entityType": "person"}]}
     ) == [BOB]
@@ -66,7 +66,7 @@ def test_create_relations_skips_existing_ones(full: Client) -> None:
     assert full.json("create_relations", {"relations": [KNOWS, likes]}) == [likes]
 
 
-def test_add_observations_skips_existing_texts(full: Client) -> None:
+def test_add_facts_skips_existing_texts(full: Client) -> None:
     added = full.json(
         "add_observations",
         {"observations": [{"entityName": "Alice", "contents": ["likes coffee", "runs"]}]},
@@ -74,7 +74,7 @@ def test_add_observations_skips_existing_texts(full: Client) -> None:
     assert added == [{"entityName": "Alice", "addedObservations": ["runs"]}]
 
 
-def test_add_observations_names_the_entity_that_is_missing(full: Client) -> None:
+def test_add_facts_names_the_entity_that_is_missing(full: Client) -> None:
     arguments = {"observations": [{"entityName": "Ghost", "contents": ["x"]}]}
     assert full.error("add_observations", arguments) == "Entity with name Ghost not found"
 
@@ -100,7 +100,7 @@ def test_accents_count_however_they_are_composed(client: Client, stored: str) ->
         assert len(client.json("search_nodes", {"query": query})["entities"]) == count
 
 
-def test_delete_observations_by_text(full: Client) -> None:
+def test_delete_facts_by_text(full: Client) -> None:
     deletions = {"deletions": [{"entityName": "Alice", "observations": ["likes coffee", "other"]}]}
     assert full.json("delete_observations", deletions) == {"deletedObservations": 1}
     assert full.json("get_entity", {"name": "Alice"})["observations"] == ["works at Acme"]

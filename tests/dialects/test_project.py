@@ -90,7 +90,7 @@ def names(nodes: Any) -> list[str]:
 
 
 def texts(node: Any) -> list[str]:
-    return [observation["content"] for observation in node["observations"]]
+    return [fact["content"] for fact in node["observations"]]
 
 
 def keys(relations: Any) -> list[dict[str, str]]:
@@ -396,11 +396,11 @@ def test_created_entities_have_ids_and_times(inside: Client) -> None:
     )
     assert UUID.fullmatch(alice["id"])
     assert TIME.fullmatch(alice["created_at"])
-    assert [observation["id"] for observation in alice["observations"]] == [
+    assert [fact["id"] for fact in alice["observations"]] == [
         f"{alice['id']}/1",
         f"{alice['id']}/2",
     ]
-    assert all(TIME.fullmatch(observation["created_at"]) for observation in alice["observations"])
+    assert all(TIME.fullmatch(fact["created_at"]) for fact in alice["observations"])
     assert (bob["observations"], bob["id"] != alice["id"]) == ([], True)
 
 
@@ -430,20 +430,18 @@ def test_create_relations_says_that_a_relation_came_twice(full: Client) -> None:
     assert full.json("open_nodes", {"names": ["Alice"]})[0]["entity_type"] == "person"
 
 
-def test_add_observations_also_appends_repeated_texts(full: Client) -> None:
+def test_add_facts_also_appends_repeated_texts(full: Client) -> None:
     addition = {"entity_name": "Alice", "contents": ["drinks tea", "sings", "sings"]}
     added = full.json("add_observations", {"observations": [addition]})
     (alice,) = full.json("open_nodes", {"names": ["Alice"]})
     assert [item["content"] for item in added] == ["drinks tea", "sings", "sings"]
     assert {(item["entity_id"], item["entity_name"]) for item in added} == {(alice["id"], "Alice")}
-    assert [item["id"] for item in added] == [
-        observation["id"] for observation in alice["observations"][2:]
-    ]
+    assert [item["id"] for item in added] == [fact["id"] for fact in alice["observations"][2:]]
     assert all(TIME.fullmatch(item["created_at"]) for item in added)
     assert texts(alice) == ["drinks tea", "writes Go", "drinks tea", "sings", "sings"]
 
 
-def test_add_observations_to_an_unknown_entity_adds_nothing(full: Client) -> None:
+def test_add_facts_to_an_unknown_entity_adds_nothing(full: Client) -> None:
     additions = [{"entity_name": name, "contents": ["x"]} for name in ("Alice", "Ghost")]
     assert (
         full.error("add_observations", {"observations": additions})
@@ -469,7 +467,7 @@ def test_both_ends_of_a_relation_must_exist(full: Client, missing: dict[str, str
     assert keys(full.json("read_graph")["relations"]) == [USES, KNOWS]
 
 
-def test_search_nodes_returns_entities_with_observations_and_relations(full: Client) -> None:
+def test_search_nodes_returns_entities_with_facts_and_relations(full: Client) -> None:
     (alice,) = full.json("search_nodes", {"query": "tea"})
     assert (texts(alice), keys(alice["relations"])) == (["drinks tea", "writes Go"], [USES, KNOWS])
     assert structured(full, "search_nodes", {"query": "tea"}) == {"entities": [alice]}
@@ -510,7 +508,7 @@ def test_read_graph_is_everything(full: Client) -> None:
     assert structured(full, "read_graph") == graph
 
 
-def test_delete_entities_also_deletes_observations_and_relations(full: Client) -> None:
+def test_delete_entities_also_deletes_facts_and_relations(full: Client) -> None:
     assert full.json("delete_entities", {"names": ["Alice", "Ghost"]}) == {"deleted": 1}
     assert full.json("read_graph")["relations"] == []
     assert names(full.json("search_nodes", {"query": "tea OR alice"})) == []
@@ -526,7 +524,7 @@ def test_a_name_can_be_created_again_after_its_deletion(full: Client) -> None:
     assert (found["entity_type"], texts(found), found["relations"]) == ("cat", [], [])
 
 
-def test_delete_observations_by_text_counts_them(full: Client) -> None:
+def test_delete_facts_by_text_counts_them(full: Client) -> None:
     full.json(
         "add_observations", {"observations": [{"entity_name": "Alice", "contents": ["drinks tea"]}]}
     )
@@ -536,7 +534,7 @@ def test_delete_observations_by_text_counts_them(full: Client) -> None:
     ]
     assert full.json("delete_observations", {"deletions": deletions}) == {"deleted": 2}
     (alice,) = full.json("open_nodes", {"names": ["Alice"]})
-    assert [observation["id"].rpartition("/")[2] for observation in alice["observations"]] == ["2"]
+    assert [fact["id"].rpartition("/")[2] for fact in alice["observations"]] == ["2"]
     assert names(full.json("search_nodes", {"query": "tea"})) == []
 
 

@@ -18,8 +18,8 @@ def client(memory: Memory) -> Client:
     return Client("reference", memory)
 
 
-def entity(name: str, kind: str = "thing", *observations: str) -> dict[str, Any]:
-    return {"name": name, "entityType": kind, "observations": list(observations)}
+def entity(name: str, kind: str = "thing", *facts: str) -> dict[str, Any]:
+    return {"name": name, "entityType": kind, "observations": list(facts)}
 
 
 def relation(source: str, target: str, kind: str = "r") -> dict[str, str]:
@@ -104,7 +104,7 @@ def add(client: Client, name: str, *contents: str) -> Any:
     )
 
 
-def test_add_observations_to_existing_entity(client: Client) -> None:
+def test_add_facts_to_existing_entity(client: Client) -> None:
     create(client, STUDENT)
     assert add(client, "Alice", "Likes pizza") == [
         {"entityName": "Alice", "addedObservations": ["Likes pizza"]}
@@ -112,13 +112,13 @@ def test_add_observations_to_existing_entity(client: Client) -> None:
     assert graph(client)["entities"] == [entity("Alice", "person", "Is a student", "Likes pizza")]
 
 
-def test_observation_deduplication(client: Client) -> None:
+def test_fact_deduplication(client: Client) -> None:
     create(client, STUDENT)
     added = add(client, "Alice", "Is a student", "Likes pizza")
     assert added == [{"entityName": "Alice", "addedObservations": ["Likes pizza"]}]
 
 
-def test_add_observations_to_non_existent_entity(client: Client) -> None:
+def test_add_facts_to_non_existent_entity(client: Client) -> None:
     create(client, STUDENT)
     both = [
         {"entityName": "Alice", "contents": ["x"]},
@@ -131,12 +131,12 @@ def test_add_observations_to_non_existent_entity(client: Client) -> None:
     assert graph(client)["entities"] == [STUDENT]
 
 
-def delete_observations(client: Client, name: str, *observations: str) -> str:
-    deletion = {"entityName": name, "observations": list(observations)}
+def delete_observations(client: Client, name: str, *facts: str) -> str:
+    deletion = {"entityName": name, "observations": list(facts)}
     return client.text("delete_observations", {"deletions": [deletion]})
 
 
-def test_delete_observations(client: Client) -> None:
+def test_delete_facts(client: Client) -> None:
     create(client, entity("Alice", "person", "Is a student", "Likes pizza"))
     assert (
         delete_observations(client, "Alice", "Likes pizza") == "Observations deleted successfully"
@@ -144,7 +144,7 @@ def test_delete_observations(client: Client) -> None:
     assert graph(client)["entities"] == [STUDENT]
 
 
-def test_delete_observations_from_non_existent_entity(client: Client) -> None:
+def test_delete_facts_from_non_existent_entity(client: Client) -> None:
     assert (
         delete_observations(client, "Nonexistent", "anything")
         == "Observations deleted successfully"

@@ -143,14 +143,14 @@ def test_a_relation_that_comes_twice_is_created_once_and_existed_then(client: Cl
     assert len(node(client, "billing")["observations"]) == 2
 
 
-def test_observations_are_appended_as_they_are_and_ordinals_stay(client: Client) -> None:
+def test_facts_are_appended_as_they_are_and_ordinals_stay(client: Client) -> None:
     add = {"observations": [{"entity_name": "Ann", "contents": ["adopted a puppy", "sings"]}]}
     (added,) = client.json("add_observations", add)
     assert [item["ordinal"] for item in added["added"]] == [3, 4]
     client.json("delete_observations", {"deletions": [{"entity_name": "Ann", "ordinals": [4, 2]}]})
     (added,) = client.json("add_observations", add)
     assert [item["ordinal"] for item in added["added"]] == [5, 6]
-    assert [observation["ordinal"] for observation in node(client, "Ann")["observations"]] == [
+    assert [fact["ordinal"] for fact in node(client, "Ann")["observations"]] == [
         1,
         3,
         5,
@@ -158,7 +158,7 @@ def test_observations_are_appended_as_they_are_and_ordinals_stay(client: Client)
     ]
 
 
-def test_a_replaced_observation_may_repeat_another_one(client: Client) -> None:
+def test_a_replaced_fact_may_repeat_another_one(client: Client) -> None:
     client.json("add_observations", {"observations": [{"entity_name": "Ann", "contents": ["a"]}]})
     before = node(client, "Ann")["observations"]
     replacement = {"entity_name": "Ann", "ordinal": 3, "new_content": before[0]["content"]}
@@ -233,7 +233,7 @@ def test_a_deleted_node_is_gone_from_every_read_and_can_be_restored(
     ]
 
 
-def test_a_search_tells_the_perspective_and_the_observation_that_matched(client: Client) -> None:
+def test_a_search_tells_the_perspective_and_the_fact_that_matched(client: Client) -> None:
     first, *_ = client.json("search_nodes", {"query": "dog"})
     assert (first["name"], first["matched_observation"]) == ("Ann", "adopted a puppy")
     assert first["matched_perspective"] in {

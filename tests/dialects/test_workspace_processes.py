@@ -16,17 +16,17 @@ from tests.processes import TIMEOUT_S
 PROCESSES, CALLS, TEXTS = 4, 25, 3
 APPEND = f"""
 import json, sys
-from polymnia.engine.graph import observations
+from polymnia.engine.graph import facts
 from polymnia.engine.memory import Memory
-from polymnia.model import ObservationDraft
+from polymnia.model import FactAddition
 from polymnia.stores import open_store
 url, name = sys.argv[1:]
 store = open_store(url)
 given = {{}}
 for call in range({CALLS}):
     texts = tuple(f"{{name}} {{call}} {{number}}" for number in range({TEXTS}))
-    (added,) = observations.add(Memory(store), [ObservationDraft("Ann", texts)], by=name)
-    given |= {{each.ordinal: each.text for each in added.observations}}
+    (added,) = facts.add(Memory(store), [FactAddition("Ann", texts)], by=name)
+    given |= {{each.ordinal: each.text for each in added.facts}}
 store.close()
 print(json.dumps(given))
 """
@@ -51,6 +51,6 @@ def test_ordinals_are_unique_and_in_order_whoever_appends(versioned_url: str) ->
         assert not said.keys() & given.keys()
         given |= said
     (ann,) = entities.open_named(Memory(store), ["Ann"]).entities
-    assert {observation.ordinal: observation.text for observation in ann.observations} == given
+    assert {fact.ordinal: fact.text for fact in ann.facts} == given
     assert sorted(given) == list(range(1, PROCESSES * CALLS * TEXTS + 1))
     store.close()

@@ -43,7 +43,7 @@ def test_projects_are_listed_with_their_original_times(directory: Path) -> None:
     workspaces.close()
 
 
-def test_entities_observations_and_relations_are_migrated(directory: Path) -> None:
+def test_entities_facts_and_relations_are_migrated(directory: Path) -> None:
     workspaces = opened(directory)
     graph = entities.read_all(workspaces.memory("work"))
     assert [(entity.id, entity.name, entity.type, entity.texts) for entity in graph.entities] == [
@@ -71,10 +71,8 @@ def test_rows_deleted_there_are_in_the_trash(directory: Path) -> None:
     (entity,) = bob.rows.entities
     assert (bob.id, entity.name, entity.texts) == ("e3", "Bob", ("the old Bob",))
     assert [relation.key for relation in bob.rows.relations] == [("Bob", "Go", "uses")]
-    assert [observation.observations[0].text for observation in coffee.rows.observations] == [
-        "likes coffee"
-    ]
-    assert coffee.rows.observations[0].observations[0].created_at == 1_704_240_000_000_000
+    assert [fact.facts[0].text for fact in coffee.rows.facts] == ["likes coffee"]
+    assert coffee.rows.facts[0].facts[0].created_at == 1_704_240_000_000_000
     workspaces.close()
 
 

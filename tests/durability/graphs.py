@@ -20,9 +20,9 @@ def opened(path: Path) -> Iterator[Memory]:
         store.close()
 
 
-def create(memory: Memory, *names: str, observations: Iterable[str] = ("a fact",)) -> None:
+def create(memory: Memory, *names: str, facts: Iterable[str] = ("a fact",)) -> None:
     """Create entities with these names in one change, each with the same observations."""
-    drafts = [EntityDraft(name, "thing", tuple(observations)) for name in names]
+    drafts = [EntityDraft(name, "thing", tuple(facts)) for name in names]
     entities.create(memory, drafts, by="a test")
 
 

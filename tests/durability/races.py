@@ -19,14 +19,14 @@ from struct import pack
 from tempfile import TemporaryDirectory
 
 from polymnia.engine.facts import forget
-from polymnia.engine.graph import entities, observations
+from polymnia.engine.graph import entities, facts
 from polymnia.engine.history import changes, trash
 from polymnia.engine.history.undo import undo
 from polymnia.engine.memory import Memory
 from polymnia.engine.moving.migrate import migrate
 from polymnia.engine.semantic.indexer import index_store
 from polymnia.errors import BadInput, StoreBusy
-from polymnia.model import EntityDraft, ObservationDraft
+from polymnia.model import EntityDraft, FactAddition
 from polymnia.stores import open_store
 from polymnia.stores.backup import back_up
 from polymnia.stores.contract import Store
@@ -120,7 +120,7 @@ class Race:
         self._add(memory, text)
         ordinal = self._ordinal_of(memory, text)
         self._ledger.removing.add(text)
-        forget.forget(memory, forget.Unwanted(observations=((_HUB, ordinal),)), by=name)
+        forget.forget(memory, forget.Unwanted(facts=((_HUB, ordinal),)), by=name)
         self._ledger.removed.add(text)
         self._has_purged = True
         with suppress(StoreBusy):  # readers kept the log in use; the command says so
@@ -160,8 +160,8 @@ class Race:
 
     def _add(self, memory: Memory, text: str) -> None:
         self._ledger.begun.add(text)
-        draft = ObservationDraft(_HUB, (text,), 5)
-        observations.add(memory, [draft], by=text, skip_repeats=False)
+        draft = FactAddition(_HUB, (text,), 5)
+        facts.add(memory, [draft], by=text, skip_repeats=False)
         self._ledger.acknowledged.add(text)
 
     def _look(self, store: Store, where: str) -> None:
@@ -177,7 +177,7 @@ class Race:
 
     def _ordinal_of(self, memory: Memory, text: str) -> int:
         hub = entities.open_named(memory, [_HUB]).entities[0]
-        return next(item.ordinal for item in hub.observations if item.text == text)
+        return next(item.ordinal for item in hub.facts if item.text == text)
 
 
 class _LengthEmbedder:

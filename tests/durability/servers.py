@@ -85,9 +85,9 @@ def tool_call(tool: str, arguments: dict[str, Any], identifier: int = 1) -> byte
     )
 
 
-def creation(name: str, observations: Sequence[str] = (), identifier: int = 1) -> bytes:
+def creation(name: str, facts: Sequence[str] = (), identifier: int = 1) -> bytes:
     """Return the line that creates one entity."""
-    entity = {"name": name, "entityType": "thing", "observations": observations}
+    entity = {"name": name, "entityType": "thing", "observations": facts}
     return tool_call("create_entities", {"entities": [entity]}, identifier)
 
 

@@ -91,12 +91,12 @@ def test_a_line_split_in_two_is_reported(path: Path) -> None:
             assert _problems(path), f"byte {place} is a newline"
 
 
-def test_an_observation_lost_to_a_changed_byte_is_reported(path: Path) -> None:
+def test_an_fact_lost_to_a_changed_byte_is_reported(path: Path) -> None:
     for data, _, label in _flips():
         path.write_bytes(data)
         with opened(path) as memory:
-            observations = sum(len(entity.observations) for entity in read(memory).entities)
-            assert observations == 7 or memory.store.check(), label
+            facts = sum(len(entity.facts) for entity in read(memory).entities)
+            assert facts == 7 or memory.store.check(), label
 
 
 def test_the_next_write_after_a_changed_byte_loses_nothing(path: Path) -> None:
@@ -189,7 +189,7 @@ def test_a_file_with_nothing_in_it_is_an_empty_memory(path: Path, data: bytes) -
         assert memory.store.check() == []
 
 
-def test_a_name_on_two_lines_is_one_entity_with_the_observations_of_both(path: Path) -> None:
+def test_a_name_on_two_lines_is_one_entity_with_the_facts_of_both(path: Path) -> None:
     other = b'{"type":"entity","name":"alpha","entityType":"thing","observations":["first fact","third fact"]}'
     _put_in_the_middle(path, other)
     with opened(path) as memory:
@@ -291,6 +291,6 @@ def _is_in(
 ) -> bool:
     if line["type"] == "relation":
         return (line["from"], line["to"], line["relationType"]) in relations
-    observations = line["observations"]
-    assert isinstance(observations, list)
-    return set(observations) <= texts.get(str(line["name"]), set()) and line["name"] in texts
+    facts = line["observations"]
+    assert isinstance(facts, list)
+    return set(facts) <= texts.get(str(line["name"]), set()) and line["name"] in texts

@@ -48,7 +48,7 @@ def path(tmp_path: Path) -> Path:
             create(
                 memory,
                 f"entity {number}",
-                observations=(f"fact about entity {number}", "caf\u00e9 " * 20),
+                facts=(f"fact about entity {number}", "caf\u00e9 " * 20),
             )
         pairs = [
             Relation(f"entity {number}", f"entity {number + 1}", "next to") for number in range(30)
@@ -103,7 +103,7 @@ def test_a_changed_byte_never_causes_a_traceback(path: Path) -> None:
         _try_every_operation(path)
 
 
-def test_check_finds_observations_without_an_entity(path: Path) -> None:
+def test_check_finds_facts_without_an_entity(path: Path) -> None:
     connection = apsw.Connection(str(path))
     connection.execute("UPDATE cards SET until = 1 WHERE name = 'entity 7'")
     connection.close()

@@ -12,10 +12,10 @@ import apsw
 import pytest
 
 from polymnia.disk import lock
-from polymnia.engine.graph import entities, observations
+from polymnia.engine.graph import entities, facts
 from polymnia.engine.memory import Memory
 from polymnia.errors import EntityNotFound, StoreBusy, StoreError
-from polymnia.model import Entity, ObservationDraft, Rows
+from polymnia.model import Entity, FactAddition, Rows
 from polymnia.stores.files.binlog.forms import salvage
 from polymnia.stores.sqlite import connection
 from tests.durability.graphs import create, names, names_at, opened, read
@@ -98,7 +98,7 @@ def test_a_process_sees_what_another_deleted_on_its_next_call(path: Path) -> Non
 
 
 def test_a_process_that_reads_one_name_again_and_again_sees_what_another_adds(path: Path) -> None:
-    _create_at(path, "one", observations=())
+    _create_at(path, "one", facts=())
     look = tool_call("open_nodes", {"names": ["one"]})
     with ServerProcess(path) as reader, ServerProcess(path) as writer:
         for count in range(1, 6):
@@ -125,23 +125,21 @@ def test_a_change_is_seen_even_when_the_file_keeps_its_size_and_time(tmp_path: P
             entities.delete(writer, ["new"], by="a test")
 
 
-def test_observations_added_at_once_by_processes_are_all_kept(path: Path) -> None:
-    _create_at(path, "one", observations=())
+def test_facts_added_at_once_by_processes_are_all_kept(path: Path) -> None:
+    _create_at(path, "one", facts=())
     texts = _add_from_processes(path)
     with opened(path) as memory:
         (one,) = read(memory).entities
     assert sorted(one.texts) == sorted(texts)
 
 
-def test_observations_added_at_once_by_processes_have_ordinals_of_their_own(tmp_path: Path) -> None:
+def test_facts_added_at_once_by_processes_have_ordinals_of_their_own(tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
-    _create_at(path, "one", observations=())
+    _create_at(path, "one", facts=())
     texts = _add_from_processes(path)
     with opened(path) as memory:
         (one,) = read(memory).entities
-    assert [observation.ordinal for observation in one.observations] == list(
-        range(1, len(texts) + 1)
-    )
+    assert [fact.ordinal for fact in one.facts] == list(range(1, len(texts) + 1))
 
 
 @pytest.mark.skipif(os.name == "nt", reason="an open file cannot be taken away here")
@@ -199,9 +197,9 @@ def test_a_refused_verb_is_refused_to_its_own_caller_only(path: Path) -> None:
     def refused() -> None:
         for _ in range(20):
             with pytest.raises(EntityNotFound):
-                observations.add(
+                facts.add(
                     memory,
-                    [ObservationDraft("nobody", ("a fact",))],
+                    [FactAddition("nobody", ("a fact",))],
                     by="a test",
                     skip_repeats=True,
                 )
@@ -289,10 +287,10 @@ def _interrupt_once(
     connection.exec_trace = trace
 
 
-def _create_at(path: Path, *created: str, observations: Sequence[str] = ("a fact",)) -> None:
+def _create_at(path: Path, *created: str, facts: Sequence[str] = ("a fact",)) -> None:
     """Create entities in the store at that path and close it."""
     with opened(path) as memory:
-        create(memory, *created, observations=observations)
+        create(memory, *created, facts=facts)
 
 
 def _remove_files(path: Path) -> None:

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from polymnia.engine import notes
-from polymnia.engine.graph import entities, observations
+from polymnia.engine.graph import entities, facts
 from polymnia.engine.history import trash
 from polymnia.engine.memory import Memory
 from polymnia.errors import StoreBusy, StoreError, StoreFull
-from polymnia.model import EntityDraft, Note, NoteScope, ObservationDraft, PurgeCounts
+from polymnia.model import EntityDraft, FactAddition, Note, NoteScope, PurgeCounts
 from polymnia.stores.directory.catalogue import DirectoryCatalogue
 from polymnia.stores.sqlite.backup import copy_store
 from polymnia.stores.sqlite.commit import GroupCommit
@@ -57,8 +57,8 @@ def _fill(memory: Memory, chance: random.Random) -> dict[str, list[str]]:
             new_words = [_word(chance) for _ in range(chance.randrange(1, 6))]
             words[name] += new_words
             added += len(new_words)
-            drafts.append(ObservationDraft(name, tuple(_fact(chance, word) for word in new_words)))
-        observations.add(memory, drafts, by=_ME, skip_repeats=False)
+            drafts.append(FactAddition(name, tuple(_fact(chance, word) for word in new_words)))
+        facts.add(memory, drafts, by=_ME, skip_repeats=False)
     return words
 
 
@@ -75,7 +75,7 @@ def _forget_some(memory: Memory, words: dict[str, list[str]], chance: random.Ran
         removals.append((entity.name, tuple(texts)))
         forgotten.update(_WORD.findall(" ".join(texts)))
     for start in range(0, len(removals), 5):
-        observations.remove(memory, removals[start : start + 5], by=_ME)
+        facts.remove(memory, removals[start : start + 5], by=_ME)
     return forgotten
 
 

@@ -14,12 +14,12 @@ from polymnia.folders.front_matter import (
 )
 from polymnia.folders.markdown import encode_item, parse_items
 from polymnia.folders.names import MAX_STEM_BYTES, Stems, safe_stem
-from polymnia.model import Entity, Note, Observation, Relation
+from polymnia.model import Entity, Fact, Note, Relation
 from tests.folders.texts import texts
 
 
 @given(texts, st.integers(1, 99))
-def test_an_observation_comes_back(text: str, ordinal: int) -> None:
+def test_an_fact_comes_back(text: str, ordinal: int) -> None:
     item = encode_item(text, ordinal)
     assert list(parse_items(item.split("\n"))) == [(text, ordinal)]
     around = ["before", "", "- one ^o1", *item.split("\n"), "- two ^o2", "", "after"]
@@ -139,8 +139,8 @@ def test_a_file_is_readable() -> None:
         "Ada Lovelace",
         "person",
         (
-            Observation(1, "wrote notes", 5),
-            Observation(3, "two\nlines", 7_000_000, 9_000_000, "talk"),
+            Fact(1, "wrote notes", 5),
+            Fact(3, "two\nlines", 7_000_000, 9_000_000, "talk"),
         ),
         "id1",
         4,

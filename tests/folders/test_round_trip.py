@@ -23,7 +23,7 @@ from polymnia.folders.sync import export_folder, state_of, sync_folder
 from polymnia.importers.base import Report
 from polymnia.importers.markdown import IMPORTER
 from polymnia.importers.source import Source
-from polymnia.model import Entity, Note, Observation, Relation
+from polymnia.model import Entity, Fact, Note, Relation
 from polymnia.stores import open_store
 from tests.conftest import STORES
 from tests.folders.texts import memories
@@ -83,9 +83,7 @@ def test_a_folder_whose_line_ends_and_names_a_system_changed_is_the_same(items: 
 
 
 def test_a_folder_in_an_archive_is_read(tmp_path: Path) -> None:
-    memory = made(
-        [Entity("A", "t", (Observation(1, "one", 5),), "", 2, created_at=5, updated_at=5)]
-    )
+    memory = made([Entity("A", "t", (Fact(1, "one", 5),), "", 2, created_at=5, updated_at=5)])
     export_folder(memory, tmp_path / "folder")
     with ZipFile(tmp_path / "folder.zip", "w") as archive:
         archive.write(tmp_path / "folder" / "A.md", "deep/A.md")
@@ -112,17 +110,16 @@ def file_of(folder: Path, name: str) -> Path:
 
 def edit_text(folder: Path, state: State, number: int) -> State:
     entity = first(state, number)
-    one = entity.observations[number % len(entity.observations)]
+    one = entity.facts[number % len(entity.facts)]
     change(
         file_of(folder, entity.name),
         f"- {one.text} ^o{one.ordinal}\n",
         f"- edited {number} ^o{one.ordinal}\n",
     )
     texts = [
-        replace(observation, text=f"edited {number}") if observation is one else observation
-        for observation in entity.observations
+        replace(fact, text=f"edited {number}") if fact is one else fact for fact in entity.facts
     ]
-    return with_entity(state, replace(entity, observations=tuple(texts)))
+    return with_entity(state, replace(entity, facts=tuple(texts)))
 
 
 def add_text(folder: Path, state: State, number: int) -> State:
@@ -130,35 +127,29 @@ def add_text(folder: Path, state: State, number: int) -> State:
     change(
         file_of(folder, entity.name), "## Observations\n\n", "## Observations\n\n- added by hand\n"
     )
-    added = Observation(entity.next_ordinal, "added by hand")
+    added = Fact(entity.next_ordinal, "added by hand")
     return with_entity(
         state,
-        replace(
-            entity, observations=(*entity.observations, added), next_ordinal=entity.next_ordinal + 1
-        ),
+        replace(entity, facts=(*entity.facts, added), next_ordinal=entity.next_ordinal + 1),
     )
 
 
 def delete_text(folder: Path, state: State, number: int) -> State:
     entity = first(state, number)
-    one = entity.observations[number % len(entity.observations)]
+    one = entity.facts[number % len(entity.facts)]
     change(file_of(folder, entity.name), f"- {one.text} ^o{one.ordinal}\n", "")
     return with_entity(
         state,
         replace(
             entity,
-            observations=tuple(
-                [observation for observation in entity.observations if observation is not one]
-            ),
+            facts=tuple([fact for fact in entity.facts if fact is not one]),
         ),
     )
 
 
 def reorder_texts(folder: Path, state: State, number: int) -> State:
     entity = first(state, number)
-    lines = [
-        f"- {observation.text} ^o{observation.ordinal}\n" for observation in entity.observations
-    ]
+    lines = [f"- {fact.text} ^o{fact.ordinal}\n" for fact in entity.facts]
     change(file_of(folder, entity.name), "".join(lines), "".join(reversed(lines)))
     return state
 
@@ -305,7 +296,7 @@ def content(state: State) -> object:
             entity.type,
             entity.summary,
             entity.tags,
-            [(one.ordinal, one.text) for one in entity.observations],
+            [(one.ordinal, one.text) for one in entity.facts],
         )
         for entity in state.entities.values()
     ]
@@ -320,7 +311,7 @@ ITEMS: list[Item] = [
         Entity(
             name,
             "thing",
-            tuple([Observation(ordinal, f"fact {ordinal} of {name}", 5) for ordinal in (1, 2, 4)]),
+            tuple([Fact(ordinal, f"fact {ordinal} of {name}", 5) for ordinal in (1, 2, 4)]),
             "",
             6,
             "about it",

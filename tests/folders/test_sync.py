@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 from polymnia.engine import notes
 from polymnia.engine.facts.revise import Edit, Revision, revise
-from polymnia.engine.graph import entities, observations, relations
+from polymnia.engine.graph import entities, facts, relations
 from polymnia.engine.history import trash, undo
 from polymnia.engine.memory import Memory
 from polymnia.errors import BadInput, NotSupported
 from polymnia.folders.sync import SyncReport, export_folder, state_of, sync_folder
-from polymnia.model import EntityDraft, Note, ObservationDraft, Relation
+from polymnia.model import EntityDraft, FactAddition, Note, Relation
 from polymnia.stores import open_store
 from tests.behaviour.steps import STEPS, Step, take
 from tests.cli.commands import fill, run
@@ -93,21 +93,19 @@ def test_both_sides_get_the_edits_of_the_other(memory: Memory, folder: Path) -> 
     assert is_settled(memory, folder)
 
 
-def test_an_observation_that_both_changed_stays_in_both_versions(
-    memory: Memory, folder: Path
-) -> None:
+def test_an_fact_that_both_changed_stays_in_both_versions(memory: Memory, folder: Path) -> None:
     edit(folder / "A.md", "- one ^o1", "- folder ^o1")
     revise(memory, "A", Revision(replace=(Edit(1, "memory"),)), by=ME)
     report = sync(memory, folder)
     assert [(conflict.what, conflict.memory, conflict.copy) for conflict in report.conflicts] == [
-        ("observation", "memory", "folder")
+        ("fact", "memory", "folder")
     ]
     assert texts(memory, "A") == ("memory", "two", "folder")
     assert is_settled(memory, folder)
 
 
 @pytest.mark.parametrize("where", ["folder", "memory"])
-def test_an_observation_that_one_deleted_and_the_other_changed_stays(
+def test_an_fact_that_one_deleted_and_the_other_changed_stays(
     memory: Memory, folder: Path, where: str
 ) -> None:
     if where == "folder":
@@ -115,9 +113,9 @@ def test_an_observation_that_one_deleted_and_the_other_changed_stays(
         revise(memory, "A", Revision(replace=(Edit(1, "changed"),)), by=ME)
     else:
         edit(folder / "A.md", "- one ^o1", "- changed ^o1")
-        observations.remove(memory, [("A", ("one",))], by=ME)
+        facts.remove(memory, [("A", ("one",))], by=ME)
     report = sync(memory, folder)
-    assert [conflict.what for conflict in report.conflicts] == ["observation"]
+    assert [conflict.what for conflict in report.conflicts] == ["fact"]
     assert set(texts(memory, "A")) == {"changed", "two"}
     assert is_settled(memory, folder)
 
@@ -203,13 +201,11 @@ def test_a_file_whose_name_is_taken_stays_and_is_not_copied_again(
 
 
 @pytest.mark.parametrize("heading", ["## Facts\n", ""])
-def test_observations_under_another_heading_stay_observations(
-    memory: Memory, folder: Path, heading: str
-) -> None:
+def test_facts_under_another_heading_stay_facts(memory: Memory, folder: Path, heading: str) -> None:
     edit(folder / "A.md", "## Observations\n", heading)
     sync(memory, folder)
     (entity,) = entities.open_named(memory, ["A"]).entities
-    assert [(observation.ordinal, observation.text) for observation in entity.observations] == [
+    assert [(fact.ordinal, fact.text) for fact in entity.facts] == [
         (1, "one"),
         (2, "two"),
     ]
@@ -244,7 +240,7 @@ def test_what_one_deleted_and_the_other_changed_stays(
 ) -> None:
     if where == "folder":
         (folder / "A.md").unlink()
-        observations.add(memory, [ObservationDraft("A", ("new",))], by=ME, skip_repeats=True)
+        facts.add(memory, [FactAddition("A", ("new",))], by=ME, skip_repeats=True)
     else:
         entities.delete(memory, ["A"], by=ME)
         edit(folder / "A.md", "- two ^o2", "- two ^o2\n- new")
@@ -263,7 +259,7 @@ def test_a_copied_file_is_a_new_entity(memory: Memory, folder: Path) -> None:
     assert is_settled(memory, folder)
 
 
-def test_a_copied_line_is_a_new_observation(memory: Memory, folder: Path) -> None:
+def test_a_copied_line_is_a_new_fact(memory: Memory, folder: Path) -> None:
     edit(folder / "A.md", "- two ^o2", "- two ^o2\n- two ^o2")
     sync(memory, folder)
     assert texts(memory, "A") == ("one", "two", "two")
@@ -308,7 +304,7 @@ def test_other_files_are_left_alone(memory: Memory, folder: Path) -> None:
     assert len([name for name in files(folder) if name.startswith(("C ~", "x ~"))]) == 2
 
 
-def test_a_line_at_the_end_of_any_file_is_an_observation(memory: Memory, folder: Path) -> None:
+def test_a_line_at_the_end_of_any_file_is_an_fact(memory: Memory, folder: Path) -> None:
     entities.create(memory, [EntityDraft("Empty", "t")], by=ME)
     sync(memory, folder)
     for name in ("A", "B", "Empty"):

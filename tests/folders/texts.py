@@ -5,7 +5,7 @@ made of them.
 from hypothesis import strategies as st
 
 from polymnia.engine.moving.intake import Item
-from polymnia.model import Entity, Note, Observation, Relation
+from polymnia.model import Entity, Fact, Note, Relation
 from polymnia.search.embedding import pack_vector
 
 ODD = (
@@ -32,13 +32,11 @@ def entities(draw: st.DrawFn) -> Entity:
     """Draw an entity as a store returns it."""
     places = draw(ordinals)
     summary = draw(st.none() | texts)
-    observations = [
-        Observation(place, draw(texts), draw(times), draw(maybe), draw(texts)) for place in places
-    ]
+    facts = [Fact(place, draw(texts), draw(times), draw(maybe), draw(texts)) for place in places]
     return Entity(
         draw(names),
         draw(texts),
-        tuple(observations),
+        tuple(facts),
         str(draw(st.uuids())),
         max(places, default=0) + 1 + draw(st.integers(0, 2)),
         summary,

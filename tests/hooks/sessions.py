@@ -7,7 +7,7 @@ from typing import Any
 
 from polymnia.engine.moving.intake import take_in
 from polymnia.engine.workspaces.workspaces import open_workspaces
-from polymnia.model import Entity, Observation
+from polymnia.model import Entity, Fact
 from polymnia.settings import Settings
 
 
@@ -42,5 +42,5 @@ def store(settings: Settings, workspace: str, *entities: Entity) -> None:
 
 def entity(name: str, *facts: str, kind: str = "thing", tags: tuple[str, ...] = ()) -> Entity:
     """Return an entity with these facts."""
-    observations = tuple([Observation(number, fact) for number, fact in enumerate(facts, 1)])
-    return Entity(name, kind, observations, next_ordinal=len(facts) + 1, tags=tags)
+    stored = tuple([Fact(number, fact) for number, fact in enumerate(facts, 1)])
+    return Entity(name, kind, stored, next_ordinal=len(facts) + 1, tags=tags)

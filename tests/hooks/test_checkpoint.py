@@ -40,7 +40,7 @@ def test_the_turns_are_stored_in_the_workspace_of_the_project(
     (found,) = stored(settings)
     assert (found.name, found.type) == (NAME, "conversation")
     assert found.texts == ("user: When do we deploy?", "assistant: On Fridays.")
-    assert found.observations[0].source == "claude-code:5e55"
+    assert found.facts[0].source == "claude-code:5e55"
 
 
 def test_copilot_does_not_name_the_transcript_when_a_session_ends(
@@ -75,7 +75,7 @@ def test_what_was_forgotten_does_not_come_back(
 ) -> None:
     save_checkpoint(settings, transcript, project)
     with closing(open_workspaces(settings.store)) as workspaces:
-        forget(workspaces.memory("shop"), Unwanted(observations=((NAME, 1),)), by="test")
+        forget(workspaces.memory("shop"), Unwanted(facts=((NAME, 1),)), by="test")
     append(transcript, turn("user", "Why?", 3))
     save_checkpoint(settings, transcript, project)
     assert stored(settings)[0].texts == ("assistant: On Fridays.", "user: Why?")
@@ -99,7 +99,7 @@ def test_long_work_continues_at_the_next_event(
     first = save_checkpoint(settings, transcript, project, max_seconds=0)
     assert 0 < first < 99
     assert first + save_checkpoint(settings, transcript, project) == 99
-    assert len(stored(settings)[0].observations) == 99
+    assert len(stored(settings)[0].facts) == 99
 
 
 def test_a_transcript_that_was_replaced_is_read_from_its_beginning(
@@ -118,7 +118,7 @@ def test_a_damaged_file_of_positions_adds_nothing_twice(
     save_checkpoint(settings, transcript, project)
     positions_file().write_bytes(data)
     assert save_checkpoint(settings, transcript, project) == 0
-    assert len(stored(settings)[0].observations) == 2
+    assert len(stored(settings)[0].facts) == 2
 
 
 @pytest.mark.parametrize(("rule", "expected"), [("warn", False), ("refuse", False), ("off", True)])
@@ -175,14 +175,14 @@ def test_turns_that_come_with_the_event_are_stored_once(settings: Settings, proj
         assert answer_hook(settings, "Stop", turns_sent(project, *texts), "opencode") == ""
     (found,) = stored(settings)
     assert found.texts == ("user: When?", "assistant: On Fridays.", "user: Why?")
-    assert found.observations[0].source == "opencode:ses_1"
+    assert found.facts[0].source == "opencode:ses_1"
 
 
 def test_a_forgotten_turn_of_an_event_does_not_come_back(settings: Settings, project: Path) -> None:
     answer_hook(settings, "Stop", turns_sent(project, "When?", "On Fridays."), "opencode")
     with closing(open_workspaces(settings.store)) as workspaces:
         (found,) = stored(settings)
-        forget(workspaces.memory("shop"), Unwanted(observations=((found.name, 1),)), by="test")
+        forget(workspaces.memory("shop"), Unwanted(facts=((found.name, 1),)), by="test")
     answer_hook(settings, "Stop", turns_sent(project, "When?", "On Fridays.", "Why?"), "opencode")
     assert stored(settings)[0].texts == ("assistant: On Fridays.", "user: Why?")
 

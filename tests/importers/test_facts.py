@@ -158,12 +158,7 @@ def test_facts_before_1970_keep_their_times(ended: bool, tmp_path: Path) -> None
     edge |= {"fact": "Ada lives in London", "name": "LIVED_IN", "expired_at": None}
     (tmp_path / "input").write_text(json.dumps(dump), "utf-8")
     _, items, _ = read_items(tmp_path / "input")
-    facts = [
-        observation
-        for item in items
-        if isinstance(item, Entity)
-        for observation in item.observations
-    ]
+    facts = [fact for item in items if isinstance(item, Entity) for fact in item.facts]
     (fact,) = [fact for fact in facts if fact.text.startswith("Ada lives in London")]
     assert fact.valid_at == time_of("1815-12-10") < 0
     assert fact.text.endswith("(until 1852-11-27)") == ended

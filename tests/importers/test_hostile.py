@@ -71,7 +71,7 @@ def test_lines_that_are_no_entities_are_reported_with_their_numbers(tmp_path: Pa
     (tmp_path / "memory.json").write_text("\n".join(lines), "utf-8")
     _, items, report = read_items(tmp_path / "memory.json")
     assert [
-        (item.name, item.type, len(item.observations)) for item in items if isinstance(item, Entity)
+        (item.name, item.type, len(item.facts)) for item in items if isinstance(item, Entity)
     ] == [
         ("A", "x", 1),
         ("7", "entity", 0),
@@ -87,7 +87,7 @@ def test_a_loop_of_messages_ends(tmp_path: Path) -> None:
     nodes = {"a": {"parent": "b", "message": message}, "b": {"parent": "a", "message": message}}
     (tmp_path / "input").write_text(json.dumps([{"mapping": nodes, "current_node": "a"}]), "utf-8")
     _, items, _ = read_items(tmp_path / "input")
-    assert [len(item.observations) for item in items if isinstance(item, Entity)] == [2]
+    assert [len(item.facts) for item in items if isinstance(item, Entity)] == [2]
 
 
 def test_an_archive_that_unpacks_to_too_much_is_refused(tmp_path: Path) -> None:

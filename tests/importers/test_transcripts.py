@@ -202,7 +202,7 @@ def test_a_growing_file_adds_only_what_is_new(kind: str, tmp_path: Path) -> None
     take_in(memory, read_items(path)[1], by="test")
     write(path, *lines)
     receipt = take_in(memory, read_items(path)[1], by="test")
-    assert (receipt.entities.new, receipt.entities.merged, receipt.observations) == (0, 1, 2)
+    assert (receipt.entities.new, receipt.entities.merged, receipt.facts) == (0, 1, 2)
 
 
 def test_an_interrupted_import_of_many_sessions_continues(
@@ -329,7 +329,7 @@ def test_rollouts_of_the_early_form_are_read(tmp_path: Path) -> None:
     (entity,) = [item for item in items if isinstance(item, Entity)]
     assert (kind, entity.name) == ("codex", "When do we deploy? (2025-05-07, 5973b6c0)")
     assert entity.texts == ("user: When do we deploy?", "assistant: On Fridays.")
-    assert {observation.valid_at for observation in entity.observations} == {entity.created_at}
+    assert {fact.valid_at for fact in entity.facts} == {entity.created_at}
     assert report.dropped_parts == []
 
 
@@ -337,9 +337,7 @@ def test_a_copy_of_a_codex_session_keeps_its_own_id(tmp_path: Path) -> None:
     own, copied = [{"type": "session_meta", "payload": {"id": item}} for item in ("own", "copied")]
     path = write(tmp_path / "rollout.jsonl", own, copied, said("codex", "user", "hello"))
     _, items, _ = read_items(path)
-    assert [item.observations[0].source for item in items if isinstance(item, Entity)] == [
-        "codex:own"
-    ]
+    assert [item.facts[0].source for item in items if isinstance(item, Entity)] == ["codex:own"]
 
 
 def test_codex_sessions_of_subagents_are_left_out(tmp_path: Path) -> None:

@@ -46,8 +46,8 @@ class Refusal:
     path: tuple[str, ...]
 
 
-def entity(name: str, entity_type: str, *observations: str) -> JSON:
-    return {"name": name, "entityType": entity_type, "observations": list(observations)}
+def entity(name: str, entity_type: str, *facts: str) -> JSON:
+    return {"name": name, "entityType": entity_type, "observations": list(facts)}
 
 
 def relation(source: str, target: str, relation_type: str) -> JSON:

@@ -87,7 +87,7 @@ def _create_relations(rng: Random) -> JSON:
     return {"relations": _some(rng, RELATIONS)}
 
 
-def _add_observations(rng: Random) -> JSON:
+def _add_facts(rng: Random) -> JSON:
     names = rng.sample(NAMES, rng.randint(1, 2))
     return {"observations": [{"entityName": name, "contents": _some(rng, TEXTS)} for name in names]}
 
@@ -96,7 +96,7 @@ def _delete_entities(rng: Random) -> JSON:
     return {"entityNames": rng.choices(NAMES, k=rng.randint(0, 2))}
 
 
-def _delete_observations(rng: Random) -> JSON:
+def _delete_facts(rng: Random) -> JSON:
     names = rng.choices(NAMES, k=rng.randint(0, 3))
     return {
         "deletions": [{"entityName": name, "observations": _some(rng, TEXTS)} for name in names]
@@ -127,9 +127,9 @@ def _some(rng: Random, pool: Sequence[T]) -> list[T]:
 _ARGUMENTS: dict[str, Callable[[Random], JSON]] = {
     "create_entities": _create_entities,
     "create_relations": _create_relations,
-    "add_observations": _add_observations,
+    "add_observations": _add_facts,
     "delete_entities": _delete_entities,
-    "delete_observations": _delete_observations,
+    "delete_observations": _delete_facts,
     "delete_relations": _delete_relations,
     "read_graph": _read_graph,
     "search_nodes": _search_nodes,

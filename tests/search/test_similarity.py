@@ -2,13 +2,13 @@
 
 import pytest
 
-from polymnia.model import Entity, Observation
+from polymnia.model import Entity, Fact
 from polymnia.search.similarity import (
     are_names_alike,
     has_newer_quantity,
     is_same_attribute,
     normalize_text,
-    similar_observations,
+    similar_facts,
 )
 
 
@@ -33,15 +33,11 @@ def test_a_part_of_a_name_is_alike_only_for_the_same_type() -> None:
     assert not are_names_alike(Entity("Ada", "language"), Entity("Ada Lovelace", "person"))
 
 
-def test_observations_with_the_same_words_are_similar() -> None:
-    ada = Entity(
-        "Ada", "person", (Observation(1, "Ada lives in Berlin"), Observation(2, "likes tea"))
-    )
-    assert [
-        observation.ordinal for observation in similar_observations("she lives in Munich now", ada)
-    ] == [1]
-    assert similar_observations("works at the library", ada) == ()
-    assert similar_observations("Ada sings", ada) == ()
+def test_facts_with_the_same_words_are_similar() -> None:
+    ada = Entity("Ada", "person", (Fact(1, "Ada lives in Berlin"), Fact(2, "likes tea")))
+    assert [fact.ordinal for fact in similar_facts("she lives in Munich now", ada)] == [1]
+    assert similar_facts("works at the library", ada) == ()
+    assert similar_facts("Ada sings", ada) == ()
 
 
 def test_case_spaces_and_a_full_stop_make_no_difference() -> None:

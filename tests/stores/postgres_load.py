@@ -25,10 +25,10 @@ import psycopg
 from msgspec import Struct, json
 from psycopg import sql
 
-from polymnia.engine.graph import entities, observations, relations
+from polymnia.engine.graph import entities, facts, relations
 from polymnia.engine.memory import Memory
 from polymnia.errors import StoreError, StoreUnavailable
-from polymnia.model import Change, ChangeQuery, EntityDraft, ObservationDraft, Relation
+from polymnia.model import Change, ChangeQuery, EntityDraft, FactAddition, Relation
 from polymnia.stores import open_store
 from polymnia.stores.contract import Store
 from polymnia.stores.postgres.catalogue import migrate_schema
@@ -121,10 +121,7 @@ def check_load(url: str, outcomes: list[Outcome], *, sure: bool) -> None:
     times = [change.at for change in changes]
     assert times == sorted(set(times))
     assert [entity.texts for entity in graph] == [_replay(changes, entity.name) for entity in graph]
-    assert all(
-        len({one.ordinal for one in entity.observations}) == len(entity.observations)
-        for entity in graph
-    )
+    assert all(len({one.ordinal for one in entity.facts}) == len(entity.facts) for entity in graph)
     assert store.check() == []
     store.close()
 
@@ -183,16 +180,16 @@ def _replay(changes: list[Change], name: str) -> tuple[str, ...]:
     """Return the texts that the changes leave an entity."""
     texts: dict[int, str] = {}
     for change in changes:
-        for observation in change.before.observations:
-            if observation.entity == name:
+        for fact in change.before.facts:
+            if fact.entity == name:
                 texts = {
                     key: text
                     for key, text in texts.items()
-                    if key not in {one.ordinal for one in observation.observations}
+                    if key not in {one.ordinal for one in fact.facts}
                 }
-        for observation in change.after.observations:
-            if observation.entity == name:
-                texts |= {one.ordinal: one.text for one in observation.observations}
+        for fact in change.after.facts:
+            if fact.entity == name:
+                texts |= {one.ordinal: one.text for one in fact.facts}
     return tuple([texts[key] for key in sorted(texts)])
 
 
@@ -219,14 +216,12 @@ def _open(url: str) -> Store:
 def _operate(memory: Memory, chance: Random, outcome: Outcome, label: str) -> None:
     name, kind = chance.choice(NAMES), chance.randrange(10)
     if kind < 4:
-        observations.add(
-            memory, [ObservationDraft(name, (f"{name}: {label}",))], by=label, skip_repeats=True
-        )
+        facts.add(memory, [FactAddition(name, (f"{name}: {label}",))], by=label, skip_repeats=True)
         outcome.added.append(f"{name}: {label}")
     elif kind < 5 and (mine := sorted(set(outcome.added) - set(outcome.removed))):
         text = chance.choice(mine)
         outcome.removed.append(text)  # even if the answer is lost, it may be gone
-        observations.remove(memory, [(text.partition(":")[0], (text,))], by=label)
+        facts.remove(memory, [(text.partition(":")[0], (text,))], by=label)
     elif kind < 6:
         key = (name, chance.choice(NAMES), f"knows {label}")
         relations.create(memory, [Relation(*key)], by=label)

@@ -13,15 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from polymnia.engine.facts.merge import merge
-from polymnia.engine.graph import entities, observations, relations
+from polymnia.engine.graph import entities, facts, relations
 from polymnia.engine.memory import Memory
 from polymnia.errors import BadInput, StoreDamaged, StoreError, StoreTooNew
 from polymnia.model import (
     Change,
     Entity,
     EntityDraft,
-    ObservationDraft,
-    ObservationSet,
+    FactAddition,
+    FactSet,
     Relation,
     Rows,
 )
@@ -61,13 +61,13 @@ def write_every_kind(memory: Memory) -> None:
     relations.create(
         memory, [Relation("Ada", "Zoë", "knows"), Relation("Zoë", "nobody", "knows")], by="test"
     )
-    observations.add(
+    facts.add(
         memory,
-        [ObservationDraft("Zoë", ("x", "x")), ObservationDraft("Ada", ("三",))],
+        [FactAddition("Zoë", ("x", "x")), FactAddition("Ada", ("三",))],
         by="test",
         skip_repeats=False,
     )
-    observations.remove(memory, [("Ada", ("one",))], by="test")
+    facts.remove(memory, [("Ada", ("one",))], by="test")
     relations.create(memory, [Relation("Ada", "Ada", "is"), Relation("a", "b", "c")], by="test")
     relations.delete(memory, [Relation("Ada", "Zoë", "knows")], by="test")
     entities.delete(memory, ["Zoë"], by="test")
@@ -379,13 +379,13 @@ def test_salvage_overwrites_nothing(path: Path, memory: Memory) -> None:
 def test_a_large_entity_is_split_over_records(memory: Memory, path: Path) -> None:
     texts = tuple(f"{number} " + "é" * 9_000 for number in range(8))
     entities.create(memory, [EntityDraft("A", "x", texts)], by="test")
-    observations.add(
+    facts.add(
         memory,
-        [ObservationDraft("A", tuple(f"more {text}" for text in texts))],
+        [FactAddition("A", tuple(f"more {text}" for text in texts))],
         by="test",
         skip_repeats=True,
     )
-    observations.remove(memory, [("A", texts[1:])], by="test")
+    facts.remove(memory, [("A", texts[1:])], by="test")
     assert len(record_ends(path.read_bytes())) == 9
     assert read_log(path.read_bytes()) == reopened(path) == picture(memory)
 
@@ -402,10 +402,8 @@ def test_a_text_longer_than_a_record_is_split(
         by="test",
     )
     relations.create(memory, [Relation("A", f"n{long}", long)], by="test")
-    observations.add(
-        memory, [ObservationDraft("A", (f"more {long}",))], by="test", skip_repeats=True
-    )
-    observations.remove(memory, [("A", (long,))], by="test")
+    facts.add(memory, [FactAddition("A", (f"more {long}",))], by="test", skip_repeats=True)
+    facts.remove(memory, [("A", (long,))], by="test")
     assert picture(memory).entities["A"] == ("x", ["short", "end", f"more {long}"])
     assert read_log(path.read_bytes()) == reopened(path) == picture(memory)
     memory.store.compact()
@@ -416,9 +414,7 @@ def test_a_text_longer_than_a_record_is_split(
 def test_a_split_text_cut_between_its_records_did_not_happen(memory: Memory, path: Path) -> None:
     entities.create(memory, [EntityDraft("A", "x")], by="test")
     start = path.stat().st_size
-    observations.add(
-        memory, [ObservationDraft("A", ("o" * 300_000,))], by="test", skip_repeats=True
-    )
+    facts.add(memory, [FactAddition("A", ("o" * 300_000,))], by="test", skip_repeats=True)
     whole = path.read_bytes()
     cuts = [end for end in record_ends(whole) if start < end < len(whole)]
     assert len(cuts) == 4
@@ -441,14 +437,12 @@ def test_a_change_that_no_operations_express_is_kept_too(memory: Memory, path: P
         by="test",
     )
     relations.create(memory, [Relation("A", "B", "r"), Relation("C", "B", "r")], by="test")
-    (removed,) = observations.remove(memory, [("A", ("two",))], by="test")
-    (added,) = observations.add(
-        memory, [ObservationDraft("A", ("one",))], by="test", skip_repeats=False
-    )
+    (removed,) = facts.remove(memory, [("A", ("two",))], by="test")
+    (added,) = facts.add(memory, [FactAddition("A", ("one",))], by="test", skip_repeats=False)
     a, b = [entities.open_named(memory, [name]).entities[0] for name in "AB"]
     for before, after in [
-        (Rows(), Rows(observations=(ObservationSet("A", removed.observations),))),
-        (Rows(observations=(ObservationSet("A", added.observations),)), Rows()),
+        (Rows(), Rows(facts=(FactSet("A", removed.facts),))),
+        (Rows(facts=(FactSet("A", added.facts),)), Rows()),
         (Rows(entities=(a,)), Rows(entities=(Entity("A", "y"),))),
         (Rows(entities=(b,)), Rows()),
     ]:

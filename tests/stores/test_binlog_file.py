@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from polymnia.engine.graph import entities, observations, relations
+from polymnia.engine.graph import entities, facts, relations
 from polymnia.engine.memory import Memory
 from polymnia.errors import StoreError, StoreFull, StoreStopped
-from polymnia.model import Entity, EntityDraft, ObservationDraft, Relation, Rows
+from polymnia.model import Entity, EntityDraft, FactAddition, Relation, Rows
 from polymnia.stores.files.binlog import store as binlog
 from polymnia.stores.files.binlog.store import BinlogStore
 from tests.processes import TIMEOUT_S
@@ -111,7 +111,7 @@ def test_only_appended_changes_are_read(opened: Open, monkeypatch: pytest.Monkey
     monkeypatch.setattr(binlog, "load", None)
     create(one, "C")
     relations.create(one, [Relation("C", "A", "r")], by="test")
-    observations.add(one, [ObservationDraft("A", ("more",))], by="test", skip_repeats=True)
+    facts.add(one, [FactAddition("A", ("more",))], by="test", skip_repeats=True)
     entities.delete(one, ["B"], by="test")
     assert entities.read_all(other).relations == [Relation("C", "A", "r")]
     assert [(entity.name, entity.texts) for entity in entities.read_all(other).entities] == [
@@ -138,8 +138,8 @@ def test_a_compacted_log_with_a_reused_inode_number_is_noticed(opened: Open) -> 
     create(one, "A")
     relations.create(one, [Relation("A", "A", "r" * 100)], by="test")
     names(other)
-    observations.remove(one, [("A", ("about A",))], by="test")
-    observations.add(one, [ObservationDraft("A", ("about B",))], by="test", skip_repeats=True)
+    facts.remove(one, [("A", ("about A",))], by="test")
+    facts.add(one, [FactAddition("A", ("about B",))], by="test", skip_repeats=True)
     one.store.compact()
     one.store.compact()
     create(one, "C")
@@ -191,7 +191,7 @@ def test_compacting_leaves_the_smallest_log_of_the_same_memory(path: Path, opene
     memory = opened()
     create(memory, "A", "B", "C")
     relations.create(memory, [Relation("A", "C", "r"), Relation("A", "B", "r")], by="test")
-    observations.add(memory, [ObservationDraft("A", ("more",))], by="test", skip_repeats=True)
+    facts.add(memory, [FactAddition("A", ("more",))], by="test", skip_repeats=True)
     entities.delete(memory, ["B"], by="test")
     before = read_log(path.read_bytes())
     memory.store.compact()

@@ -7,10 +7,10 @@ from random import Random
 
 import pytest
 
-from polymnia.engine.graph import entities, observations
+from polymnia.engine.graph import entities, facts
 from polymnia.engine.history import changes, undo
 from polymnia.engine.memory import Memory
-from polymnia.model import EntityDraft, ObservationDraft
+from polymnia.model import EntityDraft, FactAddition
 from polymnia.search import terms
 from polymnia.stores import open_store
 from polymnia.stores.postgres import search
@@ -45,7 +45,7 @@ def write_and_delete(memory: Memory) -> None:
         texts = [" ".join(random.choices(WORDS, SHARES, k=random.randint(1, 9))) for _ in range(6)]
         entities.create(memory, [EntityDraft(f"entity {number}", "thing", tuple(texts))], by=ME)
         if number % 3 == 2:
-            observations.remove(memory, [(f"entity {number}", tuple(texts[:2]))], by=ME)
+            facts.remove(memory, [(f"entity {number}", tuple(texts[:2]))], by=ME)
         if number % 10 == 9:
             entities.delete(memory, [f"entity {number - 4}", f"entity {number - 5}"], by=ME)
             undo.undo(memory, [changes.latest(memory).changes[0].id], by=ME)
@@ -75,7 +75,7 @@ def test_counts_are_exact_after_writes_deletions_and_undo(versioned_url: str) ->
         write_and_delete(memory)
         texts = []
         for entity in entities.read_all(memory).entities:
-            texts += [observation.text.split() for observation in entity.observations]
+            texts += [fact.text.split() for fact in entity.facts]
         with store.reading() as read:
             counts = read.word_counts(WORDS)
         with stored_terms(memory) as stored:
@@ -146,7 +146,7 @@ def test_passages_with_two_very_common_terms_are_found_among_the_newest(
         memory = Memory(store)
         texts = tuple([f"ward wbrd {number}" for number in range(40)])
         entities.create(memory, [EntityDraft("one", "thing", texts)], by=ME)
-        observations.add(memory, [ObservationDraft("one", ("ward", "ward only"))], by=ME)
+        facts.add(memory, [FactAddition("one", ("ward", "ward only"))], by=ME)
         with memory.reading() as read:
             found = read.candidates(["ward", "wbrd"], 100, every=True)
     assert sorted(passage.text for passage in found) == [f"ward wbrd {at}" for at in range(30, 40)]
@@ -169,7 +169,7 @@ def test_postgresql_counts_what_is_deleted_in_large_lists(tmp_path: Path) -> Non
         memory = Memory(store)
         texts = tuple(f"ward {number}" for number in range(2_300))
         entities.create(memory, [EntityDraft("one", "thing", texts)], by=ME)
-        observations.remove(memory, [("one", texts[:100])], by=ME)
+        facts.remove(memory, [("one", texts[:100])], by=ME)
         with stored_terms(memory) as stored:
             assert stored == {"ward": 2_200}
         with store.reading() as read:

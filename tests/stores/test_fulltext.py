@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from polymnia.engine.graph import entities, observations
+from polymnia.engine.graph import entities, facts
 from polymnia.engine.memory import Memory
 from polymnia.engine.recall.search import full_text
 from polymnia.errors import BadInput
@@ -78,7 +78,7 @@ def test_fts5_syntax_finds(memory: Memory, query: str, names: list[str]) -> None
     assert sorted(found(memory, query)) == sorted(names)
 
 
-def test_names_come_before_types_and_those_before_observations(memory: Memory) -> None:
+def test_names_come_before_types_and_those_before_facts(memory: Memory) -> None:
     assert found(memory, "coffee") == ["coffee machine", "Alice"]
     assert found(memory, "alice OR tea")[0] == "Alice"
 
@@ -133,7 +133,7 @@ def test_an_entity_is_found_once_however_often_it_matches(memory: Memory) -> Non
     assert found(memory, "drinks OR writes OR alice").count("Alice") == 1
 
 
-def test_a_hit_includes_its_relations_and_all_observations(memory: Memory) -> None:
+def test_a_hit_includes_its_relations_and_all_facts(memory: Memory) -> None:
     (entity,) = full_text(memory, "tea").entities
     assert entity.texts == ("drinks tea", "has met Alice in Paris")
 
@@ -143,7 +143,7 @@ def test_deleted_entities_are_not_found() -> None:
     memory = Memory(store)
     entities.create(memory, DRAFTS, by=ME)
     entities.delete(memory, ["Bob"], by=ME)
-    observations.remove(memory, [("Alice", ("drinks coffee every morning",))], by=ME)
+    facts.remove(memory, [("Alice", ("drinks coffee every morning",))], by=ME)
     assert (found(memory, "tea"), found(memory, "coffee")) == ([], ["coffee machine"])
     entities.create(memory, [EntityDraft("Bob", "robot", ("drinks oil",))], by=ME)
     assert (found(memory, "bob"), found(memory, "tea")) == (["Bob"], [])

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from polymnia.engine.facts.revise import Revision, revise
-from polymnia.engine.graph import entities, observations, relations
+from polymnia.engine.graph import entities, facts, relations
 from polymnia.engine.memory import Memory
-from polymnia.model import EntityDraft, ObservationDraft, Relation
+from polymnia.model import EntityDraft, FactAddition, Relation
 from polymnia.stores.files.jsonl import JsonlStore, adopt_legacy
 
 
@@ -177,15 +177,15 @@ def test_texts_that_differ_in_a_lone_surrogate_stay_different(path: Path) -> Non
 def test_a_change_to_an_entity_keeps_its_other_lone_surrogates(path: Path) -> None:
     path.write_bytes(SURROGATES[0])
     memory = opened(path)
-    observations.add(memory, [ObservationDraft("A", ("more",))], by="test", skip_repeats=True)
-    observations.remove(memory, [("A", ("whole \U0001f600",))], by="test")
+    facts.add(memory, [FactAddition("A", ("more",))], by="test", skip_repeats=True)
+    facts.remove(memory, [("A", ("whole \U0001f600",))], by="test")
     assert rb'"observations":["cut \ud83d","more"]' in path.read_bytes()
 
 
-def test_an_observation_with_a_lone_surrogate_can_be_deleted(path: Path) -> None:
+def test_an_fact_with_a_lone_surrogate_can_be_deleted(path: Path) -> None:
     path.write_bytes(SURROGATES[0])
     memory = opened(path)
-    observations.remove(memory, [("A", ("cut \ufffd",))], by="test")
+    facts.remove(memory, [("A", ("cut \ufffd",))], by="test")
     assert b"cut" not in path.read_bytes()
 
 

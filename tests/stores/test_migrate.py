@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from polymnia.engine import notes
-from polymnia.engine.graph import entities, observations, relations
+from polymnia.engine.graph import entities, facts, relations
 from polymnia.engine.history import trash
 from polymnia.engine.memory import Memory
 from polymnia.engine.moving.migrate import Copy, migrate
@@ -19,9 +19,9 @@ from polymnia.model import (
     VAULT,
     ChangeQuery,
     EntityDraft,
+    FactAddition,
     Mark,
     Note,
-    ObservationDraft,
     Perspective,
     Relation,
     Workspace,
@@ -72,9 +72,9 @@ def fill(store: Store) -> None:
     relations.create(memory, [Relation(f"E{n}", f"E{n + 1}", "next") for n in range(29)], by=ME)
     entities.delete(memory, ["E0", "E1"], by=ME)
     store.purge(before=2**62)
-    with_source = ObservationDraft("E5", ("told later",), 1_000_000, "talk 1")
-    observations.add(memory, [with_source], by="another client", skip_repeats=False)
-    observations.remove(memory, [("E6", ("text 6",))], by=ME)
+    with_source = FactAddition("E5", ("told later",), 1_000_000, "talk 1")
+    facts.add(memory, [with_source], by="another client", skip_repeats=False)
+    facts.remove(memory, [("E6", ("text 6",))], by=ME)
     entities.delete(memory, ["E7"], by=ME)
     notes.commit(
         memory, Note("key", "content", ("tag",), embedding=np.ones(4, np.float32).tobytes()), by=ME

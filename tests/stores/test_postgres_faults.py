@@ -11,10 +11,10 @@ from threading import Event
 import psycopg
 import pytest
 
-from polymnia.engine.graph import entities, observations
+from polymnia.engine.graph import entities, facts
 from polymnia.engine.memory import Memory
 from polymnia.errors import Cancelled, ChangeInDoubt, StoreBusy, StoreUnavailable
-from polymnia.model import Change, ChangeQuery, EntityDraft, ObservationDraft
+from polymnia.model import Change, ChangeQuery, EntityDraft, FactAddition
 from polymnia.stores import open_store
 from polymnia.stores.contract.limits import CANCELLED
 from polymnia.stores.postgres.catalogue import PostgresCatalogue
@@ -34,7 +34,7 @@ class Faulty:
         self.url = url
 
     def add(self, text: str) -> None:
-        observations.add(self.memory, [ObservationDraft("Ann", (text,))], by=ME, skip_repeats=False)
+        facts.add(self.memory, [FactAddition("Ann", (text,))], by=ME, skip_repeats=False)
 
     def texts(self) -> tuple[str, ...]:
         (ann,) = entities.open_named(self.memory, ["Ann"]).entities

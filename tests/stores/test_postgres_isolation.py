@@ -12,12 +12,12 @@ import pytest
 from psycopg import errors, sql
 
 from polymnia.engine import notes
-from polymnia.engine.graph import entities, observations
+from polymnia.engine.graph import entities, facts
 from polymnia.engine.history import trash
 from polymnia.engine.memory import Memory
 from polymnia.engine.workspaces.workspaces import ManyWorkspaces
 from polymnia.errors import BadInput, StoreError, StoreSealed, WorkspaceArchived, WorkspaceNotFound
-from polymnia.model import ChangeQuery, EntityDraft, Note, ObservationDraft, PassageKind
+from polymnia.model import ChangeQuery, EntityDraft, FactAddition, Note, PassageKind
 from polymnia.search.expression import Phrase
 from polymnia.stores import open_catalogue, open_store
 from polymnia.stores.contract import Catalogue
@@ -27,7 +27,7 @@ from tests.postgres import new_database, shared_server
 
 ME = "test"
 PASSWORD = "app"
-KINDS: tuple[PassageKind, ...] = ("observation",)
+KINDS: tuple[PassageKind, ...] = ("fact",)
 
 
 @pytest.fixture
@@ -123,7 +123,7 @@ def test_an_archived_workspace_cannot_be_read_or_written_until_it_is_restored(
 def test_a_deleted_workspace_leaves_no_rows(catalogue: Catalogue, database: str) -> None:
     memory = memory_in(catalogue, "one")
     entities.create(memory, [EntityDraft("Ann", "person", ("tea",))], by=ME)
-    observations.add(memory, [ObservationDraft("Ann", ("milk",))], by=ME, skip_repeats=False)
+    facts.add(memory, [FactAddition("Ann", ("milk",))], by=ME, skip_repeats=False)
     notes.commit(memory, Note("plan", "tea", ("t",)), by=ME)
     trash.purge(memory, days=-1)
     memory.store.follow()

@@ -17,11 +17,11 @@ import pytest
 
 from polymnia.engine import notes
 from polymnia.engine.facts.merge import merge
-from polymnia.engine.graph import entities, observations, relations, traverse
+from polymnia.engine.graph import entities, facts, relations, traverse
 from polymnia.engine.history import changes, trash, undo
 from polymnia.engine.memory import Memory
 from polymnia.engine.recall import passages, search
-from polymnia.model import VAULT, EntityDraft, Note, NoteQuery, ObservationDraft, Relation, Within
+from polymnia.model import VAULT, EntityDraft, FactAddition, Note, NoteQuery, Relation, Within
 from polymnia.stores import open_store
 from polymnia.stores.contract import MAX_CONVERSATION_STEPS, TABLES
 from polymnia.stores.postgres import connection as postgres
@@ -122,14 +122,14 @@ def _use(store: PostgresStore) -> None:
     drafts = [EntityDraft(name, "thing", (*texts, f"unique{name[7:]} of it")) for name in names]
     entities.create(memory, drafts, by=ME)
     many = tuple(f"common fact {number}" for number in range(600))
-    observations.add(memory, [ObservationDraft("entity 0", many)], by=ME)
+    facts.add(memory, [FactAddition("entity 0", many)], by=ME)
     links = [Relation(one, other, "next") for one, other in pairwise(names)]
     relations.create(memory, links, by=ME)
     for number in range(40):
         note = Note(f"key {number}", f"common note {number}", ("tagged",))
         notes.commit(memory, note, by=ME)
     _read(memory, names)
-    observations.remove(memory, [("entity 0", many[:300])], by=ME)
+    facts.remove(memory, [("entity 0", many[:300])], by=ME)
     relations.delete(memory, links[:200], by=ME)
     merge(memory, ["entity 5"], "entity 6", by=ME)
     entities.delete(memory, names[100:300], by=ME)

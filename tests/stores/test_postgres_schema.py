@@ -203,7 +203,7 @@ def test_a_database_of_the_first_schema_is_upgraded_with_its_rows() -> None:
         with closing(open_store(f"{url}?workspace=old")) as store:
             memory = Memory(store)
             graph = entities.open_named(memory, ["Zoé"])
-            assert [item.text for item in graph.entities[0].observations] == ["Visits the École"]
+            assert [item.text for item in graph.entities[0].facts] == ["Visits the École"]
             assert [item.target for item in graph.relations] == ["Paris"]
             assert [item.name for item in search.containing(memory, "ÉCOLE").entities] == ["Zoé"]
             assert store.check() == []

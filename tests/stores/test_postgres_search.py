@@ -10,10 +10,10 @@ import pytest
 from bench.recall.questions import Asked, Case, Told
 from bench.recall.stores import Comparison, compare
 from polymnia.engine import notes
-from polymnia.engine.graph import entities, observations
+from polymnia.engine.graph import entities, facts
 from polymnia.engine.memory import Memory
 from polymnia.engine.recall.search import QUERY_COLUMNS
-from polymnia.model import EntityDraft, Note, ObservationDraft, PassageKind, Within
+from polymnia.model import EntityDraft, FactAddition, Note, PassageKind, Within
 from polymnia.search.expression import parse, plain_words
 from polymnia.search.terms import fold, terms_of
 from polymnia.stores import open_store
@@ -56,7 +56,7 @@ content: "memory graph" OR name: agent
 com*
 """
 QUERIES = _QUERIES.strip().splitlines()
-KINDS: tuple[PassageKind, ...] = ("entity", "observation", "note")
+KINDS: tuple[PassageKind, ...] = ("entity", "fact", "note")
 
 
 class Twins(NamedTuple):
@@ -89,10 +89,9 @@ def fill(memory: Memory) -> None:
         )
     entities.delete(memory, [f"Name{number}" for number in range(0, ENTITIES, 9)], by="test")
     drafts = [
-        ObservationDraft(f"Name{number}", (text(chance),), 5_000_000, "talk")
-        for number in (1, 2, 3)
+        FactAddition(f"Name{number}", (text(chance),), 5_000_000, "talk") for number in (1, 2, 3)
     ]
-    observations.add(memory, drafts, by="test", skip_repeats=False)
+    facts.add(memory, drafts, by="test", skip_repeats=False)
     for number in range(20):
         notes.commit(
             memory, Note(f"note {number}", text(chance), (chance.choice(WORDS),)), by="test"
@@ -229,7 +228,7 @@ def test_a_purge_removes_the_words_of_deleted_texts(tmp_path: Path) -> None:
         [EntityDraft("One", "thing", ("xylophone shared",)), EntityDraft("Two", "thing")],
         by="test",
     )
-    observations.add(memory, [ObservationDraft("Two", ("shared",))], by="test", skip_repeats=False)
+    facts.add(memory, [FactAddition("Two", ("shared",))], by="test", skip_repeats=False)
     entities.delete(memory, ["One"], by="test")
     store.purge(before=2**62)
     assert isinstance(store, PostgresStore)
@@ -241,7 +240,7 @@ def test_a_purge_removes_the_words_of_deleted_texts(tmp_path: Path) -> None:
     store.close()
 
 
-def test_a_search_for_a_word_reads_no_more_observations_than_have_it(
+def test_a_search_for_a_word_reads_no_more_facts_than_have_it(
     postgres_database: str,
 ) -> None:
     store = open_store(f"{postgres_database}?workspace=one")
@@ -257,7 +256,7 @@ def test_a_search_for_a_word_reads_no_more_observations_than_have_it(
     zebra = (["zebra"], ["'zebra'"], ["ABCD"], [8.0, 4.0, 1.0, 0.5])
     with store._database.connection() as connection, connection.transaction():
         found = connection.execute(
-            SQL["match_words"], (store.workspace, "'zebra'", *zebra, ["observation"], None)
+            SQL["match_words"], (store.workspace, "'zebra'", *zebra, ["fact"], None)
         ).fetchall()
         read = connection.execute(
             "SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_xact_user_tables "

@@ -9,9 +9,9 @@ from itertools import pairwise
 import pytest
 
 from polymnia.engine.facts.remember import EntityFacts, FactDraft, remember
-from polymnia.engine.graph import entities, observations, relations, traverse
+from polymnia.engine.graph import entities, facts, relations, traverse
 from polymnia.engine.memory import Memory
-from polymnia.model import EntityDraft, ObservationDraft, Relation
+from polymnia.model import EntityDraft, FactAddition, Relation
 from polymnia.stores import open_store
 from polymnia.stores.postgres.connection import Pipeline, Row
 from tests.postgres import new_workspace
@@ -32,9 +32,7 @@ def _create(memory: Memory) -> object:
 
 
 def _add(memory: Memory) -> object:
-    return observations.add(
-        memory, [ObservationDraft("Ada", ("likes chess",))], by=ME, skip_repeats=True
-    )
+    return facts.add(memory, [FactAddition("Ada", ("likes chess",))], by=ME, skip_repeats=True)
 
 
 def _relate(memory: Memory) -> object:

@@ -10,7 +10,7 @@ import apsw
 import pytest
 
 from polymnia.engine import notes
-from polymnia.engine.graph import entities, observations, relations
+from polymnia.engine.graph import entities, facts, relations
 from polymnia.engine.history import trash
 from polymnia.engine.memory import Memory
 from polymnia.errors import BadInput, StoreDamaged, StoreForeign
@@ -47,7 +47,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
             by="test",
         )
     entities.delete(memory, ["entity 5"], by="test")
-    observations.remove(
+    facts.remove(
         memory,
         [("entity 6", ("fact 1 about entity 6, with some words",))],
         by="test",
@@ -153,7 +153,7 @@ def test_flipped_bytes_never_stop_the_salvage(damaged: Path, tmp_path: Path, see
     assert len(read_all(tmp_path / "new.db")) == report.counts.entities > ENTITIES // 2
 
 
-def test_observations_without_a_card_get_an_entity(damaged: Path, tmp_path: Path) -> None:
+def test_facts_without_a_card_get_an_entity(damaged: Path, tmp_path: Path) -> None:
     connection = apsw.Connection(str(damaged))
     connection.execute("DELETE FROM cards WHERE name = 'entity 9'")
     connection.close()
@@ -165,7 +165,7 @@ def test_observations_without_a_card_get_an_entity(damaged: Path, tmp_path: Path
 
 
 @pytest.mark.parametrize("ordinal", ["0", "-7", "1 << 40"])
-def test_an_observation_with_a_damaged_ordinal_gets_another_one(
+def test_an_fact_with_a_damaged_ordinal_gets_another_one(
     damaged: Path, tmp_path: Path, ordinal: str
 ) -> None:
     connection = apsw.Connection(str(damaged))
@@ -176,7 +176,7 @@ def test_an_observation_with_a_damaged_ordinal_gets_another_one(
     connection.close()
     salvage_sqlite(damaged, tmp_path / "new.db")
     saved = read_all(tmp_path / "new.db")["entity 9"]
-    assert [observation.ordinal for observation in saved.observations] == [1, 3, 4, 5]
+    assert [fact.ordinal for fact in saved.facts] == [1, 3, 4, 5]
     assert sorted(saved.texts) == [f"fact {m} about entity 9, with some words" for m in range(4)]
 
 

@@ -14,7 +14,7 @@ import apsw
 import pytest
 
 from polymnia.engine import notes
-from polymnia.engine.graph import entities, observations, relations
+from polymnia.engine.graph import entities, facts, relations
 from polymnia.engine.memory import Memory
 from polymnia.errors import BadInput, StoreError, StoreForeign, StoreSealed, StoreTooNew
 from polymnia.model import (
@@ -22,10 +22,10 @@ from polymnia.model import (
     VAULT,
     ChangeQuery,
     EntityDraft,
+    FactAddition,
     Note,
     NoteQuery,
     NoteScope,
-    ObservationDraft,
     Relation,
 )
 from polymnia.search.expression import plain_words
@@ -51,12 +51,12 @@ READS: dict[str, Callable[[Reader], object]] = {
     "touching": lambda read: read.relations(["A"]),
     "relations like": lambda read: read.relations(source="A", target=None, kind=None),
     "containing": lambda read: read.containing("one"),
-    "match": lambda read: read.match(plain_words("one"), ("observation", "entity", "note")),
+    "match": lambda read: read.match(plain_words("one"), ("fact", "entity", "note")),
     "word counts": lambda read: read.word_counts(["one"]),
     "vocabulary": lambda read: read.vocabulary("a", "z", 10),
     "candidates": lambda read: read.candidates(["one"], 10),
     "names with": lambda read: read.names_with(["a"], 10),
-    "between": lambda read: read.observations_between(0, 2**60, 10),
+    "between": lambda read: read.facts_between(0, 2**60, 10),
     "notes": lambda read: read.notes.notes(VAULT),
     "note": lambda read: find_note(read.notes, VAULT, "key"),
     "note search": lambda read: read.notes.search(NoteQuery(text="words", vector=VECTOR)),
@@ -202,7 +202,7 @@ def test_ended_rows_stay_in_the_file(store: SqliteStore, path: str) -> None:
 
 def test_the_text_indexes_are_sound_after_any_write(filled: SqliteStore, path: str) -> None:
     memory = Memory(filled)
-    observations.remove(memory, [("A", ("one",))], by="ann")
+    facts.remove(memory, [("A", ("one",))], by="ann")
     entities.delete(memory, ["B"], by="ann")
     for index in ("words", "trigrams"):
         run_sql(path, f"INSERT INTO {index} ({index}) VALUES ('integrity-check')")
@@ -289,9 +289,9 @@ def test_a_change_feed_notices_that_the_file_is_gone(filled: SqliteStore, path: 
 
 def test_the_last_ordinal_can_be_used(store: SqliteStore, path: str) -> None:
     memory = _memory_near_the_limit(store, path)
-    observations.add(memory, [ObservationDraft("A", ("the last",))], by="ann", skip_repeats=False)
+    facts.add(memory, [FactAddition("A", ("the last",))], by="ann", skip_repeats=False)
     with store.reading() as read:
-        assert [observation.ordinal for observation in read.entities(["A"])[0].observations] == [
+        assert [fact.ordinal for fact in read.entities(["A"])[0].facts] == [
             1,
             MAX_ORDINAL,
         ]
@@ -300,8 +300,8 @@ def test_the_last_ordinal_can_be_used(store: SqliteStore, path: str) -> None:
 def test_beyond_the_last_ordinal_nothing_is_written(store: SqliteStore, path: str) -> None:
     memory = _memory_near_the_limit(store, path)
     with pytest.raises(BadInput, match="create another entity"):
-        observations.add(
-            memory, [ObservationDraft("A", ("the last", "too many"))], by="ann", skip_repeats=False
+        facts.add(
+            memory, [FactAddition("A", ("the last", "too many"))], by="ann", skip_repeats=False
         )
     with store.reading() as read:
         assert [entity.texts for entity in read.entities()] == [("one",), ("two",)]

@@ -9,11 +9,11 @@ import apsw
 import pytest
 
 from polymnia.engine import notes
-from polymnia.engine.graph import entities, observations
+from polymnia.engine.graph import entities, facts
 from polymnia.engine.history import trash
 from polymnia.engine.memory import Memory
 from polymnia.errors import BadInput
-from polymnia.model import VAULT, EntityDraft, Note, ObservationDraft, Perspective, Within
+from polymnia.model import VAULT, EntityDraft, FactAddition, Note, Perspective, Within
 from polymnia.stores.sqlite import vector_index
 from polymnia.stores.sqlite.store import SqliteStore
 
@@ -82,15 +82,13 @@ def test_the_vectors_of_an_entity_have_a_mean(
     monkeypatch.setattr(
         vector_index, "_MEAN_BATCH", 1
     )  # an entity's vectors may lie in several batches
-    observations.add(
-        Memory(store), [ObservationDraft("A", ("not embedded",))], by="me", skip_repeats=True
-    )
+    facts.add(Memory(store), [FactAddition("A", ("not embedded",))], by="me", skip_repeats=True)
     entities.create(Memory(store), [EntityDraft("C", "z", ("also not",))], by="me")
     model = model_of(store)
     embed(store, model, one=EAST, two=NORTH, three=NORTH)
     with store.reading() as read:
         assert read.vectors.means(model) == {"A": packed((0.5, 0.5, 0.0, 0.0)), "B": packed(NORTH)}
-    observations.remove(Memory(store), [("A", ("one",))], by="me")
+    facts.remove(Memory(store), [("A", ("one",))], by="me")
     with store.reading() as read:
         assert read.vectors.means(model)["A"] == packed(NORTH)
 
@@ -108,7 +106,7 @@ def test_passages_with_a_vector_are_not_pending(store: SqliteStore) -> None:
     model = model_of(store)
     embed(store, model, one=EAST, three=NORTH)
     assert list(pending(store, model)) == ["two"]
-    observations.add(Memory(store), [ObservationDraft("A", ("four",))], by="me", skip_repeats=True)
+    facts.add(Memory(store), [FactAddition("A", ("four",))], by="me", skip_repeats=True)
     notes.commit(Memory(store), Note("k", "five"), by="me")
     assert list(pending(store, model)) == ["k: five", "four", "two"]
     with store.reading() as read:
@@ -122,9 +120,7 @@ def test_the_coverage_follows_what_is_written_deleted_and_purged(
     embed(store, model, one=EAST, three=NORTH)
     assert coverage(store, model) == (2, 3)
     with closing(SqliteStore(path)) as other:
-        observations.add(
-            Memory(other), [ObservationDraft("A", ("four",))], by="me", skip_repeats=True
-        )
+        facts.add(Memory(other), [FactAddition("A", ("four",))], by="me", skip_repeats=True)
         assert coverage(store, model) == coverage(other, model) == (2, 4)
         entities.delete(Memory(other), ["B"], by="me")
         assert coverage(store, model) == (1, 3)

@@ -14,9 +14,9 @@ import pytest
 
 from polymnia.engine.facts.candidates import CandidateDraft, list_candidates, offer_candidates
 from polymnia.engine.facts.forget import Unwanted, forget
-from polymnia.engine.graph import entities, observations, relations
+from polymnia.engine.graph import entities, facts, relations
 from polymnia.engine.memory import Memory
-from polymnia.model import EntityDraft, ObservationDraft, Relation
+from polymnia.model import EntityDraft, FactAddition, Relation
 from polymnia.stores import open_store
 from polymnia.web.findings import KINDS, Finding, FindingsCache, Kind
 from tests.behaviour.graphs import texts
@@ -89,8 +89,8 @@ def post_all(visitor: Visitor, path: str, fields: list[tuple[str, str]]) -> Show
 
 def test_a_contradiction_is_resolved(place: tuple[Visitor, Memory]) -> None:
     visitor, memory = place
-    draft = ObservationDraft("billing-worker", ("runs five replicas",))
-    observations.add(memory, [draft], by="cursor", skip_repeats=False)
+    draft = FactAddition("billing-worker", ("runs five replicas",))
+    facts.add(memory, [draft], by="cursor", skip_repeats=False)
     shown = findings(visitor, "/ui/curation?kind=contradictions")
     assert "runs three replicas" in shown.words and "runs five replicas" in shown.words
     pair = [("name", "billing-worker"), ("n", "2"), ("n", "3")]
@@ -120,8 +120,8 @@ def test_a_missing_summary_is_no_finding_but_an_old_one_is(place: tuple[Visitor,
     visitor, memory = place
     assert "Old summaries" not in findings(visitor, "/ui/curation").words
     visitor.post("/ui/curation/summarize", name="Harbour API", summary="Answers requests.")
-    draft = ObservationDraft("Harbour API", ("answers in 20 ms",))
-    observations.add(memory, [draft], by="cursor", skip_repeats=False)
+    draft = FactAddition("Harbour API", ("answers in 20 ms",))
+    facts.add(memory, [draft], by="cursor", skip_repeats=False)
     shown = findings(visitor, "/ui/curation?kind=summaries")
     assert "Is the summary of Harbour API still true?" in shown.words
     assert visitor.post("/ui/curation/summarize", name="Harbour API", summary=" ").status == 400

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from msgspec import json
 
-from polymnia.engine.graph import entities, observations
+from polymnia.engine.graph import entities, facts
 from polymnia.engine.graph.entities import open_named
 from polymnia.engine.memory import Memory
 from polymnia.engine.workspaces.workspaces import open_workspaces
-from polymnia.model import EntityDraft, ObservationDraft
+from polymnia.model import EntityDraft, FactAddition
 from tests.ui.client import Shown, Visitor, make_token, serve
 from tests.ui.pages import HOSTILE, harbour
 
@@ -67,7 +67,7 @@ def test_entities_and_facts_move_to_another_workspace(tmp_path: Path) -> None:
     with serve(url) as running:
         visitor = Visitor(running.port)
         visitor.log_in(token)
-        picks = [("pick", "observation\t2\tMara"), ("pick", "entity\t0\tAnn")]
+        picks = [("pick", "fact\t2\tMara"), ("pick", "entity\t0\tAnn")]
         fields = [*picks, ("action", "relocate"), ("w", "harbour")]
         shown = _post(visitor, "/ui/selection", fields)
         assert "To the workspace" in shown.words
@@ -77,11 +77,11 @@ def test_entities_and_facts_move_to_another_workspace(tmp_path: Path) -> None:
         done = _post(visitor, "/ui/selection/apply", [*fields, ("workspace", "payroll")])
         assert "Moved 2 things to payroll" in done.words
         assert "earns well" in visitor.get("/ui/entity?name=Mara&w=payroll").words
-        assert "earns well" not in _observations(visitor.get("/ui/entity?name=Mara&w=harbour"))
+        assert "earns well" not in _facts(visitor.get("/ui/entity?name=Mara&w=harbour"))
         assert visitor.get("/ui/entity?name=Ann&w=payroll").status == 200
 
 
-def _observations(shown: Shown) -> str:
+def _facts(shown: Shown) -> str:
     return shown.words.split("History")[0]
 
 
@@ -109,8 +109,8 @@ def test_a_search_over_all_workspaces_shows_only_what_a_token_may_see(tmp_path: 
             memory = workspaces.memory(name)
             entities.create(memory, [EntityDraft(f"{name} kettle", "tool")], by="codex")
             turns = tuple(f"turn {number} of {name}" for number in range(3))
-            draft = ObservationDraft(f"{name} kettle", (*turns, "kettle boils"), source="chat 1")
-            observations.add(memory, [draft], by="codex", skip_repeats=False)
+            draft = FactAddition(f"{name} kettle", (*turns, "kettle boils"), source="chat 1")
+            facts.add(memory, [draft], by="codex", skip_repeats=False)
     with serve(store) as running:
         visitor = Visitor(running.port)
         visitor.log_in(make_token(store, "admin", "admin"))

@@ -15,16 +15,16 @@ def at(name: str) -> str:
     return f"/ui/entity?name={quote(name)}"
 
 
-def test_an_entity_has_its_observations_relations_and_history(visitor: Visitor) -> None:
+def test_an_entity_has_its_facts_relations_and_history(visitor: Visitor) -> None:
     shown = visitor.get(at("billing-worker"))
     assert "runs three replicas" in shown.words
     assert "← owns" in shown.words
-    assert "claude-code added 3 entities, 6 observations" in shown.words
+    assert "claude-code added 3 entities, 6 facts" in shown.words
 
 
-def test_an_observation_is_added_once(visitor: Visitor, memory: Memory) -> None:
+def test_an_fact_is_added_once(visitor: Visitor, memory: Memory) -> None:
     shown = visitor.post("/ui/entity/observe", name="billing-worker", text="alerts go to billing")
-    assert "Added an observation" in shown.words
+    assert "Added a fact" in shown.words
     again = visitor.post("/ui/entity/observe", name="billing-worker", text="Alerts go to billing")
     assert "It is known already" in again.words
     assert texts(memory, "billing-worker")[2:] == ("alerts go to billing",)
@@ -84,10 +84,7 @@ def test_similar_names_are_merged_after_a_preview(visitor: Visitor, memory: Memo
         ).words
     )
     shown = visitor.get(f"/ui/entity/merge?name={quote('Mara Lindqvist')}&target=mara.lindqvist")
-    assert (
-        "1 observation and 0 relations move here from mara.lindqvist ; 1 it has already"
-        in shown.words
-    )
+    assert "1 fact and 0 relations move here from mara.lindqvist ; 1 it has already" in shown.words
     done = visitor.post(
         "/ui/entity/merge", name="Mara Lindqvist", target="mara.lindqvist", keep="Mara Lindqvist"
     )
@@ -148,7 +145,7 @@ def test_a_reader_sees_no_controls_that_write(tmp_path: Path) -> None:
             assert "Delete" not in shown.text.replace("Delete, with Undo", "").replace(
                 "<kbd>Delete</kbd>", ""
             )
-        assert visitor.get("/ui/fact/edit?kind=observation&name=billing-worker&n=1").status == 403
+        assert visitor.get("/ui/fact/edit?kind=fact&name=billing-worker&n=1").status == 403
 
 
 def test_a_file_without_history_can_be_searched_and_edited(tmp_path: Path) -> None:

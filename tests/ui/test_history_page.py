@@ -5,9 +5,9 @@ Filters, differences, undo with choices, undo of a client, and the trash.
 
 from polymnia.engine.facts.forget import Unwanted, forget
 from polymnia.engine.facts.revise import Edit, Revision, revise
-from polymnia.engine.graph import observations
+from polymnia.engine.graph import facts
 from polymnia.engine.memory import Memory
-from polymnia.model import ObservationDraft
+from polymnia.model import FactAddition
 from tests.behaviour.graphs import texts
 from tests.ui.client import Visitor
 
@@ -19,7 +19,7 @@ def replace(memory: Memory, ordinal: int, text: str, by: str) -> int:
 def test_changes_are_sentences_with_differences(visitor: Visitor, memory: Memory) -> None:
     replace(memory, 2, "runs four replicas", "codex")
     shown = visitor.get("/ui/history")
-    assert "codex changed an observation of billing-worker" in shown.words
+    assert "codex changed a fact of billing-worker" in shown.words
     assert "<del>three</del>" in shown.text
     assert "<ins>four</ins>" in shown.text
     replace(memory, 2, "runs three replicas", "codex")
@@ -58,7 +58,7 @@ def test_an_undo_with_conflicts_asks_and_keeps_others_work_by_default(
     number = replace(memory, 1, "uses Kafka", "codex")
     replace(memory, 1, "uses Postgres", "cursor")
     asked = visitor.post("/ui/undo", change=str(number))
-    assert "observation 1 of billing-worker : it was changed since" in asked.words
+    assert "fact 1 of billing-worker : it was changed since" in asked.words
     assert "Keep it as it is uses Postgres" in asked.words
     assert (
         "nothing left to undo"
@@ -99,10 +99,10 @@ def test_everything_of_one_client_is_undone_after_a_preview(
     visitor: Visitor, memory: Memory
 ) -> None:
     for text in ("one", "two"):
-        draft = ObservationDraft("billing-worker", (text,))
-        observations.add(memory, [draft], by="rogue (token r)", skip_repeats=True)
+        draft = FactAddition("billing-worker", (text,))
+        facts.add(memory, [draft], by="rogue (token r)", skip_repeats=True)
     shown = visitor.get("/ui/history/undo?client=rogue&since=1d")
-    assert "2 observations go" in shown.words
+    assert "2 facts go" in shown.words
     assert "Undo 2 changes" in shown.words
     assert texts(memory, "billing-worker")[2:] == ("one", "two")
     visitor.post("/ui/history/undo", client="rogue", since="1d")
@@ -113,7 +113,7 @@ def test_everything_of_one_client_is_undone_after_a_preview(
 def test_the_trash_gives_back_what_was_deleted(visitor: Visitor, memory: Memory) -> None:
     forget(memory, Unwanted(entities=("Harbour API",), notes=("runbook/queue",)), by="codex")
     shown = visitor.get("/ui/history?trash=1")
-    assert "Harbour API entity with 1 observation" in shown.words
+    assert "Harbour API entity with 1 fact" in shown.words
     assert "runbook/queue note" in shown.words
     assert "runbook/queue" not in visitor.get("/ui/history?trash=1&q=rate+limits").words
     for part in shown.text.split('name="id" value="')[1:]:

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from polymnia.auth.authenticator import tokens_of
-from polymnia.engine.graph import observations
+from polymnia.engine.graph import facts
 from polymnia.engine.memory import Memory
-from polymnia.model import ObservationDraft
+from polymnia.model import FactAddition
 from tests.processes import TIMEOUT_S
 from tests.transports.running import Events, Running
 from tests.ui.client import Visitor, make_token
@@ -32,9 +32,7 @@ def follow(visitor: Visitor, path: str = "/ui/live/events") -> http.client.HTTPR
 
 def observe(memory: Memory, *texts: str) -> None:
     for text in texts:
-        observations.add(
-            memory, [ObservationDraft("billing-worker", (text,))], by="second", skip_repeats=True
-        )
+        facts.add(memory, [FactAddition("billing-worker", (text,))], by="second", skip_repeats=True)
 
 
 def test_a_change_of_another_process_is_announced_and_then_shown(
@@ -59,7 +57,7 @@ def test_a_change_of_another_process_is_announced_and_then_shown(
     rows = visitor.get(f"/ui/live?after={last}", HX_Request="true")
     assert rows.text.count("<li") == 3
     assert "<html" not in rows.text
-    assert "second added an observation to billing-worker" in rows.words
+    assert "second added a fact to billing-worker" in rows.words
     assert visitor.get(f"/ui/live?after={newest}", HX_Request="true").text.count("<li") == 0
 
 

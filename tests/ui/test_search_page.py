@@ -18,7 +18,7 @@ from tests.behaviour.graphs import texts
 from tests.ui.client import Visitor
 from tests.ui.pages import HOSTILE
 
-FACT = {"kind": "observation", "name": "billing-worker", "n": "2", "view": "hit"}
+FACT = {"kind": "fact", "name": "billing-worker", "n": "2", "view": "hit"}
 
 
 def stamp_of(visitor: Visitor, fact: dict[str, str]) -> str:
@@ -90,9 +90,7 @@ def test_hostile_text_is_text(visitor: Visitor) -> None:
 
 
 def test_a_long_text_is_shown_whole_on_request(visitor: Visitor) -> None:
-    shown = visitor.get(
-        "/ui/fact/text?kind=observation&name=%3Cscript%3Ealert(%22x%22)%3C/script%3E&n=2"
-    )
+    shown = visitor.get("/ui/fact/text?kind=fact&name=%3Cscript%3Ealert(%22x%22)%3C/script%3E&n=2")
     assert len(shown.text) > 10**6
 
 
@@ -101,7 +99,7 @@ def test_a_text_is_edited_and_the_edit_undone(visitor: Visitor, memory: Memory) 
         "/ui/fact/edit", **FACT, stamp=stamp_of(visitor, FACT), text="runs four\r\nreplicas"
     )
     assert texts(memory, "billing-worker")[1] == "runs four\nreplicas"
-    assert "Changed an observation of billing-worker" in shown.words
+    assert "Changed a fact of billing-worker" in shown.words
     number = shown.text.split('name="change" value="')[1].split('"')[0]
     assert "Undone" in visitor.post("/ui/undo", change=number).words
     assert texts(memory, "billing-worker")[1] == "runs three replicas"
@@ -129,9 +127,9 @@ def test_a_blank_text_is_refused_in_place(visitor: Visitor, memory: Memory) -> N
 
 
 def test_a_fact_is_deleted_at_once_and_comes_back(visitor: Visitor, memory: Memory) -> None:
-    shown = visitor.post("/ui/fact/delete", kind="observation", name="Mara Lindqvist", n="2")
+    shown = visitor.post("/ui/fact/delete", kind="fact", name="Mara Lindqvist", n="2")
     assert texts(memory, "Mara Lindqvist") == ("prefers small pull requests",)
-    assert "Deleted an observation of Mara Lindqvist" in shown.words
+    assert "Deleted a fact of Mara Lindqvist" in shown.words
     visitor.post("/ui/undo")
     assert texts(memory, "Mara Lindqvist") == ("prefers small pull requests", "works from Malmö")
 
@@ -139,7 +137,7 @@ def test_a_fact_is_deleted_at_once_and_comes_back(visitor: Visitor, memory: Memo
 def test_several_are_previewed_and_deleted_as_one_change(visitor: Visitor, memory: Memory) -> None:
     pick = "entity\t0\tHarbour API"
     shown = visitor.post("/ui/selection", action="delete", pick=pick)
-    assert "This deletes 1 entity and 1 observation, as one change" in shown.words
+    assert "This deletes 1 entity and 1 fact, as one change" in shown.words
     assert texts(memory, "Harbour API")
     visitor.post("/ui/selection/apply", action="delete", pick=pick)
     assert open_named(memory, ["Harbour API"]).entities == []
@@ -148,11 +146,11 @@ def test_several_are_previewed_and_deleted_as_one_change(visitor: Visitor, memor
 
 
 def test_several_are_moved_and_tagged(visitor: Visitor, memory: Memory) -> None:
-    pick = "observation\t1\tHarbour API"
+    pick = "fact\t1\tHarbour API"
     shown = visitor.post(
         "/ui/selection/apply", action="move", pick=pick, target="Limits", type="concept"
     )
-    assert "Moved 1 observation to Limits" in shown.words
+    assert "Moved 1 fact to Limits" in shown.words
     assert texts(memory, "Limits") == ("rate limits are in Redis",)
     visitor.post("/ui/selection/apply", action="tag", pick=pick, tags="api, public")
     assert open_named(memory, ["Harbour API"]).entities[0].tags == ("api", "public")
@@ -164,7 +162,7 @@ def test_several_are_moved_and_tagged(visitor: Visitor, memory: Memory) -> None:
     "back", ["https://elsewhere.example/", "/ui\\elsewhere", "/ui/\nset-cookie: stolen=1"]
 )
 def test_an_action_leads_back_to_no_other_site(visitor: Visitor, back: str) -> None:
-    pick = "observation\t1\tHarbour API"
+    pick = "fact\t1\tHarbour API"
     shown = visitor.post_once("/ui/selection/apply", action="tag", pick=pick, tags="api", back=back)
     assert (shown.status, shown.headers["location"].partition("?")[0]) == (303, "/ui/")
     assert "stolen" not in shown.headers.get("set-cookie", "")

@@ -1,8 +1,8 @@
 """The calendar of what was said when."""
 
-from polymnia.engine.graph import observations
+from polymnia.engine.graph import facts
 from polymnia.engine.memory import Memory
-from polymnia.model import ObservationDraft
+from polymnia.model import FactAddition
 from tests.ui.client import Visitor
 
 # Noon of 14 May 2024 in UTC.
@@ -10,8 +10,8 @@ MAY = 1_715_688_000_000_000
 
 
 def test_a_day_has_the_facts_that_were_said_then(visitor: Visitor, memory: Memory) -> None:
-    drafts = [ObservationDraft("Harbour API", ("moved to Bergen",), valid_at=MAY)]
-    observations.add(memory, drafts, by="codex", skip_repeats=False)
+    drafts = [FactAddition("Harbour API", ("moved to Bergen",), valid_at=MAY)]
+    facts.add(memory, drafts, by="codex", skip_repeats=False)
     shown = visitor.get("/ui/timeline")
     assert "Timeline" in shown.words
     assert "moved to Bergen" not in shown.words  # it starts with the last day

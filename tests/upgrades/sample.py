@@ -9,7 +9,7 @@ from typing import Any
 from polymnia.engine import notes
 from polymnia.engine.facts.merge import merge
 from polymnia.engine.facts.revise import Revision, revise
-from polymnia.engine.graph import entities, observations, relations
+from polymnia.engine.graph import entities, facts, relations
 from polymnia.engine.history import trash, undo
 from polymnia.engine.memory import Memory
 from polymnia.errors import BadInput
@@ -18,8 +18,8 @@ from polymnia.model import (
     ChangeQuery,
     Entity,
     EntityDraft,
+    FactAddition,
     Note,
-    ObservationDraft,
     Perspective,
     Relation,
     Rows,
@@ -45,9 +45,9 @@ def fill_graph(memory: Memory) -> None:
         Relation("Short lived", "Notes", "mentions"),
     ]
     relations.create(memory, links, by=_BOB)
-    fact = ObservationDraft("Ada Lovelace", ("moved to Turin",))
-    observations.add(memory, [fact], by=_BOB, skip_repeats=False)
-    observations.remove(memory, [("Ada Lovelace", ("drinks tea",))], by=_ANN)
+    fact = FactAddition("Ada Lovelace", ("moved to Turin",))
+    facts.add(memory, [fact], by=_BOB, skip_repeats=False)
+    facts.remove(memory, [("Ada Lovelace", ("drinks tea",))], by=_ANN)
     entities.delete(memory, ["Short lived"], by=_ANN)
 
 
@@ -57,10 +57,8 @@ def fill_history(memory: Memory) -> None:
     entities.delete(memory, ["Purged"], by=_ANN)
     trash.purge(memory, days=0)
     fill_graph(memory)
-    dated = ObservationDraft(
-        "Café Zoé", ("was painted",), valid_at=1_600_000_000_000_000, source="x"
-    )
-    observations.add(memory, [dated], by=_ANN, skip_repeats=False)
+    dated = FactAddition("Café Zoé", ("was painted",), valid_at=1_600_000_000_000_000, source="x")
+    facts.add(memory, [dated], by=_ANN, skip_repeats=False)
     revision = Revision(name="Zoé", summary="A café.", add_tags=("food", "paris"))
     revise(memory, "Café Zoé", revision, by=_BOB)
     entities.create(memory, [EntityDraft("Ada", "person", ("likes numbers",))], by=_BOB)
@@ -137,8 +135,7 @@ def describe_rows(rows: Rows) -> dict[str, Any]:
     return {
         "entities": [_entity(entity) for entity in rows.entities],
         "observations": [
-            [group.entity, [_observation(fact) for fact in group.observations]]
-            for group in rows.observations
+            [group.entity, [_fact(fact) for fact in group.facts]] for group in rows.facts
         ],
         "relations": [[*relation.key, relation.created_at] for relation in rows.relations],
         "notes": [_note(note) for note in rows.notes],
@@ -155,11 +152,11 @@ def _entity(entity: Entity) -> list[Any]:
         list(entity.tags),
         entity.created_at,
         entity.updated_at,
-        [_observation(fact) for fact in entity.observations],
+        [_fact(fact) for fact in entity.facts],
     ]
 
 
-def _observation(fact: Any) -> list[Any]:
+def _fact(fact: Any) -> list[Any]:
     return [fact.ordinal, fact.text, fact.created_at, fact.valid_at, fact.source]
 
 

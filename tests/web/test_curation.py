@@ -6,9 +6,9 @@ import pytest
 from playwright.sync_api import expect
 
 from polymnia.cli.demo import MAIN
-from polymnia.engine.graph import entities, observations
+from polymnia.engine.graph import entities, facts
 from polymnia.engine.workspaces.workspaces import open_workspaces
-from polymnia.model import EntityDraft, ObservationDraft
+from polymnia.model import EntityDraft, FactAddition
 from polymnia.web.findings import KINDS
 from tests.web.browser import PHONE, Visit
 from tests.web.conftest import NewVisit
@@ -22,8 +22,8 @@ def twins(ui: Ui) -> None:
         memory = workspaces.memory(MAIN)
         twin = EntityDraft("Tide Forecast", "service", ("has a twin",))
         entities.create(memory, [twin], by="codex-cli")
-        facts = ObservationDraft("Harbour", ("has 42 ports", "has 45 ports"))
-        observations.add(memory, [facts], by="cursor", skip_repeats=False)
+        addition = FactAddition("Harbour", ("has 42 ports", "has 45 ports"))
+        facts.add(memory, [addition], by="cursor", skip_repeats=False)
 
 
 @pytest.mark.usefixtures("twins")

@@ -14,7 +14,7 @@ from tests.web.serving import Ui
 def test_the_page_shows_what_the_memory_holds(admin: Visit) -> None:
     page = admin.open("/ui/health")
     expect(page.locator(".sums div")).to_have_text(
-        ["25entities", "52observations", "17relations", "1note"]
+        ["25entities", "52facts", "17relations", "1note"]
     )
     expect(page.locator("main")).to_contain_text("by claude-code")
     admin.audit()

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import expect
 
-from polymnia.engine.graph import observations
+from polymnia.engine.graph import facts
 from polymnia.engine.memory import Memory
-from polymnia.model import ObservationDraft
+from polymnia.model import FactAddition
 from tests.behaviour.graphs import texts
 from tests.ui.client import make_token
 from tests.ui.pages import harbour
@@ -43,14 +43,14 @@ def test_u_walks_back_and_shift_u_does_it_again(user: Visit, memory: Memory) -> 
     for text in ("first thought", "second thought"):
         page.locator("#add").fill(text)
         page.keyboard.press("Enter")
-        expect(page.locator("#observations")).to_contain_text(text)
+        expect(page.locator("#facts")).to_contain_text(text)
     page.locator("h1").click()
     page.keyboard.press("u")
     expect(page.locator(".toast")).to_contain_text("Undone")
     expect(page.locator(".toast button").first).to_contain_text("Redo")
     assert texts(memory, "billing-worker") == (*before, "first thought")
     page.keyboard.press("u")
-    expect(page.locator("#observations")).not_to_contain_text("first thought")
+    expect(page.locator("#facts")).not_to_contain_text("first thought")
     assert texts(memory, "billing-worker") == before
     page.keyboard.press("Shift+U")
     expect(page.locator(".toast")).to_contain_text("Done again")
@@ -78,8 +78,8 @@ def test_a_burst_of_changes_is_readable_on_a_phone(
     origin, memory = site
     for number in range(8):
         name = "billing-worker" if number % 2 else "Harbour API"
-        draft = ObservationDraft(name, (f"thought {number}",))
-        observations.add(memory, [draft], by="codex", skip_repeats=True)
+        draft = FactAddition(name, (f"thought {number}",))
+        facts.add(memory, [draft], by="codex", skip_repeats=True)
     phone = visit(origin, viewport=PHONE)
     for path in ("/ui/", "/ui/history"):
         page = phone.open(path)
@@ -120,7 +120,7 @@ def test_what_is_written_outlives_the_session(
         expect(page.locator("main")).to_contain_text("written for an hour")
         user.audit()
         page.get_by_role("button", name="Send it now").click()
-        expect(page.locator(".toast")).to_contain_text("Added an observation")
+        expect(page.locator(".toast")).to_contain_text("Added a fact")
         assert "written for an hour" in texts(memory, "billing-worker")
 
 

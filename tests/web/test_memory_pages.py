@@ -9,10 +9,10 @@ import pytest
 from playwright.sync_api import Page, Route, ViewportSize, expect
 
 from polymnia.engine.facts.revise import Edit, Revision, revise
-from polymnia.engine.graph import observations
+from polymnia.engine.graph import facts
 from polymnia.engine.graph.entities import open_named
 from polymnia.engine.memory import Memory
-from polymnia.model import ObservationDraft
+from polymnia.model import FactAddition
 from tests.behaviour.graphs import texts
 from tests.ui.pages import HOSTILE, harbour
 from tests.web.browser import DESK, PHONE, Visit
@@ -155,7 +155,7 @@ def test_a_deleted_fact_comes_back_by_the_toast(user: Visit, memory: Memory) -> 
     page = user.open("/ui/?q=replicas")
     page.keyboard.press("j")
     page.keyboard.press("Delete")
-    expect(page.locator(".toast")).to_contain_text("Deleted an observation of billing-worker")
+    expect(page.locator(".toast")).to_contain_text("Deleted a fact of billing-worker")
     expect(page.locator(".hit.gone")).to_have_count(1)
     assert texts(memory, "billing-worker") == ("moved its queue off Redis to Postgres",)
     user.audit()
@@ -191,18 +191,18 @@ def test_several_hits_are_deleted_after_a_preview(user: Visit, memory: Memory) -
     assert download.value.suggested_filename == "selection.json"
 
 
-def test_an_observation_is_added_moved_and_undone(user: Visit, memory: Memory) -> None:
+def test_an_fact_is_added_moved_and_undone(user: Visit, memory: Memory) -> None:
     page = user.open(ENTITY)
     page.locator("#add").fill("alerts go to billing")
     page.keyboard.press("Enter")
-    expect(page.locator("#observations")).to_contain_text("alerts go to billing")
+    expect(page.locator("#facts")).to_contain_text("alerts go to billing")
     expect(page.locator("#add")).to_have_value("")
     page.locator("#o3").hover()
-    page.get_by_role("button", name="Move observation 3").click()
+    page.get_by_role("button", name="Move fact 3").click()
     page.locator("#target").fill("Harbour API")
     user.audit()
     page.locator("dialog[open]").get_by_role("button", name="Move", exact=True).click()
-    expect(page.locator(".toast")).to_contain_text("Moved 1 observation to Harbour API")
+    expect(page.locator(".toast")).to_contain_text("Moved 1 fact to Harbour API")
     assert "alerts go to billing" in texts(memory, "Harbour API")
 
 
@@ -210,11 +210,11 @@ def test_similar_names_are_merged_and_separated(user: Visit, memory: Memory) -> 
     page = user.open("/ui/entity?name=Mara+Lindqvist")
     page.get_by_role("link", name="Merge with mara.lindqvist").click()
     dialog = page.locator("dialog[open]")
-    expect(dialog).to_contain_text("1 observation and 0 relations move here")
+    expect(dialog).to_contain_text("1 fact and 0 relations move here")
     user.audit()
     dialog.get_by_role("button", name="Merge").click()
     expect(page.locator(".toast")).to_contain_text("Merged mara.lindqvist into Mara Lindqvist")
-    expect(page.locator("#observations")).to_contain_text("her chat name is mara")
+    expect(page.locator("#facts")).to_contain_text("her chat name is mara")
     user.open("/ui/entity?name=mara.lindqvist", status=404)
     expect(page.locator("main")).to_contain_text("It was merged into Mara Lindqvist")
     user.audit()
@@ -263,9 +263,7 @@ def test_undo_of_a_client_starts_with_a_dialog(user: Visit) -> None:
 
 def test_changes_of_a_second_client_appear_unless_paused(user: Visit, memory: Memory) -> None:
     def observe(text: str) -> None:
-        observations.add(
-            memory, [ObservationDraft("billing-worker", (text,))], by="second", skip_repeats=True
-        )
+        facts.add(memory, [FactAddition("billing-worker", (text,))], by="second", skip_repeats=True)
 
     page = user.open("/ui/live")
     observe("first news")
@@ -285,8 +283,8 @@ def test_an_answer_that_comes_after_pause_is_kept_back(user: Visit, memory: Memo
     with user.page.expect_request("**/ui/live?after=*"):
         page = user.open("/ui/live")
     page.locator("#pause").click()
-    observations.add(
-        memory, [ObservationDraft("billing-worker", ("late news",))], by="second", skip_repeats=True
+    facts.add(
+        memory, [FactAddition("billing-worker", ("late news",))], by="second", skip_repeats=True
     )
     expect(page.locator("#pause")).to_have_text("Resume, 1 waiting")
     with page.expect_response("**/ui/live?after=*") as answered:

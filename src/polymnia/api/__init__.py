@@ -5,9 +5,9 @@ from polymnia.api.memory import open_memory as open  # noqa: A004  # as programs
 from polymnia.api.records import (
     ChangeRecord,
     EntityRecord,
+    FactRecord,
     ForgottenRecord,
     NoteRecord,
-    ObservationRecord,
     RelationRecord,
     SearchHit,
 )
@@ -16,11 +16,11 @@ from polymnia.api.remote import RemoteMemory, RemoteNotes, connect
 __all__ = [
     "ChangeRecord",
     "EntityRecord",
+    "FactRecord",
     "ForgottenRecord",
     "LocalMemory",
     "LocalNotes",
     "NoteRecord",
-    "ObservationRecord",
     "RelationRecord",
     "RemoteMemory",
     "RemoteNotes",

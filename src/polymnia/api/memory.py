@@ -145,7 +145,7 @@ class LocalMemory:
         return [search_hit(hit) for hit in result.hits]
 
     def open(self, name: str) -> EntityRecord:
-        """Return the entity with its observations and relations. Raise EntityNotFound."""
+        """Return the entity with its facts and relations. Raise EntityNotFound."""
         graph = entities.open_named(self._engine, [name])
         if not graph.entities:
             raise EntityNotFound(name)
@@ -165,7 +165,7 @@ class LocalMemory:
     ) -> EntityRecord:
         """Change an entity and return it. Relations follow a new name.
 
-        `replace` corrects observations and `supersede` adds newer ones in place of them; both map
+        `replace` corrects facts and `supersede` adds newer ones in place of them; both map
         an ordinal or a text to the new text. Raise EntityNotFound, BadInput.
         """
         revision = Revision(
@@ -182,22 +182,22 @@ class LocalMemory:
     def forget(
         self,
         *names: str,
-        observations: Mapping[str, Sequence[int | str]] | None = None,
+        facts: Mapping[str, Sequence[int | str]] | None = None,
         relations: Sequence[tuple[str, str, str]] = (),
         notes: Sequence[str] = (),
         dry_run: bool = False,
     ) -> ForgottenRecord:
-        """Delete entities, observations, relations and notes, as one change that can be undone.
+        """Delete entities, facts, relations and notes, as one change that can be undone.
 
-        Observations are named by ordinal or text, relations as (source, type, target). With
+        Facts are named by ordinal or text, relations as (source, type, target). With
         `dry_run` nothing is deleted, and the result says what would be.
         """
-        facts: list[tuple[str, int | str]] = []
-        for name, references in (observations or {}).items():
-            facts += [(name, reference) for reference in references]
+        named: list[tuple[str, int | str]] = []
+        for name, references in (facts or {}).items():
+            named += [(name, reference) for reference in references]
         unwanted = Unwanted(
             entities=names,
-            observations=tuple(facts),
+            facts=tuple(named),
             relations=tuple(Relation(source, target, kind) for source, kind, target in relations),
             notes=tuple(notes),
         )

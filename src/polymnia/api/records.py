@@ -6,10 +6,10 @@ from msgspec import Struct
 
 from polymnia.engine.facts.forget import ForgetReceipt
 from polymnia.engine.history.changes import Difference, differences
-from polymnia.model import Change, Graph, Hit, Note, Observation
+from polymnia.model import Change, Fact, Graph, Hit, Note
 
 
-class ObservationRecord(Struct, frozen=True, kw_only=True):
+class FactRecord(Struct, frozen=True, kw_only=True):
     """One thing that is known of an entity. Its ordinal is never reused."""
 
     ordinal: int
@@ -34,19 +34,19 @@ class EntityRecord(Struct, frozen=True, kw_only=True):
     type: str
     summary: str | None
     tags: tuple[str, ...]
-    observations: tuple[ObservationRecord, ...]
+    facts: tuple[FactRecord, ...]
     relations: tuple[RelationRecord, ...]
     created_at: datetime | None
     updated_at: datetime | None
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """The texts of the observations, oldest first."""
-        return tuple(observation.text for observation in self.observations)
+        """The texts of the facts, oldest first."""
+        return tuple(fact.text for fact in self.facts)
 
 
 class SearchHit(Struct, frozen=True, kw_only=True):
-    """What a search found: an observation, an entity (ordinal 0) or a note, whose name is its key.
+    """What a search found: a fact, an entity (ordinal 0) or a note, whose name is its key.
 
     A hit is weak if it has little in common with the question: nothing may answer it.
     """
@@ -86,7 +86,7 @@ class ForgottenRecord(Struct, frozen=True, kw_only=True):
 
     change: int
     entities: tuple[str, ...]
-    observations: int
+    facts: int
     relations: int
     notes: tuple[str, ...]
     unknown: tuple[str, ...]
@@ -114,20 +114,20 @@ def entity_record(graph: Graph) -> EntityRecord:
         type=entity.type,
         summary=entity.summary,
         tags=entity.tags,
-        observations=tuple(_observation(observation) for observation in entity.observations),
+        facts=tuple(_fact(fact) for fact in entity.facts),
         relations=tuple(relations),
         created_at=to_datetime(entity.created_at),
         updated_at=to_datetime(entity.updated_at),
     )
 
 
-def _observation(observation: Observation) -> ObservationRecord:
-    return ObservationRecord(
-        ordinal=observation.ordinal,
-        text=observation.text,
-        recorded_at=to_datetime(observation.created_at),
-        valid_at=to_datetime(observation.valid_at),
-        source=observation.source,
+def _fact(fact: Fact) -> FactRecord:
+    return FactRecord(
+        ordinal=fact.ordinal,
+        text=fact.text,
+        recorded_at=to_datetime(fact.created_at),
+        valid_at=to_datetime(fact.valid_at),
+        source=fact.source,
     )
 
 
@@ -176,12 +176,12 @@ def _difference_line(difference: Difference) -> str:
 
 
 def forgotten_record(receipt: ForgetReceipt) -> ForgottenRecord:
-    observations = sum(len(entity.observations) for entity in receipt.entities)
-    observations += sum(len(changed.observations) for changed in receipt.observations)
+    facts = sum(len(entity.facts) for entity in receipt.entities)
+    facts += sum(len(changed.facts) for changed in receipt.facts)
     return ForgottenRecord(
         change=receipt.change,
         entities=tuple(entity.name for entity in receipt.entities),
-        observations=observations,
+        facts=facts,
         relations=len(receipt.relations),
         notes=tuple(note.key for note in receipt.notes),
         unknown=receipt.unknown,

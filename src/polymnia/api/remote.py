@@ -105,11 +105,11 @@ class RemoteMemory:
             hits.append(_search_hit(item, 1 / (1 + rank), is_weak))
         return hits
 
-    def forget(self, *, observations: Mapping[str, Sequence[int | str]]) -> None:
+    def forget(self, *, facts: Mapping[str, Sequence[int | str]]) -> None:
         """Delete facts, named by number or text, as one change for each entity."""
-        for name, references in observations.items():
-            facts = [str(reference) for reference in references]
-            self._call("forget", name=name, facts=facts, confirm=True)
+        for name, references in facts.items():
+            named = [str(reference) for reference in references]
+            self._call("forget", name=name, facts=named, confirm=True)
 
     def _call(self, tool: str, **arguments: Any) -> dict[str, Any]:
         return self._tools.call(tool, {"workspace": self._workspace, **arguments})
@@ -240,7 +240,7 @@ def _decode(body: bytes) -> dict[str, Any]:
 
 def _search_hit(item: Mapping[str, Any], score: float, is_weak: bool) -> SearchHit:
     ordinal = int(item.get("fact", 0))
-    kind = "observation" if ordinal else "entity"
+    kind = "fact" if ordinal else "entity"
     if item.get("type") == "note":
         kind = "note"
     return SearchHit(

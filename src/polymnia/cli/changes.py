@@ -338,18 +338,18 @@ def _undo_lines(
 
 
 def _counts(rows: Rows) -> dict[str, int]:
-    facts = sum(len(entity.observations) for entity in rows.entities)
-    facts += sum(len(owner.observations) for owner in rows.observations)
+    facts = sum(len(entity.facts) for entity in rows.entities)
+    facts += sum(len(owner.facts) for owner in rows.facts)
     return {
         "entities": len(rows.entities),
-        "observations": facts,
+        "facts": facts,
         "relations": len(rows.relations),
         "notes": len(rows.notes),
     }
 
 
 def _describe_rows(rows: Rows) -> str:
-    nouns = ("entity", "observation", "relation", "note")
+    nouns = ("entity", "fact", "relation", "note")
     counts = zip(nouns, _counts(rows).values(), strict=True)
     return ", ".join(count_noun(count, noun) for noun, count in counts if count) or "nothing"
 
@@ -405,8 +405,8 @@ def _kind(item: TrashItem) -> str:
     rows = item.rows
     if rows.entities:
         return "entity"
-    if rows.observations:
-        return "observation"
+    if rows.facts:
+        return "fact"
     return "relation" if rows.relations else "note"
 
 
@@ -414,12 +414,12 @@ def _title(item: TrashItem) -> str:
     rows = item.rows
     if rows.entities:
         (entity,) = rows.entities
-        observations = count_noun(len(entity.observations), "observation")
+        facts = count_noun(len(entity.facts), "fact")
         relations = count_noun(len(rows.relations), "relation")
-        return f"{entity.name} ({entity.type}): {observations}, {relations}"
-    if rows.observations:
-        (owner,) = rows.observations
-        return f"{owner.entity}: {owner.observations[0].text}"
+        return f"{entity.name} ({entity.type}): {facts}, {relations}"
+    if rows.facts:
+        (owner,) = rows.facts
+        return f"{owner.entity}: {owner.facts[0].text}"
     if rows.notes:
         (note,) = rows.notes
         return f"{note.key}: {note.content}"
@@ -430,7 +430,7 @@ def _title(item: TrashItem) -> str:
 def _restore(settings: Settings, place: Place, what: str, *, as_json: bool) -> None:
     rows = trash.restore(place.memory, what, by="polymnia trash")
     names = [entity.name for entity in rows.entities]
-    names += [owner.entity for owner in rows.observations]
+    names += [owner.entity for owner in rows.facts]
     names += [note.key for note in rows.notes]
     sentence = f"restored {', '.join(names) or what}"
     if rows.entities:
@@ -456,7 +456,7 @@ def _purge(settings: Settings, place: Place, older_than: float | None, *, as_jso
         counts = trash.purge(place.memory, days=days)
     parts = [
         count_noun(counts.entities, "entity"),
-        count_noun(counts.observations, "observation"),
+        count_noun(counts.facts, "fact"),
         count_noun(counts.relations, "relation"),
     ]
     if counts.notes:

@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Any
 from polymnia.cli.serve import serve_ui
 from polymnia.engine import notes
 from polymnia.engine.facts.revise import Edit, Revision, revise
-from polymnia.engine.graph import entities, observations, relations
+from polymnia.engine.graph import entities, facts, relations
 from polymnia.engine.history.changes import latest
 from polymnia.engine.memory import Memory, Transaction
 from polymnia.engine.moving.intake import take_in
 from polymnia.engine.workspaces.workspaces import open_workspaces
 from polymnia.errors import EmbedderError
-from polymnia.model import Entity, EntityDraft, Note, Observation, ObservationDraft, Relation
+from polymnia.model import Entity, EntityDraft, Fact, FactAddition, Note, Relation
 from polymnia.places import open_place
 from polymnia.settings import Settings
 
@@ -168,12 +168,11 @@ def _facts(memory: Memory, content: dict[str, Any]) -> _Changes:
         links = [Relation(*key) for key in group["keys"]]
         yield group["hours"], partial(relations.create, memory, links, by=group["by"])
     for addition in content["additions"]:
-        drafts = [ObservationDraft(addition["entity"], (addition["fact"],))]
-        add = partial(observations.add, memory, drafts, by=addition["by"], skip_repeats=True)
+        drafts = [FactAddition(addition["entity"], (addition["fact"],))]
+        add = partial(facts.add, memory, drafts, by=addition["by"], skip_repeats=True)
         yield addition["hours"], add
     pages = [
-        Entity(name, "page", (Observation(1, text),), "", 2)
-        for name, text in content["wiki"].items()
+        Entity(name, "page", (Fact(1, text),), "", 2) for name, text in content["wiki"].items()
     ]
     yield 160, partial(take_in, memory, pages, by="polymnia import")
 

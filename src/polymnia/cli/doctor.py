@@ -109,9 +109,9 @@ def _holds(counts: Counts, notes: int) -> str:
 
 def _tell(counts: Counts) -> str:
     entities = count_noun(counts.entities, "entity")
-    observations = count_noun(counts.observations, "observation")
+    facts = count_noun(counts.facts, "fact")
     relations = count_noun(counts.relations, "relation")
-    return f"{entities}, {observations}, {relations}"
+    return f"{entities}, {facts}, {relations}"
 
 
 def _rebuild(store: str, *, as_json: bool) -> int:

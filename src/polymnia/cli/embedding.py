@@ -55,7 +55,7 @@ def add_perspective(commands: "Subparsers") -> argparse.ArgumentParser:
     setting.add_argument(
         "--document",
         metavar="TEMPLATE",
-        help="what is embedded of an observation: {text}, and perhaps {name}, {type} and {date} "
+        help="what is embedded of a fact: {text}, and perhaps {name}, {type} and {date} "
         "(default: {text})",
     )
     setting.add_argument(

@@ -144,7 +144,7 @@ def run_forget(settings: Settings, options: argparse.Namespace) -> int:
         )
     unwanted = Unwanted(
         entities=(options.name,) if options.whole else (),
-        observations=tuple((options.name, _fact_reference(fact)) for fact in options.facts),
+        facts=tuple((options.name, _fact_reference(fact)) for fact in options.facts),
     )
     erases = options.erase and not options.dry_run
     with open_place(settings, read_only=options.dry_run) as place:
@@ -270,16 +270,16 @@ def _forget_lines(receipt: ForgetReceipt, where: str, undo: str, *, dry_run: boo
         lines = [f"{verb} {', '.join(names)} in {where}, with {' and '.join(parts)}"]
     else:
         lines = [f"{verb} {' and '.join(parts)} in {where}"]
-    for owner in receipt.observations:
-        lines += [f"{fact.ordinal:4}  {fact.text}" for fact in owner.observations]
+    for owner in receipt.facts:
+        lines += [f"{fact.ordinal:4}  {fact.text}" for fact in owner.facts]
     if undo:
         lines.append(f"to take it back: {undo}")
     return lines
 
 
 def _counts(receipt: ForgetReceipt) -> dict[str, int]:
-    facts = sum(len(entity.observations) for entity in receipt.entities)
-    facts += sum(len(owner.observations) for owner in receipt.observations)
+    facts = sum(len(entity.facts) for entity in receipt.entities)
+    facts += sum(len(owner.facts) for owner in receipt.facts)
     return {
         "entities": len(receipt.entities),
         "facts": facts,

@@ -189,7 +189,7 @@ def _shape(options: argparse.Namespace, receipt: IntakeReceipt, report: Report) 
         "file": hide_passwords(options.file),
         "dry_run": options.dry_run,
         "entities": receipt.entities,
-        "observations": {"new": receipt.observations},
+        "facts": {"new": receipt.facts},
         "relations": {"read": relations.read, "new": relations.new},
         "notes": {"read": vault.read, "new": vault.new, "updated": vault.merged},
         "skipped": report.dropped_parts,
@@ -212,8 +212,8 @@ def _lines(
     verb = "would import" if options.dry_run else "imported"
     file, where = hide_passwords(options.file), place_label(settings, place)
     lines = [f"{file}: {verb} {_describe_counts(receipt)} into {where}"]
-    if receipt.observations:
-        lines.append(count_noun(receipt.observations, "new fact"))
+    if receipt.facts:
+        lines.append(count_noun(receipt.facts, "new fact"))
     if receipt.restored:
         lines.append(f"restored the history of {count_noun(receipt.restored, 'change')}")
     lines += [f"skipped {skipped.sentence()}" for skipped in report.dropped_parts]

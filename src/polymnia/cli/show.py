@@ -16,7 +16,7 @@ from polymnia.engine import notes
 from polymnia.engine.graph import entities
 from polymnia.engine.recall.names import similar_names
 from polymnia.errors import BadInput
-from polymnia.model import Entity, Graph, Note, Observation, TypeCount
+from polymnia.model import Entity, Fact, Graph, Note, TypeCount
 from polymnia.places import Place, open_places
 from polymnia.search.terms import count_noun
 from polymnia.settings import Settings
@@ -31,9 +31,7 @@ _MAX_TYPES = 10
 
 
 def add_show(commands: "Subparsers") -> argparse.ArgumentParser:
-    parser = commands.add_parser(
-        "show", help="print one entity with its observations and relations"
-    )
+    parser = commands.add_parser("show", help="print one entity with its facts and relations")
     parser.add_argument(
         "words", metavar="NAME", nargs="+", help="the entity's name, or the key of a note"
     )
@@ -108,7 +106,7 @@ def _graph_shape(graph: Graph) -> dict[str, object]:
         "type": entity.type,
         "summary": entity.summary,
         "tags": entity.tags,
-        "observations": [_observation_shape(fact) for fact in entity.observations],
+        "facts": [_fact_shape(fact) for fact in entity.facts],
         "relations": [
             {"from": relation.source, "to": relation.target, "type": relation.type}
             for relation in graph.relations
@@ -128,11 +126,11 @@ def _note_shape(note: Note) -> dict[str, object]:
     }
 
 
-def _observation_shape(observation: Observation) -> dict[str, object]:
+def _fact_shape(fact: Fact) -> dict[str, object]:
     return {
-        "ordinal": observation.ordinal,
-        "text": observation.text,
-        "time": format_time(observation.valid_at or observation.created_at),
+        "ordinal": fact.ordinal,
+        "text": fact.text,
+        "time": format_time(fact.valid_at or fact.created_at),
     }
 
 
@@ -150,7 +148,7 @@ def _lines(graph: Graph, note: Note | None, where: str) -> list[str]:
 def _entity_lines(entity: Entity) -> list[str]:
     lines = [f"      {entity.summary}"] if entity.summary else []
     lines += _tag_lines(entity.tags)
-    return lines + [f"{fact.ordinal:4}  {fact.text}" for fact in entity.observations]
+    return lines + [f"{fact.ordinal:4}  {fact.text}" for fact in entity.facts]
 
 
 def _tag_lines(tags: tuple[str, ...]) -> list[str]:
@@ -165,7 +163,7 @@ def run_list(settings: Settings, options: argparse.Namespace) -> int:
         for place in places:
             with place.memory.reading() as read:
                 latest = _latest(read, options.type, options.limit)
-                counts = read.observation_counts([entity.name for entity in latest])
+                counts = read.fact_counts([entity.name for entity in latest])
                 total += _count(read, options.type)
             listed += [(place, entity, counts.get(entity.name, 0)) for entity in latest]
     listed.sort(key=lambda row: -row[1].updated_at)
@@ -244,7 +242,7 @@ def _numbers(store: Store, read: Reader) -> dict[str, Any]:
     counts, capabilities = read.counts(), store.capabilities
     numbers: dict[str, Any] = {
         "entities": counts.entities,
-        "observations": counts.observations,
+        "facts": counts.facts,
         "relations": counts.relations,
         "entity_types": _by_type(read.type_counts("entities")),
         "relation_types": _by_type(read.type_counts("relations")),

@@ -111,13 +111,10 @@ def _describe_conflict(conflict: MergeConflict) -> str:
     if what in ("deleted entity", "deleted note"):
         note = "the note " if what == "deleted note" else ""
         return f"{note}{name} was {memory} in the memory and {copy} in the folder; it stays"
-    if what == "observation":
+    if what == "fact":
         mine, theirs = _describe_edit(memory), _describe_edit(copy)
         outcome = "it stays" if "deleted" in (mine, theirs) else "both stay"
-        return (
-            f"an observation of {name} was {mine} in the memory and {theirs} in the folder; "
-            f"{outcome}"
-        )
+        return f"a fact of {name} was {mine} in the memory and {theirs} in the folder; {outcome}"
     if what == "name" and name == copy:
         return (
             f"the folder has an entity {name} and another entity has that name; "

@@ -120,8 +120,8 @@ def undo_takeover(settings: Settings, *, by: str) -> UndoneTakeover:
 
 
 def _count_facts(rows: Rows) -> int:
-    whole = sum(len(entity.observations) for entity in rows.entities)
-    return whole + sum(len(facts.observations) for facts in rows.observations)
+    whole = sum(len(entity.facts) for entity in rows.entities)
+    return whole + sum(len(facts.facts) for facts in rows.facts)
 
 
 class _Run:
@@ -211,7 +211,7 @@ class _Run:
         waiting.append((item, file))
         self._rows += 1
         if isinstance(item, Entity):
-            self._rows += len(item.observations)
+            self._rows += len(item.facts)
         if self._rows >= MAX_WAITING_ROWS:
             self.flush()
 
@@ -223,9 +223,9 @@ class _Run:
         items = self._report.screen_items([item for item, _ in waiting])
         receipt = take_in(self._memory(name), items, by=ACTOR, dry_run=self._dry_run)
         self.receipt.entities += receipt.entities.new
-        self.receipt.facts += receipt.observations
+        self.receipt.facts += receipt.facts
         known = self.receipt.by_workspace.get(name, 0)
-        self.receipt.by_workspace[name] = known + receipt.observations
+        self.receipt.by_workspace[name] = known + receipt.facts
         self.receipt.secrets = len(self._report.secret_places)
         if self._dry_run:
             return

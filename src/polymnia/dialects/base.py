@@ -287,7 +287,7 @@ class Dialect(Struct, frozen=True, kw_only=True):
     on_stop: Callable[[], None] | None = None
     # Called once, when a lasting conversation ends.
     on_session_end: Callable[[Client], None] | None = None
-    # False if the tools store more than file stores hold: entities, observations and relations.
+    # False if the tools store more than file stores hold: entities, facts and relations.
     any_store: bool = True
     # True if there are tools to choose a workspace, so that clients may start without one.
     chooses_workspace: bool = False

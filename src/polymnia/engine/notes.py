@@ -114,9 +114,7 @@ def search_facts(memory: Memory, query: NoteQuery) -> NoteHits:
     hits = []
     for name, entity in known.items():
         own = [match for match in shown if match.entity == name]
-        facts = [
-            texts[match.id] for match in own if match.kind == "observation" and match.id in texts
-        ]
+        facts = [texts[match.id] for match in own if match.kind == "fact" and match.id in texts]
         hits.append(NoteHit(_as_note(entity, facts), MAX_INEXACT * own[0].score / matches[0].score))
     hits.sort(key=lambda hit: -hit.relevance)
     return NoteHits(hits, searched)
@@ -221,7 +219,7 @@ def notes_of(memory: Memory, reader: Reader) -> NoteReader:
 
 def _match_facts(reader: Reader, text: str) -> list[Match]:
     tries = [] if wants_everything(text) else alternatives(text, _COLUMNS)
-    kinds: tuple[PassageKind, ...] = ("entity", "observation")
+    kinds: tuple[PassageKind, ...] = ("entity", "fact")
     return next((found for item in tries if (found := reader.match(item, kinds, _MAX_MATCHES))), [])
 
 

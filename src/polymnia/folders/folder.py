@@ -210,12 +210,12 @@ class _LinkedNames:
 def _with_distinct_ordinals(entity: Entity) -> Entity:
     """Return the entity without repeated ordinals: the second line is a copy, and new."""
     seen: set[int] = set()
-    observations = []
-    for observation in entity.observations:
-        is_copy = observation.ordinal in seen
-        seen.add(observation.ordinal)
-        observations.append(replace(observation, ordinal=0) if is_copy else observation)
-    return replace(entity, observations=tuple(observations))
+    facts = []
+    for fact in entity.facts:
+        is_copy = fact.ordinal in seen
+        seen.add(fact.ordinal)
+        facts.append(replace(fact, ordinal=0) if is_copy else fact)
+    return replace(entity, facts=tuple(facts))
 
 
 _OWN_PROPERTIES = {

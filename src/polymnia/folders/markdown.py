@@ -13,7 +13,7 @@ from msgspec.json import decode, encode
 from polymnia.errors import BadInput
 from polymnia.folders.front_matter import Value, front_matter
 from polymnia.formats.times import iso_time, parse_time
-from polymnia.model import Entity, Note, Observation, Relation
+from polymnia.model import Entity, Fact, Note, Relation
 
 MARKER = "polymnia"
 # The type of an entity whose file does not say it.
@@ -38,7 +38,7 @@ Resolve = Callable[[str, str], str]
 
 
 class Record(Struct, frozen=True, omit_defaults=True):
-    """What people need not see of an observation, a relation (type and target) or the entity."""
+    """What people need not see of a fact, a relation (type and target) or the entity."""
 
     ordinal: int = 0
     relation: tuple[str, ...] = ()
@@ -66,10 +66,10 @@ def encode_entity(entity: Entity, relations: Sequence[Relation], stem: str, link
     parts = [front_matter(properties)]
     if summary:
         parts.append(f"{summary}\n")
-    # Write the heading without items too: what a person adds below it is an observation.
+    # Write the heading without items too: what a person adds below it is a fact.
     lines = [OBSERVATIONS, ""]
-    if entity.observations:
-        lines += [encode_item(fact.text, fact.ordinal) for fact in entity.observations]
+    if entity.facts:
+        lines += [encode_item(fact.text, fact.ordinal) for fact in entity.facts]
         lines.append("")
     parts.append("\n".join(lines))
     if relations:
@@ -120,7 +120,7 @@ def parse_entity(
 ) -> tuple[Entity, list[Relation]]:
     """Return the entity of a file and the relations that start at it.
 
-    Observations without an ordinal have 0; an unknown time is 0.
+    Facts without an ordinal have 0; an unknown time is 0.
     """
     text, records = _split_records(body)
     summary, observed, related = _sections(text)
@@ -144,7 +144,7 @@ def parse_entity(
     entity = Entity(
         name,
         text_of(properties, "type") if "type" in properties else DEFAULT_TYPE,
-        tuple(_observation(*item, by_ordinal, created_at) for item in items),
+        tuple(_fact(*item, by_ordinal, created_at) for item in items),
         id=text_of(properties, "id"),
         next_ordinal=own.next,
         summary=summary if summary or "summary" in properties else None,
@@ -203,7 +203,7 @@ def has_conflict_lines(text: str) -> bool:
 
 
 def encode_item(text: str, ordinal: int) -> str:
-    """Return an observation as an item of a list, with its ordinal as a block id."""
+    """Return a fact as an item of a list, with its ordinal as a block id."""
     if not _SIMPLE.fullmatch(text) or "^o" in text:
         item = _item(text, ordinal)
         if "\r" not in text and list(parse_items(item.split("\n"))) == [(text, ordinal)]:
@@ -316,7 +316,7 @@ def _blocks(lines: Iterable[str]) -> Iterator[str]:
 
 
 def _sections(text: str) -> tuple[str, list[str], list[str]]:
-    """Return the text above the sections, and the lines of observations and of relations."""
+    """Return the text above the sections, and the lines of facts and of relations."""
     shown: list[str] = []
     observed: list[str] = []
     related: list[str] = []
@@ -334,7 +334,7 @@ def _sections(text: str) -> tuple[str, list[str], list[str]]:
 
 
 def _first_numbered(lines: Sequence[str]) -> int:
-    """Return the line of the first item with an ordinal, which is always an observation."""
+    """Return the line of the first item with an ordinal, which is always a fact."""
     start = -1
     for number, line in enumerate(lines):
         if _BULLET.fullmatch(line):
@@ -362,26 +362,22 @@ def _split_records(body: str) -> tuple[str, list[Record]]:
 
 
 def _records(entity: Entity, relations: Sequence[Relation]) -> Iterator[Record]:
-    last = max((fact.ordinal for fact in entity.observations), default=0)
+    last = max((fact.ordinal for fact in entity.facts), default=0)
     own = Record(
         next=entity.next_ordinal if entity.next_ordinal > last + 1 else 0,
         summary=iso_time(entity.summary_at),
     )
     if own != Record():
         yield own
-    for observation in entity.observations:
-        created = (
-            iso_time(observation.created_at)
-            if observation.created_at != entity.created_at
-            else None
-        )
+    for fact in entity.facts:
+        created = iso_time(fact.created_at) if fact.created_at != entity.created_at else None
         record = Record(
-            ordinal=observation.ordinal,
+            ordinal=fact.ordinal,
             created=created,
-            valid=iso_time(observation.valid_at),
-            source=observation.source,
+            valid=iso_time(fact.valid_at),
+            source=fact.source,
         )
-        if record != Record(ordinal=observation.ordinal):
+        if record != Record(ordinal=fact.ordinal):
             yield record
     for relation in relations:
         if relation.created_at != entity.created_at:
@@ -390,10 +386,10 @@ def _records(entity: Entity, relations: Sequence[Relation]) -> Iterator[Record]:
             )
 
 
-def _observation(text: str, ordinal: int, known: dict[int, Record], created_at: int) -> Observation:
+def _fact(text: str, ordinal: int, known: dict[int, Record], created_at: int) -> Fact:
     record = known.get(ordinal, Record())
     created = time_of(record.created) or (created_at if ordinal else 0)
-    return Observation(ordinal, text, created, time_of(record.valid), record.source)
+    return Fact(ordinal, text, created, time_of(record.valid), record.source)
 
 
 def _relation_item(relation: Relation, link: Link) -> str:
@@ -419,7 +415,7 @@ def _is_one_line(words: str) -> bool:
 
 
 def _parse_relation(content: str, ordinal: int, resolve: Resolve) -> tuple[str, str] | None:
-    """Return the type and target of a relation; None for an observation."""
+    """Return the type and target of a relation; None for a fact."""
     if ordinal:
         return None
     quoted = _unquote_list(content, 2)

@@ -164,7 +164,7 @@ def _change_memory(
 def _with_times(state: State, before: Rows, after: Rows, at: int) -> State:
     """Return the state with the times of a change that was not made: files have them too."""
     touched = {entity.name for entity in after.entities}
-    touched |= {group.entity for group in (*before.observations, *after.observations)}
+    touched |= {group.entity for group in (*before.facts, *after.facts)}
     entities = dict(state.entities)
     for key, entity in state.entities.items():
         if entity.name in touched:
@@ -212,7 +212,7 @@ def _count(before: Rows, after: Rows, counts: Counts) -> None:
     changed: set[str] = set()
     created_or_deleted: set[str] = set()
     for rows in (before, after):
-        changed |= {group.entity for group in rows.observations}
+        changed |= {group.entity for group in rows.facts}
         changed |= {relation.source for relation in rows.relations}
         for entity in rows.entities:
             if entity.id not in old_ids & new_ids:

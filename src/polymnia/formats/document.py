@@ -13,7 +13,7 @@ from msgspec.json import Decoder, encode
 
 from polymnia.errors import BadInput
 from polymnia.formats.times import iso_time, parse_time
-from polymnia.model import Entity, Graph, Note, Observation, Relation
+from polymnia.model import Entity, Fact, Graph, Note, Relation
 from polymnia.search.embedding import pack_vector, unpack_vector
 from polymnia.stores.contract import TABLES, ReadRows, TableRow
 
@@ -35,7 +35,7 @@ class NoteShape(Struct, frozen=True, rename="camel", omit_defaults=True):
 
 
 class OriginShape(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """What is known of an observation besides its text.
+    """What is known of a fact besides its text.
 
     Without an ordinal it is the one after its predecessor's.
     """
@@ -49,7 +49,7 @@ class OriginShape(Struct, frozen=True, rename="camel", omit_defaults=True):
 
 
 class EntityShape(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """An entity. `origins` is empty, or has one value for each observation."""
+    """An entity. `origins` is empty, or has one value for each fact."""
 
     name: str
     entity_type: str
@@ -237,12 +237,12 @@ def _decode(decoder: Decoder[T], data: bytes, place: str) -> T:
 
 
 def _entity(shape: EntityShape, place: str) -> Entity:
-    observations = tuple(_observations(shape, place))
-    last_ordinal = observations[-1].ordinal if observations else 0
+    facts = tuple(_facts(shape, place))
+    last_ordinal = facts[-1].ordinal if facts else 0
     return Entity(
         shape.name,
         shape.entity_type,
-        observations,
+        facts,
         shape.id,
         max(shape.next_ordinal, last_ordinal + 1),
         shape.summary,
@@ -257,7 +257,7 @@ def _entity(shape: EntityShape, place: str) -> Entity:
     )
 
 
-def _observations(shape: EntityShape, place: str) -> Iterator[Observation]:
+def _facts(shape: EntityShape, place: str) -> Iterator[Fact]:
     count = len(shape.observations)
     origins = shape.origins or [OriginShape()] * count
     if len(origins) != count:
@@ -272,9 +272,7 @@ def _observations(shape: EntityShape, place: str) -> Iterator[Observation]:
         created_at = _parse_optional_time(origin.created_at, f"{where}.createdAt")
         valid_at = _parse_optional_time(origin.valid_at, f"{where}.validAt")
         expires = _parse_optional_time(origin.expires, f"{where}.expires")
-        yield Observation(
-            ordinal, text, created_at, valid_at, origin.source, expires, origin.author
-        )
+        yield Fact(ordinal, text, created_at, valid_at, origin.source, expires, origin.author)
 
 
 def _note(shape: NoteShape, place: str) -> Note:
@@ -303,7 +301,7 @@ def _parse_optional_time(text: str | None, name: str) -> int:
 
 
 def _entity_shape(entity: Entity) -> EntityShape:
-    last_ordinal = entity.observations[-1].ordinal if entity.observations else 0
+    last_ordinal = entity.facts[-1].ordinal if entity.facts else 0
     next_ordinal = 0  # the one after the last
     if entity.next_ordinal > last_ordinal + 1:
         next_ordinal = entity.next_ordinal
@@ -327,19 +325,17 @@ def _entity_shape(entity: Entity) -> EntityShape:
 
 
 def _origins(entity: Entity) -> list[OriginShape]:
-    """Return the ordinals, times and sources of the observations; nothing if all are unknown."""
+    """Return the ordinals, times and sources of the facts; nothing if all are unknown."""
     origins: list[OriginShape] = []
     expected_ordinal = 1
-    for observation in entity.observations:
+    for fact in entity.facts:
         ordinal = 0
-        if observation.ordinal != expected_ordinal:
-            ordinal = observation.ordinal
-        times = (iso_time(observation.created_at), iso_time(observation.valid_at))
-        expires = iso_time(observation.expires)
-        origins.append(
-            OriginShape(ordinal, *times, observation.source, expires, observation.author)
-        )
-        expected_ordinal = observation.ordinal + 1
+        if fact.ordinal != expected_ordinal:
+            ordinal = fact.ordinal
+        times = (iso_time(fact.created_at), iso_time(fact.valid_at))
+        expires = iso_time(fact.expires)
+        origins.append(OriginShape(ordinal, *times, fact.source, expires, fact.author))
+        expected_ordinal = fact.ordinal + 1
     if all(origin == OriginShape() for origin in origins):
         return []
     return origins

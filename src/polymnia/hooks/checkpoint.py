@@ -1,4 +1,4 @@
-"""A checkpoint: the new turns of a session become observations of its conversation.
+"""A checkpoint: the new turns of a session become facts of its conversation.
 
 The work is bounded in time. The next event continues from the saved position.
 """
@@ -62,7 +62,7 @@ def save_checkpoint(
             if entity is not None:
                 memory = memory or _open_memory(settings, directory, stack)
                 items = report.screen_items([entity])
-                count += take_in(memory, items, by=ACTOR).observations
+                count += take_in(memory, items, by=ACTOR).facts
                 _offer(settings, memory, turns, session.conversation)
             position = Position(position.offset + size, session.conversation)
             positions.save(key, position)
@@ -91,7 +91,7 @@ def save_turns(settings: Settings, program: str, session: str, data: bytes, dire
     assert entity is not None  # there are turns
     with ExitStack() as stack:
         memory = _open_memory(settings, directory, stack)
-        count = take_in(memory, report.screen_items([entity]), by=ACTOR).observations
+        count = take_in(memory, report.screen_items([entity]), by=ACTOR).facts
         _offer(settings, memory, new, conversation)
     positions.save(key, Position(len(turns), conversation))
     return count

@@ -49,7 +49,7 @@ def draft_candidates(settings: Settings, memory: Memory) -> CandidateReceipt:
         return CandidateReceipt(0, ())
     model = open_chat_model(settings.chat_model, key=settings.chat_model_key)
     text = "\n".join(conversation.texts)[-MAX_CONVERSATION_CHARACTERS:]
-    source = conversation.observations[-1].source
+    source = conversation.facts[-1].source
     drafts = _parse(model.complete(_INSTRUCTIONS, text), conversation.updated_at, source)
     return offer_candidates(memory, drafts, by=ACTOR)
 
@@ -74,7 +74,7 @@ def _last_conversation(memory: Memory) -> Entity | None:
         for outline in read.outlines(latest=_LATEST):
             if outline.type == CONVERSATION:
                 entities = read.entities([outline.name])
-                return entities[0] if entities and entities[0].observations else None
+                return entities[0] if entities and entities[0].facts else None
     return None
 
 

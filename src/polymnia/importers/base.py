@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from polymnia.engine.facts.secrets import SecretRule, find_secret
 from polymnia.engine.moving.intake import Item
 from polymnia.importers.source import Source, parse_leniently, replace_unstorable
-from polymnia.model import Entity, Note, Observation, Relation
+from polymnia.model import Entity, Fact, Note, Relation
 from polymnia.stores.contract import ReadRows
 
 if TYPE_CHECKING:
@@ -111,17 +111,17 @@ class Report:
             tags = tuple(self.screen(f"the note {key}", tag) for tag in item.tags)
             return replace(item, key=key, content=content, tags=tags)
         name = self.screen("the name of an entity", item.name)
-        observations = []
-        for fact in item.observations:
+        facts = []
+        for fact in item.facts:
             text, source = self.screen(name, fact.text), self.screen(name, fact.source)
-            observations.append(replace(fact, text=text, source=source))
+            facts.append(replace(fact, text=text, source=source))
         return replace(
             item,
             name=name,
             type=self.screen(name, item.type),
             summary=item.summary and self.screen(name, item.summary),
             tags=tuple(self.screen(name, tag) for tag in item.tags),
-            observations=tuple(observations),
+            facts=tuple(facts),
         )
 
     @property
@@ -267,18 +267,17 @@ def time_of(value: Any) -> int:
     return 0
 
 
-def make_entity(name: str, kind: str, observations: Sequence[Observation], **fields: Any) -> Entity:
-    """Return an entity with these observations and other fields of `Entity`."""
-    return Entity(name, kind, tuple(observations), next_ordinal=len(observations) + 1, **fields)
+def make_entity(name: str, kind: str, facts: Sequence[Fact], **fields: Any) -> Entity:
+    """Return an entity with these facts and other fields of `Entity`."""
+    return Entity(name, kind, tuple(facts), next_ordinal=len(facts) + 1, **fields)
 
 
 def make_observations(
     texts: Iterable[str], source: str, created_at: int = 0, valid_at: int = 0
-) -> list[Observation]:
-    """Return the texts as numbered observations."""
+) -> list[Fact]:
+    """Return the texts as numbered facts."""
     return [
-        Observation(ordinal, text, created_at, valid_at, source)
-        for ordinal, text in enumerate(texts, 1)
+        Fact(ordinal, text, created_at, valid_at, source) for ordinal, text in enumerate(texts, 1)
     ]
 
 

@@ -97,8 +97,8 @@ def _project(value: dict[str, Any]) -> Entity | None:
     if not name or not (texts or summary):
         return None
     at = time_of(value.get("created_at"))
-    observations = make_observations(texts, f"claude:{text_of(value, 'uuid')}", at)
-    return make_entity(name, "project", observations, summary=summary or None, created_at=at)
+    facts = make_observations(texts, f"claude:{text_of(value, 'uuid')}", at)
+    return make_entity(name, "project", facts, summary=summary or None, created_at=at)
 
 
 def _memories(value: dict[str, Any]) -> Entity | None:

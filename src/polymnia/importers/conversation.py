@@ -1,4 +1,4 @@
-"""A conversation becomes an entity, and each turn a dated observation."""
+"""A conversation becomes an entity, and each turn a dated fact."""
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from polymnia.engine.facts.briefing import CONVERSATION
 from polymnia.importers.base import Report, title_of
-from polymnia.model import Entity, Observation
+from polymnia.model import Entity, Fact
 
 _ID_LENGTH = 8
 # Where a UUID has its version. Version 7 begins with the time, so only the end is distinctive.
@@ -44,23 +44,23 @@ def conversation_entity(
     A turn without a time gets that of the turn before it.
     """
     source = f"{conversation.source}:{conversation.id}"
-    observations: list[Observation] = []
+    facts: list[Fact] = []
     at = conversation.created_at
     for turn in turns:
         at = turn.at or at
-        ordinal = len(observations) + 1
+        ordinal = len(facts) + 1
         text = report.screen(f"{source}, turn {ordinal}", turn.text)
-        observations.append(Observation(ordinal, f"{turn.speaker}: {text}", at, at, source))
-    if not observations:
+        facts.append(Fact(ordinal, f"{turn.speaker}: {text}", at, at, source))
+    if not facts:
         return None
     return Entity(
         _name(conversation),
         CONVERSATION,
-        tuple(observations),
-        next_ordinal=len(observations) + 1,
+        tuple(facts),
+        next_ordinal=len(facts) + 1,
         summary=conversation.summary or None,
         tags=(conversation.project,) if conversation.project else (),
-        created_at=conversation.created_at or observations[0].valid_at,
+        created_at=conversation.created_at or facts[0].valid_at,
         updated_at=at,
     )
 

@@ -26,8 +26,8 @@ from polymnia.importers.base import (
     time_of,
 )
 from polymnia.importers.source import Source, parse_line, parts_of
-from polymnia.importers.temporal import Fact, TemporalGraph
-from polymnia.model import Entity, Observation
+from polymnia.importers.temporal import TemporalFact, TemporalGraph
+from polymnia.model import Entity, Fact
 
 _ENTITY_LABEL = "Entity"
 _ENDS = ("source_node_uuid", "target_node_uuid")
@@ -55,7 +55,7 @@ def read(source: Source, report: Report) -> Iterator[Item]:
     """Yield the entities with their facts, the relations that hold, and the episodes by group."""
     graph = TemporalGraph(time_ns() // 1000)
     edges: list[tuple[str, dict[str, Any]]] = []
-    episodes: dict[str, list[Observation]] = {}
+    episodes: dict[str, list[Fact]] = {}
     for place, value in _elements(source, report):
         kind = _kind(value)
         if kind == "entity":
@@ -70,10 +70,10 @@ def read(source: Source, report: Report) -> Iterator[Item]:
         graph.add_fact(_fact(value), report, place)
         drop_fields(value, _EDGE_FIELDS, report, place)
     yield from report.count_parts(list(graph.items()))
-    for group, observations in episodes.items():
+    for group, facts in episodes.items():
         name = f"Episodes of {group}" if group else "Episodes"
-        times = [episode.valid_at for episode in observations if episode.valid_at]
-        yield make_entity(name, CONVERSATION, observations, created_at=min(times, default=0))
+        times = [episode.valid_at for episode in facts if episode.valid_at]
+        yield make_entity(name, CONVERSATION, facts, created_at=min(times, default=0))
 
 
 def _elements(source: Source, report: Report) -> Elements:
@@ -144,10 +144,10 @@ def _add_entity(graph: TemporalGraph, value: dict[str, Any], report: Report, pla
         graph.observe(identity, text, at, 0, f"graphiti:{identity}")
 
 
-def _fact(value: dict[str, Any]) -> Fact:
+def _fact(value: dict[str, Any]) -> TemporalFact:
     source, target = [text_of(value, name) for name in _ENDS]
     until = time_of(value.get("invalid_at")) or time_of(value.get("expired_at"))
-    return Fact(
+    return TemporalFact(
         source,
         target,
         relation=text_of(value, "name") or "RELATES_TO",
@@ -160,14 +160,14 @@ def _fact(value: dict[str, Any]) -> Fact:
 
 
 def _add_episode(
-    episodes: dict[str, list[Observation]], value: dict[str, Any], report: Report, place: str
+    episodes: dict[str, list[Fact]], value: dict[str, Any], report: Report, place: str
 ) -> None:
-    observations = episodes.setdefault(text_of(value, "group_id"), [])
+    facts = episodes.setdefault(text_of(value, "group_id"), [])
     text = report.screen(place, text_of(value, "content"))
     at = time_of(value.get("created_at"))
     said_at = time_of(value.get("valid_at")) or at
     source = f"graphiti:{text_of(value, 'uuid')}"
-    observations.append(Observation(len(observations) + 1, text, at, said_at, source))
+    facts.append(Fact(len(facts) + 1, text, at, said_at, source))
 
 
 IMPORTER = Importer(

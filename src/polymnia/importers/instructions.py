@@ -22,7 +22,7 @@ def recognizes(source: Source) -> bool:
 
 
 def read(source: Source, report: Report) -> Iterator[Item]:
-    """Yield an entity for each project and part of it. An observation begins with its heading."""
+    """Yield an entity for each project and part of it. A fact begins with its heading."""
     for page in pages(source, report):
         if PurePosixPath(page.path).name not in _FILES and not source.is_file:
             report.drop_part(page.path, "no instructions for agents")

@@ -1,7 +1,7 @@
 """mem0: the JSON list that `get_all`, `search` and its HTTP API return.
 
-A memory is a fact about a user, an agent or a run: an observation of the entity with that name.
-An observation has no fields of its own, so metadata, categories and other owners are dropped.
+A memory is a fact about a user, an agent or a run: a fact of the entity with that name.
+A fact has no fields of its own, so metadata, categories and other owners are dropped.
 """
 
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ from polymnia.importers.base import (
     time_of,
 )
 from polymnia.importers.source import Source, parts_of
-from polymnia.model import Observation, Relation
+from polymnia.model import Fact, Relation
 
 _LISTS = ("results", "memories")
 _OWNERS = (("user_id", "user"), ("agent_id", "agent"), ("run_id", "run"), ("app_id", "app"))
@@ -39,7 +39,7 @@ def recognizes(source: Source) -> bool:
 
 def read(source: Source, report: Report) -> Iterator[Item]:
     """Yield an entity for each owner, and the relations of a graph memory."""
-    observations: dict[tuple[str, str], list[Observation]] = {}
+    by_owner: dict[tuple[str, str], list[Fact]] = {}
     for place, value in objects(_parts(source), report, "memories"):
         text = text_of(value, "memory", "content", "data")
         if not text:
@@ -48,9 +48,9 @@ def read(source: Source, report: Report) -> Iterator[Item]:
         at = time_of(value.get("created_at"))
         field, name, kind = _owner(value)
         _drop_other_fields(value, field, report, place)
-        facts = observations.setdefault((name, kind), [])
-        facts.append(Observation(len(facts) + 1, text, at, at, f"mem0:{text_of(value, 'id')}"))
-    for (name, kind), facts in observations.items():
+        facts = by_owner.setdefault((name, kind), [])
+        facts.append(Fact(len(facts) + 1, text, at, at, f"mem0:{text_of(value, 'id')}"))
+    for (name, kind), facts in by_owner.items():
         times = [fact.created_at for fact in facts if fact.created_at]
         yield make_entity(name, kind, facts, created_at=min(times, default=0))
     yield from _relations(source, report)

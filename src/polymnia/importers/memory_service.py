@@ -1,7 +1,7 @@
 """mcp-memory-service: its JSON export and its SQLite file.
 
 A memory becomes an entity, because it has its own tags and associations. The first line is the
-name, with a part of the hash; the text is its first observation, and its metadata are the others.
+name, with a part of the hash; the text is its first fact, and its metadata are the others.
 Vectors are computed again.
 """
 

@@ -14,7 +14,7 @@ from polymnia.importers.base import (
     time_of,
 )
 from polymnia.importers.source import Source, parse_leniently
-from polymnia.importers.temporal import Fact, TemporalGraph
+from polymnia.importers.temporal import TemporalFact, TemporalGraph
 from polymnia.model import Entity
 from polymnia.stores.open import foreign_rows, foreign_tables
 
@@ -70,7 +70,7 @@ def _add_triple(graph: TemporalGraph, row: dict[str, Any], report: Report, place
         words = relation.replace("_", " ")
         text = f"{graph.name_of(source)} {words} {graph.name_of(target)}"
     origin = text_of(row, *_SOURCES)
-    fact = Fact(
+    fact = TemporalFact(
         source,
         target,
         relation,

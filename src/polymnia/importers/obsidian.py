@@ -41,7 +41,7 @@ def is_vault(source: Source) -> bool:
 
 
 def read(source: Source, report: Report) -> Iterator[Item]:
-    """Yield an entity for each page: blocks are observations, links are relations."""
+    """Yield an entity for each page: blocks are facts, links are relations."""
     counts = Counter(page.stem for page in pages(source))
     names = LinkedNames()
     for page in pages(source):

@@ -145,7 +145,7 @@ def page_entity(
     tags: Iterable[str] = (),
     summary: str = "",
 ) -> Entity:
-    """Return the entity of a page, with the texts as observations from the page."""
+    """Return the entity of a page, with the texts as facts from the page."""
     if "\ufffd" in page.body:
         report.drop_part(page.path, _NOT_UTF_8)
     created_at = _time_in(page, _CREATED)

@@ -25,7 +25,7 @@ from polymnia.importers.base import (
     time_of,
 )
 from polymnia.importers.source import Source, parse_line
-from polymnia.model import Entity, Observation, Relation
+from polymnia.model import Entity, Fact, Relation
 
 _NAMES = ("name", "entityName", "entity_name", "id")
 _TYPES = ("entityType", "entity_type")
@@ -123,8 +123,8 @@ def _plain_item(line: bytes) -> Item | None:
     texts = value.observations
     if not all(map(str.strip, (value.name, value.entityType, *texts))):
         return None
-    observations = tuple(map(Observation, range(1, len(texts) + 1), texts))
-    return Entity(value.name, value.entityType, observations, next_ordinal=len(texts) + 1)
+    facts = tuple(map(Fact, range(1, len(texts) + 1), texts))
+    return Entity(value.name, value.entityType, facts, next_ordinal=len(texts) + 1)
 
 
 def _elements(
@@ -181,7 +181,7 @@ def _item(value: dict[str, Any], known: str = "") -> Item | None:
     return make_entity(
         text_of(value, *_NAMES),
         text_of(value, *_TYPES) or own_type or "entity",
-        list(_observations(value.get("observations"))),
+        list(_facts(value.get("observations"))),
         summary=text_of(value, "summary") or None,
         tags=tags_of(value.get("tags")),
         created_at=created_at,
@@ -189,18 +189,18 @@ def _item(value: dict[str, Any], known: str = "") -> Item | None:
     )
 
 
-def _observations(values: Any) -> Iterator[Observation]:
-    """Yield observations from texts, and from objects with a text and a time."""
+def _facts(values: Any) -> Iterator[Fact]:
+    """Yield facts from texts, and from objects with a text and a time."""
     ordinal = 0
     for value in values if isinstance(values, list) else [values]:
         fields = value if isinstance(value, dict) else {}
-        text = text_of(fields, "content", "text", "observation")
+        text = text_of(fields, "content", "text", "fact")
         if isinstance(value, str):
             text = "".join(texts_of(value))
         if text:
             ordinal += 1
             at = fields.get("timestamp") or fields.get("created_at") or fields.get("createdAt")
-            yield Observation(ordinal, text, time_of(at), 0, text_of(fields, "source"))
+            yield Fact(ordinal, text, time_of(at), 0, text_of(fields, "source"))
 
 
 IMPORTER = Importer(

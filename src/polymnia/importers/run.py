@@ -132,23 +132,21 @@ def _restore(
     """Copy the rows that the store does not have, and count what is living."""
     before = _count_rows(memory)
     copy_tables(history, memory.store, progress=progress and (lambda count, _: progress(count)))
-    entities, relations, notes, observations, changes = [
+    entities, relations, notes, facts, changes = [
         Tally(read=now, new=now - known)
         for now, known in zip(_count_rows(memory), before, strict=True)
     ]
-    return IntakeReceipt(
-        entities, relations, notes, observations=observations.new, restored=changes.new
-    )
+    return IntakeReceipt(entities, relations, notes, facts=facts.new, restored=changes.new)
 
 
 def _count_rows(memory: Memory) -> tuple[int, int, int, int, int]:
-    """Count the living entities, relations, notes and observations, and all changes."""
+    """Count the living entities, relations, notes and facts, and all changes."""
     with memory.reading() as read:
         counts, changes = read.counts(), sum(1 for _ in read.read_rows("changes"))
         return (
             counts.entities,
             counts.relations,
             counts.notes,
-            counts.observations,
+            counts.facts,
             changes,
         )

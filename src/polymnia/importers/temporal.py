@@ -1,6 +1,6 @@
 """Graphs whose facts hold from a time, and perhaps until one.
 
-Our relations have no such times. So a dated fact also becomes an observation of its subject, with
+Our relations have no such times. So a dated fact also becomes a fact of its subject, with
 the time from which it holds. One that has ended becomes only that, and its text says until when.
 """
 
@@ -12,13 +12,13 @@ from msgspec.structs import replace
 from polymnia.engine.moving.intake import Item
 from polymnia.formats.times import iso_time
 from polymnia.importers.base import Report
-from polymnia.model import Entity, Observation, Relation
+from polymnia.model import Entity, Fact, Relation
 
 _ID_LENGTH = 8
 _MIDNIGHT = "T00:00:00Z"
 
 
-class Fact(Struct, frozen=True):
+class TemporalFact(Struct, frozen=True):
     """A fact between two entities, given by their ids. A time is 0 if it is unknown."""
 
     source: str
@@ -37,7 +37,7 @@ class TemporalGraph:
     def __init__(self, now: int) -> None:
         self._now = now
         self._entities: dict[str, Entity] = {}
-        self._observations: dict[str, list[Observation]] = {}
+        self._facts: dict[str, list[Fact]] = {}
         self._relations: list[Relation] = []
         self._names: set[str] = set()
 
@@ -54,11 +54,11 @@ class TemporalGraph:
         return entity.name if entity else ""
 
     def observe(self, identity: str, text: str, at: int, since: int, origin: str) -> None:
-        """Add an observation to an entity."""
-        facts = self._observations.setdefault(identity, [])
-        facts.append(Observation(len(facts) + 1, text, at, since, origin))
+        """Add a fact to an entity."""
+        facts = self._facts.setdefault(identity, [])
+        facts.append(Fact(len(facts) + 1, text, at, since, origin))
 
-    def add_fact(self, fact: Fact, report: Report, place: str) -> None:
+    def add_fact(self, fact: TemporalFact, report: Report, place: str) -> None:
         """Add a fact. Report one without both ends."""
         source, target = self.name_of(fact.source), self.name_of(fact.target)
         if not source or not target or not fact.relation:
@@ -72,10 +72,10 @@ class TemporalGraph:
             self.observe(fact.source, text, fact.created_at, fact.since, fact.origin)
 
     def items(self) -> Iterator[Item]:
-        """Yield the entities with their observations, then the relations."""
+        """Yield the entities with their facts, then the relations."""
         for identity, entity in self._entities.items():
-            facts = tuple(self._observations.get(identity, ()))
-            yield replace(entity, observations=facts, next_ordinal=len(facts) + 1)
+            facts = tuple(self._facts.get(identity, ()))
+            yield replace(entity, facts=facts, next_ordinal=len(facts) + 1)
         yield from self._relations
 
 

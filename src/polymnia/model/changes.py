@@ -6,28 +6,28 @@ from collections.abc import Collection, Iterator
 from msgspec import Struct
 
 from polymnia.errors import BadInput
-from polymnia.model.graph import Entity, Observation, ObservationSet, Relation, RelationKey
+from polymnia.model.graph import Entity, Fact, FactSet, Relation, RelationKey
 from polymnia.model.notes import Note
 
 
 class Rows(Struct, frozen=True, omit_defaults=True):
-    """One side of a change. `observations` holds those of entities that stay."""
+    """One side of a change. `facts` holds those of entities that stay."""
 
     entities: tuple[Entity, ...] = ()
-    observations: tuple[ObservationSet, ...] = ()
+    facts: tuple[FactSet, ...] = ()
     relations: tuple[Relation, ...] = ()
     notes: tuple[Note, ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.entities or self.observations or self.relations or self.notes)
+        return bool(self.entities or self.facts or self.relations or self.notes)
 
 
 class Change(Struct, frozen=True):
     """One write: who made it, when, and the rows it touched before and after.
 
     Rows only in `before` are deleted, rows only in `after` are created, rows in both are replaced:
-    entities with the same id, observations with the same ordinal, relations and notes with the same
-    key. An entity that is replaced may have another name; sets of its observations name it as it
+    entities with the same id, facts with the same ordinal, relations and notes with the same
+    key. An entity that is replaced may have another name; sets of its facts name it as it
     was called before. `touched` names entities that count as updated though none of their rows is
     written; a change that is read back has none.
     """
@@ -72,16 +72,16 @@ class ChangeQuery(Struct, frozen=True, kw_only=True):
 
 
 class RowCounts(Struct, frozen=True):
-    """How many rows of each kind one side of a change has. Each observation counts."""
+    """How many rows of each kind one side of a change has. Each fact counts."""
 
     entities: int = 0
-    observations: int = 0
+    facts: int = 0
     relations: int = 0
     notes: int = 0
 
     @property
     def total(self) -> int:
-        return self.entities + self.observations + self.relations + self.notes
+        return self.entities + self.facts + self.relations + self.notes
 
 
 class ChangeSize(Struct, frozen=True):
@@ -110,7 +110,7 @@ class TrashItem(Struct, frozen=True):
     deleted_at: int
     change: int  # that deleted it
     rows: Rows
-    # For an observation: the id of its entity, and whether the entity is deleted too.
+    # For a fact: the id of its entity, and whether the entity is deleted too.
     owner: str = ""
     owner_gone: bool = False
 
@@ -196,7 +196,7 @@ class PurgeCounts(Struct, frozen=True):
     """How many rows a purge removed."""
 
     entities: int = 0
-    observations: int = 0
+    facts: int = 0
     relations: int = 0
     notes: int = 0
 
@@ -222,19 +222,19 @@ def texts_in(rows: Rows) -> Iterator[str]:
     for entity in rows.entities:
         yield from (entity.name, entity.type, entity.summary or "", *entity.tags)
         yield from (entity.status, *entity.aliases)
-        yield from _texts_of(entity.observations)
-    for changed in rows.observations:
-        yield from _texts_of(changed.observations)
+        yield from _texts_of(entity.facts)
+    for changed in rows.facts:
+        yield from _texts_of(changed.facts)
     for relation in rows.relations:
         yield from relation.key
     for note in rows.notes:
         yield from (note.key, note.content, note.scope.owner, note.scope.session, *note.tags)
 
 
-def _texts_of(observations: tuple[Observation, ...]) -> Iterator[str]:
-    for observation in observations:
-        yield observation.text
-        if observation.source:
-            yield observation.source
-        if observation.author:
-            yield observation.author
+def _texts_of(facts: tuple[Fact, ...]) -> Iterator[str]:
+    for fact in facts:
+        yield fact.text
+        if fact.source:
+            yield fact.source
+        if fact.author:
+            yield fact.author

@@ -1,4 +1,4 @@
-"""Entities, observations and relations. Times are microseconds since 1970; 0 means unknown."""
+"""Entities, facts and relations. Times are microseconds since 1970; 0 means unknown."""
 
 from collections.abc import Iterable
 from time import time_ns
@@ -7,11 +7,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 RelationKey = tuple[str, str, str]
-# Ordinals are never reused, so this bounds the observations an entity can ever have.
+# Ordinals are never reused, so this bounds the facts an entity can ever have.
 MAX_ORDINAL = 2**31 - 1
 
 
-class Observation(Struct, frozen=True, gc=False, omit_defaults=True):
+class Fact(Struct, frozen=True, gc=False, omit_defaults=True):
     """One fact about an entity. Its ordinal is never reused and never renumbered.
 
     `valid_at` is when the fact was said or true; 0 means when it was created. `source` is the
@@ -37,7 +37,7 @@ class Entity(Struct, frozen=True, omit_defaults=True):
 
     name: str
     type: str
-    observations: tuple[Observation, ...] = ()
+    facts: tuple[Fact, ...] = ()
     id: str = ""
     next_ordinal: int = 1
     summary: str | None = None
@@ -52,11 +52,11 @@ class Entity(Struct, frozen=True, omit_defaults=True):
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """The texts of the observations, oldest first."""
-        return tuple([observation.text for observation in self.observations])
+        """The texts of the facts, oldest first."""
+        return tuple([fact.text for fact in self.facts])
 
 
-def is_expired(item: Observation | Entity) -> bool:
+def is_expired(item: Fact | Entity) -> bool:
     """Return True from the time when a fact, or an entity, is not recalled any more."""
     return bool(item.expires) and item.expires <= time_ns() // 1000
 
@@ -68,10 +68,10 @@ def drop_expired_facts(entities: Iterable[Entity]) -> list[Entity]:
     """
     living = []
     for entity in entities:
-        facts = tuple([fact for fact in entity.observations if not is_expired(fact)])
-        if is_expired(entity) or (entity.observations and not facts):
+        facts = tuple([fact for fact in entity.facts if not is_expired(fact)])
+        if is_expired(entity) or (entity.facts and not facts):
             continue
-        living.append(replace(entity, observations=facts))
+        living.append(replace(entity, facts=facts))
     return living
 
 
@@ -106,13 +106,13 @@ class EntityDraft(Struct, frozen=True):
 
     name: str
     type: str
-    observations: tuple[str, ...] = ()
+    facts: tuple[str, ...] = ()
     summary: str | None = None
     tags: tuple[str, ...] = ()
 
 
-class ObservationDraft(Struct, frozen=True):
-    """Texts to add to the named entity. `valid_at` and `source` as in Observation."""
+class FactAddition(Struct, frozen=True):
+    """Texts to add to the named entity. `valid_at` and `source` as in Fact."""
 
     entity: str
     texts: tuple[str, ...]
@@ -120,11 +120,11 @@ class ObservationDraft(Struct, frozen=True):
     source: str = ""
 
 
-class ObservationSet(Struct, frozen=True):
-    """Some observations of the named entity."""
+class FactSet(Struct, frozen=True):
+    """Some facts of the named entity."""
 
     entity: str
-    observations: tuple[Observation, ...]
+    facts: tuple[Fact, ...]
 
 
 class TypeCount(Struct, frozen=True):
@@ -138,6 +138,6 @@ class Counts(Struct, frozen=True):
     """How many living rows a store holds."""
 
     entities: int
-    observations: int
+    facts: int
     relations: int
     notes: int = 0  # of the vault

@@ -7,16 +7,16 @@ from typing import Literal
 from msgspec import Struct
 
 PassageKey = tuple[str, int]
-PassageKind = Literal["entity", "observation", "note"]
+PassageKind = Literal["entity", "fact", "note"]
 # The ordinal and the type of a passage that is a note.
 NOTE, NOTE_TYPE = -1, "note"
 
 
 class Passage(Struct, frozen=True, gc=False):
-    """A text that a search can return: an observation, a card (ordinal 0) or a note (NOTE).
+    """A text that a search can return: a fact, a card (ordinal 0) or a note (NOTE).
 
     A card stands for an entity; its text is the entity's summary. The `entity` of a note is its
-    key. An observation has its entity's tags.
+    key. A fact has its entity's tags.
     """
 
     entity: str
@@ -38,7 +38,7 @@ class Passage(Struct, frozen=True, gc=False):
     @property
     def kind(self) -> PassageKind:
         """What the passage is."""
-        return "observation" if self.ordinal > 0 else "note" if self.ordinal == NOTE else "entity"
+        return "fact" if self.ordinal > 0 else "note" if self.ordinal == NOTE else "entity"
 
     @property
     def words(self) -> str:
@@ -56,7 +56,7 @@ def drop_expired(passages: Iterable[Passage]) -> list[Passage]:
 
 
 class Neighbours(Struct, frozen=True):
-    """What was written around an observation: just before it, before that, and just after it."""
+    """What was written around a fact: just before it, before that, and just after it."""
 
     before: Passage | None = None
     earlier: Passage | None = None
@@ -125,7 +125,7 @@ class Hit(Struct, frozen=True):
     """A passage that answers a question, its evidence, and how many similar passages it stands for.
 
     `reasons` say why it was found, `excerpt` is the part of its text that matches, and `is_weak` is
-    True if it has little in common with the question. `before` and `after` are the observations
+    True if it has little in common with the question. `before` and `after` are the facts
     around it in its conversation, in order, as far as they were asked for. `share` is the share of
     the question's words that it has; unlike the score it does not depend on other hits.
     """

@@ -63,7 +63,7 @@ def best_hits(folded: str, scored: Sequence[ScoredPassage], limit: int) -> list[
         return place, -item.score, item.passage.key
 
     ranked = sorted(scored, key=rank)
-    # A note and an observation may say the same, but one may change without the other.
+    # A note and a fact may say the same, but one may change without the other.
     subjects = [((item.passage.entity, item.passage.kind == "note"), item.terms) for item in ranked]
     hits = []
     for position, alike in distinct(subjects, limit):
@@ -108,7 +108,7 @@ def exact_kind(passage: Passage, folded: str) -> str:
 
     Return "" if none does.
     """
-    if passage.kind != "observation" and _equals(passage.entity.strip(), folded):
+    if passage.kind != "fact" and _equals(passage.entity.strip(), folded):
         return NAME if passage.kind == "entity" else KEY
     if passage.kind != "entity" and _equals(passage.text.strip(), folded):
         return TEXT

@@ -1,10 +1,10 @@
-"""Compare texts by their words: names that may mean the same, and similar observations."""
+"""Compare texts by their words: names that may mean the same, and similar facts."""
 
 import re
 from collections.abc import Set
 from functools import cache, lru_cache
 
-from polymnia.model import Entity, Observation
+from polymnia.model import Entity, Fact
 from polymnia.search.question import content_words
 from polymnia.search.terms import fold, terms_of, words_of
 
@@ -34,7 +34,7 @@ _CHANGE = (
 _MONTH_NAMES = """
 january february march april may june july august september october november december
 """
-# The observations of an entity that are compared, the newest ones.
+# The facts of an entity that are compared, the newest ones.
 MAX_COMPARED = 500
 _NOT_WORDS = re.compile(r"[\W_]+")
 # Compiled at the first use: a server's start does not need it.
@@ -64,22 +64,22 @@ def are_names_alike(one: Entity, other: Entity) -> bool:
     return words <= other_words or other_words <= words
 
 
-def similar_observations(text: str, entity: Entity) -> tuple[Observation, ...]:
-    """Return the entity's observations that say something similar to the text, best first.
+def similar_facts(text: str, entity: Entity) -> tuple[Fact, ...]:
+    """Return the entity's facts that say something similar to the text, best first.
 
     They share content words with it, apart from the entity's name.
     """
     named = set(terms_of(entity.name))
     terms = _content_terms(text) - named
     scored = []
-    for observation in entity.observations[-MAX_COMPARED:]:
-        if len(observation.text) > MAX_LENGTH_RATIO * max(len(text), MIN_LONG_CHARACTERS):
+    for fact in entity.facts[-MAX_COMPARED:]:
+        if len(fact.text) > MAX_LENGTH_RATIO * max(len(text), MIN_LONG_CHARACTERS):
             continue
-        share = _overlap(terms, _content_terms(observation.text) - named)
+        share = _overlap(terms, _content_terms(fact.text) - named)
         if share >= MIN_SHARED_WORDS:
-            scored.append((share, observation))
+            scored.append((share, fact))
     scored.sort(key=lambda pair: -pair[0])
-    return tuple(observation for _, observation in scored[:MAX_SIMILAR])
+    return tuple(fact for _, fact in scored[:MAX_SIMILAR])
 
 
 def is_same_attribute(one: str, other: str, name: str) -> bool:

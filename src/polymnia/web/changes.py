@@ -143,7 +143,7 @@ def names_in(changes: Iterable[Change]) -> set[str]:
     for change in changes:
         for rows in (change.before, change.after):
             # A sentence with more than two names counts them instead.
-            for group in rows.observations[:2]:
+            for group in rows.facts[:2]:
                 names.add(group.entity)
             for relation in rows.relations[:2]:
                 names |= {relation.source, relation.target}
@@ -152,7 +152,7 @@ def names_in(changes: Iterable[Change]) -> set[str]:
 
 def side(difference: Difference) -> Side:
     """Return both texts of a difference."""
-    label = "" if difference.what in ("observation", "note", "entity") else difference.what
+    label = "" if difference.what in ("fact", "note", "entity") else difference.what
     before, after = difference.before, difference.after
     if before and after and max(len(before), len(after)) <= MAX_COMPARED_CHARS:
         return Side(*compare(before, after), label)

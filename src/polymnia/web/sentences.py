@@ -1,4 +1,4 @@
-"""Sentences about changes: `codex added 3 observations to Postgres`."""
+"""Sentences about changes: `codex added 3 facts to Postgres`."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -6,7 +6,7 @@ from typing import Literal
 from msgspec import Struct
 
 from polymnia.engine.history.changes import merge_target
-from polymnia.model import Change, ChangeSize, Entity, ObservationSet, RowCounts
+from polymnia.model import Change, ChangeSize, Entity, FactSet, RowCounts
 from polymnia.search.terms import count_noun
 
 # Names that a sentence lists before it counts them.
@@ -71,7 +71,7 @@ def _subtract(counts: RowCounts, others: RowCounts) -> RowCounts:
     """Return how many rows of each kind are more than on the other side: they are not replaced."""
     return RowCounts(
         max(0, counts.entities - others.entities),
-        max(0, counts.observations - others.observations),
+        max(0, counts.facts - others.facts),
         max(0, counts.relations - others.relations),
         max(0, counts.notes - others.notes),
     )
@@ -81,7 +81,7 @@ def _overlap(counts: RowCounts, others: RowCounts) -> RowCounts:
     """Return how many rows of each kind are on both sides."""
     return RowCounts(
         min(counts.entities, others.entities),
-        min(counts.observations, others.observations),
+        min(counts.facts, others.facts),
         min(counts.relations, others.relations),
         min(counts.notes, others.notes),
     )
@@ -90,7 +90,7 @@ def _overlap(counts: RowCounts, others: RowCounts) -> RowCounts:
 def _list_counts(counts: RowCounts) -> str:
     nouns = (
         (counts.entities, "entity"),
-        (counts.observations, "observation"),
+        (counts.facts, "fact"),
         (counts.relations, "relation"),
         (counts.notes, "note"),
     )
@@ -99,7 +99,7 @@ def _list_counts(counts: RowCounts) -> str:
 
 
 class _SentenceWriter:
-    """Finds the words for a change: what it did to entities, observations, relations or notes."""
+    """Finds the words for a change: what it did to entities, facts, relations or notes."""
 
     def __init__(self, change: Change, types: dict[str, str]) -> None:
         self._change, self._before, self._after = change, change.before, change.after
@@ -132,50 +132,50 @@ class _SentenceWriter:
         return Sentence("undo", "mod", (Piece("text", text), *sentence.pieces))
 
     def _merge(self, target: str) -> Sentence:
-        moved = sum(len(several.observations) for several in self._after.observations)
+        moved = sum(len(several.facts) for several in self._after.facts)
         words = [Piece("text", "merged "), *self._entities(self._deleted)]
         words += [Piece("text", " into "), self._entity(target)]
         if moved:
-            words.append(Piece("quiet", f", {count_noun(moved, 'observation')} moved"))
+            words.append(Piece("quiet", f", {count_noun(moved, 'fact')} moved"))
         return Sentence("merge", "mod", tuple(words))
 
     def _rows(self) -> Sentence:
         """Return a sentence about the most important rows."""
-        before, after = self._before.observations, self._after.observations
+        before, after = self._before.facts, self._after.facts
         if self._created:
             return self._whole("plus", "add", "added ", self._created, len(self._linked))
         if self._deleted:
             return self._whole("trash", "del", "deleted ", self._deleted, 0)
         if before and after:
-            return self._changed_observations()
+            return self._changed_facts()
         if after:
-            return self._observations("plus", "add", ("added ", " to "), after)
+            return self._facts("plus", "add", ("added ", " to "), after)
         if before:
-            return self._observations("trash", "del", ("deleted ", " of "), before)
+            return self._facts("trash", "del", ("deleted ", " of "), before)
         if self._revised:
             return Sentence("edit", "mod", tuple(self._cards()))
         if self._linked or self._unlinked:
             return self._relations()
         return self._notes()
 
-    def _changed_observations(self) -> Sentence:
-        old = {several.entity: several for several in self._before.observations}
-        new = {several.entity: several for several in self._after.observations}
+    def _changed_facts(self) -> Sentence:
+        old = {several.entity: several for several in self._before.facts}
+        new = {several.entity: several for several in self._after.facts}
         if len(old) == len(new) == 1 and old.keys() != new.keys():
             source, target = next(iter(old)), next(iter(new))
-            count = len(old[source].observations)
-            words = [Piece("text", f"moved {count_noun(count, 'observation')} of ")]
+            count = len(old[source].facts)
+            words = [Piece("text", f"moved {count_noun(count, 'fact')} of ")]
             words += [self._entity(source), Piece("text", " to "), self._entity(target)]
             return Sentence("move", "mod", tuple(words))
-        return self._observations("edit", "mod", ("changed ", " of "), list((old | new).values()))
+        return self._facts("edit", "mod", ("changed ", " of "), list((old | new).values()))
 
     def _whole(
         self, icon: str, sign: Sign, verb: str, entities: Sequence[Entity], relations: int
     ) -> Sentence:
-        observations = sum(len(entity.observations) for entity in entities)
+        facts = sum(len(entity.facts) for entity in entities)
         rest = []
-        if observations:
-            rest.append(count_noun(observations, "observation"))
+        if facts:
+            rest.append(count_noun(facts, "fact"))
         if relations:
             rest.append(count_noun(relations, "relation"))
         if len(entities) > 2:
@@ -186,12 +186,12 @@ class _SentenceWriter:
             words.append(Piece("quiet", f" with {' and '.join(rest)}"))
         return Sentence(icon, sign, tuple(words))
 
-    def _observations(
-        self, icon: str, sign: Sign, verbs: tuple[str, str], sets: Sequence[ObservationSet]
+    def _facts(
+        self, icon: str, sign: Sign, verbs: tuple[str, str], sets: Sequence[FactSet]
     ) -> Sentence:
-        """Return a sentence such as `added 3 observations to Redis`; `verbs` are fixed parts."""
-        count = sum(len(several.observations) for several in sets)
-        what = "an observation" if count == 1 else count_noun(count, "observation")
+        """Return a sentence such as `added 3 facts to Redis`; `verbs` are fixed parts."""
+        count = sum(len(several.facts) for several in sets)
+        what = "a fact" if count == 1 else count_noun(count, "fact")
         start = f"{verbs[0]}{what}{verbs[1]}"
         if len(sets) > 2:
             return Sentence(icon, sign, (Piece("text", start + count_noun(len(sets), "entity")),))

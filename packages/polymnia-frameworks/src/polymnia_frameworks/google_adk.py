@@ -95,7 +95,7 @@ class PolymniaMemoryService(BaseMemoryService):
         name, _, number = (memory_id or "").rpartition("#")
         if not name.startswith(_scope(app_name, user_id)) or not number.isdecimal():
             raise ValueError(f"{memory_id!r} is not the id of a memory of this user")
-        await run(lambda: self._memory.forget(observations={name: [int(number)]}))
+        await run(lambda: self._memory.forget(facts={name: [int(number)]}))
 
     async def _store(self, name: str, text: str, moment: datetime | None) -> None:
         await run(

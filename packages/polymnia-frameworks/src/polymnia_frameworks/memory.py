@@ -28,6 +28,6 @@ def hits_within(memory: AnyMemory, question: str, prefix: str, limit: int) -> Se
     """Return the facts that answer a question, of entities whose names start with the prefix."""
     hits = []
     for hit in memory.recall(question, limit=MAX_SEARCHED, types=[CONVERSATION]):
-        if hit.kind == "observation" and hit.name.startswith(prefix):
+        if hit.kind == "fact" and hit.name.startswith(prefix):
             hits.append(hit)
     return hits[:limit]

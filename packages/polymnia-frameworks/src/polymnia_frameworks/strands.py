@@ -48,7 +48,7 @@ class PolymniaMemoryStore:
         """Return what answers the query, best first."""
         limit = (options or {}).get("max_search_results") or self.max_search_results
         hits = await run(lambda: self._memory.recall(query, limit=limit))
-        return [_entry(hit) for hit in hits if hit.kind == "observation"]
+        return [_entry(hit) for hit in hits if hit.kind == "fact"]
 
     async def add(self, content: str, metadata: dict[str, Any] | None = None) -> None:
         """Store a fact. The metadata may name its `entity` and its `source`."""

@@ -33,7 +33,7 @@ _shtab_polymnia_commands() {
     revise:'Put a newer fact in place of an old one, or change the entity itself. Relations follow a new name.'
     search:'find what answers a question'
     serve:'Start the server. By default it talks to an MCP client on standard input and output, the memory is in your data directory, with a workspace for each project and a personal one, and the tools are those of the native dialect. With --dialect, the memory is where that dialect'"'"'s clients expect it: graph memory.mcpmem, or the file in MEMORY_FILE_PATH native your data directory project data/ reference memory.jsonl, or the file in MEMORY_FILE_PATH vault memory.db, or the file in MEMORY_MCP_DB_PATH workspace data/'
-    show:'print one entity with its observations and relations'
+    show:'print one entity with its facts and relations'
     stats:'show how much a memory holds'
     sync:'Apply the edits in the folder to the memory, as one change, and the changes of the memory to the folder. If both changed the same thing, both versions are kept and reported.'
     token:'create, list, rotate and revoke the tokens of remote clients'
@@ -431,7 +431,7 @@ _shtab_polymnia_perspective_remove_defaults_added=0
 
 _shtab_polymnia_perspective_set_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--document[what is embedded of an observation\: \{text\}, and perhaps \{name\}, \{type\} and \{date\} (default\: \{text\})]:TEMPLATE:"
+  "--document[what is embedded of a fact\: \{text\}, and perhaps \{name\}, \{type\} and \{date\} (default\: \{text\})]:TEMPLATE:"
   "--query[what is embedded of a question\: \{query\} (default\: \{query\})]:TEMPLATE:"
   "--embedder[embedding model\: local, multilingual, onnx\:DIRECTORY, ollama\:MODEL, openai\:MODEL or none (default\: local)]:URL:"
   "--json[print JSON for programs]"

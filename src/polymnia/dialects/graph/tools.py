@@ -7,7 +7,7 @@ from polymnia.dialects.graph import shapes
 from polymnia.dialects.reference import tools as reference
 from polymnia.dialects.replies import in_order, matching_notes
 from polymnia.engine.facts.merge import merge
-from polymnia.engine.graph import entities, observations, relations, traverse
+from polymnia.engine.graph import entities, facts, relations, traverse
 from polymnia.engine.graph.diagrams import as_dot, as_mermaid
 from polymnia.engine.recall import search
 from polymnia.engine.statistics import statistics
@@ -41,7 +41,7 @@ def add_observations(call: Call, arguments: shapes.AddObservations) -> Reply:
     """Add observations to existing entities, except those they already have. Returns what was \
 added to each entity."""
     drafts = reference.observation_drafts(arguments.observations)
-    additions = observations.add(call.memory, drafts, by=call.by, skip_repeats=True)
+    additions = facts.add(call.memory, drafts, by=call.by, skip_repeats=True)
     return _reply(reference.added_shapes(additions))
 
 
@@ -58,8 +58,8 @@ deleted and the number of relations."""
 def delete_observations(call: Call, arguments: shapes.DeleteObservations) -> Reply:
     """Delete observations from entities by their exact text. Returns how many were deleted."""
     removals = reference.removals(arguments.deletions)
-    removed = observations.remove(call.memory, removals, by=call.by)
-    return _reply({"deletedObservations": sum(len(removal.observations) for removal in removed)})
+    removed = facts.remove(call.memory, removals, by=call.by)
+    return _reply({"deletedObservations": sum(len(removal.facts) for removal in removed)})
 
 
 @tool(shapes.Relations, needs="write", destructive=True, idempotent=True)
@@ -91,8 +91,8 @@ deleted."""
         {
             "source": arguments.source,
             "target": arguments.target,
-            "movedObservations": merged.observations + merged.known,
-            "addedObservations": merged.observations,
+            "movedObservations": merged.facts + merged.known,
+            "addedObservations": merged.facts,
             "redirectedRelations": merged.relations,
         }
     )
@@ -173,7 +173,7 @@ def graph_stats(call: Call, arguments: shapes.Nothing) -> Reply:
         {
             "entities": known.counts.entities,
             "relations": known.counts.relations,
-            "totalObservations": known.counts.observations,
+            "totalObservations": known.counts.facts,
             "searchIndexEntries": known.counts.entities,
             "internedStrings": known.texts,
             "internedBytes": known.text_bytes,

@@ -13,7 +13,7 @@ from polymnia.dialects.native.scope import Place
 from polymnia.engine.graph import entities
 from polymnia.engine.history.changes import client_label
 from polymnia.formats.times import day_label, day_name
-from polymnia.model import Author, Entity, Observation, Passage, Relation
+from polymnia.model import Author, Entity, Fact, Passage, Relation
 from polymnia.search.terms import one_line, terms_of
 from polymnia.search.tokens import count_tokens
 
@@ -58,7 +58,7 @@ class Line(Struct, frozen=True):
         return (self.place.name, self.passage.entity)
 
 
-def fact_passage(entity: Entity, fact: Observation) -> Passage:
+def fact_passage(entity: Entity, fact: Fact) -> Passage:
     """Return a fact of an entity as the passage that a search would find."""
     return Passage(
         entity.name,

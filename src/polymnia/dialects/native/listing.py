@@ -14,7 +14,7 @@ from polymnia.dialects.native.shapes import Found, Recall
 from polymnia.engine.facts.todos import entities_with_status
 from polymnia.engine.history import changes as history
 from polymnia.formats.times import parse_optional_moment
-from polymnia.model import Entity, Observation, Within, drop_expired_facts
+from polymnia.model import Entity, Fact, Within, drop_expired_facts
 from polymnia.search.terms import count_noun, fold, one_line, terms_of
 from polymnia.search.tokens import count_tokens
 from polymnia.stores.contract import Reader
@@ -32,7 +32,7 @@ _FRAME_TOKENS = 60
 class _Listed(Struct, frozen=True):
     place: Place
     entity: Entity
-    facts: tuple[Observation, ...]
+    facts: tuple[Fact, ...]
 
     @property
     def subject(self) -> tuple[str, str]:
@@ -62,8 +62,8 @@ def list_entities(call: Call, arguments: Recall) -> Reply:
     for place in read:
         with place.memory.reading() as reader:
             for entity in drop_expired_facts(_select(reader, arguments)):
-                facts = [fact for fact in entity.observations if period.has(_time_of(fact))]
-                if facts or (period.has(entity.updated_at) and not entity.observations):
+                facts = [fact for fact in entity.facts if period.has(_time_of(fact))]
+                if facts or (period.has(entity.updated_at) and not entity.facts):
                     listed.append(_Listed(place, entity, tuple(facts)))
     listed.sort(key=_newest_time, reverse=True)
     listed.sort(key=lambda one: one.entity.due or 2**62)
@@ -127,7 +127,7 @@ def _lines(page: list[_Listed], facts_each: int) -> list[Line]:
     return mark_superseded(lines, successors_of(lines))
 
 
-def _short_text(fact: Observation) -> str:
+def _short_text(fact: Fact) -> str:
     text = one_line(prose(fact.text))
     if len(text) > MAX_FACT_CHARACTERS:
         return text[: MAX_FACT_CHARACTERS - 1].rstrip() + "…"
@@ -235,5 +235,5 @@ def _newest_time(one: _Listed) -> int:
     return max((_time_of(fact) for fact in one.facts), default=one.entity.updated_at)
 
 
-def _time_of(fact: Observation) -> int:
+def _time_of(fact: Fact) -> int:
     return fact.valid_at or fact.created_at

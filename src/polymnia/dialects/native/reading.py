@@ -42,7 +42,7 @@ from polymnia.engine.recall.names import similar_names
 from polymnia.errors import BadInput
 from polymnia.formats.briefing import briefing_text, tokens_for_sections
 from polymnia.formats.times import day_name, parse_optional_moment
-from polymnia.model import Author, Entity, Graph, Observation, PassageKey, Relation, is_expired
+from polymnia.model import Author, Entity, Fact, Graph, PassageKey, Relation, is_expired
 from polymnia.search.terms import one_line, plain
 
 # Types of relations that a reply without relations names.
@@ -77,7 +77,7 @@ fits. Two clocks: true_on is what was true on a day, as_of what this memory held
                 remarks[f'"{given}" was taken as {name}.'] = None
         for entity in graph.entities:
             if true_on is not None:
-                entity = replace(entity, observations=_true_facts(place, entity, true_on))
+                entity = replace(entity, facts=_true_facts(place, entity, true_on))
             replaced = []
             if arguments.superseded:
                 replaced = history.superseded_facts(place.memory, entity.name)
@@ -130,10 +130,10 @@ def _past_name(place: Place, name: str, at: int) -> str:
     return ""
 
 
-def _true_facts(place: Place, entity: Entity, day: int) -> tuple[Observation, ...]:
+def _true_facts(place: Place, entity: Entity, day: int) -> tuple[Fact, ...]:
     """Return the facts that had become true by the end of a day and were not replaced before it."""
     end = day + DAY - 1
-    facts = [fact for fact in entity.observations if _became_true(fact) <= end]
+    facts = [fact for fact in entity.facts if _became_true(fact) <= end]
     for past in history.superseded_facts(place.memory, entity.name):
         ended_at = past.ended_at
         if past.new:
@@ -143,7 +143,7 @@ def _true_facts(place: Place, entity: Entity, day: int) -> tuple[Observation, ..
     return tuple(sorted(facts, key=lambda fact: fact.ordinal))
 
 
-def _became_true(fact: Observation) -> int:
+def _became_true(fact: Fact) -> int:
     return fact.valid_at or fact.created_at
 
 
@@ -197,15 +197,15 @@ def _fact_lines(one: Opened) -> list[tuple[Line, dict[str, Any]]]:
     name = one.entity.name
     authors: dict[PassageKey, Author] = {}
     if not one.is_past:  # the past has no authors: they are known of living rows
-        keys = [(name, fact.ordinal) for fact in one.entity.observations]
+        keys = [(name, fact.ordinal) for fact in one.entity.facts]
         authors = history.authors(one.place.memory, keys)
     facts = []
-    for fact in one.entity.observations:
+    for fact in one.entity.facts:
         author = authors.get((name, fact.ordinal))
         notes = _notes(fact, one.entity)
         line = Line(one.place, fact_passage(one.entity, fact), prose(fact.text), author, notes)
         facts.append((line, fact_data(name, fact, author)))
-    present = {fact.ordinal for fact in one.entity.observations}
+    present = {fact.ordinal for fact in one.entity.facts}
     for past in one.replaced:
         if past.old.ordinal not in present:
             facts.append(_replaced_line(one, past))
@@ -226,7 +226,7 @@ def _replaced_line(one: Opened, past: history.SupersededFact) -> tuple[Line, dic
     return line, fact_data(one.entity.name, past.old, None, note)
 
 
-def _notes(fact: Observation, entity: Entity) -> tuple[str, ...]:
+def _notes(fact: Fact, entity: Entity) -> tuple[str, ...]:
     """Return where a fact comes from, and when it expires."""
     notes = []
     if fact.source:

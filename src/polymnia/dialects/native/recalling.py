@@ -447,9 +447,9 @@ def _newest_passages(entity: Entity, count: int, within: Within | None = None) -
 
     Without a filter, return its card if it has none.
     """
-    if not entity.observations and within is None:
+    if not entity.facts and within is None:
         return [Passage(entity.name, entity.type, 0, entity.summary or "", tags=entity.tags)]
-    passages = [fact_passage(entity, fact) for fact in entity.observations]
+    passages = [fact_passage(entity, fact) for fact in entity.facts]
     if within is not None:
         passages = [passage for passage in passages if within.has(passage)]
     return passages[-count:]
@@ -572,7 +572,7 @@ def _names_near(place: Place, query: str) -> list[str]:
 def _count_passages(place: Place) -> int:
     with place.memory.reading() as reader:
         counts = reader.counts()
-    return counts.entities + counts.observations
+    return counts.entities + counts.facts
 
 
 def _has_hits(place: Place, query: str, within: Within | None) -> bool:

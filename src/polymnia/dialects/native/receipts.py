@@ -218,8 +218,8 @@ def forget_lines(place: Place, receipt: ForgetReceipt, facts: int, *, dry_run: b
     """Return what was forgotten, and what does not exist."""
     parts = [entity.name for entity in receipt.entities]
     singles = []
-    for changed in receipt.observations:
-        for fact in changed.observations:
+    for changed in receipt.facts:
+        for fact in changed.facts:
             singles.append(f"{changed.entity} #{fact.ordinal}")
     parts += _name_few(singles, "fact")
     if receipt.entities and facts:
@@ -261,10 +261,10 @@ def _changed_texts(receipt: UndoReceipt) -> list[str]:
     for mark, rows in (("-", receipt.before), ("+", receipt.after)):
         for entity in rows.entities:
             lines.append(f"{mark} {entity.name} ({entity.type})")
-            for fact in entity.observations:
+            for fact in entity.facts:
                 lines.append(f"{mark} {entity.name} #{fact.ordinal} {_quote(fact.text)}")
-        for part in rows.observations:
-            for fact in part.observations:
+        for part in rows.facts:
+            for fact in part.facts:
                 lines.append(f"{mark} {part.entity} #{fact.ordinal} {_quote(fact.text)}")
         for relation in rows.relations:
             lines.append(f"{mark} {relation.source} -{relation.type}-> {relation.target}")

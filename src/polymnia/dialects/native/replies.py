@@ -16,7 +16,7 @@ from polymnia.engine.history.changes import Difference, client_label
 from polymnia.errors import BadInput
 from polymnia.formats.briefing import STORED
 from polymnia.formats.times import day_name, iso_time
-from polymnia.model import Author, Change, Entity, Observation, Relation
+from polymnia.model import Author, Change, Entity, Fact, Relation
 from polymnia.search.terms import one_line
 from polymnia.search.tokens import estimate_tokens, shorten_to
 
@@ -231,9 +231,7 @@ def _first_field(item: Item, max_tokens: int) -> Item:
     return Item(line, {field: shorten_to(str(value), room)})
 
 
-def fact_data(
-    name: str, fact: Observation, author: Author | None, note: str = ""
-) -> dict[str, Any]:
+def fact_data(name: str, fact: Fact, author: Author | None, note: str = "") -> dict[str, Any]:
     """Return a fact of an entity as JSON, without what is empty."""
     data: dict[str, Any] = {"name": name, "fact": fact.ordinal, "text": prose(fact.text)}
     data |= {"when": short_time(fact.valid_at), "source": fact.source}
@@ -263,7 +261,7 @@ def entity_data(entity: Entity, workspace: str, relation_count: int) -> dict[str
         "type": entity.type,
         "text": one_line(entity.summary or ""),
         "tags": list(entity.tags),
-        "facts": len(entity.observations),
+        "facts": len(entity.facts),
         "relations": relation_count,
         "updated": short_time(entity.updated_at),
         "workspace": workspace,
@@ -315,7 +313,7 @@ def change_item(change: Change, workspace: str, differences: list[Difference]) -
 def _describe_difference(difference: Difference) -> str:
     before = _excerpt(difference.before or "")
     after = _excerpt(difference.after or "")
-    what = "fact" if difference.what == "observation" else difference.what
+    what = difference.what
     subject = f"{what} {difference.name}"
     if difference.ordinal:
         subject += f" #{difference.ordinal}"

@@ -47,7 +47,7 @@ def _touches_entity(client: Client, change: Change, uri: str) -> bool:
     names: set[str] = set()
     for side in (change.before, change.after):
         names.update(entity.name for entity in side.entities)
-        names.update(changed.entity for changed in side.observations)
+        names.update(changed.entity for changed in side.facts)
         for relation in side.relations:
             names.update((relation.source, relation.target))
     return unquote(uri.removeprefix(_ENTITY)) in names

@@ -26,7 +26,7 @@ from polymnia.engine.facts.todos import OVERDUE, entities_with_status
 from polymnia.engine.history import changes as histories
 from polymnia.errors import BadInput, Cancelled, PolymniaError
 from polymnia.formats.times import parse_optional_moment
-from polymnia.model import Change, ChangeQuery, Observation
+from polymnia.model import Change, ChangeQuery, Fact
 from polymnia.search.terms import count_noun, fold, one_line
 
 _DEFAULT_KINDS: tuple[ReviewKind, ...] = ("contradictions", "overdue", "duplicates")
@@ -200,7 +200,7 @@ def _contradictions(call: Call, place: Place, limit: int) -> Iterator[Item]:
         yield _finding(place, "contradiction", line, pair.entity)
 
 
-def _quote(fact: Observation) -> str:
+def _quote(fact: Fact) -> str:
     text = one_line(fact.text)
     if len(text) > _MAX_QUOTED_LETTERS:
         text = text[: _MAX_QUOTED_LETTERS - 1] + "…"
@@ -242,11 +242,11 @@ def _orphans(call: Call, place: Place, limit: int) -> Iterator[Item]:
 def _summaries(call: Call, place: Place, limit: int) -> Iterator[Item]:
     entities = pending(place.memory, limit=limit, progress=call.progress, check=call.check)
     for entity in entities:
-        facts = count_noun(entity.observations, "fact")
+        facts = count_noun(entity.facts, "fact")
         summary = "no summary"
         if entity.summary_at:
             summary = f"a summary of {short_time(entity.summary_at)}"
-        last = short_time(entity.last_observation_at)
+        last = short_time(entity.last_fact_at)
         line = f"- summary: {entity.name} has {facts}, last of {last}, and {summary}"
         yield _finding(place, "summary", line, entity.name)
 

@@ -273,7 +273,7 @@ def trash_can(call: Call, arguments: Trash) -> Reply:
         place = target(call, arguments.workspace)
         rows = trash.restore(place.memory, arguments.restore, by=call.by)
         names = [entity.name for entity in rows.entities]
-        names += [changed.entity for changed in rows.observations]
+        names += [changed.entity for changed in rows.facts]
         item = {"restored": names or [arguments.restore], "relations": len(rows.relations)}
         return receipt_reply([item])
     items = []
@@ -298,7 +298,7 @@ def stats(call: Call, arguments: Statistics) -> Reply:
         item = {
             "workspace": place.name,
             "entities": known.counts.entities,
-            "facts": known.counts.observations,
+            "facts": known.counts.facts,
             "relations": known.counts.relations,
             "text_bytes": known.text_bytes,
             "types": {counted.type: counted.count for counted in types},

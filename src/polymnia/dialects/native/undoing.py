@@ -1,6 +1,5 @@
 """`undo`: take back changes, in one workspace or several."""
 
-import re
 from typing import Any
 
 from msgspec.structs import replace
@@ -21,8 +20,6 @@ from polymnia.formats.times import parse_moment
 from polymnia.model import Change, ChangeQuery, Rows
 
 _MAX_UNDONE_IDS = 50
-# The engine counts observations; native calls them facts.
-_COUNTED_OBSERVATIONS = re.compile(r"^([\d,]+) observation")
 _MAX_CONFLICTS = 20
 _MOVES = ("move",)
 # The two changes of a move are at most this far apart, in microseconds.
@@ -152,7 +149,7 @@ def _entities_in(change: Change) -> set[str]:
     names: set[str] = set()
     for rows in (change.before, change.after):
         names.update(entity.name for entity in rows.entities)
-        names.update(part.entity for part in rows.observations)
+        names.update(part.entity for part in rows.facts)
     return names
 
 
@@ -216,7 +213,7 @@ def _describe_conflict(place: Place, conflict: UndoConflict) -> str:
     subject = conflict.what
     if conflict.ordinal:
         subject = f"{conflict.name} #{conflict.ordinal}"
-    reason = _COUNTED_OBSERVATIONS.sub(r"\1 fact", conflict.reason)
+    reason = conflict.reason
     if reason.startswith("it was "):
         text = f"{subject} {reason.removeprefix('it ')}"
     else:

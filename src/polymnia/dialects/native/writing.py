@@ -232,12 +232,12 @@ rename, close a to-do (status "done"), merge others into this one, or move_to an
         items.append(
             {
                 "merged": arguments.merge,
-                "facts": merged.observations,
+                "facts": merged.facts,
                 "relations": merged.relations,
                 "change": merged.change,
             }
         )
-        facts = count_noun(merged.observations + merged.known, "fact")
+        facts = count_noun(merged.facts + merged.known, "fact")
         line = f"merged {', '.join(arguments.merge)} into {merged.target}: {facts}"
         if merged.known:
             line += f" ({merged.known} identical)"
@@ -454,7 +454,7 @@ def _unwanted(arguments: Forget) -> Unwanted:
     facts = [require_text(fact, "facts") for fact in arguments.facts]
     return Unwanted(
         entities=entities,
-        observations=tuple((name, _fact_reference(fact)) for fact in facts),
+        facts=tuple((name, _fact_reference(fact)) for fact in facts),
         relations=tuple(_relation(shape) for shape in arguments.relations),
     )
 
@@ -463,11 +463,11 @@ def _confirm_forgetting(call: Call, planned: ForgetReceipt, *, is_confirmed: boo
     """Raise BadInput if a whole entity or much else would go and the user does not agree."""
     facts = count_facts(planned)
     rows = len(planned.entities) + facts + len(planned.relations)
-    is_whole = any(entity.observations for entity in planned.entities)
+    is_whole = any(entity.facts for entity in planned.entities)
     if rows <= _MAX_UNCONFIRMED and not is_whole:
         return
     names = [entity.name for entity in planned.entities]
-    names += [changed.entity for changed in planned.observations]
+    names += [changed.entity for changed in planned.facts]
     subject = ", ".join(dict.fromkeys(names)) or "relations"
     question = f"Forget {subject}: {rows} facts and relations in all?"
     loss = f"Forgetting {subject} deletes {count_noun(facts, 'fact')}"
@@ -476,5 +476,5 @@ def _confirm_forgetting(call: Call, planned: ForgetReceipt, *, is_confirmed: boo
 
 def count_facts(rows: ForgetReceipt | Rows) -> int:
     """Return the number of facts: those of whole entities, and single ones."""
-    facts = sum(len(entity.observations) for entity in rows.entities)
-    return facts + sum(len(changed.observations) for changed in rows.observations)
+    facts = sum(len(entity.facts) for entity in rows.entities)
+    return facts + sum(len(changed.facts) for changed in rows.facts)

@@ -8,7 +8,7 @@ from msgspec import Meta, Struct, field
 from msgspec.json import encode
 
 from polymnia.formats.times import iso_time
-from polymnia.model import Entity, Observation, Relation, Workspace
+from polymnia.model import Entity, Fact, Relation, Workspace
 
 
 class Nothing(Struct, frozen=True, forbid_unknown_fields=True):
@@ -213,7 +213,7 @@ def relation_shape(relation: Relation) -> RelationShape:
     return RelationShape(_relation_id(relation), *relation.key, iso_time(relation.created_at))
 
 
-def added_shape(entity: Entity, observation: Observation) -> AddedShape:
+def added_shape(entity: Entity, observation: Fact) -> AddedShape:
     return AddedShape(
         observation_id(entity, observation),
         entity.id,
@@ -223,7 +223,7 @@ def added_shape(entity: Entity, observation: Observation) -> AddedShape:
     )
 
 
-def observation_id(entity: Entity, observation: Observation) -> str:
+def observation_id(entity: Entity, observation: Fact) -> str:
     """Return the entity's id and the ordinal, which is never reused."""
     return f"{entity.id}/{observation.ordinal}"
 
@@ -233,7 +233,7 @@ def _entity_fields(
 ) -> tuple[str, str, str, str | None, str | None, list[ObservationShape]]:
     times = (iso_time(entity.created_at), iso_time(entity.updated_at))
     observations = []
-    for observation in entity.observations:
+    for observation in entity.facts:
         created_at = iso_time(observation.created_at)
         identity = observation_id(entity, observation)
         observations.append(ObservationShape(identity, observation.text, created_at))

@@ -16,9 +16,9 @@ from polymnia.dialects.replies import (
     matching_notes,
     unchanged_note,
 )
-from polymnia.engine.graph import entities, observations, relations
+from polymnia.engine.graph import entities, facts, relations
 from polymnia.engine.recall import search
-from polymnia.model import EntityDraft, ObservationDraft, Relation
+from polymnia.model import EntityDraft, FactAddition, Relation
 
 
 @tool(shapes.CreateEntities, needs="write", returns=shapes.EntitiesReply)
@@ -39,16 +39,15 @@ def create_entities(call: Call, arguments: shapes.CreateEntities) -> Reply:
 def add_observations(call: Call, arguments: shapes.AddObservations) -> Reply:
     """Add observations to existing entities."""
     drafts = [
-        ObservationDraft(shape.entity_name, tuple(shape.contents))
-        for shape in arguments.observations
+        FactAddition(shape.entity_name, tuple(shape.contents)) for shape in arguments.observations
     ]
     with active_memory(call) as memory:
-        additions = observations.add(memory, drafts, by=call.by)
+        additions = facts.add(memory, drafts, by=call.by)
     added = []
     for addition in additions:
         entity = addition.before
         assert entity is not None  # unknown names are refused
-        added += [added_shape(entity, observation) for observation in addition.observations]
+        added += [added_shape(entity, observation) for observation in addition.facts]
     return array_reply(added, "observations")
 
 
@@ -124,8 +123,8 @@ def delete_observations(call: Call, arguments: shapes.DeleteObservations) -> Rep
 deleted."""
     removals = [(shape.entity_name, shape.observations) for shape in arguments.deletions]
     with active_memory(call) as memory:
-        removed = observations.remove(memory, removals, by=call.by)
-    return json_reply(shapes.CountReply(sum(len(removal.observations) for removal in removed)))
+        removed = facts.remove(memory, removals, by=call.by)
+    return json_reply(shapes.CountReply(sum(len(removal.facts) for removal in removed)))
 
 
 @tool(shapes.Relations, needs="write", returns=shapes.CountReply, destructive=True, idempotent=True)

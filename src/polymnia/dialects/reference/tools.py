@@ -9,9 +9,9 @@ from msgspec.json import format as reformat
 
 from polymnia.dialects.base import Call, Reply, catalogue, tool
 from polymnia.dialects.replies import indented_json, matching_notes
-from polymnia.engine.graph import entities, observations, relations
-from polymnia.engine.graph.observations import AddedObservations
-from polymnia.model import Entity, EntityDraft, Graph, ObservationDraft, Relation
+from polymnia.engine.graph import entities, facts, relations
+from polymnia.engine.graph.facts import AddedFacts
+from polymnia.model import Entity, EntityDraft, FactAddition, Graph, Relation
 
 
 class EntityShape(Struct, frozen=True, rename="camel"):
@@ -136,7 +136,7 @@ directed edges."""
 def add_observations(call: Call, arguments: AddObservations) -> Reply:
     """Add new observations to existing entities in the knowledge graph"""
     drafts = observation_drafts(arguments.observations)
-    additions = observations.add(call.memory, drafts, by=call.by, skip_repeats=True)
+    additions = facts.add(call.memory, drafts, by=call.by, skip_repeats=True)
     return _array_reply(added_shapes(additions), "results")
 
 
@@ -150,7 +150,7 @@ def delete_entities(call: Call, arguments: DeleteEntities) -> Reply:
 @tool(DeleteObservations, needs="write", returns=SuccessReply, destructive=True, idempotent=True)
 def delete_observations(call: Call, arguments: DeleteObservations) -> Reply:
     """Delete specific observations from entities in the knowledge graph"""
-    observations.remove(call.memory, removals(arguments.deletions), by=call.by)
+    facts.remove(call.memory, removals(arguments.deletions), by=call.by)
     return _success("Observations deleted successfully")
 
 
@@ -219,8 +219,8 @@ def named_relations(shapes: Sequence[RelationShape]) -> list[Relation]:
     return [Relation(shape.source, shape.target, shape.relation_type) for shape in shapes]
 
 
-def observation_drafts(shapes: Sequence[Addition]) -> list[ObservationDraft]:
-    return [ObservationDraft(shape.entity_name, tuple(shape.contents)) for shape in shapes]
+def observation_drafts(shapes: Sequence[Addition]) -> list[FactAddition]:
+    return [FactAddition(shape.entity_name, tuple(shape.contents)) for shape in shapes]
 
 
 def removals(shapes: Sequence[Deletion]) -> list[tuple[str, list[str]]]:
@@ -235,10 +235,10 @@ def relation_shapes(relations: Sequence[Relation]) -> list[RelationShape]:
     return [RelationShape(*relation.key) for relation in relations]
 
 
-def added_shapes(additions: Sequence[AddedObservations]) -> list[AddedShape]:
+def added_shapes(additions: Sequence[AddedFacts]) -> list[AddedShape]:
     shapes = []
     for addition in additions:
-        texts = [observation.text for observation in addition.observations]
+        texts = [observation.text for observation in addition.facts]
         shapes.append(AddedShape(addition.entity, texts))
     return shapes
 

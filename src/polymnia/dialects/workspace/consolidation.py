@@ -103,8 +103,8 @@ def get_pending_consolidation(call: Call, arguments: shapes.Nothing) -> Reply:
             shapes.PendingShape(
                 name=entity.name,
                 entity_type=entity.type,
-                observation_count=entity.observations,
-                last_observation_at=iso_time(entity.last_observation_at),
+                observation_count=entity.facts,
+                last_observation_at=iso_time(entity.last_fact_at),
                 summary_updated_at=iso_time(entity.summary_at),
             )
         )
@@ -121,7 +121,7 @@ the observations is embedded, over all perspectives."""
     return json_reply(
         shapes.StatsReply(
             node_count=counts.entities,
-            observation_count=counts.observations,
+            observation_count=counts.facts,
             relation_count=counts.relations,
             embedding_coverage=perspectives.coverage(memory),
             workspace=call.client.workspace or "",
@@ -138,7 +138,7 @@ def _report_shape(report: ConsolidationReport) -> shapes.ReportReply:
                 name=entity.name,
                 entity_type=entity.type,
                 last_modified=iso_time(entity.updated_at),
-                observation_count=entity.observations,
+                observation_count=entity.facts,
                 draft_summary=summary.draft,
             )
         )

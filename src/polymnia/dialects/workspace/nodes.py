@@ -19,10 +19,10 @@ from polymnia.dialects.workspace.shapes import (
     relation_shapes,
 )
 from polymnia.engine.facts.revise import Revision, revise
-from polymnia.engine.graph import entities, observations
+from polymnia.engine.graph import entities, facts
 from polymnia.engine.recall import search
 from polymnia.formats.times import iso_time
-from polymnia.model import EntityDraft, ObservationDraft
+from polymnia.model import EntityDraft, FactAddition
 
 _DAY_US = 86_400 * 1_000_000
 
@@ -119,12 +119,11 @@ def add_observations(call: Call, arguments: shapes.AddObservations) -> Reply:
     """Append observations to existing nodes. Each gets the next ordinal of its node, which never \
 changes."""
     drafts = [
-        ObservationDraft(shape.entity_name, tuple(shape.contents))
-        for shape in arguments.observations
+        FactAddition(shape.entity_name, tuple(shape.contents)) for shape in arguments.observations
     ]
     added_shapes = []
-    for added in observations.add(open_memory(call), drafts, by=call.by, skip_unknown=True):
-        new = [observation_shape(observation) for observation in added.observations]
+    for added in facts.add(open_memory(call), drafts, by=call.by, skip_unknown=True):
+        new = [observation_shape(observation) for observation in added.facts]
         added_shapes.append(shapes.AddedShape(added.entity, new, not_found=added.before is None))
     return array_reply(added_shapes, "result")
 
@@ -139,7 +138,7 @@ changes."""
 def replace_observation(call: Call, arguments: shapes.ReplaceObservation) -> Reply:
     """Replace a single observation of a node by its ordinal, which it keeps."""
     name, ordinal, text = arguments.entity_name, arguments.ordinal, arguments.new_content
-    old = observations.replace(open_memory(call), name, ordinal, text, by=call.by)
+    old = facts.replace(open_memory(call), name, ordinal, text, by=call.by)
     return json_reply(shapes.ReplacedReply(name, ordinal, old.text, text))
 
 
@@ -154,8 +153,8 @@ def delete_observations(call: Call, arguments: shapes.DeleteObservations) -> Rep
     """Delete observations of nodes by their ordinals. The remaining ones keep theirs."""
     removals = [(shape.entity_name, shape.ordinals) for shape in arguments.deletions]
     deleted = []
-    for removed in observations.remove(open_memory(call), removals, by=call.by):
-        ordinals = [observation.ordinal for observation in removed.observations]
+    for removed in facts.remove(open_memory(call), removals, by=call.by):
+        ordinals = [observation.ordinal for observation in removed.facts]
         missing = [int(ordinal) for ordinal in removed.missing]
         deleted.append(shapes.DeletedOrdinalsShape(removed.entity, ordinals, missing))
     return array_reply(deleted, "result")
@@ -173,9 +172,9 @@ words (text). Scores of the text mode are keyword weights."""
     memory = open_memory(call)
     name, query = arguments.entity_name, arguments.query
     if arguments.mode == "text":
-        hits = search.observations_by_words(memory, name, query)
+        hits = search.facts_by_words(memory, name, query)
     else:
-        hits = search.observations_by_meaning(memory, name, query, defaults=DEFAULT_PERSPECTIVES)
+        hits = search.facts_by_meaning(memory, name, query, defaults=DEFAULT_PERSPECTIVES)
     scored = []
     for hit in hits:
         passage = hit.passage

@@ -6,7 +6,7 @@ from msgspec import Meta, Struct, defstruct, field
 
 from polymnia.dialects.base import MAX_ROWS
 from polymnia.formats.times import iso_time
-from polymnia.model import Entity, Observation, Relation
+from polymnia.model import Entity, Fact, Relation
 
 S = TypeVar("S", bound=Struct)
 
@@ -372,14 +372,14 @@ def entity_shape(kind: type[S], entity: Entity) -> S:
         "entity_type": entity.type,
         "summary": entity.summary,
         "tags": list(entity.tags),
-        "observations": [observation_shape(observation) for observation in entity.observations],
+        "observations": [observation_shape(observation) for observation in entity.facts],
         "created_at": iso_time(entity.created_at),
         "updated_at": iso_time(entity.updated_at),
     }
     return kind(**{field: fields[field] for field in kind.__struct_fields__})
 
 
-def observation_shape(observation: Observation) -> ObservationShape:
+def observation_shape(observation: Fact) -> ObservationShape:
     return ObservationShape(observation.ordinal, observation.text)
 
 

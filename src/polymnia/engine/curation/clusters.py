@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 # Each entity is joined to its most similar ones, if they are at least this similar.
 MAX_NEAREST = 5
 MIN_SIMILARITY = 0.6
-# What a label is made from: the most connected members of a cluster, and their first observations.
+# What a label is made from: the most connected members of a cluster, and their first facts.
 LABEL_MEMBERS = 12
 LABEL_OBSERVATIONS = 4
 

@@ -1,4 +1,4 @@
-"""Compare entities by the mean of their observations' vectors, without comparing every pair."""
+"""Compare entities by the mean of their facts' vectors, without comparing every pair."""
 
 from collections.abc import Iterable, Iterator, Sequence
 

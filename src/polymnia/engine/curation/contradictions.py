@@ -15,7 +15,7 @@ from polymnia.engine.curation.findings import (
     scan,
 )
 from polymnia.engine.memory import Memory
-from polymnia.model import Entity, Observation
+from polymnia.model import Entity, Fact
 from polymnia.search.question import content_words
 from polymnia.search.terms import plain, stem
 
@@ -41,8 +41,8 @@ class Contradiction(Struct, frozen=True):
     """Two facts of an entity, the older one first, and how they differ."""
 
     entity: str
-    older: Observation
-    newer: Observation
+    older: Fact
+    newer: Fact
     difference: str
 
 
@@ -60,7 +60,7 @@ def contradictions(
     pairs: list[Contradiction] = []
     with memory.reading() as read:
         for entity in scan(read, "comparing facts", progress=progress, check=check):
-            if len(entity.observations) > 1:
+            if len(entity.facts) > 1:
                 pairs += contradictions_of(entity)
     pairs.sort(key=lambda pair: -_said_at(pair.newer))
     return pairs[:limit]
@@ -69,7 +69,7 @@ def contradictions(
 def contradictions_of(entity: Entity) -> list[Contradiction]:
     """Return the pairs among an entity's newest facts."""
     statements = []
-    for fact in entity.observations[-MAX_COMPARED:]:
+    for fact in entity.facts[-MAX_COMPARED:]:
         if len(fact.text) <= MAX_FACT_CHARS:
             statements.append(_Statement.of(fact))
     pairs = []
@@ -88,7 +88,7 @@ def differs_in_value(text: str, other: str, names: Collection[str] = ()) -> bool
     """
     if max(len(text), len(other)) > MAX_FACT_CHARS:
         return False
-    one, two = _Statement.of(Observation(0, text)), _Statement.of(Observation(0, other))
+    one, two = _Statement.of(Fact(0, text)), _Statement.of(Fact(0, other))
     one = replace(one, words=one.words.difference(names))
     two = replace(two, words=two.words.difference(names))
     return bool(one.difference(two))
@@ -97,13 +97,13 @@ def differs_in_value(text: str, other: str, names: Collection[str] = ()) -> bool
 class _Statement(Struct, frozen=True):
     """A fact as words and values, and whether it denies them."""
 
-    fact: Observation
+    fact: Fact
     words: frozenset[str]
     values: frozenset[str]
     is_denied: bool
 
     @classmethod
-    def of(cls, fact: Observation) -> "_Statement":
+    def of(cls, fact: Fact) -> "_Statement":
         text = plain(fact.text).replace("\u2019", "'")
         stems = {stem(word) for word in content_words(text)}
         values = frozenset(term for term in stems if term in _VALUES or _has_digit(term))
@@ -129,5 +129,5 @@ def _has_digit(term: str) -> bool:
     return any(map(str.isdigit, term))
 
 
-def _said_at(fact: Observation) -> int:
+def _said_at(fact: Fact) -> int:
     return fact.valid_at or fact.created_at

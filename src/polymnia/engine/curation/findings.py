@@ -37,7 +37,7 @@ def part_of(progress: Progress, first: float, last: float) -> Progress:
 
 
 def scan(read: Reader, message: str, *, progress: Progress, check: Check) -> Iterator[Entity]:
-    """Yield every entity with its observations, in order of creation, page by page."""
+    """Yield every entity with its facts, in order of creation, page by page."""
     total = read.counts().entities
     for offset in range(0, total, PAGE_SIZE):
         check()
@@ -46,7 +46,7 @@ def scan(read: Reader, message: str, *, progress: Progress, check: Check) -> Ite
 
 
 class Gap(Struct, frozen=True):
-    """An entity whose observations mention another one `count` times without a relation to it."""
+    """An entity whose facts mention another one `count` times without a relation to it."""
 
     entity: str
     referenced: str
@@ -96,13 +96,13 @@ def orphans_in(read: Reader) -> list[Entity]:
 class PendingSummary(Struct, frozen=True):
     """An entity to summarize.
 
-    `summary_at` is 0 if it has no summary, `last_observation_at` if no time is known.
+    `summary_at` is 0 if it has no summary, `last_fact_at` if no time is known.
     """
 
     name: str
     type: str
-    observations: int
-    last_observation_at: int
+    facts: int
+    last_fact_at: int
     summary_at: int
     updated_at: int
 
@@ -115,30 +115,30 @@ def pending(
     progress: Progress = ignore_progress,
     check: Check = never_stop,
 ) -> list[PendingSummary]:
-    """Return the entities to summarize, the latest observation first.
+    """Return the entities to summarize, the latest fact first.
 
-    An entity without observations has nothing to summarize, and comes only `with_empty`.
+    An entity without facts has nothing to summarize, and comes only `with_empty`.
     """
     waiting = []
     with memory.reading() as read:
         for entity in scan(read, "looking at summaries", progress=progress, check=check):
             summary = pending_of(entity)
-            if summary is not None and (summary.observations or with_empty):
+            if summary is not None and (summary.facts or with_empty):
                 waiting.append(summary)
     return rank_pending(waiting)[:limit]
 
 
 def pending_of(entity: Entity) -> PendingSummary | None:
-    """Return the entity if it has no summary, or observations that are newer than it."""
-    last = max((observation.created_at for observation in entity.observations), default=0)
+    """Return the entity if it has no summary, or facts that are newer than it."""
+    last = max((fact.created_at for fact in entity.facts), default=0)
     if entity.summary and last <= entity.summary_at:
         return None
     summary_at = entity.summary_at if entity.summary else 0
     return PendingSummary(
-        entity.name, entity.type, len(entity.observations), last, summary_at, entity.updated_at
+        entity.name, entity.type, len(entity.facts), last, summary_at, entity.updated_at
     )
 
 
 def rank_pending(found: list[PendingSummary]) -> list[PendingSummary]:
-    """Return them with the latest observation first, then by name."""
-    return sorted(found, key=lambda item: (-item.last_observation_at, item.name))
+    """Return them with the latest fact first, then by name."""
+    return sorted(found, key=lambda item: (-item.last_fact_at, item.name))

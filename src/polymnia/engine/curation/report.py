@@ -149,11 +149,11 @@ class _Report:
             self._read, "looking at summaries", progress=progress, check=self._check
         ):
             first = min(first or entity.created_at, entity.created_at)
-            if (pending := pending_of(entity)) is not None and pending.observations:
+            if (pending := pending_of(entity)) is not None and pending.facts:
                 found.append(pending)
         ranked = rank_pending(found)
-        # An entity without observations comes last: the model could only make something up.
-        self._ask(_SUMMARIZE, [(hit.name,) for hit in ranked[:MAX_DRAFTS] if hit.observations])
+        # An entity without facts comes last: the model could only make something up.
+        self._ask(_SUMMARIZE, [(hit.name,) for hit in ranked[:MAX_DRAFTS] if hit.facts])
         return ranked, first
 
     def events(self, first: int) -> tuple[EventSummary, int]:
@@ -231,7 +231,7 @@ class _Report:
 
 
 def _describe(entity: Entity) -> str:
-    """Return the entity as text, with the latest observations if not all fit."""
+    """Return the entity as text, with the latest facts if not all fit."""
     heading = f"Name: {entity.name}\nType: {entity.type}"
     if entity.summary:
         heading += f"\nEarlier summary: {entity.summary}"

@@ -16,7 +16,7 @@ from polymnia.model import (
     Change,
     ChangeQuery,
     Entity,
-    Observation,
+    Fact,
     Within,
     drop_expired_facts,
     is_expired,
@@ -110,7 +110,7 @@ def brief_session(memories: Memories, *, by: str, max_tokens: int) -> SessionBri
                 lines[title] += find(name, memory, read)
             counts = read.counts()
         entities += counts.entities
-        facts += counts.observations
+        facts += counts.facts
     lines["To-dos"].sort(key=lambda line: line.due or 2**62)
     lines["Decided"].sort(key=lambda line: -line.at)
     sections = _fit(lines, max_tokens)
@@ -146,12 +146,12 @@ def _about_user(workspace: str, memory: Memory, read: Reader) -> list[BriefingLi
     """Return facts about the user: preferences first, then the newest."""
     entities = drop_expired_facts(read.entities([USER, "User"]))
     entities += _of_type(read, PREFERENCE)
-    facts = [(entity, fact) for entity in entities for fact in entity.observations[::-1]]
+    facts = [(entity, fact) for entity in entities for fact in entity.facts[::-1]]
     facts.sort(key=lambda pair: not _is_preference(*pair))
     return [_line(workspace, entity, fact) for entity, fact in facts]
 
 
-def _is_preference(entity: Entity, fact: Observation) -> bool:
+def _is_preference(entity: Entity, fact: Fact) -> bool:
     return entity.type == PREFERENCE or bool(_PREFERENCE_WORDS.search(fact.text))
 
 
@@ -159,7 +159,7 @@ def _rules(workspace: str, memory: Memory, read: Reader) -> list[BriefingLine]:
     """Return the facts of rules, and facts that say never, always or must."""
     lines = []
     for entity in _of_type(read, RULE):
-        lines += [_line(workspace, entity, fact) for fact in entity.observations]
+        lines += [_line(workspace, entity, fact) for fact in entity.facts]
     for word in ("never", "always", "must"):
         for passage in read.candidates(terms_of(word), MAX_CANDIDATES):
             is_said = passage.type == CONVERSATION or bool(passage.valid_at % DAY)
@@ -190,7 +190,7 @@ def _decisions(workspace: str, memory: Memory, read: Reader) -> list[BriefingLin
     since = time_ns() // 1000 - DECISION_DAYS * DAY
     lines = []
     for entity in _without_superseded(read, _of_type(read, DECISION)):
-        recent = [fact for fact in entity.observations if _time_of(fact) >= since]
+        recent = [fact for fact in entity.facts if _time_of(fact) >= since]
         if recent:
             lines.append(_line(workspace, entity, max(recent, key=_time_of)))
     return lines
@@ -237,8 +237,8 @@ def _still_holds(difference: Difference, entity: Entity) -> bool:
         return difference.after == entity.status
     if difference.what == "due":
         return difference.after == day_of(entity.due)
-    for fact in entity.observations:
-        if difference.what == "observation" and fact.ordinal == difference.ordinal:
+    for fact in entity.facts:
+        if difference.what == "fact" and fact.ordinal == difference.ordinal:
             return fact.text == difference.after and not is_expired(fact)
     return False
 
@@ -273,7 +273,7 @@ def _pinned(workspace: str, memory: Memory, read: Reader) -> list[BriefingLine]:
             lines.append(
                 BriefingLine(workspace, entity.name, entity.type, _shorten(entity.summary))
             )
-        lines += [_line(workspace, entity, fact) for fact in entity.observations]
+        lines += [_line(workspace, entity, fact) for fact in entity.facts]
     return lines
 
 
@@ -288,8 +288,8 @@ def _recent(workspace: str, memory: Memory, read: Reader) -> list[BriefingLine]:
     """Return the newest fact of the entities updated last."""
     lines = []
     for entity in _without_superseded(read, _find_recent(read)):
-        if entity.observations and entity.status in ("", OPEN):
-            lines.append(_line(workspace, entity, entity.observations[-1]))
+        if entity.facts and entity.status in ("", OPEN):
+            lines.append(_line(workspace, entity, entity.facts[-1]))
     return lines
 
 
@@ -342,12 +342,12 @@ def _of_type(read: Reader, kind: str) -> list[Entity]:
     return [entity for entity in entities if fold(entity.type) == kind]
 
 
-def _line(workspace: str, entity: Entity, fact: Observation) -> BriefingLine:
+def _line(workspace: str, entity: Entity, fact: Fact) -> BriefingLine:
     text = _shorten(fact.text)
     return BriefingLine(workspace, entity.name, entity.type, text, _time_of(fact))
 
 
-def _time_of(fact: Observation) -> int:
+def _time_of(fact: Fact) -> int:
     return fact.valid_at or fact.created_at
 
 

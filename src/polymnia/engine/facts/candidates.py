@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from polymnia.engine.graph.entities import new_entity
 from polymnia.engine.memory import Memory, find_by_name
 from polymnia.errors import BadInput
-from polymnia.model import Entity, EntityDraft, Observation, ObservationSet, Rows, is_expired
+from polymnia.model import Entity, EntityDraft, Fact, FactSet, Rows, is_expired
 from polymnia.search.similarity import normalize_text
 from polymnia.stores.contract import Reader
 
@@ -38,7 +38,7 @@ MAX_WAITING = 100
 
 
 class CandidateDraft(Struct, frozen=True):
-    """A sentence that may be worth remembering. `valid_at` and `source` as in Observation."""
+    """A sentence that may be worth remembering. `valid_at` and `source` as in Fact."""
 
     kind: CandidateKind
     text: str
@@ -75,13 +75,13 @@ def offer_candidates(
         entity = known or new_entity(EntityDraft(NAME, UNCONFIRMED), at)
         added = []
         for ordinal, draft in enumerate(_missing(read, entity, drafts), entity.next_ordinal):
-            added.append(_observation(ordinal, draft, at))
+            added.append(_fact(ordinal, draft, at))
         if added and known is None:
-            created = replace(entity, observations=tuple(added), next_ordinal=len(added) + 1)
+            created = replace(entity, facts=tuple(added), next_ordinal=len(added) + 1)
             transaction.apply(after=Rows(entities=(created,)))
         elif added:
-            facts = ObservationSet(entity.name, tuple(added))
-            transaction.apply(after=Rows(observations=(facts,)))
+            facts = FactSet(entity.name, tuple(added))
+            transaction.apply(after=Rows(facts=(facts,)))
     return CandidateReceipt(transaction.change_id, tuple(map(_candidate, added)))
 
 
@@ -109,10 +109,8 @@ def accept_candidates(
         if into:
             candidates = [replace(candidate, into=into) for candidate in candidates]
         created, extended = _place(read, candidates, at)
-        ended = ObservationSet(entity.name, chosen)
-        transaction.apply(
-            before=Rows(observations=(ended,)), after=Rows(tuple(created), tuple(extended))
-        )
+        ended = FactSet(entity.name, chosen)
+        transaction.apply(before=Rows(facts=(ended,)), after=Rows(tuple(created), tuple(extended)))
     return CandidateReceipt(transaction.change_id, tuple(candidates))
 
 
@@ -120,8 +118,8 @@ def dismiss_candidates(memory: Memory, ordinals: Collection[int], *, by: str) ->
     """Delete candidates as one change. Raise BadInput if there is no such candidate."""
     with memory.writing("forget", by) as transaction:
         entity, chosen = _choose(transaction.read, ordinals)
-        ended = ObservationSet(entity.name, chosen)
-        transaction.apply(before=Rows(observations=(ended,)))
+        ended = FactSet(entity.name, chosen)
+        transaction.apply(before=Rows(facts=(ended,)))
     return CandidateReceipt(transaction.change_id, tuple(map(_candidate, chosen)))
 
 
@@ -131,15 +129,15 @@ def _find(read: Reader) -> Entity | None:
     return entities[0] if entities else None
 
 
-def _living(entity: Entity) -> list[Observation]:
-    return [fact for fact in entity.observations if not is_expired(fact)]
+def _living(entity: Entity) -> list[Fact]:
+    return [fact for fact in entity.facts if not is_expired(fact)]
 
 
 def _missing(
     read: Reader, entity: Entity, drafts: Sequence[CandidateDraft]
 ) -> list[CandidateDraft]:
     """Return the drafts that are neither waiting nor known, as many as may wait."""
-    known = {normalize_text(_candidate(fact).text) for fact in entity.observations}
+    known = {normalize_text(_candidate(fact).text) for fact in entity.facts}
     for home in find_by_name(read, {HOMES[draft.kind][0] for draft in drafts}).values():
         known.update(map(normalize_text, home.texts))
     new: dict[str, CandidateDraft] = {}
@@ -151,12 +149,12 @@ def _missing(
     return list(new.values())[:room]
 
 
-def _observation(ordinal: int, draft: CandidateDraft, at: int) -> Observation:
+def _fact(ordinal: int, draft: CandidateDraft, at: int) -> Fact:
     text = f"{draft.kind}: {draft.text}"
-    return Observation(ordinal, text, at, draft.valid_at, draft.source, at + EXPIRES_AFTER)
+    return Fact(ordinal, text, at, draft.valid_at, draft.source, at + EXPIRES_AFTER)
 
 
-def _candidate(fact: Observation) -> Candidate:
+def _candidate(fact: Fact) -> Candidate:
     """Return a fact of the entity as a candidate. A person may have written one without a kind."""
     kind: CandidateKind = "fact"
     text = fact.text
@@ -168,10 +166,10 @@ def _candidate(fact: Observation) -> Candidate:
     return Candidate(fact.ordinal, kind, text, into, fact.source, fact.valid_at, fact.created_at)
 
 
-def _choose(read: Reader, ordinals: Collection[int]) -> tuple[Entity, tuple[Observation, ...]]:
+def _choose(read: Reader, ordinals: Collection[int]) -> tuple[Entity, tuple[Fact, ...]]:
     """Return the entity and the candidates with these ordinals. Raise BadInput."""
     entity = _find(read)
-    known = {fact.ordinal: fact for fact in entity.observations} if entity else {}
+    known = {fact.ordinal: fact for fact in entity.facts} if entity else {}
     unknown = [ordinal for ordinal in ordinals if ordinal not in known]
     if entity is None or unknown:
         numbers = ", ".join(f"#{ordinal}" for ordinal in unknown)
@@ -181,7 +179,7 @@ def _choose(read: Reader, ordinals: Collection[int]) -> tuple[Entity, tuple[Obse
 
 def _place(
     read: Reader, candidates: Sequence[Candidate], at: int
-) -> tuple[list[Entity], list[ObservationSet]]:
+) -> tuple[list[Entity], list[FactSet]]:
     """Return the entities to create, and what known entities gain."""
     types = dict(HOMES.values())
     known = find_by_name(read, {candidate.into for candidate in candidates})
@@ -189,18 +187,16 @@ def _place(
     for name in dict.fromkeys(candidate.into for candidate in candidates):
         home = known.get(name) or new_entity(EntityDraft(name, types.get(name, "thing")), at)
         present = set(map(normalize_text, home.texts))
-        added: list[Observation] = []
+        added: list[Fact] = []
         for candidate in candidates:
             text = normalize_text(candidate.text)
             if candidate.into == name and text not in present:
                 present.add(text)
                 ordinal = home.next_ordinal + len(added)
-                fact = Observation(
-                    ordinal, candidate.text, at, candidate.valid_at, candidate.source
-                )
+                fact = Fact(ordinal, candidate.text, at, candidate.valid_at, candidate.source)
                 added.append(fact)
         if name in known:
-            extended.append(ObservationSet(name, tuple(added)))
+            extended.append(FactSet(name, tuple(added)))
         else:
-            created.append(replace(home, observations=tuple(added), next_ordinal=len(added) + 1))
-    return created, [facts for facts in extended if facts.observations]
+            created.append(replace(home, facts=tuple(added), next_ordinal=len(added) + 1))
+    return created, [facts for facts in extended if facts.facts]

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 
 from polymnia.engine.curation.contradictions import differs_in_value
-from polymnia.model import Entity, Observation
+from polymnia.model import Entity, Fact
 from polymnia.search.question import content_words
 from polymnia.search.terms import terms_of
 from polymnia.stores.contract import Reader
@@ -24,7 +24,7 @@ class Conflict(Struct, frozen=True):
     """A fact of another entity that a new one may contradict."""
 
     entity: str
-    fact: Observation
+    fact: Fact
 
 
 def find_conflicts(read: Reader, name: str, texts: Sequence[str]) -> dict[str, Conflict]:
@@ -44,7 +44,7 @@ def find_conflicts(read: Reader, name: str, texts: Sequence[str]) -> dict[str, C
     return conflicts
 
 
-def _comparable_facts(read: Reader, name: str, text: str) -> Iterator[tuple[str, Observation]]:
+def _comparable_facts(read: Reader, name: str, text: str) -> Iterator[tuple[str, Fact]]:
     """Yield facts of entities that the text names, then facts of others that name the entity."""
     own_terms, terms = set(terms_of(name)), set(terms_of(text))
     named = []
@@ -52,13 +52,13 @@ def _comparable_facts(read: Reader, name: str, text: str) -> Iterator[tuple[str,
         if other != name and terms.issuperset(terms_of(other)):
             named.append(other)
     for entity in _with_facts(read, named[:MAX_ENTITIES]):
-        for fact in entity.observations[-MAX_FACTS:]:
+        for fact in entity.facts[-MAX_FACTS:]:
             yield entity.name, fact
     if not own_terms:
         return
     for passage in read.candidates(sorted(own_terms), MAX_MENTIONS, every=True):
         if passage.ordinal > 0 and passage.entity != name:
-            yield passage.entity, Observation(passage.ordinal, passage.text)
+            yield passage.entity, Fact(passage.ordinal, passage.text)
 
 
 def _with_facts(read: Reader, names: Sequence[str]) -> list[Entity]:

@@ -10,15 +10,15 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from polymnia.engine.facts.forget import Unwanted, find_rows
-from polymnia.engine.facts.revise import ObservationIndex
+from polymnia.engine.facts.revise import FactIndex
 from polymnia.engine.graph.relations import ends_of
 from polymnia.engine.memory import Memory, find_by_name
 from polymnia.errors import BadInput, FactNotFound
 from polymnia.model import (
     Entity,
     Erasure,
-    Observation,
-    ObservationSet,
+    Fact,
+    FactSet,
     Rows,
     Traces,
     replace_erased,
@@ -126,24 +126,24 @@ def _plan(memory: Memory, read: Reader, unwanted: Unwanted, more: Erasure) -> _P
     Raise BadInput if an entity has no such fact.
     """
     keeps_history = memory.store.capabilities.trash
-    named = {name for name, _ in unwanted.observations} | set(unwanted.entities)
+    named = {name for name, _ in unwanted.facts} | set(unwanted.entities)
     known = find_by_name(read, named)
     past = {name: read.past_facts(name) for name in named} if keeps_history else {}
     facts: set[tuple[str, int]] = set()  # by the id of the entity
     present: list[tuple[str, int | str]] = []
-    for name, key in unwanted.observations:
+    for name, key in unwanted.facts:
         versions = past.get(name, [])
         if name in known and (not versions or _has_fact(known[name], key)):
-            ordinal = ObservationIndex(known[name]).find(key).ordinal
+            ordinal = FactIndex(known[name]).find(key).ordinal
             present.append((name, ordinal))
             facts.add((known[name].id, ordinal))
         elif versions:
-            texts = [Observation(version.ordinal, version.text) for version in versions]
-            ordinal = ObservationIndex(Entity(name, "", tuple(texts))).find(key).ordinal
+            texts = [Fact(version.ordinal, version.text) for version in versions]
+            ordinal = FactIndex(Entity(name, "", tuple(texts))).find(key).ordinal
             facts |= {(fact.owner, ordinal) for fact in versions if fact.ordinal == ordinal}
-    living = replace(unwanted, observations=tuple(present))
+    living = replace(unwanted, facts=tuple(present))
     rows, unknown = find_rows(memory, read, living)
-    unknown += [name for name, _ in unwanted.observations if name not in known]
+    unknown += [name for name, _ in unwanted.facts if name not in known]
     if not keeps_history:
         others = _others_with(read, rows)
         receipt = ErasureReceipt(_labels(rows), tuple(dict.fromkeys(unknown)), tuple(others))
@@ -164,20 +164,20 @@ def _plan(memory: Memory, read: Reader, unwanted: Unwanted, more: Erasure) -> _P
     for name, entity in known.items():
         if entity in rows.entities:
             continue
-        equal = [fact for fact in entity.observations if (name, fact.ordinal) in traces.erased]
+        equal = [fact for fact in entity.facts if (name, fact.ordinal) in traces.erased]
         if equal:
-            sets.append(ObservationSet(name, tuple(equal)))
+            sets.append(FactSet(name, tuple(equal)))
         summary = entity.summary or ""
         if replace_erased(summary, traces.texts) != summary:
             blanked.append(entity)
-    rows = replace(rows, observations=tuple(sets))
+    rows = replace(rows, facts=tuple(sets))
     gone = {name for name in unwanted.entities if name not in known and past[name]}
-    gone |= {name for name, _ in unwanted.observations if past[name]}
+    gone |= {name for name, _ in unwanted.facts if past[name]}
     facts_erased = [f"{name} #{ordinal}" for name, ordinal in traces.erased]
     whole_names = {entity.name for entity in rows.entities}
     own = [label for label in facts_erased if label.rpartition(" #")[0] not in whole_names]
     receipt = ErasureReceipt(
-        (*_labels(replace(rows, observations=())), *own),
+        (*_labels(replace(rows, facts=())), *own),
         tuple(name for name in dict.fromkeys(unknown) if name not in gone),
         traces.others,
         tuple(f"{name} #{ordinal}" for name, ordinal in traces.perhaps_replaced),
@@ -187,7 +187,7 @@ def _plan(memory: Memory, read: Reader, unwanted: Unwanted, more: Erasure) -> _P
 
 def _has_fact(entity: Entity, key: int | str) -> bool:
     try:
-        ObservationIndex(entity).find(key)
+        FactIndex(entity).find(key)
     except FactNotFound:
         return False
     return True
@@ -196,8 +196,8 @@ def _has_fact(entity: Entity, key: int | str) -> bool:
 def _labels(rows: Rows) -> tuple[str, ...]:
     """Return what the rows are, without the texts of facts."""
     labels = [entity.name for entity in rows.entities]
-    for part in rows.observations:
-        labels += [f"{part.entity} #{fact.ordinal}" for fact in part.observations]
+    for part in rows.facts:
+        labels += [f"{part.entity} #{fact.ordinal}" for fact in part.facts]
     if not rows.entities:  # a whole entity takes its relations along
         labels += [f"{one.source} {one.type} {one.target}" for one in rows.relations]
     return (*labels, *[note.key for note in rows.notes])
@@ -205,9 +205,9 @@ def _labels(rows: Rows) -> tuple[str, ...]:
 
 def _others_with(read: Reader, rows: Rows) -> list[str]:
     """Return the entities of a store without history that have one of the texts too."""
-    owners = {entity.name for entity in rows.entities} | {part.entity for part in rows.observations}
+    owners = {entity.name for entity in rows.entities} | {part.entity for part in rows.facts}
     texts = {text for entity in rows.entities for text in entity.texts}
-    texts |= {fact.text for part in rows.observations for fact in part.observations}
+    texts |= {fact.text for part in rows.facts for fact in part.facts}
     others = set()
     for text in texts:
         for entity in read.containing(fold(text)):

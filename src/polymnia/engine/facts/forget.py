@@ -1,20 +1,20 @@
-"""Forget entities, observations, relations and notes, in one change that can be undone."""
+"""Forget entities, facts, relations and notes, in one change that can be undone."""
 
 from collections.abc import Iterable
 
 from msgspec import Struct
 
 from polymnia.engine.facts.names import resolve_name
-from polymnia.engine.facts.revise import ObservationIndex
+from polymnia.engine.facts.revise import FactIndex
 from polymnia.engine.graph.relations import ends_of
 from polymnia.engine.memory import Memory, find_by_name
 from polymnia.errors import USE_A_DATABASE, BadInput
 from polymnia.model import (
     VAULT,
     Entity,
+    Fact,
+    FactSet,
     Note,
-    Observation,
-    ObservationSet,
     Relation,
     Rows,
 )
@@ -23,10 +23,10 @@ from polymnia.stores.contract import Reader, find_note
 
 
 class Unwanted(Struct, frozen=True, kw_only=True):
-    """What to forget. Observations are named by entity and by ordinal or text, notes by key."""
+    """What to forget. Facts are named by entity and by ordinal or text, notes by key."""
 
     entities: tuple[str, ...] = ()
-    observations: tuple[tuple[str, int | str], ...] = ()
+    facts: tuple[tuple[str, int | str], ...] = ()
     relations: tuple[Relation, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -40,7 +40,7 @@ class ForgetReceipt(Struct, frozen=True):
     change: int
     at: int
     entities: tuple[Entity, ...] = ()
-    observations: tuple[ObservationSet, ...] = ()
+    facts: tuple[FactSet, ...] = ()
     relations: tuple[Relation, ...] = ()
     notes: tuple[Note, ...] = ()
     unknown: tuple[str, ...] = ()
@@ -49,8 +49,8 @@ class ForgetReceipt(Struct, frozen=True):
 def forget(memory: Memory, unwanted: Unwanted, *, by: str, dry_run: bool = False) -> ForgetReceipt:
     """Delete what is named, as one change; with `dry_run` only return what would be deleted.
 
-    A whole entity takes its observations and relations along. Raise BadInput if an entity has no
-    such observation.
+    A whole entity takes its facts and relations along. Raise BadInput if an entity has no
+    such fact.
     """
     if dry_run:
         with memory.reading() as read:
@@ -62,17 +62,17 @@ def forget(memory: Memory, unwanted: Unwanted, *, by: str, dry_run: bool = False
             transaction.apply(before=rows, touched=ends_of(rows.relations))
         change, at = transaction.change_id, transaction.at
     return ForgetReceipt(
-        change, at, rows.entities, rows.observations, rows.relations, rows.notes, tuple(unknown)
+        change, at, rows.entities, rows.facts, rows.relations, rows.notes, tuple(unknown)
     )
 
 
 def find_rows(memory: Memory, read: Reader, unwanted: Unwanted) -> tuple[Rows, list[str]]:
     """Return the rows to delete, and what is named and does not exist."""
-    names = dict.fromkeys((*unwanted.entities, *(name for name, _ in unwanted.observations)))
+    names = dict.fromkeys((*unwanted.entities, *(name for name, _ in unwanted.facts)))
     known = find_by_name(read, names.keys())
     unknown = [name for name in names if name not in known]
     whole = {name: known[name] for name in unwanted.entities if name in known}
-    parts = [(name, key) for name, key in unwanted.observations if name not in whole]
+    parts = [(name, key) for name, key in unwanted.facts if name not in whole]
     relations = read.find_relations({relation.key for relation in unwanted.relations})
     for relation in unwanted.relations:
         if relation.key in relations:
@@ -92,7 +92,7 @@ def find_rows(memory: Memory, read: Reader, unwanted: Unwanted) -> tuple[Rows, l
             notes.append(note)
     rows = Rows(
         tuple(whole.values()),
-        _find_observations(parts, known),
+        _find_facts(parts, known),
         tuple(relations.values()),
         tuple(notes),
     )
@@ -109,23 +109,23 @@ def _find_alike(read: Reader, wanted: Relation) -> list[Relation]:
     return alike
 
 
-def _find_observations(
+def _find_facts(
     requested: Iterable[tuple[str, int | str]], known: dict[str, Entity]
-) -> tuple[ObservationSet, ...]:
-    """Return the requested observations of entities that exist, by entity, each once."""
-    indexes: dict[str, ObservationIndex] = {}
-    chosen: dict[str, dict[int, Observation]] = {}
+) -> tuple[FactSet, ...]:
+    """Return the requested facts of entities that exist, by entity, each once."""
+    indexes: dict[str, FactIndex] = {}
+    chosen: dict[str, dict[int, Fact]] = {}
     for name, key in requested:
         if name not in known:
             continue
         if name not in indexes:
-            indexes[name] = ObservationIndex(known[name])
-        observation = indexes[name].find(key)
-        chosen.setdefault(name, {})[observation.ordinal] = observation
+            indexes[name] = FactIndex(known[name])
+        fact = indexes[name].find(key)
+        chosen.setdefault(name, {})[fact.ordinal] = fact
     sets = []
-    for name, observations in chosen.items():
-        in_order = sorted(observations.values(), key=lambda observation: observation.ordinal)
-        sets.append(ObservationSet(name, tuple(in_order)))
+    for name, facts in chosen.items():
+        in_order = sorted(facts.values(), key=lambda fact: fact.ordinal)
+        sets.append(FactSet(name, tuple(in_order)))
     return tuple(sets)
 
 

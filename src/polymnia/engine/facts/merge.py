@@ -1,4 +1,4 @@
-"""Move what entities have to another entity: everything, or some observations."""
+"""Move what entities have to another entity: everything, or some facts."""
 
 from collections.abc import Iterable, Sequence
 
@@ -14,8 +14,8 @@ from polymnia.model import (
     Author,
     Entity,
     EntityDraft,
-    Observation,
-    ObservationSet,
+    Fact,
+    FactSet,
     PassageKey,
     Relation,
     Rows,
@@ -32,13 +32,13 @@ class MergeReceipt(Struct, frozen=True):
     change: int
     at: int
     target: str
-    observations: int
+    facts: int
     relations: int
-    known: int = 0  # observations that the target had already
+    known: int = 0  # facts that the target had already
 
 
 class MoveReceipt(Struct, frozen=True):
-    """What a move did, or would do: how many observations moved, how many the target had already.
+    """What a move did, or would do: how many facts moved, how many the target had already.
 
     The change is 0 in a dry run and in a store without history.
     """
@@ -55,7 +55,7 @@ def merge(
 ) -> MergeReceipt:
     """Move everything the sources have to the target, then delete them, as one change.
 
-    Observations keep author, times and source, tags are joined, and the names of the sources become
+    Facts keep author, times and source, tags are joined, and the names of the sources become
     aliases. A relation that would lead from the target to itself is deleted. A dry run only
     counts. Raise EntityNotFound, or BadInput if a source is the target.
     """
@@ -67,9 +67,9 @@ def merge(
         require_known((*names, target), entities)
         remaining = entities[target]
         merged = [entities[name] for name in names]
-        parts = [ObservationSet(entity.name, entity.observations) for entity in merged]
-        observations = keep_authors(memory, transaction.read, parts)
-        gained = number_gained(remaining, observations)
+        parts = [FactSet(entity.name, entity.facts) for entity in merged]
+        facts = keep_authors(memory, transaction.read, parts)
+        gained = number_gained(remaining, facts)
         old, redirected = _redirect_relations(transaction, names, target)
         if not dry_run:
             card = join_card(remaining, merged, transaction.at)
@@ -85,11 +85,11 @@ def merge(
         target,
         len(gained),
         len(redirected),
-        len(observations) - len(gained),
+        len(facts) - len(gained),
     )
 
 
-def move_observations(
+def move_facts(
     memory: Memory,
     chosen: Sequence[tuple[str, int]],
     target: str,
@@ -98,11 +98,11 @@ def move_observations(
     new_type: str | None = None,
     dry_run: bool = False,
 ) -> MoveReceipt:
-    """Move observations, given by entity and ordinal, to the target, with their times and sources.
+    """Move facts, given by entity and ordinal, to the target, with their times and sources.
 
     A text that the target has already is only removed from its entity. A target that does not
     exist is created with `new_type`. Raise EntityNotFound, or BadInput if an entity has no such
-    observation or is the target.
+    fact or is the target.
     """
     with memory.writing("move_observations", by) as transaction:
         entities = find_by_name(transaction.read, {target, *(name for name, _ in chosen)})
@@ -112,28 +112,26 @@ def move_observations(
             if new_type is None:
                 raise EntityNotFound(target)
             receiver = new_entity(EntityDraft(target, new_type), transaction.at)
-        ended = _choose_observations(entities, chosen, target)
-        observations = keep_authors(memory, transaction.read, ended)
-        gained = number_gained(receiver, observations)
+        ended = _choose_facts(entities, chosen, target)
+        facts = keep_authors(memory, transaction.read, ended)
+        gained = number_gained(receiver, facts)
         if is_new:
             next_ordinal = receiver.next_ordinal + len(gained)
-            after = Rows((replace(receiver, observations=gained, next_ordinal=next_ordinal),))
+            after = Rows((replace(receiver, facts=gained, next_ordinal=next_ordinal),))
         else:
-            after = Rows(observations=_sets(target, gained))
+            after = Rows(facts=_sets(target, gained))
         if not dry_run:
-            transaction.apply(before=Rows(observations=ended), after=after)
-    known = len(observations) - len(gained)
+            transaction.apply(before=Rows(facts=ended), after=after)
+    known = len(facts) - len(gained)
     return MoveReceipt(transaction.change_id, target, len(gained), known, is_new)
 
 
-def keep_authors(
-    memory: Memory, read: Reader, parts: Iterable[ObservationSet]
-) -> list[Observation]:
-    """Return the observations with the names of those who wrote them.
+def keep_authors(memory: Memory, read: Reader, parts: Iterable[FactSet]) -> list[Fact]:
+    """Return the facts with the names of those who wrote them.
 
     They get rows of a change that somebody else makes.
     """
-    facts = [(part.entity, fact) for part in parts for fact in part.observations]
+    facts = [(part.entity, fact) for part in parts for fact in part.facts]
     authors: dict[PassageKey, Author] = {}
     if memory.store.capabilities.history:
         authors = read.history.authors({(name, fact.ordinal) for name, fact in facts})
@@ -146,14 +144,14 @@ def keep_authors(
     return signed
 
 
-def number_gained(target: Entity, observations: Iterable[Observation]) -> tuple[Observation, ...]:
-    """Return the observations that the target lacks, each text once, with its next ordinals."""
+def number_gained(target: Entity, facts: Iterable[Fact]) -> tuple[Fact, ...]:
+    """Return the facts that the target lacks, each text once, with its next ordinals."""
     texts = set(target.texts)
-    gained: list[Observation] = []
-    for observation in observations:
-        if observation.text not in texts:
-            texts.add(observation.text)
-            gained.append(replace(observation, ordinal=target.next_ordinal + len(gained)))
+    gained: list[Fact] = []
+    for fact in facts:
+        if fact.text not in texts:
+            texts.add(fact.text)
+            gained.append(replace(fact, ordinal=target.next_ordinal + len(gained)))
     return tuple(gained)
 
 
@@ -182,29 +180,24 @@ def join_card(target: Entity, sources: Sequence[Entity], at: int) -> Entity:
     return replace(target, tags=tuple(tags), aliases=join_aliases(target, names), updated_at=at)
 
 
-def _sets(name: str, observations: tuple[Observation, ...]) -> tuple[ObservationSet, ...]:
-    return (ObservationSet(name, observations),) if observations else ()
+def _sets(name: str, facts: tuple[Fact, ...]) -> tuple[FactSet, ...]:
+    return (FactSet(name, facts),) if facts else ()
 
 
-def _choose_observations(
+def _choose_facts(
     entities: dict[str, Entity], chosen: Sequence[tuple[str, int]], target: str
-) -> tuple[ObservationSet, ...]:
-    """Return the chosen observations by entity. Raise EntityNotFound, BadInput."""
-    observations = {
-        name: {observation.ordinal: observation for observation in entity.observations}
-        for name, entity in entities.items()
+) -> tuple[FactSet, ...]:
+    """Return the chosen facts by entity. Raise EntityNotFound, BadInput."""
+    facts = {
+        name: {fact.ordinal: fact for fact in entity.facts} for name, entity in entities.items()
     }
-    by_entity: dict[str, dict[int, Observation]] = {}
+    by_entity: dict[str, dict[int, Fact]] = {}
     for name, ordinal in chosen:
         if name == target:
-            raise BadInput(
-                f"observation {ordinal} belongs to {target} already; choose another entity"
-            )
+            raise BadInput(f"fact {ordinal} belongs to {target} already; choose another entity")
         if name not in entities:
             raise EntityNotFound(name)
-        if ordinal not in observations[name]:
-            raise BadInput(
-                f"{name} has no observation {ordinal} any more; reload to see what it has"
-            )
-        by_entity.setdefault(name, {})[ordinal] = observations[name][ordinal]
-    return tuple(ObservationSet(name, tuple(facts.values())) for name, facts in by_entity.items())
+        if ordinal not in facts[name]:
+            raise BadInput(f"{name} has no fact {ordinal} any more; reload to see what it has")
+        by_entity.setdefault(name, {})[ordinal] = facts[name][ordinal]
+    return tuple(FactSet(name, tuple(moved.values())) for name, moved in by_entity.items())

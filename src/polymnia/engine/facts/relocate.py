@@ -6,12 +6,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from polymnia.engine.facts.merge import join_card, keep_authors, number_gained
-from polymnia.engine.facts.revise import ObservationIndex
+from polymnia.engine.facts.revise import FactIndex
 from polymnia.engine.graph.entities import new_entity
 from polymnia.engine.graph.relations import ends_of
 from polymnia.engine.memory import Memory, find_by_name
 from polymnia.errors import BadInput, EntityNotFound
-from polymnia.model import Entity, EntityDraft, Observation, ObservationSet, Relation, Rows
+from polymnia.model import Entity, EntityDraft, Fact, FactSet, Relation, Rows
 
 
 class Relocation(Struct, frozen=True):
@@ -42,20 +42,20 @@ def relocate(
     with source.reading() as read:
         entity = _find(read.entities([name]), name)
         moved = _choose(entity, facts)
-        part = ObservationSet(name, moved)
+        part = FactSet(name, moved)
         signed = keep_authors(source, read, [part])
         relations = read.relations([name])
     # What would leave nothing but a name behind moves whole.
-    is_bare = len(moved) == len(entity.observations) and not (relations or entity.summary)
+    is_bare = len(moved) == len(entity.facts) and not (relations or entity.summary)
     is_whole = not facts or is_bare
     if not is_whole:
         relations = []
     target_change, gained, new_relations = _put(target, entity, signed, relations, is_whole, by)
     with source.writing("move", by) as transaction:
         current = _find(transaction.read.entities([name]), name)
-        if not set(moved) <= set(current.observations):
+        if not set(moved) <= set(current.facts):
             raise BadInput(f"{name} was changed meanwhile: it is in both workspaces; try again")
-        before = Rows(observations=(part,))
+        before = Rows(facts=(part,))
         if is_whole:
             before = Rows((current,), relations=tuple(transaction.read.relations([name])))
         transaction.apply(before=before, touched=ends_of(before.relations))
@@ -76,11 +76,11 @@ def _find(entities: Sequence[Entity], name: str) -> Entity:
     return entities[0]
 
 
-def _choose(entity: Entity, facts: Sequence[int | str]) -> tuple[Observation, ...]:
+def _choose(entity: Entity, facts: Sequence[int | str]) -> tuple[Fact, ...]:
     """Return the facts that are named, each once and in order; all if none is."""
     if not facts:
-        return entity.observations
-    index = ObservationIndex(entity)
+        return entity.facts
+    index = FactIndex(entity)
     chosen = {}
     for key in facts:
         fact = index.find(key)
@@ -91,11 +91,11 @@ def _choose(entity: Entity, facts: Sequence[int | str]) -> tuple[Observation, ..
 def _put(
     target: Memory,
     entity: Entity,
-    facts: list[Observation],
+    facts: list[Fact],
     relations: Sequence[Relation],
     is_whole: bool,
     by: str,
-) -> tuple[int, tuple[Observation, ...], list[Relation]]:
+) -> tuple[int, tuple[Fact, ...], list[Relation]]:
     """Write the facts and relations to the target. Return the change and what was new there."""
     with target.writing("move", by) as transaction:
         known = find_by_name(transaction.read, [entity.name]).get(entity.name)
@@ -103,14 +103,14 @@ def _put(
         new_relations = [relation for relation in relations if relation.key not in present]
         before: tuple[Entity, ...] = ()
         cards: tuple[Entity, ...] = ()
-        sets: tuple[ObservationSet, ...] = ()
+        sets: tuple[FactSet, ...] = ()
         if known is None:
             gained = tuple(facts)
             cards = (_new_card(entity, gained, is_whole, transaction.at),)
         else:
             gained = number_gained(known, facts)
             if gained:
-                sets = (ObservationSet(entity.name, gained),)
+                sets = (FactSet(entity.name, gained),)
             card = join_card(known, [entity], transaction.at)
             if is_whole and (card.tags, card.aliases) != (known.tags, known.aliases):
                 before, cards = (known,), (card,)
@@ -122,11 +122,11 @@ def _put(
     return transaction.change_id, gained, new_relations
 
 
-def _new_card(entity: Entity, facts: tuple[Observation, ...], is_whole: bool, at: int) -> Entity:
+def _new_card(entity: Entity, facts: tuple[Fact, ...], is_whole: bool, at: int) -> Entity:
     """Return the entity for the target: with all that it has, or only with its facts."""
     fresh = new_entity(EntityDraft(entity.name, entity.type), at)
     next_ordinal = max((fact.ordinal for fact in facts), default=0) + 1
     if not is_whole:
-        return replace(fresh, observations=facts, next_ordinal=next_ordinal)
+        return replace(fresh, facts=facts, next_ordinal=next_ordinal)
     next_ordinal = entity.next_ordinal
-    return replace(entity, id=fresh.id, observations=facts, next_ordinal=next_ordinal)
+    return replace(entity, id=fresh.id, facts=facts, next_ordinal=next_ordinal)

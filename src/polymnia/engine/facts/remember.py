@@ -14,15 +14,15 @@ from polymnia.engine.facts.names import (
     guess_entity,
     similar_names,
 )
-from polymnia.engine.facts.revise import ObservationIndex, name_fact
+from polymnia.engine.facts.revise import FactIndex, name_fact
 from polymnia.engine.facts.secrets import find_secret
 from polymnia.engine.graph.entities import new_entity
 from polymnia.engine.graph.relations import ends_of
 from polymnia.engine.memory import Memory, find_by_name
 from polymnia.errors import BadInput
-from polymnia.model import Entity, EntityDraft, Observation, ObservationSet, Relation, Rows
+from polymnia.model import Entity, EntityDraft, Fact, FactSet, Relation, Rows
 from polymnia.search.dates import stamped_time
-from polymnia.search.similarity import normalize_text, similar_observations
+from polymnia.search.similarity import normalize_text, similar_facts
 from polymnia.search.terms import fold
 from polymnia.stores.contract import Reader
 
@@ -34,7 +34,7 @@ OPEN = "open"
 
 
 class FactDraft(Struct, frozen=True):
-    """A text to remember. `valid_at` and `source` as in Observation.
+    """A text to remember. `valid_at` and `source` as in Fact.
 
     `replaces` is the ordinal, the text or the beginning of the text of a fact that it ends.
     """
@@ -74,7 +74,7 @@ class FactReceipt(Struct, frozen=True):
     outcome: Outcome
     ordinal: int
     reason: str = ""
-    similar: tuple[Observation, ...] = ()
+    similar: tuple[Fact, ...] = ()
     secret: str = ""
     replaced: int = 0
     conflict: Conflict | None = None
@@ -194,8 +194,8 @@ def _rows(
     """Return the rows that end, and those that are written."""
     old_cards = [part.entity for part in extended if part.card]
     new_cards = [part.card for part in extended if part.card]
-    added = [part.added for part in extended if part.added.observations]
-    ended = [part.ended for part in extended if part.ended.observations]
+    added = [part.added for part in extended if part.added.facts]
+    ended = [part.ended for part in extended if part.ended.facts]
     before = Rows(tuple(old_cards), tuple(ended))
     return before, Rows((*created, *new_cards), tuple(added), tuple(relations))
 
@@ -263,35 +263,34 @@ def _create(facts: EntityFacts, at: int, times: Iterator[int]) -> Entity:
             older = name_fact(fact.replaces)
             raise BadInput(f"{facts.name} is new: it has no fact {older} to replace")
         distinct.setdefault(normalize_text(fact.text), fact)
-    observations = [
-        _observation(ordinal, fact, next(times))
-        for ordinal, fact in enumerate(distinct.values(), 1)
+    stored = [
+        _fact(ordinal, fact, next(times)) for ordinal, fact in enumerate(distinct.values(), 1)
     ]
     status = facts.status
     if not status and (facts.due or fold(kind) in TODO_TYPES):
         status = OPEN
     return replace(
         entity,
-        observations=tuple(observations),
-        next_ordinal=len(observations) + 1,
+        facts=tuple(stored),
+        next_ordinal=len(stored) + 1,
         due=facts.due,
         status=status,
         expires=facts.expires,
     )
 
 
-def _observation(ordinal: int, fact: FactDraft, at: int) -> Observation:
+def _fact(ordinal: int, fact: FactDraft, at: int) -> Fact:
     valid_at = fact.valid_at or stamped_time(fact.text)
-    return Observation(ordinal, fact.text, at, valid_at, fact.source, fact.expires)
+    return Fact(ordinal, fact.text, at, valid_at, fact.source, fact.expires)
 
 
 class _StoredFact(Struct, frozen=True):
-    """A given fact, the observation that holds it, and the one that it ended, if any."""
+    """A given fact, the fact that holds it, and the one that it ended, if any."""
 
     given: FactDraft
-    stored: Observation
+    stored: Fact
     is_new: bool
-    ended: Observation | None
+    ended: Fact | None
 
 
 class _Extension:
@@ -301,14 +300,14 @@ class _Extension:
         self.entity = entity
         self._given = facts
         self._facts: list[_StoredFact] = []
-        self._present = {normalize_text(fact.text): fact for fact in entity.observations}
-        self._index = ObservationIndex(entity)
+        self._present = {normalize_text(fact.text): fact for fact in entity.facts}
+        self._index = FactIndex(entity)
         for fact in facts.facts:
             self._facts.append(self._store(fact, times))
         added = [fact.stored for fact in self._facts if fact.is_new]
-        self.added = ObservationSet(entity.name, tuple(added))
+        self.added = FactSet(entity.name, tuple(added))
         ended = {fact.ended.ordinal: fact.ended for fact in self._facts if fact.ended}
-        self.ended = ObservationSet(entity.name, tuple(ended.values()))
+        self.ended = FactSet(entity.name, tuple(ended.values()))
         self.card = self._new_card(next(times))
 
     def _store(self, fact: FactDraft, times: Iterator[int]) -> _StoredFact:
@@ -320,7 +319,7 @@ class _Extension:
         if is_new:
             count_added = sum(stored.is_new for stored in self._facts)
             ordinal = self.entity.next_ordinal + count_added
-            self._present[text] = _observation(ordinal, fact, next(times))
+            self._present[text] = _fact(ordinal, fact, next(times))
         stored = self._present[text]
         if stored is ended:  # it says the same as what it would replace
             ended = None
@@ -332,7 +331,7 @@ class _Extension:
         reason = ""
         if self._given.type not in ("", entity.type):
             reason = f"it stays a {entity.type}; revise changes a type"
-        is_changed = self.card or self.added.observations or self.ended.observations
+        is_changed = self.card or self.added.facts or self.ended.facts
         outcome: Outcome = "added" if is_changed else "unchanged"
         return EntityReceipt(entity.name, entity.type, outcome, reason, tuple(facts))
 
@@ -345,9 +344,7 @@ class _Extension:
             return FactReceipt(text, "unchanged", ordinal, "already known", replaced=replaced)
         # What this call ends needs no advice to revise it.
         similar = [
-            observation
-            for observation in similar_observations(text, self.entity)
-            if observation not in self.ended.observations
+            known for known in similar_facts(text, self.entity) if known not in self.ended.facts
         ]
         secret = secrets.get(text, "")
         return FactReceipt(text, "added", ordinal, "", tuple(similar), secret, replaced)
@@ -386,7 +383,7 @@ def _created_receipt(
 ) -> EntityReceipt:
     facts = [
         FactReceipt(fact.text, "added", fact.ordinal, secret=secrets.get(fact.text, ""))
-        for fact in entity.observations
+        for fact in entity.facts
     ]
     return EntityReceipt(entity.name, entity.type, "created", "", tuple(facts), similar)
 
@@ -395,8 +392,8 @@ def _compare(
     read: Reader, extended: Sequence[_Extension], created: Sequence[Entity]
 ) -> dict[str, dict[str, Conflict]]:
     """Return facts of other entities that new ones may contradict, by entity and by text."""
-    added = [(part.entity.name, part.added.observations) for part in extended]
-    added += [(entity.name, entity.observations) for entity in created]
+    added = [(part.entity.name, part.added.facts) for part in extended]
+    added += [(entity.name, entity.facts) for entity in created]
     conflicts = {}
     for name, facts in added:
         if facts:

@@ -1,4 +1,4 @@
-"""Revise entities: name, type, summary, tags and observations.
+"""Revise entities: name, type, summary, tags and facts.
 
 Their identity and relations stay.
 """
@@ -13,19 +13,19 @@ from polymnia.engine.facts.secrets import mask_secret
 from polymnia.engine.graph.relations import redirect, require_known
 from polymnia.engine.memory import Memory, Transaction, find_by_name
 from polymnia.errors import BadInput, EntityNotFound, FactNotFound, TextChanged
-from polymnia.model import Entity, Observation, ObservationSet, Relation, Rows
-from polymnia.search.similarity import normalize_text, similar_observations
+from polymnia.model import Entity, Fact, FactSet, Relation, Rows
+from polymnia.search.similarity import normalize_text, similar_facts
 
-# How many of an entity's observations an error lists.
+# How many of an entity's facts an error lists.
 _MAX_LISTED = 5
 
 
 class Edit(Struct, frozen=True):
-    """A new text for an observation, which is named by its ordinal or its text.
+    """A new text for a fact, which is named by its ordinal or its text.
 
-    An integer as `text` is the ordinal of an observation that replaces it, or if there is none and
-    `literal` is given, that text does. `valid_at` as in Observation. `expected` is the text that
-    the observation must have, if that matters.
+    An integer as `text` is the ordinal of a fact that replaces it, or if there is none and
+    `literal` is given, that text does. `valid_at` as in Fact. `expected` is the text that
+    the fact must have, if that matters.
     """
 
     old: int | str
@@ -38,8 +38,8 @@ class Edit(Struct, frozen=True):
 class Revision(Struct, frozen=True, kw_only=True):
     """What to change about an entity.
 
-    `replace` corrects an observation, which was never true; `supersede` ends it and adds a newer
-    fact. If the entity has the new text already, the old observation ends and that one remains.
+    `replace` corrects a fact, which was never true; `supersede` ends it and adds a newer
+    fact. If the entity has the new text already, the old fact ends and that one remains.
     `tags` replaces all tags. A summary and `tags` count as written now, even if they stay. A
     summary of None, and a due time or time of expiry of 0, removes it.
     """
@@ -58,10 +58,10 @@ class Revision(Struct, frozen=True, kw_only=True):
 
 
 class Replacement(Struct, frozen=True):
-    """An observation before and after it was revised."""
+    """A fact before and after it was revised."""
 
-    old: Observation
-    new: Observation
+    old: Fact
+    new: Fact
 
 
 class RevisionReceipt(Struct, frozen=True):
@@ -73,7 +73,7 @@ class RevisionReceipt(Struct, frozen=True):
     after: Entity
     replaced: tuple[Replacement, ...] = ()
     superseded: tuple[Replacement, ...] = ()
-    # Observations that were never true, and those that the entity had instead.
+    # Facts that were never true, and those that the entity had instead.
     retracted: tuple[Replacement, ...] = ()
     relations: int = 0  # how many follow the new name
 
@@ -91,7 +91,7 @@ class TagReceipt(Struct, frozen=True):
 def revise(memory: Memory, name: str, revision: Revision, *, by: str) -> RevisionReceipt:
     """Apply a revision to the named entity as one change.
 
-    Raise EntityNotFound, TextChanged, or BadInput if the new name is taken or an observation
+    Raise EntityNotFound, TextChanged, or BadInput if the new name is taken or a fact
     cannot be found.
     """
     with memory.writing("revise", by) as transaction:
@@ -151,49 +151,49 @@ def tag_entities(
     return TagReceipt(transaction.change_id, tuple(entity.name for entity in after))
 
 
-class ObservationIndex:
-    """The observations of an entity by ordinal and by text, whatever its case and spaces.
+class FactIndex:
+    """The facts of an entity by ordinal and by text, whatever its case and spaces.
 
     The beginning of a text is enough if no other text begins so.
     """
 
     def __init__(self, entity: Entity) -> None:
         self._entity = entity
-        self._by_ordinal = {fact.ordinal: fact for fact in entity.observations}
+        self._by_ordinal = {fact.ordinal: fact for fact in entity.facts}
 
-    def find(self, key: int | str) -> Observation:
-        """Return the observation with that ordinal, text or beginning of a text.
+    def find(self, key: int | str) -> Fact:
+        """Return the fact with that ordinal, text or beginning of a text.
 
         An ordinal that none has may be a text. Raise FactNotFound that lists those that may be
         meant, or BadInput if several fit.
         """
         if isinstance(key, int):
-            observation = self._by_ordinal.get(key) or self.with_text(str(key))
+            fact = self._by_ordinal.get(key) or self.with_text(str(key))
         else:
-            observation = self.with_text(key) or self._beginning_with(key)
-        if observation is None:
+            fact = self.with_text(key) or self._beginning_with(key)
+        if fact is None:
             missing = f"{self._entity.name} has no fact {name_fact(key)}"
             message = f"{missing}; {self._list_near(key)}"
             raise FactNotFound(self._entity.name, key, message)
-        return observation
+        return fact
 
     def has_ordinal(self, ordinal: int) -> bool:
-        """Return True if an observation has that ordinal."""
+        """Return True if a fact has that ordinal."""
         return ordinal in self._by_ordinal
 
-    def with_text(self, text: str) -> Observation | None:
-        """Return the observation with that text, whatever its case and spaces."""
+    def with_text(self, text: str) -> Fact | None:
+        """Return the fact with that text, whatever its case and spaces."""
         return self._by_text.get(normalize_text(text))
 
-    def _beginning_with(self, text: str) -> Observation | None:
-        """Return the only observation that begins so. Raise BadInput if there are several."""
+    def _beginning_with(self, text: str) -> Fact | None:
+        """Return the only fact that begins so. Raise BadInput if there are several."""
         beginning = normalize_text(text)
         if not beginning:
             return None
         matches = []
-        for normalized, observation in self._by_text.items():
+        for normalized, fact in self._by_text.items():
             if normalized.startswith(beginning):
-                matches.append(observation)
+                matches.append(fact)
         if len({match.ordinal for match in matches}) > 1:
             numbers = " and ".join(f"#{match.ordinal}" for match in matches[:_MAX_LISTED])
             given = mask_secret(text)
@@ -201,20 +201,20 @@ class ObservationIndex:
         return matches[0] if matches else None
 
     @cached_property
-    def _by_text(self) -> dict[str, Observation]:
-        by_text: dict[str, Observation] = {}
-        for observation in self._entity.observations:
-            by_text.setdefault(normalize_text(observation.text), observation)
+    def _by_text(self) -> dict[str, Fact]:
+        by_text: dict[str, Fact] = {}
+        for fact in self._entity.facts:
+            by_text.setdefault(normalize_text(fact.text), fact)
         return by_text
 
     def _list_near(self, key: int | str) -> str:
-        near: tuple[Observation, ...] = ()
+        near: tuple[Fact, ...] = ()
         if isinstance(key, str):
-            near = similar_observations(key, self._entity)
+            near = similar_facts(key, self._entity)
         listed = []
-        for observation in near or self._entity.observations[-_MAX_LISTED:]:
-            excerpt = " ".join(mask_secret(observation.text).split())[:80]
-            listed.append(f"{observation.ordinal}: {excerpt}")
+        for fact in near or self._entity.facts[-_MAX_LISTED:]:
+            excerpt = " ".join(mask_secret(fact.text).split())[:80]
+            listed.append(f"{fact.ordinal}: {excerpt}")
         return f"it has {' | '.join(listed) or 'none'}"
 
 
@@ -224,14 +224,14 @@ def name_fact(key: int | str) -> str:
 
 
 class _Edits:
-    """The observations that a revision ends and creates, and the entity with the outcome."""
+    """The facts that a revision ends and creates, and the entity with the outcome."""
 
     def __init__(self, entity: Entity, revision: Revision, at: int) -> None:
         self._entity = entity
-        self._index = ObservationIndex(entity)
+        self._index = FactIndex(entity)
         self._at = at
         self._next_ordinal = entity.next_ordinal
-        # Observations that end in favour of one that the entity has already.
+        # Facts that end in favour of one that the entity has already.
         self._linked: list[Replacement] = []
         self.replaced: list[Replacement] = []
         self.superseded: list[Replacement] = []
@@ -242,11 +242,11 @@ class _Edits:
             self._supersede(edit)
         self._written = [*self.replaced, *self.superseded]
         self.superseded += self._linked[len(self.retracted) :]
-        self.entity = replace(entity, observations=self._outcome(), next_ordinal=self._next_ordinal)
+        self.entity = replace(entity, facts=self._outcome(), next_ordinal=self._next_ordinal)
 
     def _correct(self, edit: Edit) -> None:
         old = _find_expected(self._entity, self._index, edit)
-        # Whoever expects a text is editing this one observation.
+        # Whoever expects a text is editing this one fact.
         if edit.expected is None and self._link(old, edit):
             return
         text = _require_text(edit)
@@ -263,13 +263,13 @@ class _Edits:
         old = _find_expected(self._entity, self._index, edit)
         if self._link(old, edit):
             return
-        new = Observation(self._next_ordinal, _require_text(edit), self._at, edit.valid_at)
+        new = Fact(self._next_ordinal, _require_text(edit), self._at, edit.valid_at)
         self.superseded.append(Replacement(old, new))
         self._next_ordinal += 1
 
-    def _link(self, old: Observation, edit: Edit) -> bool:
-        """End the observation if the entity has what replaces it. Return False if not."""
-        successor: Observation | None
+    def _link(self, old: Fact, edit: Edit) -> bool:
+        """End the fact if the entity has what replaces it. Return False if not."""
+        successor: Fact | None
         is_text = isinstance(edit.text, str)
         if isinstance(edit.text, str):
             successor = self._index.with_text(edit.text)
@@ -285,47 +285,47 @@ class _Edits:
         self._linked.append(Replacement(old, successor))
         return True
 
-    def old_sets(self) -> tuple[ObservationSet, ...]:
+    def old_sets(self) -> tuple[FactSet, ...]:
         return self._set([edit.old for edit in (*self._written, *self._linked)])
 
-    def new_sets(self) -> tuple[ObservationSet, ...]:
+    def new_sets(self) -> tuple[FactSet, ...]:
         return self._set([edit.new for edit in self._written])
 
-    def _set(self, observations: Collection[Observation]) -> tuple[ObservationSet, ...]:
-        return (ObservationSet(self._entity.name, tuple(observations)),) if observations else ()
+    def _set(self, facts: Collection[Fact]) -> tuple[FactSet, ...]:
+        return (FactSet(self._entity.name, tuple(facts)),) if facts else ()
 
-    def _outcome(self) -> tuple[Observation, ...]:
-        """Return the observations after all edits. Raise BadInput if one is edited twice."""
-        observations = {fact.ordinal: fact for fact in self._entity.observations}
+    def _outcome(self) -> tuple[Fact, ...]:
+        """Return the facts after all edits. Raise BadInput if one is edited twice."""
+        facts = {fact.ordinal: fact for fact in self._entity.facts}
         for edit in (*self._written, *self._linked):
-            if observations.pop(edit.old.ordinal, None) is None:
+            if facts.pop(edit.old.ordinal, None) is None:
                 raise BadInput(
                     f"a fact of {self._entity.name} is revised twice in one call; "
                     "give it one new text"
                 )
         for edit in self._linked:
-            if edit.new.ordinal not in observations:
+            if edit.new.ordinal not in facts:
                 raise BadInput(
                     f"#{edit.new.ordinal} of {self._entity.name} cannot replace "
                     f"#{edit.old.ordinal}: it is revised in the same call"
                 )
-        observations |= {edit.new.ordinal: edit.new for edit in self._written}
-        return tuple(observations[ordinal] for ordinal in sorted(observations))
+        facts |= {edit.new.ordinal: edit.new for edit in self._written}
+        return tuple(facts[ordinal] for ordinal in sorted(facts))
 
 
-def _find_expected(entity: Entity, index: ObservationIndex, edit: Edit) -> Observation:
-    """Return the observation to edit.
+def _find_expected(entity: Entity, index: FactIndex, edit: Edit) -> Fact:
+    """Return the fact to edit.
 
     Raise TextChanged if it is not the one that the edit expects, else BadInput.
     """
     if edit.expected is None:
         return index.find(edit.old)
-    for observation in entity.observations:
-        if edit.old in (observation.ordinal, observation.text):
-            if observation.text == edit.expected:
-                return observation
-            raise TextChanged(f"observation {edit.old} of {entity.name}", observation.text)
-    raise TextChanged(f"observation {edit.old} of {entity.name}", None)
+    for fact in entity.facts:
+        if edit.old in (fact.ordinal, fact.text):
+            if fact.text == edit.expected:
+                return fact
+            raise TextChanged(f"fact {edit.old} of {entity.name}", fact.text)
+    raise TextChanged(f"fact {edit.old} of {entity.name}", None)
 
 
 def _require_text(edit: Edit) -> str:

@@ -1,1 +1,1 @@
-"""Entities, observations and relations: read, write, walk and draw them."""
+"""Entities, facts and relations: read, write, walk and draw them."""

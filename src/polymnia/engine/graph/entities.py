@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from polymnia.engine.graph.relations import ends_of, relations_among
 from polymnia.engine.memory import Memory, find_by_name
-from polymnia.model import Entity, EntityDraft, Graph, Observation, ObservationSet, Rows, TypeCount
+from polymnia.model import Entity, EntityDraft, Fact, FactSet, Graph, Rows, TypeCount
 from polymnia.search.dates import stamped_time
 
 
@@ -35,7 +35,7 @@ def create(memory: Memory, drafts: Sequence[EntityDraft], *, by: str) -> list[En
 
 
 def upsert(memory: Memory, drafts: Sequence[EntityDraft], *, by: str) -> list[UpsertResult]:
-    """Create entities, or add missing observations to those that exist.
+    """Create entities, or add missing facts to those that exist.
 
     An existing entity keeps its type.
     """
@@ -49,7 +49,7 @@ def upsert(memory: Memory, drafts: Sequence[EntityDraft], *, by: str) -> list[Up
             is_new = draft.name not in present
             if is_new:
                 first_drafts[draft.name] = draft
-            texts = missing_texts(draft.observations, present.setdefault(draft.name, set()))
+            texts = missing_texts(draft.facts, present.setdefault(draft.name, set()))
             present[draft.name].update(texts)
             added.setdefault(draft.name, []).extend(texts)
             results.append(UpsertResult(draft.name, is_new, texts))
@@ -60,8 +60,8 @@ def upsert(memory: Memory, drafts: Sequence[EntityDraft], *, by: str) -> list[Up
         sets = []
         for name, entity in known.items():
             if added[name]:
-                new = new_observations(added[name], entity.next_ordinal, transaction.at)
-                sets.append(ObservationSet(name, new))
+                new = new_facts(added[name], entity.next_ordinal, transaction.at)
+                sets.append(FactSet(name, new))
         transaction.apply(after=Rows(tuple(created), tuple(sets)))
     return results
 
@@ -74,7 +74,7 @@ def open_named(memory: Memory, names: Collection[str]) -> Graph:
 
 
 def outlines(memory: Memory, names: Iterable[str]) -> dict[str, Entity]:
-    """Return the named entities that exist, by name, without their observations."""
+    """Return the named entities that exist, by name, without their facts."""
     with memory.reading() as read:
         return {entity.name: entity for entity in read.outlines(set(names))}
 
@@ -114,9 +114,9 @@ def new_entity(draft: EntityDraft, at: int) -> Entity:
     return Entity(
         name=draft.name,
         type=draft.type,
-        observations=new_observations(draft.observations, 1, at),
+        facts=new_facts(draft.facts, 1, at),
         id=str(uuid4()),
-        next_ordinal=len(draft.observations) + 1,
+        next_ordinal=len(draft.facts) + 1,
         summary=draft.summary,
         summary_at=0 if draft.summary is None else at,
         tags=draft.tags,
@@ -125,11 +125,10 @@ def new_entity(draft: EntityDraft, at: int) -> Entity:
     )
 
 
-def new_observations(texts: Iterable[str], ordinal: int, at: int) -> tuple[Observation, ...]:
-    """Return observations of these texts, the first one with that ordinal."""
+def new_facts(texts: Iterable[str], ordinal: int, at: int) -> tuple[Fact, ...]:
+    """Return facts of these texts, the first one with that ordinal."""
     return tuple(
-        Observation(number, text, at, stamped_time(text))
-        for number, text in enumerate(texts, ordinal)
+        Fact(number, text, at, stamped_time(text)) for number, text in enumerate(texts, ordinal)
     )
 
 

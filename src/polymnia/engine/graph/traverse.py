@@ -99,7 +99,7 @@ def subgraph(memory: Memory, names: Collection[str], depth: int) -> Graph:
 
 
 def neighbourhood(memory: Memory, name: str, depth: int) -> tuple[Graph, bool]:
-    """Return the entities within `depth` steps, without observations, and the relations among them.
+    """Return the entities within `depth` steps, without facts, and the relations among them.
 
     The second value is False if there are more than MAX_NAMES and only those of the last whole step
     are returned. Raise EntityNotFound.

@@ -82,7 +82,7 @@ def corrections(memory: Memory, client: str) -> list[Correction]:
         written = _written_at(change)
         for difference in differences(change):
             at = written.get((difference.name, difference.ordinal), 0)
-            is_ended = difference.what == "observation" and difference.before is not None
+            is_ended = difference.what == "fact" and difference.before is not None
             if is_ended and authors.get(at) == client:
                 found.append(Correction(change, difference, at))
     return found
@@ -92,10 +92,10 @@ def _written_at(change: Change) -> dict[tuple[str, int], int]:
     """Return when the facts that a change ended were written."""
     times: dict[tuple[str, int], int] = {}
     for entity in change.before.entities:
-        for fact in entity.observations:
+        for fact in entity.facts:
             times[entity.name, fact.ordinal] = fact.created_at
-    for part in change.before.observations:
-        for fact in part.observations:
+    for part in change.before.facts:
+        for fact in part.facts:
             times[part.entity, fact.ordinal] = fact.created_at
     return times
 

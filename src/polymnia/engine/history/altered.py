@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterator, Sequence
 from msgspec import Struct
 
 from polymnia.errors import BadInput
-from polymnia.model import Change, Entity, Note, Observation, Relation, Rows
+from polymnia.model import Change, Entity, Fact, Note, Relation, Rows
 from polymnia.stores.contract import Reader, check_cancelled
 
-# ("entity", id), (an attribute, id), ("observation", id, ordinal), ("relation", *key)
+# ("entity", id), (an attribute, id), ("fact", id, ordinal), ("relation", *key)
 # or ("note", key)
 Item = tuple[str | int, ...]
 Value = object  # None: the item does not exist
@@ -46,9 +46,9 @@ def find_altered(read: Reader, changes: Sequence[Change]) -> Altered:
 
 
 def items_of(entity: Entity) -> Iterator[tuple[Item, Value]]:
-    """Return the items of an entity: that it exists, its attributes and its observations."""
+    """Return the items of an entity: that it exists, its attributes and its facts."""
     yield from _card_items(entity)
-    yield from _observation_items(entity.id, entity.observations)
+    yield from _fact_items(entity.id, entity.facts)
 
 
 def is_same(item: Item, one: Value, other: Value) -> bool:
@@ -70,18 +70,14 @@ def describe_item(item: Item, names: dict[str, str]) -> tuple[str, str]:
     if kind == "note":
         return f"the note {key[0]}", str(key[0])
     owner = names.get(str(key[0]), "")
-    if kind == "observation":
-        return f"observation {key[1]} of {owner}", owner
+    if kind == "fact":
+        return f"fact {key[1]} of {owner}", owner
     return (f"the entity {owner}" if kind == "entity" else f"the {kind} of {owner}"), owner
 
 
 def _add_change(read: Reader, change: Change, altered: Altered) -> None:
     check_cancelled()
-    owners = {
-        observation.entity
-        for rows in (change.before, change.after)
-        for observation in rows.observations
-    }
+    owners = {fact.entity for rows in (change.before, change.after) for fact in rows.facts}
     if "" in owners:
         raise BadInput(f"change {change.id} cannot be undone: some of its rows have been purged")
     # Also refuses a change that is not newer than the last purge.
@@ -114,8 +110,8 @@ def _extend(
 def _row_items(rows: Rows, identity: Callable[[str], str]) -> Iterator[tuple[Item, Value]]:
     for entity in rows.entities:
         yield from items_of(entity)
-    for observation in rows.observations:
-        yield from _observation_items(identity(observation.entity), observation.observations)
+    for fact in rows.facts:
+        yield from _fact_items(identity(fact.entity), fact.facts)
     yield from [(_relation_item(relation), relation) for relation in rows.relations]
     yield from [(_note_item(note), note) for note in rows.notes]
 
@@ -132,11 +128,9 @@ def _card_items(entity: Entity) -> Iterator[tuple[Item, Value]]:
     yield ("expires", entity.id), entity.expires
 
 
-def _observation_items(
-    identity: str, observations: Sequence[Observation]
-) -> Iterator[tuple[Item, Value]]:
-    for observation in observations:
-        yield ("observation", identity, observation.ordinal), observation
+def _fact_items(identity: str, facts: Sequence[Fact]) -> Iterator[tuple[Item, Value]]:
+    for fact in facts:
+        yield ("fact", identity, fact.ordinal), fact
 
 
 def _relation_item(relation: Relation) -> Item:

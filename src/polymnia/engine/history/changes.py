@@ -16,8 +16,8 @@ from polymnia.model import (
     ChangeSize,
     Entity,
     EventCounts,
+    Fact,
     Graph,
-    Observation,
     PassageKey,
     Relation,
     Rows,
@@ -35,7 +35,7 @@ What = Literal[
     "due",
     "status",
     "expires",
-    "observation",
+    "fact",
     "relation",
     "note",
 ]
@@ -57,7 +57,7 @@ class Difference(Struct, frozen=True):
     name: str  # of the entity or note; for a relation, its source
     before: str | None
     after: str | None
-    ordinal: int = 0  # of an observation
+    ordinal: int = 0  # of a fact
 
 
 class ChangePage(Struct, frozen=True):
@@ -74,8 +74,8 @@ class ChangePage(Struct, frozen=True):
 class SupersededFact(Struct, frozen=True):
     """A fact that newer ones replaced, and when, by whom and in which change it ended."""
 
-    old: Observation
-    new: tuple[Observation, ...]
+    old: Fact
+    new: tuple[Fact, ...]
     ended_at: int
     actor: str
     change: int
@@ -141,7 +141,7 @@ def all_actors(memory: Memory) -> list[str]:
 def differences(change: Change, names: Collection[str] | None = None) -> list[Difference]:
     """Return what a change altered, or only what concerns some names."""
     relations = _relation_differences(change, names)
-    others = [*_entity_differences(change), *_observation_differences(change)]
+    others = [*_entity_differences(change), *_fact_differences(change)]
     notes = _note_differences(change)
     if names is not None:
         others = [difference for difference in others if difference.name in names]
@@ -263,15 +263,15 @@ def _card_differences(old: Entity, new: Entity) -> list[Difference]:
 
 
 def _whole_differences(entity: Entity, *, is_new: bool) -> list[Difference]:
-    """Return an entity that appears or disappears, with its observations."""
+    """Return an entity that appears or disappears, with its facts."""
     changed = [_one_sided("entity", entity.name, entity.type, is_new=is_new)]
-    for observation in entity.observations:
+    for fact in entity.facts:
         difference = _one_sided(
-            "observation",
+            "fact",
             entity.name,
-            observation.text,
+            fact.text,
             is_new=is_new,
-            ordinal=observation.ordinal,
+            ordinal=fact.ordinal,
         )
         changed.append(difference)
     return changed
@@ -284,27 +284,27 @@ def _one_sided(what: What, name: str, text: str, *, is_new: bool, ordinal: int =
     return Difference(what, name, text, None, ordinal)
 
 
-def _observation_differences(change: Change) -> list[Difference]:
+def _fact_differences(change: Change) -> list[Difference]:
     before, after = _by_ordinal(change.before), _by_ordinal(change.after)
     changed = []
     for name, ordinal in dict.fromkeys((*before, *after)):
         old = before.get((name, ordinal))
         new = after.get((name, ordinal))
-        changed.append(Difference("observation", name, _text(old), _text(new), ordinal))
+        changed.append(Difference("fact", name, _text(old), _text(new), ordinal))
     return changed
 
 
-def _by_ordinal(rows: Rows) -> dict[tuple[str, int], Observation]:
-    """Return the observations by the name of their entity and their ordinal."""
+def _by_ordinal(rows: Rows) -> dict[tuple[str, int], Fact]:
+    """Return the facts by the name of their entity and their ordinal."""
     numbered = {}
-    for part in rows.observations:
-        for observation in part.observations:
-            numbered[part.entity, observation.ordinal] = observation
+    for part in rows.facts:
+        for fact in part.facts:
+            numbered[part.entity, fact.ordinal] = fact
     return numbered
 
 
-def _text(observation: Observation | None) -> str | None:
-    return None if observation is None else observation.text
+def _text(fact: Fact | None) -> str | None:
+    return None if fact is None else fact.text
 
 
 def _relation_differences(change: Change, names: Collection[str] | None) -> list[Difference]:
@@ -360,10 +360,10 @@ def _superseded_by(change: Change, names: Collection[str]) -> list[SupersededFac
 
 def _facts_of(
     names: Collection[str],
-    facts: dict[tuple[str, int], Observation],
+    facts: dict[tuple[str, int], Fact],
     *,
-    without: dict[tuple[str, int], Observation],
-) -> list[Observation]:
+    without: dict[tuple[str, int], Fact],
+) -> list[Fact]:
     chosen = []
     for (name, ordinal), fact in facts.items():
         if name in names and (name, ordinal) not in without:
@@ -415,8 +415,8 @@ def merge_target(change: Change) -> str:
     """Return the entity into which a change merged others; empty if its rows do not tell."""
     left = [entity.name for entity in change.after.entities]
     gone = {entity.name for entity in change.before.entities} - set(left)
-    # The target got the observations of the others.
-    names = [part.entity for part in change.after.observations] + left
+    # The target got the facts of the others.
+    names = [part.entity for part in change.after.facts] + left
     if not names:
         # Only relations were redirected, and one end of each is the target.
         old_ends = {end for relation in change.before.relations for end in relation.ends}
@@ -452,7 +452,7 @@ def count_events(history: HistoryReader, since: int = 0) -> EventCounts:
         before = {entity.id or entity.name for entity in change.before.entities}
         after = {entity.id or entity.name for entity in change.after.entities}
         whole = {entity.name for entity in (*change.before.entities, *change.after.entities)}
-        parts = {part.entity for part in (*change.before.observations, *change.after.observations)}
+        parts = {part.entity for part in (*change.before.facts, *change.after.facts)}
         creates += len(after - before) + len(change.after.relations)
         updates += len(after & before) + len(parts - whole)
         deletes += len(before - after) + len(change.before.relations)

@@ -7,7 +7,7 @@ from msgspec import Struct
 from polymnia.engine.history.altered import Item, Value, describe_item, is_same, items_of
 from polymnia.engine.history.changes import LINKING_OPERATIONS, MAX_WHOLE_ROWS
 from polymnia.engine.history.parts import read_changes
-from polymnia.model import Change, ChangeQuery, Observation, Rows
+from polymnia.model import Change, ChangeQuery, Fact, Rows
 from polymnia.stores.contract import Reader, check_cancelled
 
 # How many later changes are read, the newest ones.
@@ -20,7 +20,7 @@ class Link(Struct, frozen=True):
     A change does not record which fact the other one is.
     """
 
-    ended: Observation
+    ended: Fact
     change: int
 
 
@@ -52,7 +52,7 @@ class LaterChanges:
         """Return the names of entities that may have links, of these and perhaps others."""
         linked: set[str] = set()
         for change in self._find(names, LINKING_OPERATIONS):
-            linked.update(part.entity for part in change.before.observations)
+            linked.update(part.entity for part in change.before.facts)
         return self._read.history.all_names(linked) if linked else linked
 
     def links(self, name: str, after: int) -> Iterator[Link]:
@@ -81,12 +81,12 @@ class LaterChanges:
         return read_changes(history, query, MAX_WHOLE_ROWS)[0]
 
 
-def _facts_in(rows: Rows, names: Collection[str]) -> dict[int, Observation]:
-    """Return the observations of an entity that stays, by ordinal."""
+def _facts_in(rows: Rows, names: Collection[str]) -> dict[int, Fact]:
+    """Return the facts of an entity that stays, by ordinal."""
     facts = {}
-    for part in rows.observations:
+    for part in rows.facts:
         if part.entity in names:
-            for fact in part.observations:
+            for fact in part.facts:
                 facts[fact.ordinal] = fact
     return facts
 
@@ -97,7 +97,7 @@ def _value_in(rows: Rows, item: Item, names: Collection[str]) -> Value:
         return next((link for link in rows.relations if link.key == item[1:]), None)
     if item[0] == "note":
         return next((note for note in rows.notes if note.key == item[1]), None)
-    if item[0] == "observation":
+    if item[0] == "fact":
         fact = _facts_in(rows, names).get(int(item[2]))
         if fact is not None:
             return fact

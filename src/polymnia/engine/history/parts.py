@@ -5,7 +5,7 @@ from collections.abc import Collection
 from msgspec.structs import replace
 
 from polymnia.errors import BadInput
-from polymnia.model import Change, ChangeQuery, ChangeSize, Entity, ObservationSet, Rows
+from polymnia.model import Change, ChangeQuery, ChangeSize, Entity, FactSet, Rows
 from polymnia.stores.contract import HistoryReader
 
 
@@ -46,7 +46,7 @@ def _subtract(state: Rows, other: Rows) -> Rows:
     """Return what a state has and another one has not, or has otherwise."""
     counterparts = {entity.id: entity for entity in other.entities}
     cards: list[Entity] = []
-    facts: list[ObservationSet] = []
+    facts: list[FactSet] = []
     for entity in state.entities:
         counterpart = counterparts.get(entity.id)
         if counterpart is None:
@@ -54,9 +54,9 @@ def _subtract(state: Rows, other: Rows) -> Rows:
             continue
         if _card(entity) != _card(counterpart):
             cards.append(_card(entity))
-        own_facts = [fact for fact in entity.observations if fact not in counterpart.observations]
+        own_facts = [fact for fact in entity.facts if fact not in counterpart.facts]
         if own_facts:
-            facts.append(ObservationSet(entity.name, tuple(own_facts)))
+            facts.append(FactSet(entity.name, tuple(own_facts)))
     known_links = {relation.key for relation in other.relations}
     links = [relation for relation in state.relations if relation.key not in known_links]
     return Rows(tuple(cards), tuple(facts), tuple(links))
@@ -64,4 +64,4 @@ def _subtract(state: Rows, other: Rows) -> Rows:
 
 def _card(entity: Entity) -> Entity:
     """Return an entity without its facts, and without what every change to a fact alters."""
-    return replace(entity, observations=(), next_ordinal=0, updated_at=0)
+    return replace(entity, facts=(), next_ordinal=0, updated_at=0)

@@ -23,14 +23,14 @@ from polymnia.model import (
     Change,
     ChangeQuery,
     Entity,
+    Fact,
+    FactSet,
     Note,
-    Observation,
-    ObservationSet,
     Relation,
     RelationKey,
     Rows,
 )
-from polymnia.search.similarity import similar_observations
+from polymnia.search.similarity import similar_facts
 from polymnia.search.terms import count_noun
 from polymnia.stores.contract import Reader, check_cancelled, find_note
 
@@ -47,7 +47,7 @@ class UndoConflict(Struct, frozen=True):
 
     Pass `key` as `overwrite` to undo it anyway; it is empty if that is not possible. `now` is the
     text that stays and `then` the one that an undo would restore, if there are any. `later` is the
-    newest change that is in the way, 0 if it was not found, and `ordinal` that of an observation.
+    newest change that is in the way, 0 if it was not found, and `ordinal` that of a fact.
     """
 
     what: str
@@ -127,7 +127,7 @@ class _Planner:
         """Refuse to remove what replaced other facts since, and to restore what was replaced."""
         removed = []
         for item, target in self._targets.items():
-            if item[0] == "observation" and target is None:
+            if item[0] == "fact" and target is None:
                 removed.append(item)
         if removed:
             linked = self._later.linked_names({self._names[str(item[1])] for item in removed})
@@ -145,7 +145,7 @@ class _Planner:
             self._require_unused_entities()  # a merge that stays may have added to one of them
         # A refusal removes the item from the targets, so go through copies.
         for item, target in list(self._targets.items()):
-            is_part = item[0] in ("observation", *ATTRIBUTES)
+            is_part = item[0] in ("fact", *ATTRIBUTES)
             if is_part and target is not None and not self._will_live(str(item[1])):
                 self._refuse(item, "its entity was deleted since", cause=("entity", item[1]))
         then, ending = self._names_then(), self._ending_names()
@@ -159,35 +159,35 @@ class _Planner:
         for identity, entity in self._living.items():
             if self._has_card_target(identity):
                 entities.append(entity)
-        observations = []
-        for item in self._items_to_end("observation"):
-            observations.append((str(item[1]), cast("Observation", self._now[item])))
+        facts = []
+        for item in self._items_to_end("fact"):
+            facts.append((str(item[1]), cast("Fact", self._now[item])))
         relations = [cast("Relation", self._now[item]) for item in self._items_to_end("relation")]
         relations += [relation for relation, _ in self._moved_relations()]
         notes = [cast("Note", self._now[item]) for item in self._items_to_end("note")]
-        return Rows(tuple(entities), self._sets(observations), tuple(relations), tuple(notes))
+        return Rows(tuple(entities), self._sets(facts), tuple(relations), tuple(notes))
 
     def after(self) -> Rows:
         """Return the rows that the undo creates."""
-        observations = []
-        observations_by_entity: dict[str, list[Observation]] = {}
-        for item in self._items_to_create("observation"):
-            identity, observation = str(item[1]), cast("Observation", self._targets[item])
-            observations.append((identity, observation))
-            observations_by_entity.setdefault(identity, []).append(observation)
+        facts = []
+        facts_by_entity: dict[str, list[Fact]] = {}
+        for item in self._items_to_create("fact"):
+            identity, fact = str(item[1]), cast("Fact", self._targets[item])
+            facts.append((identity, fact))
+            facts_by_entity.setdefault(identity, []).append(fact)
         entities = []
         for identity, entity in self._living.items():
             if self._changes_card(identity):
                 entities.append(self._set_back(entity))
         for item in self._items_to_create("entity"):
             identity = str(item[1])
-            entities.append(self._bring_back(identity, observations_by_entity.get(identity, [])))
+            entities.append(self._bring_back(identity, facts_by_entity.get(identity, [])))
         relations = [
             cast("Relation", self._targets[item]) for item in self._items_to_create("relation")
         ]
         relations += self._distinct_moves(relations)
         notes = [cast("Note", self._targets[item]) for item in self._items_to_create("note")]
-        return Rows(tuple(entities), self._sets(observations), tuple(relations), tuple(notes))
+        return Rows(tuple(entities), self._sets(facts), tuple(relations), tuple(notes))
 
     def _present_values(self) -> dict[Item, Value]:
         now: dict[Item, Value] = {}
@@ -219,7 +219,7 @@ class _Planner:
         now, then = _text(self._now.get(item)), _text(span.before)
         if not later and len(self.conflicts) < _MAX_TRACED:
             later = self._later.last_to_alter(cause or item, self._names, span.first.id)
-        ordinal = int(item[2]) if item[0] == "observation" else 0
+        ordinal = int(item[2]) if item[0] == "fact" else 0
         number = span.last.id
         self.conflicts.append(
             UndoConflict(what, name, reason, number, key, now, then, later, ordinal)
@@ -235,14 +235,14 @@ class _Planner:
     def _require_no_link(self, item: Item) -> None:
         """Refuse to remove a fact in favour of which another one has ended since."""
         entity = self._living[str(item[1])]
-        fact = cast("Observation", self._now[item])
+        fact = cast("Fact", self._now[item])
         for link in self._later.links(entity.name, self._spans[item].last.id):
-            ended = ("observation", entity.id, link.ended.ordinal)
+            ended = ("fact", entity.id, link.ended.ordinal)
             is_undone_too = ended in self._spans and self._spans[ended].before is None
             if self._now.get(ended) is not None or is_undone_too:
                 continue
             # The change does not say which fact took its place: a similar one, or any.
-            successors = similar_observations(link.ended.text, entity) or entity.observations
+            successors = similar_facts(link.ended.text, entity) or entity.facts
             if fact in successors:
                 perhaps = "perhaps " if len(successors) > 1 else ""
                 reason = f"it was {perhaps}made to replace #{link.ended.ordinal} since"
@@ -260,7 +260,7 @@ class _Planner:
         for holder in self._read.history.state_before(merge.id + 1, [name]).entities:
             lost = self._facts_lost_since(holder)
             for item, target in list(self._targets.items()):
-                is_restored = item[0] == "observation" and target is not None
+                is_restored = item[0] == "fact" and target is not None
                 is_merged = is_restored and self._spans[item].last.id == merge.id
                 if is_merged and item[1] != holder.id and _text(target) in lost:
                     reason = f"it was merged into {name} and changed there since"
@@ -274,8 +274,8 @@ class _Planner:
             if entity.id == holder.id:
                 now = dict(items_of(entity))
         lost: dict[str, Item] = {}
-        for fact in holder.observations:
-            item = ("observation", holder.id, fact.ordinal)
+        for fact in holder.facts:
+            item = ("fact", holder.id, fact.ordinal)
             span = self._spans.get(item)
             is_undone = span is not None and is_same(item, now.get(item), span.after)
             if _text(now.get(item)) != fact.text and not is_undone:
@@ -293,10 +293,10 @@ class _Planner:
         entity, item = self._living[identity], ("entity", identity)
         reasons = []
         # What the undone changes made of the entity is a target; the rest is by others.
-        ordinals = [observation.ordinal for observation in entity.observations]
-        facts = [one for one in ordinals if ("observation", identity, one) not in self._targets]
+        ordinals = [fact.ordinal for fact in entity.facts]
+        facts = [one for one in ordinals if ("fact", identity, one) not in self._targets]
         if facts:
-            reasons.append(_were_added(len(facts), "observation"))
+            reasons.append(_were_added(len(facts), "fact"))
         if any((attribute, identity) not in self._targets for attribute in ATTRIBUTES):
             reasons.append("it was changed")
         relations = self._relations_since(self._spans[item].first, entity)
@@ -452,22 +452,20 @@ class _Planner:
                 values[attribute] = self._targets[attribute, entity.id]
         return _with_attributes(replace(entity, updated_at=self._at), values)
 
-    def _bring_back(self, identity: str, had: Iterable[Observation]) -> Entity:
+    def _bring_back(self, identity: str, had: Iterable[Fact]) -> Entity:
         """Return a deleted entity with all it had."""
-        observations = sorted(had, key=lambda observation: observation.ordinal)
+        facts = sorted(had, key=lambda fact: fact.ordinal)
         values = {attribute: self._targets[attribute, identity] for attribute in ATTRIBUTES}
-        whole = replace(
-            self._wholes[identity], observations=tuple(observations), updated_at=self._at
-        )
+        whole = replace(self._wholes[identity], facts=tuple(facts), updated_at=self._at)
         return _with_attributes(whole, values)
 
-    def _sets(self, observations: Iterable[tuple[str, Observation]]) -> tuple[ObservationSet, ...]:
-        """Return observations of entities that live before and after, by the present name."""
-        sets: dict[str, list[Observation]] = {}
-        for identity, observation in observations:
+    def _sets(self, facts: Iterable[tuple[str, Fact]]) -> tuple[FactSet, ...]:
+        """Return facts of entities that live before and after, by the present name."""
+        sets: dict[str, list[Fact]] = {}
+        for identity, fact in facts:
             if identity in self._living and self._will_live(identity):
-                sets.setdefault(self._living[identity].name, []).append(observation)
-        return tuple(ObservationSet(name, tuple(several)) for name, several in sets.items())
+                sets.setdefault(self._living[identity].name, []).append(fact)
+        return tuple(FactSet(name, tuple(several)) for name, several in sets.items())
 
     def _items_to_end(self, kind: str) -> list[Item]:
         return [
@@ -522,7 +520,7 @@ def _key(item: Item) -> str:
 
 def _text(value: Value) -> str:
     """Return what people read of a value; empty if there is nothing to read."""
-    if isinstance(value, Observation):
+    if isinstance(value, Fact):
         return value.text
     if isinstance(value, Note):
         return value.content

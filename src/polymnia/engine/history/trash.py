@@ -34,7 +34,7 @@ def restore(memory: Memory, wanted: str, *, by: str) -> Rows:
 def restore_item(memory: Memory, wanted: str, *, by: str) -> tuple[Rows, int]:
     """Restore the item with that id, or the latest deleted entity or note with that name.
 
-    Return what was restored, and the change. An entity comes back with the observations and
+    Return what was restored, and the change. An entity comes back with the facts and
     relations that were deleted with it, except for relations to entities that do not exist. Raise
     BadInput if there is no such item, or if its name is in use again.
     """
@@ -85,7 +85,7 @@ def deleted_ends(read: Reader, relations: Iterable[Relation], change: int) -> se
 def _items(memory: Memory, read: Reader) -> list[TrashItem]:
     _require_trash(memory)
     deleted = read.trash()
-    parts = [item for item in deleted if item.rows.observations or _is_relation(item)]
+    parts = [item for item in deleted if item.rows.facts or _is_relation(item)]
     if not parts:
         return deleted
     first = min(item.change for item in parts)
@@ -108,8 +108,8 @@ def _find_moved(items: Iterable[TrashItem], moves: Iterable[Change]) -> list[Tra
     facts: set[tuple[int, str, int]] = set()
     relations: dict[tuple[int, str, int], list[Relation]] = {}
     for change in moves:
-        created = [entity.observations for entity in change.after.entities]
-        created += [part.observations for part in change.after.observations]
+        created = [entity.facts for entity in change.after.entities]
+        created += [part.facts for part in change.after.facts]
         for fact in chain.from_iterable(created):
             facts.add((change.id, fact.text, fact.created_at))
         for relation in change.after.relations:
@@ -117,8 +117,8 @@ def _find_moved(items: Iterable[TrashItem], moves: Iterable[Change]) -> list[Tra
             relations.setdefault(key, []).append(relation)
     moved: list[TrashItem] = []
     for item in items:
-        for part in item.rows.observations:
-            fact = part.observations[0]
+        for part in item.rows.facts:
+            fact = part.facts[0]
             if (item.change, fact.text, fact.created_at) in facts:
                 moved.append(item)
         for relation in item.rows.relations:
@@ -182,7 +182,7 @@ def _restorable_rows(read: Reader, item: TrashItem) -> Rows:
     linked = read.find_relations({relation.key for relation in relations})
     return Rows(
         rows.entities,
-        rows.observations,
+        rows.facts,
         tuple(relation for relation in relations if relation.key not in linked),
         rows.notes,
     )

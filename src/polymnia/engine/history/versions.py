@@ -21,8 +21,8 @@ from polymnia.model import (
     Change,
     ChangeQuery,
     Entity,
-    Observation,
-    ObservationSet,
+    Fact,
+    FactSet,
     Relation,
     Rows,
 )
@@ -46,8 +46,8 @@ class FactVersion(Struct, frozen=True):
     """A fact then and now, and the change that made the difference."""
 
     how: How
-    then: Observation | None
-    now: Observation | None
+    then: Fact | None
+    now: Fact | None
     cause: Change | None = None
 
     @property
@@ -130,8 +130,8 @@ def restore_version(
         if now.entity is None or then.entity is None:
             raise BadInput(f"{name} does not exist at both times; restore it from the trash first")
         before, after = _facts_to_restore(then.entity, now.entity, ordinals, exact)
-        old = [ObservationSet(name, tuple(before))] if before else []
-        new = [ObservationSet(name, tuple(after))] if after else []
+        old = [FactSet(name, tuple(before))] if before else []
+        new = [FactSet(name, tuple(after))] if after else []
         cards: tuple[tuple[Entity, ...], tuple[Entity, ...]] = ((), ())
         lost: list[Relation] = []
         found: list[Relation] = []
@@ -173,7 +173,7 @@ class _Causes:
         self._relations: dict[tuple[str, str], list[Change]] = {}
         for change in changes:
             for difference in differences(change, names):
-                if difference.what == "observation" and difference.name in names:
+                if difference.what == "fact" and difference.name in names:
                     self._facts.setdefault(difference.ordinal, []).append((change, difference))
                 elif difference.what == "relation":
                     text = difference.before or difference.after or ""
@@ -192,9 +192,9 @@ class _Causes:
 
 
 def _compare_facts(then: Entity, now: Entity | None, causes: _Causes) -> list[FactVersion]:
-    present = {fact.ordinal: fact for fact in now.observations} if now else {}
+    present = {fact.ordinal: fact for fact in now.facts} if now else {}
     versions = []
-    for fact in then.observations:
+    for fact in then.facts:
         current = present.pop(fact.ordinal, None)
         how: How = "same"
         if current is None:
@@ -227,13 +227,13 @@ def _compare_relations(
 
 def _facts_to_restore(
     then: Entity, now: Entity, ordinals: Collection[int] | None, exact: bool
-) -> tuple[list[Observation], list[Observation]]:
+) -> tuple[list[Fact], list[Fact]]:
     """Return the facts that end, and those that come back."""
-    present = {fact.ordinal: fact for fact in now.observations}
+    present = {fact.ordinal: fact for fact in now.facts}
     texts = set(now.texts)
-    before: list[Observation] = []
-    after: list[Observation] = []
-    for fact in then.observations:
+    before: list[Fact] = []
+    after: list[Fact] = []
+    for fact in then.facts:
         if ordinals is not None and fact.ordinal not in ordinals:
             continue
         current = present.get(fact.ordinal)
@@ -243,8 +243,8 @@ def _facts_to_restore(
             before.append(current)
             after.append(fact)
     if exact and ordinals is None:
-        known = {fact.ordinal for fact in then.observations}
-        before += [fact for fact in now.observations if fact.ordinal not in known]
+        known = {fact.ordinal for fact in then.facts}
+        before += [fact for fact in now.facts if fact.ordinal not in known]
     return before, after
 
 

@@ -1,6 +1,6 @@
 """Add entities, relations and notes from elsewhere to a memory, one change per batch.
 
-A known entity keeps what it has and gains what it lacks: observations, tags, a summary. Of two
+A known entity keeps what it has and gains what it lacks: facts, tags, a summary. Of two
 notes with the same key the later one stays. So taking the same items in twice changes nothing, and
 an interrupted import can be repeated. If an item contradicts the memory, that is a conflict: the
 memory keeps its own value unless the caller decides otherwise.
@@ -19,9 +19,9 @@ from polymnia.engine.notes import notes_of
 from polymnia.model import (
     VAULT,
     Entity,
+    Fact,
+    FactSet,
     Note,
-    Observation,
-    ObservationSet,
     Relation,
     RelationKey,
     Rows,
@@ -65,7 +65,7 @@ class IntakeReceipt(Struct):
     entities: Tally = field(default_factory=Tally)
     relations: Tally = field(default_factory=Tally)
     notes: Tally = field(default_factory=Tally)
-    observations: int = 0
+    facts: int = 0
     new_names: list[str] = field(default_factory=list)
     new_ids: int = 0
     restored: int = 0
@@ -147,8 +147,8 @@ class _Intake:
 
     def _plan_entities(
         self, read: Reader, entities: Sequence[Entity], at: int
-    ) -> tuple[list[Entity], list[Entity], list[ObservationSet]]:
-        """Return the cards to end and to create, and the observations that known entities gain."""
+    ) -> tuple[list[Entity], list[Entity], list[FactSet]]:
+        """Return the cards to end and to create, and the facts that known entities gain."""
         receipt = self.receipt
         given = _join_repeats(entities)
         known = find_by_name(read, list(given))
@@ -161,18 +161,18 @@ class _Intake:
             changed = _merge_card(entity, given[name], at)
             if self._replace_conflicts:
                 changed = _overwrite_card(changed, given[name], at)
-            added = _missing_observations(entity, given[name], at)
+            added = _missing_facts(entity, given[name], at)
             if changed != entity:
                 old_cards.append(entity)
                 new_cards.append(changed)
             if added:
-                sets.append(ObservationSet(name, added))
+                sets.append(FactSet(name, added))
             receipt.entities.merged += changed != entity or bool(added)
-            receipt.observations += len(added)
+            receipt.facts += len(added)
             if self._dry_run:
-                self._planned[name] = _with_observations(changed, added)
+                self._planned[name] = _with_facts(changed, added)
         for entity in new:
-            receipt.observations += len(entity.observations)
+            receipt.facts += len(entity.facts)
             if len(receipt.new_names) < MAX_NEW_NAMES:
                 receipt.new_names.append(entity.name)
             if self._dry_run:
@@ -256,7 +256,7 @@ def _split_batches(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
         batch.append(item)
         rows += 1
         if isinstance(item, Entity):
-            rows += len(item.observations)
+            rows += len(item.facts)
         if rows >= size:
             yield batch
             batch, rows = [], 0
@@ -270,8 +270,8 @@ def _join_repeats(entities: Sequence[Entity]) -> dict[str, Entity]:
     for entity in entities:
         first = joined.setdefault(entity.name, entity)
         if first is not entity:
-            added = _missing_observations(first, entity, 0)
-            joined[entity.name] = _with_observations(_merge_card(first, entity, 0), added)
+            added = _missing_facts(first, entity, 0)
+            joined[entity.name] = _with_facts(_merge_card(first, entity, 0), added)
     return joined
 
 
@@ -308,49 +308,44 @@ def _conflicts(known: Entity, given: Entity) -> Iterator[IntakeConflict]:
         yield IntakeConflict("summary", known.name, known.summary, given.summary)
 
 
-def _missing_observations(known: Entity, given: Entity, at: int) -> tuple[Observation, ...]:
+def _missing_facts(known: Entity, given: Entity, at: int) -> tuple[Fact, ...]:
     """Return what the known entity lacks, each once, with its next ordinals.
 
     Two turns of a conversation may have the same text: a text that is only known with other times
     counts as missing.
     """
     times: dict[str, set[int]] = {}
-    for observation in known.observations:
-        times.setdefault(observation.text, set()).add(observation.valid_at)
-    added: list[Observation] = []
-    for observation in given.observations:
-        text = observation.text
-        valid_at = observation.valid_at or stamped_time(text)
+    for fact in known.facts:
+        times.setdefault(fact.text, set()).add(fact.valid_at)
+    added: list[Fact] = []
+    for fact in given.facts:
+        text = fact.text
+        valid_at = fact.valid_at or stamped_time(text)
         present = times.setdefault(text, set())
         if present and (not valid_at or 0 in present or valid_at in present):
             continue
         present.add(valid_at)
         ordinal = known.next_ordinal + len(added)
-        created_at = observation.created_at or at
-        added.append(
-            replace(observation, ordinal=ordinal, created_at=created_at, valid_at=valid_at)
-        )
+        created_at = fact.created_at or at
+        added.append(replace(fact, ordinal=ordinal, created_at=created_at, valid_at=valid_at))
     return tuple(added)
 
 
-def _with_observations(entity: Entity, added: tuple[Observation, ...]) -> Entity:
+def _with_facts(entity: Entity, added: tuple[Fact, ...]) -> Entity:
     return replace(
         entity,
-        observations=entity.observations + added,
+        facts=entity.facts + added,
         next_ordinal=entity.next_ordinal + len(added),
     )
 
 
 def _fill_entity(entity: Entity, at: int) -> Entity:
     """Return the entity with an id and with that time where it has none."""
-    observations = [
-        replace(observation, created_at=observation.created_at or at)
-        for observation in entity.observations
-    ]
+    facts = [replace(fact, created_at=fact.created_at or at) for fact in entity.facts]
     return replace(
         entity,
         id=entity.id or str(uuid4()),
-        observations=tuple(observations),
+        facts=tuple(facts),
         created_at=entity.created_at or at,
         updated_at=entity.updated_at or at,
         summary_at=(entity.summary_at or at) if entity.summary else 0,

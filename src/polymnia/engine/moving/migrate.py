@@ -220,7 +220,7 @@ def _copy_graph(source: Store, target: Store, name: str, progress: Progress | No
         )
     counts = {
         "entities": len(graph.entities),
-        "observations": sum(len(entity.observations) for entity in graph.entities),
+        "facts": sum(len(entity.facts) for entity in graph.entities),
         "relations": len(graph.relations),
         "notes": len(items) - len(graph.entities) - len(graph.relations),
     }

@@ -1,7 +1,7 @@
 """Merge a memory with an edited copy of it, given their last common state.
 
 A change of one side is adopted by the other. If both changed the same thing differently, nothing is
-lost: both texts of an observation stay; of everything else the memory's version stays and the
+lost: both texts of a fact stay; of everything else the memory's version stays and the
 copy's is reported.
 """
 
@@ -12,7 +12,7 @@ from uuid import uuid4
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from polymnia.model import Entity, Note, Observation, ObservationSet, Relation, RelationKey, Rows
+from polymnia.model import Entity, Fact, FactSet, Note, Relation, RelationKey, Rows
 
 # An end of a relation: whether it is the id of an entity, and the id or the name.
 End = tuple[bool, str]
@@ -23,7 +23,7 @@ V = TypeVar("V")
 class State(Struct):
     """A memory: entities by id, relations by key, notes by key.
 
-    In a copy, new observations have the ordinal 0.
+    In a copy, new facts have the ordinal 0.
     """
 
     entities: dict[str, Entity] = field(default_factory=dict)
@@ -70,8 +70,8 @@ def rows_between(memory: State, merged: State, at: int) -> tuple[Rows, Rows]:
     """Return the rows that end and begin when the memory becomes the merged state."""
     old_entities: list[Entity] = []
     new_entities: list[Entity] = []
-    old_sets: list[ObservationSet] = []
-    new_sets: list[ObservationSet] = []
+    old_sets: list[FactSet] = []
+    new_sets: list[FactSet] = []
     for key, entity in memory.entities.items():
         if key not in merged.entities:
             old_entities.append(entity)
@@ -88,10 +88,10 @@ def rows_between(memory: State, merged: State, at: int) -> tuple[Rows, Rows]:
             new_entities.append(replace(new, summary_at=summary_at, updated_at=at))
         ended, begun = _differences(_by_ordinal(old), _by_ordinal(new))
         if ended:
-            old_sets.append(ObservationSet(old.name, tuple(ended)))
+            old_sets.append(FactSet(old.name, tuple(ended)))
         if begun:
-            filled = tuple(_fill_observation(observation, at) for observation in begun)
-            new_sets.append(ObservationSet(old.name, filled))
+            filled = tuple(_fill_fact(fact, at) for fact in begun)
+            new_sets.append(FactSet(old.name, filled))
     old_relations, relations = _differences(memory.relations, merged.relations)
     new_relations = [
         replace(relation, created_at=relation.created_at or at) for relation in relations
@@ -124,18 +124,18 @@ def adopt_ids(base: State, memory: State, copy: Iterable[Entity]) -> list[Entity
 
 
 def with_ordinals(entity: Entity) -> Entity:
-    """Return an entity of a copy with ordinals for all observations."""
-    last = max((observation.ordinal for observation in entity.observations), default=0)
-    numbered: dict[int, Observation] = {}
-    for observation in entity.observations:
-        ordinal = observation.ordinal
+    """Return an entity of a copy with ordinals for all facts."""
+    last = max((fact.ordinal for fact in entity.facts), default=0)
+    numbered: dict[int, Fact] = {}
+    for fact in entity.facts:
+        ordinal = fact.ordinal
         if not ordinal or ordinal in numbered:
             last += 1
             ordinal = last
-        numbered[ordinal] = replace(observation, ordinal=ordinal)
-    observations = tuple(numbered[ordinal] for ordinal in sorted(numbered))
+        numbered[ordinal] = replace(fact, ordinal=ordinal)
+    facts = tuple(numbered[ordinal] for ordinal in sorted(numbered))
     next_ordinal = max(entity.next_ordinal, last + 1)
-    return replace(entity, observations=observations, next_ordinal=next_ordinal)
+    return replace(entity, facts=facts, next_ordinal=next_ordinal)
 
 
 def _merge_entity(
@@ -171,37 +171,35 @@ def _merge_both(
     old = base or Entity("", "")
     kept = [tag for tag in memory.tags if tag in copy.tags or tag not in old.tags]
     added = [tag for tag in copy.tags if tag not in old.tags]
-    observations = _merge_observations(old, memory, copy, conflicts)
-    last = max((observation.ordinal for observation in observations), default=0)
+    facts = _merge_facts(old, memory, copy, conflicts)
+    last = max((fact.ordinal for fact in facts), default=0)
     return replace(
         memory,
         name=choose("name", old.name or None, memory.name, copy.name) or memory.name,
         type=choose("type", old.type if base else None, memory.type, copy.type) or memory.type,
         summary=choose("summary", old.summary, memory.summary, copy.summary),
         tags=tuple(dict.fromkeys((*kept, *added))),
-        observations=observations,
+        facts=facts,
         next_ordinal=max(memory.next_ordinal, last + 1),
     )
 
 
-def _merge_observations(
+def _merge_facts(
     base: Entity, memory: Entity, copy: Entity, conflicts: list[MergeConflict]
-) -> tuple[Observation, ...]:
-    """Merge the observations by their ordinals. A text that both sides added is one observation."""
-    old = {observation.ordinal: observation.text for observation in base.observations}
+) -> tuple[Fact, ...]:
+    """Merge the facts by their ordinals. A text that both sides added is one fact."""
+    old = {fact.ordinal: fact.text for fact in base.facts}
     merged = _by_ordinal(memory)
-    in_copy = {observation.ordinal for observation in copy.observations}
+    in_copy = {fact.ordinal for fact in copy.facts}
     texts = set(memory.texts)
     shared = in_copy | old.keys()
-    added = [fact.text for fact in memory.observations if fact.ordinal not in shared]
-    new: list[Observation] = []
+    added = [fact.text for fact in memory.facts if fact.ordinal not in shared]
+    new: list[Fact] = []
 
     def report(mine: str, theirs: str) -> None:
-        conflicts.append(
-            MergeConflict("observation", memory.id, memory.name, mine, theirs, lost=False)
-        )
+        conflicts.append(MergeConflict("fact", memory.id, memory.name, mine, theirs, lost=False))
 
-    for theirs in copy.observations:
+    for theirs in copy.facts:
         mine, was = merged.get(theirs.ordinal), old.get(theirs.ordinal)
         if theirs.text == was or (mine and mine.text == theirs.text):
             continue
@@ -318,12 +316,12 @@ def _require_distinct_names(merged: State, memory: State, conflicts: list[MergeC
             taken.add(own.name)
 
 
-def _by_ordinal(entity: Entity) -> dict[int, Observation]:
-    return {observation.ordinal: observation for observation in entity.observations}
+def _by_ordinal(entity: Entity) -> dict[int, Fact]:
+    return {fact.ordinal: fact for fact in entity.facts}
 
 
 def _content(entity: Entity) -> object:
-    texts = sorted((observation.ordinal, observation.text) for observation in entity.observations)
+    texts = sorted((fact.ordinal, fact.text) for fact in entity.facts)
     return entity.name, entity.type, entity.summary, frozenset(entity.tags), texts
 
 
@@ -347,15 +345,15 @@ def _fill_entity(entity: Entity, at: int) -> Entity:
     summary_at = 0 if entity.summary is None else entity.summary_at or at
     return replace(
         entity,
-        observations=tuple(_fill_observation(fact, at) for fact in entity.observations),
+        facts=tuple(_fill_fact(fact, at) for fact in entity.facts),
         summary_at=summary_at,
         created_at=entity.created_at or at,
         updated_at=entity.updated_at or at,
     )
 
 
-def _fill_observation(observation: Observation, at: int) -> Observation:
-    return replace(observation, created_at=observation.created_at or at)
+def _fill_fact(fact: Fact, at: int) -> Fact:
+    return replace(fact, created_at=fact.created_at or at)
 
 
 def _fill_note(note: Note, known: Note | None, at: int) -> Note:

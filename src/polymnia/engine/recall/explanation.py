@@ -168,7 +168,7 @@ def _by_meaning(read: Reader, search: Search, limit: int, within: Within | None)
 
 def _coverage(read: Reader, search: Search) -> tuple[int, int]:
     if search.vectors is None:
-        return 0, read.counts().observations
+        return 0, read.counts().facts
     return read.vectors.coverage(search.vectors.model)
 
 
@@ -218,26 +218,24 @@ def _passages_of(read: Reader, search: Search, name: str) -> list[Passage]:
         found += read.passages(nearest)
     if len(found) == 1:
         found += [
-            passage
-            for entity in read.entities([name])
-            for passage in _observations(entity)[:MAX_WANTED]
+            passage for entity in read.entities([name]) for passage in _facts(entity)[:MAX_WANTED]
         ]
     return list({item.key: item for item in found}.values())
 
 
-def _observations(entity: Entity) -> list[Passage]:
+def _facts(entity: Entity) -> list[Passage]:
     return [
         Passage(
             entity.name,
             entity.type,
-            observation.ordinal,
-            observation.text,
-            observation.created_at,
-            observation.valid_at,
+            fact.ordinal,
+            fact.text,
+            fact.created_at,
+            fact.valid_at,
             tags=entity.tags,
-            source=observation.source,
+            source=fact.source,
         )
-        for observation in entity.observations
+        for fact in entity.facts
     ]
 
 

@@ -120,7 +120,7 @@ def recall(
     """Return the passages that answer the question, best first, each with the evidence for it.
 
     `also` are other ways to ask it, or guesses at the answer. The first MAX_ALSO count, if they
-    have a word that the question has not. `context` is how many observations before and after each
+    have a word that the question has not. `context` is how many facts before and after each
     hit are returned with it, at most MAX_CONTEXT. Without a `timeout` in seconds, the embedder gets
     half a second to embed the question.
     """
@@ -267,7 +267,7 @@ def _prepare(read: Reader, asked: str, aliased: Sequence[Entity]) -> tuple[Query
     weights = _term_weights(text, terms, widened)
     if widened:
         counts = read.word_counts(weights)
-    own_counts = speakers | read.observation_counts(names)
+    own_counts = speakers | read.fact_counts(names)
     linked, relation_terms = _follow_relations(read, whole_names)
     search_terms = _search_terms(weights, counts)
     query = Query(
@@ -447,7 +447,7 @@ def _by_date(read: Reader, question: Question, within: Within | None) -> list[Pa
     """Return the candidates by date: what was said then, and what names the date."""
     if question.period is None or question.period.bounds is None:
         return []
-    found = read.observations_between(*question.period.bounds, MAX_WORD_CANDIDATES)
+    found = read.facts_between(*question.period.bounds, MAX_WORD_CANDIDATES)
     if question.date_terms:
         found += read.candidates(question.date_terms, MAX_WORD_CANDIDATES, within, every=True)
     return found
@@ -493,16 +493,16 @@ def _named_facts(read: Reader, query: Query, within: Within | None) -> list[Pass
     """
     passages = []
     for entity in read.entities(query.whole_names[:MAX_NAMES]):
-        for observation in entity.observations[-MAX_WORD_CANDIDATES:]:
+        for fact in entity.facts[-MAX_WORD_CANDIDATES:]:
             passage = Passage(
                 entity.name,
                 entity.type,
-                observation.ordinal,
-                observation.text,
-                observation.created_at,
-                observation.valid_at,
+                fact.ordinal,
+                fact.text,
+                fact.created_at,
+                fact.valid_at,
                 tags=entity.tags,
-                source=observation.source,
+                source=fact.source,
             )
             if within is None or within.has(passage):
                 passages.append(passage)
@@ -549,7 +549,7 @@ def _cosines(
 
 
 def _with_context(read: Reader, found: list[Hit], count: int) -> list[Hit]:
-    """Return the hits with up to `count` observations before and after each."""
+    """Return the hits with up to `count` facts before and after each."""
     around = [deque([hit.passage]) for hit in found]
     for _ in range(count):
         near = read.neighbours([end for item in around for end in (item[0], item[-1])])

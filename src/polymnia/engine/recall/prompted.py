@@ -95,7 +95,7 @@ def rate_candidates(
         searches = start_searches(by_words, read, [text], None, None)
         query = searches[0].query
         hits = best_hits(query.folded, score_candidates(read, searches, None), MAX_CANDIDATES)
-        hits = [hit for hit in hits if hit.passage.kind == "observation"]
+        hits = [hit for hit in hits if hit.passage.kind == "fact"]
         facts = [hit.passage for hit in hits if not _is_turn(hit.passage)]
         cosines = _cosines(read, vector, facts)
     rated = []

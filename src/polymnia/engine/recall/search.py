@@ -1,4 +1,4 @@
-"""Verbs that find entities and observations: by a part of their text, by words, or by meaning."""
+"""Verbs that find entities and facts: by a part of their text, by words, or by meaning."""
 
 import re
 from collections import Counter
@@ -21,7 +21,7 @@ from polymnia.stores.contract import Reader
 # What full-text queries call the columns of a passage.
 QUERY_COLUMNS = {"name": "name", "entity_type": "labels", "content": "content"}
 
-_OBSERVATIONS: tuple[PassageKind, ...] = ("observation",)
+_OBSERVATIONS: tuple[PassageKind, ...] = ("fact",)
 _BETWEEN_WORDS = re.compile(r"[\W_]+")
 # Where an entity contains a query, best first.
 _EXACT_NAME, _NAME_START, _NAME_WORD, _IN_NAME, _IN_TYPE, _IN_OBSERVATION, _ALL_WORDS, _ANY_WORD = (
@@ -38,8 +38,8 @@ _BY_WORDS = 'search by words instead, with the mode "text"'
 _NOT_EMBEDDED = f"nothing is embedded yet; {_BY_WORDS}, or ask again later"
 
 
-class FoundObservation(Struct, frozen=True):
-    """An observation, how well it matches, and in which perspective; None for a match by words.
+class FoundFact(Struct, frozen=True):
+    """A fact, how well it matches, and in which perspective; None for a match by words.
 
     `summary` is that of its entity, if entities were searched for.
     """
@@ -62,7 +62,7 @@ def best_matches(
 ) -> Graph:
     """Return a page of the entities that contain the query or its words, and their relations.
 
-    A match in the name comes before one in the type or in an observation; then come entities with
+    A match in the name comes before one in the type or in a fact; then come entities with
     all of the words, then those with any. Equals are in order of creation.
     """
     folded = fold(query.strip())
@@ -95,8 +95,8 @@ def full_text(memory: Memory, query: str) -> Graph:
 
 def entities_by_meaning(
     memory: Memory, query: str, *, limit: int, defaults: Sequence[Perspective]
-) -> list[FoundObservation]:
-    """Return the nearest observation of each of the `limit` nearest entities.
+) -> list[FoundFact]:
+    """Return the nearest fact of each of the `limit` nearest entities.
 
     Raise EmbedderError if the question cannot be embedded, or nothing is embedded by its model.
     """
@@ -105,36 +105,36 @@ def entities_by_meaning(
         count = max(_MIN_PASSAGES, _PASSAGES_PER_ENTITY * limit)
         while True:
             hits, is_complete = question.nearest(read, count)
-            best: dict[str, FoundObservation] = {}
+            best: dict[str, FoundFact] = {}
             for hit in hits:
                 best.setdefault(hit.passage.entity, hit)
             if is_complete or len(best) >= limit:
                 break
             count *= 4
-        if not best and read.counts().observations:
+        if not best and read.counts().facts:
             raise EmbedderError(_NOT_EMBEDDED)
         return _with_summaries(read, list(best.values())[:limit])
 
 
-def observations_by_meaning(
+def facts_by_meaning(
     memory: Memory, entity: str, query: str, *, defaults: Sequence[Perspective]
-) -> list[FoundObservation]:
-    """Return the embedded observations of one entity, nearest first.
+) -> list[FoundFact]:
+    """Return the embedded facts of one entity, nearest first.
 
     Raise EntityNotFound, EmbedderError.
     """
     _require(memory, entity)
     question = _Question.embed(memory, query, defaults)
     with memory.reading() as read:
-        count = read.observation_counts([entity]).get(entity, 0)
+        count = read.fact_counts([entity]).get(entity, 0)
         hits, _ = question.nearest(read, max(count, 1), Within(names=(entity,)))
     if count and not hits:
         raise EmbedderError(_NOT_EMBEDDED)
     return hits
 
 
-def entities_by_words(memory: Memory, query: str, *, limit: int) -> list[FoundObservation]:
-    """Return the best matching observation of each of the `limit` best entities.
+def entities_by_words(memory: Memory, query: str, *, limit: int) -> list[FoundFact]:
+    """Return the best matching fact of each of the `limit` best entities.
 
     Scores are keyword weights.
     """
@@ -142,23 +142,23 @@ def entities_by_words(memory: Memory, query: str, *, limit: int) -> list[FoundOb
         best: dict[str, Match] = {}
         for match in _matches(memory, read, query):
             best.setdefault(match.entity, match)
-        return _with_summaries(read, _load_observations(read, list(best.values())[:limit]))
+        return _with_summaries(read, _load_facts(read, list(best.values())[:limit]))
 
 
-def observations_by_words(memory: Memory, entity: str, query: str) -> list[FoundObservation]:
-    """Return the observations of one entity that match the words, best first.
+def facts_by_words(memory: Memory, entity: str, query: str) -> list[FoundFact]:
+    """Return the facts of one entity that match the words, best first.
 
     Raise EntityNotFound.
     """
     _require(memory, entity)
     with memory.reading() as read:
-        return _load_observations(read, _matches(memory, read, query, entity))
+        return _load_facts(read, _matches(memory, read, query, entity))
 
 
 def _rank_outlines(read: Reader, folded: str) -> list[Entity]:
     """Return the entities that contain the folded query or some of its words, best first.
 
-    Only names and types are read: the observations of all matches may be many times what is shown.
+    Only names and types are read: the facts of all matches may be many times what is shown.
     """
     outlines = read.containing(folded, outlines=True)
     ranks = {outline.name: (_find_query(outline, folded), 0) for outline in outlines}
@@ -190,7 +190,7 @@ def _find_query(outline: Entity, folded: str) -> int:
 def _best_scores(read: Reader, expression: Expression) -> dict[str, float]:
     """Return the entities with a matching passage, and their best score; less is better."""
     scores: dict[str, float] = {}
-    for match in read.match(expression, ("entity", "observation")):
+    for match in read.match(expression, ("entity", "fact")):
         scores.setdefault(match.entity, -match.score)
     return scores
 
@@ -234,8 +234,8 @@ class _Question(Struct, frozen=True):
 
     def nearest(
         self, read: Reader, count: int, within: Within | None = None
-    ) -> tuple[list[FoundObservation], bool]:
-        """Return observations, nearest first, each once, and whether there are no others.
+    ) -> tuple[list[FoundFact], bool]:
+        """Return facts, nearest first, each once, and whether there are no others.
 
         A perspective that was removed since the question was embedded is left out.
         """
@@ -256,14 +256,14 @@ class _Question(Struct, frozen=True):
                     best[passage_id] = (score, perspective.name)
         hits = []
         for passage in read.passages(best):
-            if passage.kind == "observation":
-                hits.append(FoundObservation(passage, *best[passage.id]))
+            if passage.kind == "fact":
+                hits.append(FoundFact(passage, *best[passage.id]))
         hits.sort(key=lambda hit: (-hit.score, hit.passage.id))
         return hits, is_complete
 
 
 def _matches(memory: Memory, read: Reader, query: str, entity: str | None = None) -> list[Match]:
-    """Return the observations that match, best first, or only those of one entity.
+    """Return the facts that match, best first, or only those of one entity.
 
     A query without operators must match with all its words; if nothing does, with any of them.
     """
@@ -277,16 +277,16 @@ def _matches(memory: Memory, read: Reader, query: str, entity: str | None = None
     return []
 
 
-def _load_observations(read: Reader, matches: Sequence[Match]) -> list[FoundObservation]:
+def _load_facts(read: Reader, matches: Sequence[Match]) -> list[FoundFact]:
     passages = {passage.id: passage for passage in read.passages([match.id for match in matches])}
     hits = []
     for match in matches:
         if match.id in passages:
-            hits.append(FoundObservation(passages[match.id], match.score))
+            hits.append(FoundFact(passages[match.id], match.score))
     return hits
 
 
-def _with_summaries(read: Reader, hits: Sequence[FoundObservation]) -> list[FoundObservation]:
+def _with_summaries(read: Reader, hits: Sequence[FoundFact]) -> list[FoundFact]:
     names = {hit.passage.entity for hit in hits}
     summaries = {outline.name: outline.summary for outline in read.outlines(names)}
     return [replace(hit, summary=summaries.get(hit.passage.entity)) for hit in hits]

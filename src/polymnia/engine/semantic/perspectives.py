@@ -134,6 +134,6 @@ def _coverage(
     read: Reader, model: EmbeddingModel | None, perspective: Perspective
 ) -> PerspectiveCoverage:
     if model is None:
-        return PerspectiveCoverage(perspective, 0, read.counts().observations)
+        return PerspectiveCoverage(perspective, 0, read.counts().facts)
     embedded, total = read.vectors.coverage(model.number, perspective=perspective.name)
     return PerspectiveCoverage(perspective, embedded, total)

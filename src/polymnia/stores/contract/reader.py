@@ -38,7 +38,7 @@ from polymnia.stores.contract.tables import TableRow
 
 # The perspective that embeds a passage's own text. Every store has it.
 TEXT = "text"
-# Observations without a source belong to one conversation if they are at most this many places and
+# Facts without a source belong to one conversation if they are at most this many places and
 # microseconds apart.
 MAX_CONVERSATION_STEPS = 8
 MAX_CONVERSATION_GAP = 3_600_000_000
@@ -47,7 +47,7 @@ MAX_CONVERSATION_GAP = 3_600_000_000
 class GraphReader(Protocol):
     """Reads of living rows.
 
-    Lists are in order of creation. An outline is an entity without its observations.
+    Lists are in order of creation. An outline is an entity without its facts.
     """
 
     def existing_names(self, names: Collection[str]) -> set[str]:
@@ -117,7 +117,7 @@ class GraphReader(Protocol):
 
 
 class SearchReader(Protocol):
-    """Searches over living passages: entity cards, observations and vault notes.
+    """Searches over living passages: entity cards, facts and vault notes.
 
     The notes of a session are never found. A term is a stemmed word as `search.terms` makes it.
     Only `containing` and `match` return what has expired.
@@ -126,7 +126,7 @@ class SearchReader(Protocol):
     def containing(self, folded: str, *, outlines: bool = False) -> list[Entity]:
         """Return the entities that contain the case-folded text, or their outlines.
 
-        The text is in their name, their type or one of their observations.
+        The text is in their name, their type or one of their facts.
         """
 
     def match(
@@ -157,13 +157,13 @@ class SearchReader(Protocol):
         """Return names of entities that contain one of the terms, best matches first."""
 
     def neighbours(self, passages: Collection[Passage]) -> dict[PassageKey, Neighbours]:
-        """Return the two observations before each one in its conversation, and the one after it.
+        """Return the two facts before each one in its conversation, and the one after it.
 
         Only living ones count. The order is that of writing (of row ids), whatever entity they
-        belong to. For an observation with a source, the conversation is all observations with the
+        belong to. For a fact with a source, the conversation is all facts with the
         same source.
 
-        For one without, it is found among the MAX_CONVERSATION_STEPS observations without a source
+        For one without, it is found among the MAX_CONVERSATION_STEPS facts without a source
         written just before it and as many just after it. They belong to it if the same client wrote
         them (the actor and server of their changes) and their time (valid time, else creation time)
         is at most MAX_CONVERSATION_GAP from its own. Stores that do not record clients assume one.
@@ -177,17 +177,17 @@ class SearchReader(Protocol):
     def passages_containing(self, folded: str, limit: int) -> list[Passage]:
         """Return passages whose name, type, key or text contains the case-folded text."""
 
-    def observation_counts(self, names: Collection[str]) -> dict[str, int]:
-        """Return how many observations the entities with these names have."""
+    def fact_counts(self, names: Collection[str]) -> dict[str, int]:
+        """Return how many facts the entities with these names have."""
 
-    def observations_between(self, start: int, end: int, limit: int) -> list[Passage]:
-        """Return the newest observations with start <= time < end.
+    def facts_between(self, start: int, end: int, limit: int) -> list[Passage]:
+        """Return the newest facts with start <= time < end.
 
         Their time is the valid time, or else the creation time.
         """
 
-    def observation_times(self, start: int, end: int, step: int) -> dict[int, int]:
-        """Return how many observations with start <= time < end each interval has.
+    def fact_times(self, start: int, end: int, step: int) -> dict[int, int]:
+        """Return how many facts with start <= time < end each interval has.
 
         Intervals are `step` long and counted from 1970 on.
         """
@@ -276,7 +276,7 @@ class VectorReader(Protocol):
         """Return the vectors of those of the passages that have one."""
 
     def means(self, model: int, *, perspective: str = TEXT) -> dict[str, bytes]:
-        """Return the mean of the vectors of each entity's observations, by name.
+        """Return the mean of the vectors of each entity's facts, by name.
 
         Entities without a vector are missing.
         A store that compares vectors in memory needs numpy for it.
@@ -330,7 +330,7 @@ class HistoryReader(Protocol):
     def authors(self, passages: Collection[PassageKey]) -> dict[PassageKey, Author]:
         """Return who first wrote the living passages with these keys.
 
-        That is the author of a card's entity, or of an observation's or note's text. If the first
+        That is the author of a card's entity, or of a fact's or note's text. If the first
         version of a text was purged, it is the author of the oldest version that is left.
         """
 
@@ -374,7 +374,7 @@ class Reader(GraphReader, SearchReader, Protocol):
     def trash(self) -> list[TrashItem]:
         """Return what was deleted and can be restored, with `capabilities.trash`.
 
-        Entities come first, then single observations, relations and notes, each the latest first.
+        Entities come first, then single facts, relations and notes, each the latest first.
         """
 
     def past_facts(self, name: str) -> list[PastFact]:
@@ -411,7 +411,7 @@ class Writer(Reader, Protocol):
     def apply(self, change: Change) -> int:
         """Make the change part of the transaction, once, after everything that is read.
 
-        Return the id of the change; 0 in a store without history. An entity whose observations
+        Return the id of the change; 0 in a store without history. An entity whose facts
         change, and every touched one, is updated at the change's time.
         """
 

@@ -11,7 +11,7 @@ import apsw
 from polymnia.disk.errors import map_os_errors
 from polymnia.disk.replace import fsync_directory
 from polymnia.errors import StoreBusy, StoreForeign
-from polymnia.model import Entity, Observation, ObservationSet, Relation, RelationKey, Rows
+from polymnia.model import Entity, Fact, FactSet, Relation, RelationKey, Rows
 from polymnia.stores.directory import files
 from polymnia.stores.directory.registry import QUERIES
 from polymnia.stores.sqlite.adopt import keep_backup
@@ -56,8 +56,8 @@ class EntityRow(NamedTuple):
     deleted_at: int
 
 
-class ObservationRow(NamedTuple):
-    """An observation of the earlier program."""
+class ForeignFactRow(NamedTuple):
+    """A fact of the earlier program."""
 
     entity: str
     text: str
@@ -119,7 +119,7 @@ def _require_sole_user(path: Path, old: apsw.Connection) -> None:
 def _read(path: Path, old: apsw.Connection) -> Contents:
     rows = _Rows(
         [EntityRow(*row) for row in _run(old, "foreign_entities")],
-        [ObservationRow(*row) for row in _run(old, "foreign_observations")],
+        [ForeignFactRow(*row) for row in _run(old, "foreign_observations")],
         [RelationRow(*row) for row in _run(old, "foreign_relations")],
     )
     if lost := rows.without_entity():
@@ -134,16 +134,16 @@ def _run(old: apsw.Connection, query: str) -> list[tuple[Any, ...]]:
 
 
 class _Rows:
-    """The rows of a file. Living entities of one name become the first, with all observations."""
+    """The rows of a file. Living entities of one name become the first, with all facts."""
 
     def __init__(
         self,
         entities: list[EntityRow],
-        observations: list[ObservationRow],
+        facts: list[ForeignFactRow],
         relations: list[RelationRow],
     ) -> None:
         self._entities = {entity.id: entity for entity in entities}
-        self._observations = observations
+        self._facts = facts
         self._relations = relations
         first: dict[str, str] = {}
         for entity in entities:
@@ -152,18 +152,18 @@ class _Rows:
         self._owner: dict[str, str] = {}
         for entity in entities:
             self._owner[entity.id] = entity.id if entity.deleted_at else first[entity.name]
-        # The observations of each owner, with the times at which they were deleted.
-        self._numbered: defaultdict[str, list[tuple[int, Observation]]] = defaultdict(list)
-        for row in observations:
+        # The facts of each owner, with the times at which they were deleted.
+        self._numbered: defaultdict[str, list[tuple[int, Fact]]] = defaultdict(list)
+        for row in facts:
             if row.entity in self._owner:
                 numbered = self._numbered[self._owner[row.entity]]
-                observation = Observation(len(numbered) + 1, row.text, row.created_at)
-                numbered.append((row.deleted_at, observation))
+                fact = Fact(len(numbered) + 1, row.text, row.created_at)
+                numbered.append((row.deleted_at, fact))
 
     def without_entity(self) -> int:
-        """Return how many observations and relations name an entity that does not exist."""
-        observations = sum(row.entity not in self._entities for row in self._observations)
-        return observations + sum(not self._has_ends(row) for row in self._relations)
+        """Return how many facts and relations name an entity that does not exist."""
+        facts = sum(row.entity not in self._entities for row in self._facts)
+        return facts + sum(not self._has_ends(row) for row in self._relations)
 
     def contents(self) -> Contents:
         """Return what to write."""
@@ -181,7 +181,7 @@ class _Rows:
                 lone_relations.append(relation)
         living: list[Entity] = []
         deleted: list[DeletedEntity] = []
-        lost_observations: list[ObservationSet] = []
+        lost_facts: list[FactSet] = []
         for entity in self._entities.values():
             if self._owner[entity.id] != entity.id:
                 continue
@@ -192,11 +192,11 @@ class _Rows:
                 continue
             living.append(self._entity(entity))
             if earlier:
-                lost_observations.append(ObservationSet(entity.name, earlier))
+                lost_facts.append(FactSet(entity.name, earlier))
         return Contents(
             living=Rows(tuple(living), relations=tuple(relations.values())),
             entities=tuple(deleted),
-            observations=tuple(lost_observations),
+            facts=tuple(lost_facts),
             relations=tuple(lone_relations),
         )
 
@@ -204,20 +204,20 @@ class _Rows:
         return row.source in self._entities and row.target in self._entities
 
     def _entity(self, row: EntityRow) -> Entity:
-        """Return the entity with the observations that live, or that were deleted with it."""
+        """Return the entity with the facts that live, or that were deleted with it."""
         numbered = self._numbered[row.id]
         return Entity(
             name=row.name,
             type=row.type,
-            observations=tuple(fact for at, fact in numbered if at in (0, row.deleted_at)),
+            facts=tuple(fact for at, fact in numbered if at in (0, row.deleted_at)),
             id=row.id,
             next_ordinal=len(numbered) + 1,
             created_at=row.created_at,
             updated_at=row.updated_at,
         )
 
-    def _earlier(self, row: EntityRow) -> tuple[Observation, ...]:
-        """Return the observations that were deleted while the entity lived."""
+    def _earlier(self, row: EntityRow) -> tuple[Fact, ...]:
+        """Return the facts that were deleted while the entity lived."""
         numbered = self._numbered[row.id]
         return tuple(fact for at, fact in numbered if at not in (0, row.deleted_at))
 

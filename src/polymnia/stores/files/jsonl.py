@@ -25,7 +25,7 @@ from polymnia.disk.replace import (
     replace_file,
 )
 from polymnia.errors import StoreError, StoreStopped
-from polymnia.model import Entity, Observation, Relation
+from polymnia.model import Entity, Fact, Relation
 from polymnia.stores.contract import Capabilities, OpenReaders
 from polymnia.stores.files.known_file import KnownFile
 from polymnia.stores.memory.graph import MemoryGraph
@@ -200,7 +200,7 @@ class _EntityLine(Struct, tag_field="type", tag="entity"):
 
 
 class _BareEntityLine(Struct, tag_field="type", tag="entity", forbid_unknown_fields=True):
-    """An entity line without observations. An unknown field may once have been its observations."""
+    """An entity line without facts. An unknown field may once have been its facts."""
 
     name: str
     entityType: str  # noqa: N815  # the format's own name
@@ -265,7 +265,7 @@ class LoadedFile:
 
 
 def parse(data: bytes) -> LoadedFile:
-    """Load every valid line. Two lines of one name are one entity with both lines' observations."""
+    """Load every valid line. Two lines of one name are one entity with both lines' facts."""
     loaded = LoadedFile()
     data = data.removeprefix(_BYTE_ORDER_MARK)
     items = _parse_at_once(data)
@@ -311,7 +311,7 @@ def _parse_line(line: bytes) -> _Line:
 
 
 def _parse_bare(line: bytes) -> _EntityLine | None:
-    """Parse an entity line without observations; None if it is not one."""
+    """Parse an entity line without facts; None if it is not one."""
     try:
         bare = _bare_decoder.decode(line)
     except ValidationError:
@@ -397,8 +397,8 @@ def _put(graph: MemoryGraph, item: _Line) -> None:
 
 
 def _entity(item: _EntityLine) -> Entity:
-    observations = tuple(map(Observation, _ORDINALS, item.observations))
-    return Entity(item.name, item.entityType, observations, "", len(observations) + 1)
+    facts = tuple(map(Fact, _ORDINALS, item.observations))
+    return Entity(item.name, item.entityType, facts, "", len(facts) + 1)
 
 
 def _join(known: Entity, item: _EntityLine) -> Entity:

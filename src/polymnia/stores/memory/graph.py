@@ -13,10 +13,10 @@ from polymnia.model import (
     Counts,
     Entity,
     Erasure,
+    Fact,
+    FactSet,
     Match,
     Neighbours,
-    Observation,
-    ObservationSet,
     Passage,
     PassageKey,
     PassageKind,
@@ -96,7 +96,7 @@ class MemoryGraph:
         entities = [self._entities[name][1] for name in self._substring_index().containing(folded)]
         if _SEPARATOR in folded:
             entities = [entity for entity in entities if _contains(entity, folded)]
-        return [replace(entity, observations=()) for entity in entities] if outlines else entities
+        return [replace(entity, facts=()) for entity in entities] if outlines else entities
 
     def find_relations(self, keys: Collection[RelationKey]) -> dict[RelationKey, Relation]:
         return {key: self._relations[key][1] for key in keys if key in self._relations}
@@ -142,11 +142,11 @@ class MemoryGraph:
             entities.reverse()  # of those updated at the same time, the newest first
             entities.sort(key=lambda entity: -entity.updated_at)
             entities = entities[:latest]
-        return [replace(entity, observations=()) for entity in entities]
+        return [replace(entity, facts=()) for entity in entities]
 
     def aliased(self) -> list[Entity]:
         entities = [entity for entity in self.entities() if entity.aliases]
-        return [replace(entity, observations=()) for entity in entities]
+        return [replace(entity, facts=()) for entity in entities]
 
     def with_status(self, status: str | None = None) -> list[Entity]:
         entities = [entity for entity in self.outlines() if entity.status]
@@ -164,8 +164,8 @@ class MemoryGraph:
         return [TypeCount(kind, count) for kind, count in ranked]
 
     def counts(self) -> Counts:
-        observations = sum(len(entity.observations) for _, entity in self._entities.values())
-        return Counts(len(self._entities), observations, len(self._relations))
+        facts = sum(len(entity.facts) for _, entity in self._entities.values())
+        return Counts(len(self._entities), facts, len(self._relations))
 
     def word_counts(self, terms: Collection[str]) -> WordCounts:
         return self._word_index().word_counts(terms)
@@ -203,8 +203,8 @@ class MemoryGraph:
                     passages.append(passage)
         return drop_expired(passages)[:limit]
 
-    def observation_counts(self, names: Collection[str]) -> dict[str, int]:
-        return {entity.name: len(entity.observations) for entity in self.entities(names)}
+    def fact_counts(self, names: Collection[str]) -> dict[str, int]:
+        return {entity.name: len(entity.facts) for entity in self.entities(names)}
 
     def match(
         self, expression: Expression, kinds: Collection[PassageKind], limit: int | None = None
@@ -246,13 +246,13 @@ class MemoryGraph:
         last_at = self.applied[-1].at if self.applied else 0
         return next_change_time(last_at)
 
-    def observations_between(self, start: int, end: int, limit: int) -> list[Passage]:
-        return drop_expired(self._word_index().observations_between(start, end, limit))
+    def facts_between(self, start: int, end: int, limit: int) -> list[Passage]:
+        return drop_expired(self._word_index().facts_between(start, end, limit))
 
-    def observation_times(self, start: int, end: int, step: int) -> dict[int, int]:
+    def fact_times(self, start: int, end: int, step: int) -> dict[int, int]:
         counts: dict[int, int] = {}
         for _, entity in self._entities.values():
-            for fact in entity.observations:
+            for fact in entity.facts:
                 at = fact.valid_at or fact.created_at
                 if start <= at < end:
                     counts[at // step] = counts.get(at // step, 0) + 1
@@ -261,16 +261,16 @@ class MemoryGraph:
     def apply(self, change: Change) -> int:
         """Remove the rows of `before` and add those of `after`.
 
-        An entity in both keeps its place and observations.
+        An entity in both keeps its place and facts.
         """
         before, after = change.before, change.after
         for relation in before.relations:
             self.unlink(relation.key)
-        # Before the entities: observations name an entity as it was called before the change.
-        for group in before.observations:
-            self.put(_without_observations(self._entities[group.entity][1], group, change.at))
-        for group in after.observations:
-            self.put(_with_observations(self._entities[group.entity][1], group, change.at))
+        # Before the entities: facts name an entity as it was called before the change.
+        for group in before.facts:
+            self.put(_without_facts(self._entities[group.entity][1], group, change.at))
+        for group in after.facts:
+            self.put(_with_facts(self._entities[group.entity][1], group, change.at))
         self._replace_entities(before.entities, after.entities)
         for relation in after.relations:
             self.link(relation)
@@ -350,9 +350,7 @@ class MemoryGraph:
             same = known.get((entity.id, "") if entity.id else ("", entity.name))
             if same is not None:
                 number, old = same
-                entity = replace(
-                    entity, observations=old.observations, next_ordinal=old.next_ordinal
-                )
+                entity = replace(entity, facts=old.facts, next_ordinal=old.next_ordinal)
                 self._entities[entity.name] = (number, entity)
             elif entity.name in self._entities:
                 self.remove(entity.name)
@@ -390,9 +388,9 @@ class MemoryGraph:
 
 
 def passages_of(entity: Entity) -> list[Passage]:
-    """Return the card of an entity, then its observations."""
-    observations = [observation_of(entity, observation) for observation in entity.observations]
-    return [card_of(entity), *observations]
+    """Return the card of an entity, then its facts."""
+    facts = [fact_of(entity, fact) for fact in entity.facts]
+    return [card_of(entity), *facts]
 
 
 def card_of(entity: Entity) -> Passage:
@@ -408,18 +406,18 @@ def card_of(entity: Entity) -> Passage:
     )
 
 
-def observation_of(entity: Entity, observation: Observation) -> Passage:
-    """Return an observation of the entity as a passage."""
+def fact_of(entity: Entity, fact: Fact) -> Passage:
+    """Return a fact of the entity as a passage."""
     return Passage(
         entity.name,
         entity.type,
-        observation.ordinal,
-        observation.text,
-        observation.created_at,
-        observation.valid_at,
+        fact.ordinal,
+        fact.text,
+        fact.created_at,
+        fact.valid_at,
         tags=entity.tags,
-        source=observation.source,
-        expires=min(filter(None, (observation.expires, entity.expires)), default=0),
+        source=fact.source,
+        expires=min(filter(None, (fact.expires, entity.expires)), default=0),
     )
 
 
@@ -448,16 +446,14 @@ def _fold_entity(entity: Entity) -> str:
     return fold(_SEPARATOR.join((entity.name, entity.type, *entity.texts)))
 
 
-def _without_observations(entity: Entity, removed: ObservationSet, at: int) -> Entity:
-    ordinals = {observation.ordinal for observation in removed.observations}
-    kept = [fact for fact in entity.observations if fact.ordinal not in ordinals]
-    return replace(entity, observations=tuple(kept), updated_at=at)
+def _without_facts(entity: Entity, removed: FactSet, at: int) -> Entity:
+    ordinals = {fact.ordinal for fact in removed.facts}
+    kept = [fact for fact in entity.facts if fact.ordinal not in ordinals]
+    return replace(entity, facts=tuple(kept), updated_at=at)
 
 
-def _with_observations(entity: Entity, added: ObservationSet, at: int) -> Entity:
-    observations = [*entity.observations, *added.observations]
-    observations.sort(key=lambda observation: observation.ordinal)
-    next_ordinal = max(entity.next_ordinal, observations[-1].ordinal + 1)
-    return replace(
-        entity, observations=tuple(observations), next_ordinal=next_ordinal, updated_at=at
-    )
+def _with_facts(entity: Entity, added: FactSet, at: int) -> Entity:
+    facts = [*entity.facts, *added.facts]
+    facts.sort(key=lambda fact: fact.ordinal)
+    next_ordinal = max(entity.next_ordinal, facts[-1].ordinal + 1)
+    return replace(entity, facts=tuple(facts), next_ordinal=next_ordinal, updated_at=at)

@@ -71,7 +71,7 @@ class MemoryHistory:
             for passage in passages_of(entity):
                 if passage.key in keys:
                     authors[passage.key] = first[_text_key(entity, passage)]
-            for fact in entity.observations:
+            for fact in entity.facts:
                 key = (entity.name, fact.ordinal)
                 if fact.author and key in keys:
                     authors[key] = Author(fact.author, fact.created_at, authors[key].change)
@@ -111,15 +111,15 @@ class MemoryHistory:
 
 def _count(rows: Rows, other_side: Rows) -> RowCounts:
     kept = {entity.id for entity in other_side.entities}
-    observations = sum(len(group.observations) for group in rows.observations)
+    facts = sum(len(group.facts) for group in rows.facts)
     for entity in rows.entities:
         if entity.id not in kept:
-            observations += len(entity.observations)
-    return RowCounts(len(rows.entities), observations, len(rows.relations), len(rows.notes))
+            facts += len(entity.facts)
+    return RowCounts(len(rows.entities), facts, len(rows.relations), len(rows.notes))
 
 
 def _owners(rows: Rows) -> set[str]:
-    return {group.entity for group in rows.observations}
+    return {group.entity for group in rows.facts}
 
 
 def _text_key(entity: Entity, passage: Passage) -> tuple[str, int, str]:

@@ -31,7 +31,7 @@ class TrigramIndex:
         known = self._texts.get(number)
         self._texts[number] = (name, text)
         if known is not None and text.startswith(known[1]):
-            # Observations are mostly appended, and the words before them are indexed already.
+            # Facts are mostly appended, and the words before them are indexed already.
             text = text[known[1].rfind(_SEPARATOR) + 1 :]
         elif known is not None:
             self._count_removal()

@@ -5,17 +5,17 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable
 from math import log
 
-from polymnia.model import Entity, Neighbours, Observation, Passage, PassageKey, Within, WordCounts
+from polymnia.model import Entity, Fact, Neighbours, Passage, PassageKey, Within, WordCounts
 from polymnia.search.terms import choose_rare, terms_of
 from polymnia.stores.contract import MAX_CONVERSATION_GAP, MAX_CONVERSATION_STEPS
-from polymnia.stores.memory.graph import card_of, observation_of
+from polymnia.stores.memory.graph import card_of, fact_of
 
-# The order in which observations were written: creation time, number of the entity, ordinal.
+# The order in which facts were written: creation time, number of the entity, ordinal.
 Moment = tuple[int, int, int]
 
 
 class WordIndex:
-    """Which passages contain a term, and in which order observations were written."""
+    """Which passages contain a term, and in which order facts were written."""
 
     def __init__(self, numbered: Iterable[tuple[int, Entity]]) -> None:
         self._entities: dict[str, Entity] = {}
@@ -25,7 +25,7 @@ class WordIndex:
         self._lengths: dict[PassageKey, int] = {}
         self._words = 0
         self._terms: list[str] | None = None
-        # The observations of each source in order of writing; the source may be empty.
+        # The facts of each source in order of writing; the source may be empty.
         self._order: defaultdict[str, list[tuple[Moment, PassageKey]]] = defaultdict(list)
         for number, entity in numbered:
             self._add(number, entity)
@@ -39,9 +39,9 @@ class WordIndex:
             self._add(number, entity)
             self._sort()
             return
-        before, after = set(known.observations), set(entity.observations)
+        before, after = set(known.facts), set(entity.facts)
         for removed in before - after:
-            self._remove_observation(entity.name, removed)
+            self._remove_fact(entity.name, removed)
         self._entities[entity.name] = entity
         for added in after - before:
             key = (entity.name, added.ordinal)
@@ -53,8 +53,8 @@ class WordIndex:
         entity = self._entities.get(name)
         if entity is None:
             return
-        for observation in entity.observations:
-            self._remove_observation(name, observation)
+        for fact in entity.facts:
+            self._remove_fact(name, fact)
         self._unindex((name, 0), terms_of(card_of(entity).words))
         for term in set(terms_of(name)):
             self._names_having[term].discard(name)
@@ -106,18 +106,18 @@ class WordIndex:
     def neighbours(self, passages: Collection[Passage]) -> dict[PassageKey, Neighbours]:
         neighbours: dict[PassageKey, Neighbours] = {}
         for passage in passages:
-            if passage.ordinal > 0 and self._observation(passage.key):
+            if passage.ordinal > 0 and self._fact(passage.key):
                 neighbours[passage.key] = self._neighbours_of(passage)
         return neighbours
 
-    def observations_between(self, start: int, end: int, limit: int) -> list[Passage]:
+    def facts_between(self, start: int, end: int, limit: int) -> list[Passage]:
         dated: list[tuple[int, Moment, PassageKey]] = []
         for name, entity in self._entities.items():
-            for observation in entity.observations:
-                at = observation.valid_at or observation.created_at
+            for fact in entity.facts:
+                at = fact.valid_at or fact.created_at
                 if start <= at < end:
-                    key = (name, observation.ordinal)
-                    dated.append((at, self._moment(name, observation), key))
+                    key = (name, fact.ordinal)
+                    dated.append((at, self._moment(name, fact), key))
         dated.sort(reverse=True)
         return [self._passage(key) for _, _, key in dated[:limit]]
 
@@ -139,11 +139,9 @@ class WordIndex:
         self._index((name, 0), terms_of(card_of(entity).words))
         for term in terms_of(name):
             self._names_having.setdefault(term, set()).add(name)
-        for observation in entity.observations:
-            self._index((name, observation.ordinal), terms_of(observation.text))
-            self._order[observation.source].append(
-                (self._moment(name, observation), (name, observation.ordinal))
-            )
+        for fact in entity.facts:
+            self._index((name, fact.ordinal), terms_of(fact.text))
+            self._order[fact.source].append((self._moment(name, fact), (name, fact.ordinal)))
 
     def _sort(self) -> None:
         for order in self._order.values():
@@ -163,36 +161,36 @@ class WordIndex:
         for term in set(terms):
             self._having[term].pop(key, None)
 
-    def _remove_observation(self, name: str, observation: Observation) -> None:
-        key = (name, observation.ordinal)
-        self._unindex(key, terms_of(observation.text))
-        order = self._order[observation.source]
-        del order[bisect_left(order, (self._moment(name, observation), key))]
+    def _remove_fact(self, name: str, fact: Fact) -> None:
+        key = (name, fact.ordinal)
+        self._unindex(key, terms_of(fact.text))
+        order = self._order[fact.source]
+        del order[bisect_left(order, (self._moment(name, fact), key))]
 
     def _weight(self, term: str) -> float:
         having = len(self._having.get(term, ()))
         return log((len(self._lengths) - having + 0.5) / (having + 0.5) + 1)
 
-    def _moment(self, name: str, observation: Observation) -> Moment:
-        return (observation.created_at, self._numbers[name], observation.ordinal)
+    def _moment(self, name: str, fact: Fact) -> Moment:
+        return (fact.created_at, self._numbers[name], fact.ordinal)
 
-    def _observation(self, key: PassageKey) -> Observation | None:
+    def _fact(self, key: PassageKey) -> Fact | None:
         entity = self._entities.get(key[0])
         if entity is None:
             return None
         ordinal = key[1]
-        position = bisect_left(entity.observations, ordinal, key=lambda fact: fact.ordinal)
-        for observation in entity.observations[position : position + 1]:
-            if observation.ordinal == ordinal:
-                return observation
+        position = bisect_left(entity.facts, ordinal, key=lambda fact: fact.ordinal)
+        for fact in entity.facts[position : position + 1]:
+            if fact.ordinal == ordinal:
+                return fact
         return None
 
     def _passage(self, key: PassageKey) -> Passage:
         entity = self._entities[key[0]]
-        observation = self._observation(key)
-        if observation is None:
+        fact = self._fact(key)
+        if fact is None:
             return card_of(entity)
-        return observation_of(entity, observation)
+        return fact_of(entity, fact)
 
 
 def _same_conversation(passage: Passage, others: list[Passage]) -> list[Passage]:

@@ -63,8 +63,8 @@ SELECT f.passage, h.name, h.kind, f.score FROM found AS f CROSS JOIN LATERAL (
     SELECT c.name, 'entity' AS kind FROM cards AS c
     WHERE c.row_key = row_key($1, f.passage) AND 'entity' = ANY ($7::text[])
     UNION ALL
-    SELECT (SELECT c.name FROM cards AS c WHERE c.entity_key = o.entity_key AND c.until IS NULL), 'observation'
-    FROM observations AS o WHERE o.row_key = row_key($1, f.passage) AND 'observation' = ANY ($7::text[])
+    SELECT (SELECT c.name FROM cards AS c WHERE c.entity_key = o.entity_key AND c.until IS NULL), 'fact'
+    FROM observations AS o WHERE o.row_key = row_key($1, f.passage) AND 'fact' = ANY ($7::text[])
     UNION ALL
     SELECT n.key, 'note' FROM notes AS n
     WHERE n.row_key = row_key($1, f.passage) AND 'note' = ANY ($7::text[])
@@ -221,8 +221,8 @@ DELETE FROM terms WHERE workspace_id = $1 AND term IN (
 SELECT c.id, c.name, 'entity' AS kind FROM cards AS c
 WHERE c.row_key = ANY ({passage_keys}) AND c.until IS NULL AND 'entity' = ANY ($3::text[])
 UNION ALL
-SELECT o.id, c.name, 'observation' FROM observations AS o {card_of_observation}
-WHERE o.row_key = ANY ({passage_keys}) AND o.until IS NULL AND 'observation' = ANY ($3::text[])
+SELECT o.id, c.name, 'fact' FROM observations AS o {card_of_observation}
+WHERE o.row_key = ANY ({passage_keys}) AND o.until IS NULL AND 'fact' = ANY ($3::text[])
 UNION ALL
 SELECT n.id, n.key, 'note' FROM notes AS n
 WHERE n.row_key = ANY ({passage_keys}) AND n.until IS NULL AND 'note' = ANY ($3::text[]);

@@ -168,7 +168,7 @@ class PostgresStore:
         with self._database.transaction(self.workspace) as connection:
             counts = run(connection, "count_problems")[0]
         problems = (
-            "observations belong to no entity",
+            "facts belong to no entity",
             "passages are missing from the words index",
             "rows of the words index belong to no passage",
             "passages too many or too few in the totals of the words index",

@@ -33,7 +33,7 @@ class WordVector(NamedTuple):
 
 
 def word_vector(name: str | None, labels: Iterable[str], content: str | None) -> WordVector:
-    """Return the words of a passage. An observation has content only."""
+    """Return the words of a passage. A fact has content only."""
     joined = " ".join(labels)
     parts = parts_of(" ".join([text for text in (name, joined, content) if text]))
     positions: dict[str, list[str]] = {}

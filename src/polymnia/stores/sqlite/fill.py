@@ -14,9 +14,9 @@ from msgspec.structs import replace
 from polymnia.model import (
     Change,
     Entity,
+    Fact,
+    FactSet,
     Note,
-    Observation,
-    ObservationSet,
     Relation,
     RelationKey,
     Rows,
@@ -28,25 +28,25 @@ T = TypeVar("T")
 
 
 class DeletedEntity(Struct, frozen=True):
-    """A deleted entity with its observations, and what was deleted with it or before it.
+    """A deleted entity with its facts, and what was deleted with it or before it.
 
-    The relations were deleted with it, and `earlier` has the observations deleted before it.
+    The relations were deleted with it, and `earlier` has the facts deleted before it.
     """
 
     entity: Entity
     relations: tuple[Relation, ...] = ()
-    earlier: tuple[Observation, ...] = ()
+    earlier: tuple[Fact, ...] = ()
 
 
 class Contents(Struct, frozen=True, kw_only=True):
     """Everything to write.
 
-    What is not living was deleted; `observations` belonged to living entities.
+    What is not living was deleted; `facts` belonged to living entities.
     """
 
     living: Rows = Rows()
     entities: tuple[DeletedEntity, ...] = ()
-    observations: tuple[ObservationSet, ...] = ()
+    facts: tuple[FactSet, ...] = ()
     relations: tuple[Relation, ...] = ()
     notes: tuple[Note, ...] = ()
 
@@ -60,37 +60,35 @@ def fill(store: SqliteStore, contents: Contents) -> None:
     for notes in _rounds(contents.notes, lambda note: note.key):
         _create_and_delete(store, Rows(notes=tuple(notes)))
     living = contents.living
-    deleted = {part.entity: part.observations for part in contents.observations}
+    deleted = {part.entity: part.facts for part in contents.facts}
     # What was deleted of a living entity is written with it, and then deleted.
-    whole = [_with_observations(entity, deleted.get(entity.name, ())) for entity in living.entities]
+    whole = [_with_facts(entity, deleted.get(entity.name, ())) for entity in living.entities]
     _apply(store, after=replace(living, entities=tuple(whole)))
-    _delete_observations(store, contents.observations, living.entities)
+    _delete_facts(store, contents.facts, living.entities)
 
 
 def _write_deleted_entities(store: SqliteStore, deleted: list[DeletedEntity]) -> None:
     created: list[Entity] = []
     entities: list[Entity] = []
-    earlier: list[ObservationSet] = []
+    earlier: list[FactSet] = []
     # A relation between two of the entities was deleted with both.
     relations: dict[RelationKey, Relation] = {}
     for item in deleted:
-        created.append(_with_observations(item.entity, item.earlier))
+        created.append(_with_facts(item.entity, item.earlier))
         entities.append(item.entity)
         if item.earlier:
-            earlier.append(ObservationSet(item.entity.name, item.earlier))
+            earlier.append(FactSet(item.entity.name, item.earlier))
         relations |= {relation.key: relation for relation in item.relations}
     ended = tuple(relations.values())
     _apply(store, after=Rows(entities=tuple(created), relations=ended))
-    _delete_observations(store, earlier, entities)
+    _delete_facts(store, earlier, entities)
     _apply(store, before=Rows(entities=tuple(entities), relations=ended))
 
 
-def _delete_observations(
-    store: SqliteStore, sets: Iterable[ObservationSet], entities: Iterable[Entity]
-) -> None:
-    """Delete observations of living entities, which remain as old as they were."""
+def _delete_facts(store: SqliteStore, sets: Iterable[FactSet], entities: Iterable[Entity]) -> None:
+    """Delete facts of living entities, which remain as old as they were."""
     deleted = tuple(sets)
-    _apply(store, before=Rows(observations=deleted))
+    _apply(store, before=Rows(facts=deleted))
     names = {item.entity for item in deleted}
     times = {entity.id: entity.updated_at for entity in entities if entity.name in names}
     if times:
@@ -128,8 +126,6 @@ def _rounds(values: Iterable[T], key: Callable[[T], Hashable]) -> Iterator[list[
         yield list(values_by_key.values())
 
 
-def _with_observations(entity: Entity, more: Iterable[Observation]) -> Entity:
-    observations = sorted(
-        chain(entity.observations, more), key=lambda observation: observation.ordinal
-    )
-    return replace(entity, observations=tuple(observations))
+def _with_facts(entity: Entity, more: Iterable[Fact]) -> Entity:
+    facts = sorted(chain(entity.facts, more), key=lambda fact: fact.ordinal)
+    return replace(entity, facts=tuple(facts))

@@ -440,9 +440,9 @@ WITH found AS MATERIALIZED (SELECT rowid AS id, -bm25(words, 8.0, 4.0, 1.0, 0.5)
 SELECT f.id, c.name, 'entity' AS kind, f.score FROM found AS f CROSS JOIN cards AS c ON c.id = f.id
 WHERE 'entity' IN (SELECT value FROM json_each(?2))
 UNION ALL
-SELECT f.id, c.name, 'observation', f.score FROM found AS f CROSS JOIN observations AS o ON o.id = f.id
+SELECT f.id, c.name, 'fact', f.score FROM found AS f CROSS JOIN observations AS o ON o.id = f.id
 CROSS JOIN cards AS c ON c.entity = o.entity AND c.until IS NULL
-WHERE 'observation' IN (SELECT value FROM json_each(?2))
+WHERE 'fact' IN (SELECT value FROM json_each(?2))
 UNION ALL
 SELECT f.id, n.key, 'note', f.score FROM found AS f CROSS JOIN notes AS n ON n.id = f.id
 WHERE 'note' IN (SELECT value FROM json_each(?2))

@@ -22,9 +22,9 @@ from polymnia.model import (
     VAULT,
     Counts,
     Entity,
+    Fact,
+    FactSet,
     Note,
-    Observation,
-    ObservationSet,
     Relation,
     Rows,
 )
@@ -253,13 +253,13 @@ class _Salvage:
         self._cards: dict[int, Row] = {}
         for row in sorted(tables.rows["cards"], key=lambda row: (_end_of(row[-1]), row[0])):
             self._cards[row[1]] = row  # the living one, or the last
-        self._observations: defaultdict[int, dict[int, Row]] = defaultdict(dict)
+        self._facts: defaultdict[int, dict[int, Row]] = defaultdict(dict)
         ordered = sorted(tables.rows["observations"], key=lambda row: (_end_of(row[-1]), row[0]))
         for row in sorted(ordered, key=lambda row: not _is_ordinal(row[2])):
-            same = self._observations[row[1]]
+            same = self._facts[row[1]]
             ordinal = row[2]
             if not _is_ordinal(ordinal):
-                # A damaged ordinal is replaced by one that no other observation has.
+                # A damaged ordinal is replaced by one that no other fact has.
                 ordinal = max(same, default=0) + 1
             same[ordinal] = (*row[:2], ordinal, *row[3:])
         self._names: set[str] = set()
@@ -269,13 +269,13 @@ class _Salvage:
         """Return what to write to a new store."""
         living: list[Entity] = []
         deleted: list[DeletedEntity] = []
-        single: list[ObservationSet] = []
+        single: list[FactSet] = []
         relations, ended = _latest(self._rows["relations"], lambda row: row[1:4])
         ended_with = _by_end(ended)
-        for number in sorted({*self._cards, *self._observations}):
+        for number in sorted({*self._cards, *self._facts}):
             card = self._cards.get(number)
             until = None
-            if card is not None and not self._has_living_observation(number):
+            if card is not None and not self._has_living_fact(number):
                 until = card[-1]
             entity, earlier = self._entity(number, card, until)
             if until is not None:
@@ -284,7 +284,7 @@ class _Salvage:
                 continue
             living.append(entity)
             if earlier:
-                single.append(ObservationSet(entity.name, earlier))
+                single.append(FactSet(entity.name, earlier))
         with_entity = {relation.key for item in deleted for relation in item.relations}
         deleted_relations = [_relation(row) for row in ended]
         lone = [relation for relation in deleted_relations if relation.key not in with_entity]
@@ -296,22 +296,22 @@ class _Salvage:
                 notes=tuple(map(self._note, notes)),
             ),
             entities=tuple(deleted),
-            observations=tuple(single),
+            facts=tuple(single),
             relations=tuple(lone),
             notes=tuple(map(self._note, pruned)),
         )
 
-    def _has_living_observation(self, number: int) -> bool:
-        return any(row[-1] is None for row in self._observations[number].values())
+    def _has_living_fact(self, number: int) -> bool:
+        return any(row[-1] is None for row in self._facts[number].values())
 
     def _entity(
         self, number: int, card: Row | None, until: int | None
-    ) -> tuple[Entity, tuple[Observation, ...]]:
-        """Return the entity, and the observations that were deleted before it."""
-        rows = self._observations[number]
-        with_it = [_observation(row) for row in rows.values() if row[-1] == until]
-        earlier = [_observation(row) for row in rows.values() if row[-1] != until]
-        times = [observation.created_at for observation in (*with_it, *earlier)]
+    ) -> tuple[Entity, tuple[Fact, ...]]:
+        """Return the entity, and the facts that were deleted before it."""
+        rows = self._facts[number]
+        with_it = [_fact(row) for row in rows.values() if row[-1] == until]
+        earlier = [_fact(row) for row in rows.values() if row[-1] != until]
+        times = [fact.created_at for fact in (*with_it, *earlier)]
         if card is None:
             card = _card_in_place_of_lost(number, min(times, default=0))
         _, _, stored_name, kind, summary, summary_at, tags, created_at, *plan, _ = card
@@ -330,7 +330,7 @@ class _Salvage:
         entity = Entity(
             name=name,
             type=_text(kind),
-            observations=tuple(with_it),
+            facts=tuple(with_it),
             id=self._unique_id(uid),
             next_ordinal=max(_number(next_ordinal), last_ordinal + 1),
             summary=None if summary is None else _text(summary),
@@ -368,7 +368,7 @@ class _Salvage:
 
 
 def _card_in_place_of_lost(entity: int, created_at: int) -> Row:
-    """Return a card for an entity of which only observations are left."""
+    """Return a card for an entity of which only facts are left."""
     name, kind = f"salvaged-{entity}", "unknown"
     summary = summary_at = tags = None
     return (0, entity, name, kind, summary, summary_at, tags, created_at, *_NO_PLAN, None)
@@ -409,10 +409,10 @@ def _relation(row: Row) -> Relation:
     return Relation(_text(row[1]), _text(row[2]), _text(row[3]), _number(row[4]))
 
 
-def _observation(row: Row) -> Observation:
+def _fact(row: Row) -> Fact:
     _, _, ordinal, text, created_at, valid_at, source, expires, author, _ = row
     times = (_number(created_at), _number(valid_at))
-    return Observation(ordinal, _text(text), *times, _text(source), _number(expires), _text(author))
+    return Fact(ordinal, _text(text), *times, _text(source), _number(expires), _text(author))
 
 
 def _text(value: object) -> str:

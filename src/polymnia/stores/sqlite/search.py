@@ -232,7 +232,7 @@ def _verify(rows: Iterable[Row], folded: str) -> set[int]:
 
 
 def _contains(passage: Passage, folded: str) -> bool:
-    if passage.kind == "observation":
+    if passage.kind == "fact":
         return folded in fold(passage.text)
     second = passage.text if passage.kind == "note" else passage.type
     return folded in fold(passage.entity) or folded in fold(second)

@@ -343,7 +343,7 @@ def _broken_links(connection: apsw.Connection) -> list[str]:
     ((missing, stray),) = run(connection, "count_unindexed")
     ((broken,),) = run(connection, "count_broken_vectors")
     problems = (
-        (orphans, "observations belong to no entity"),
+        (orphans, "facts belong to no entity"),
         (missing, "passages are missing from the words index"),
         (stray, "rows of the words index belong to no passage"),
         (broken, "vectors have a wrong length; `polymnia index` makes them anew"),

@@ -17,10 +17,10 @@ from polymnia.model import (
     ChangeQuery,
     ChangeSize,
     Entity,
+    Fact,
+    FactSet,
     Mark,
     Note,
-    Observation,
-    ObservationSet,
     PassageKey,
     Relation,
     RowCounts,
@@ -33,8 +33,8 @@ from polymnia.stores.versioned.rows import (
     ENTITY_COLUMNS,
     assemble,
     unpack_entity,
+    unpack_fact,
     unpack_note,
-    unpack_observation,
     unpack_relations,
 )
 
@@ -147,8 +147,8 @@ class VersionHistory:
 
     def _all_at(self, change: int) -> Rows:
         cards = self._port.run("all_cards_until", change)
-        observations = self._port.run("all_observations_until", change)
-        entities = self._entities_at(change, cards, observations)
+        facts = self._port.run("all_observations_until", change)
+        entities = self._entities_at(change, cards, facts)
         relations = unpack_relations(self._port.run("relations_at", change))
         notes = [unpack_note(self._port, row) for row in self._port.run("notes_at", change)]
         return Rows(entities=tuple(entities), relations=tuple(relations), notes=tuple(notes))
@@ -156,40 +156,38 @@ class VersionHistory:
     def _named_at(self, change: int, names: Collection[str]) -> Rows:
         ids = [row[0] for row in self._port.run("entities_called", names, change)]
         cards = self._port.run("cards_until", change, ids)
-        observations = self._port.run("observations_until", change, ids)
-        entities = self._entities_at(change, cards, observations)
+        facts = self._port.run("observations_until", change, ids)
+        entities = self._entities_at(change, cards, facts)
         names_then = [entity.name for entity in entities]
         # A relation between two of the entities is found from both ends.
         touching = set(self._port.run("relations_of_at", change, names_then))
         relations = unpack_relations(self._port.sort(touching))
         return Rows(entities=tuple(entities), relations=tuple(relations))
 
-    def _entities_at(self, change: int, cards: list[Row], observations: list[Row]) -> list[Entity]:
+    def _entities_at(self, change: int, cards: list[Row], facts: list[Row]) -> list[Entity]:
         """Return the entities that lived after the change, from all their versions until then."""
         living_cards = [row[2:_TOUCHED] for row in cards if _lives(row, change)]
-        living_observations = [row[2:] for row in observations if _lives(row, change)]
+        living_facts = [row[2:] for row in facts if _lives(row, change)]
         entities = assemble(
-            self._port, self._port.sort(living_cards), self._port.sort(living_observations)
+            self._port, self._port.sort(living_cards), self._port.sort(living_facts)
         )
         ids = sorted([row[0] for row in living_cards])
         # Entities have the time of their last update, which may have been after the change.
-        touched = self._touched_before(change, cards, observations)
+        touched = self._touched_before(change, cards, facts)
         for place, number in enumerate(ids):
             if number in touched:
                 entities[place] = replace(entities[place], updated_at=touched[number])
         return entities
 
-    def _touched_before(
-        self, change: int, cards: list[Row], observations: list[Row]
-    ) -> dict[int, int]:
+    def _touched_before(self, change: int, cards: list[Row], facts: list[Row]) -> dict[int, int]:
         """Return when entities were last updated until a change, if they were touched after it."""
         touched_later = {row[2] for row in cards if row[_TOUCHED] > change}
         their_cards = [row for row in cards if row[2] in touched_later]
-        return last_updates(self._port, change, their_cards, observations)
+        return last_updates(self._port, change, their_cards, facts)
 
 
 def last_updates(
-    port: DatabasePort, change: int, cards: list[Row], observations: list[Row]
+    port: DatabasePort, change: int, cards: list[Row], facts: list[Row]
 ) -> dict[int, int]:
     """Return when the entities of these cards were last updated until a change.
 
@@ -198,7 +196,7 @@ def last_updates(
     last: defaultdict[int, int] = defaultdict(int)
     for since, _, entity, *_ in cards:
         last[entity] = max(last[entity], since)
-    for since, until, entity, *_ in observations:
+    for since, until, entity, *_ in facts:
         if entity not in last:
             continue
         has_ended = until is not None and until <= change
@@ -277,7 +275,7 @@ class _Side(Struct, frozen=True):
     """What a change created, or what it ended: its rows on one side, and the other side's cards."""
 
     cards: list[_Version[Entity]]
-    observations: list[_Version[Observation]]
+    facts: list[_Version[Fact]]
     relations: list[_Version[Relation]]
     notes: list[_Version[Note]]
     other_cards: list[_Version[Entity]]
@@ -292,10 +290,10 @@ class _Versions:
             [_Version(row[1], row[2], row[3], unpack_entity(port, row[3:])) for row in cards]
         )
         check_cancelled()
-        observations = port.run("observations_changed", *span)
+        facts = port.run("observations_changed", *span)
         check_cancelled()
-        self._observations = _ByChange(
-            [_Version(row[1], row[2], row[3], unpack_observation(*row[4:])) for row in observations]
+        self._facts = _ByChange(
+            [_Version(row[1], row[2], row[3], unpack_fact(*row[4:])) for row in facts]
         )
         check_cancelled()
         relations = port.run("relations_changed", *span)
@@ -308,14 +306,14 @@ class _Versions:
         )
         check_cancelled()
         self._names: defaultdict[int, list[Row]] = defaultdict(list)
-        for entity, *version in port.run("card_versions", {row[3] for row in observations}):
+        for entity, *version in port.run("card_versions", {row[3] for row in facts}):
             self._names[entity].append(tuple(version))
 
     def created_by(self, change: int) -> Rows:
         """Return the rows after the change: those that it created."""
         side = _Side(
             self._cards.created[change],
-            self._observations.created[change],
+            self._facts.created[change],
             self._relations.created[change],
             self._notes.created[change],
             self._cards.ended[change],
@@ -326,7 +324,7 @@ class _Versions:
         """Return the rows before the change: those that it ended."""
         side = _Side(
             self._cards.ended[change],
-            self._observations.ended[change],
+            self._facts.ended[change],
             self._relations.ended[change],
             self._notes.ended[change],
             self._cards.created[change],
@@ -336,24 +334,24 @@ class _Versions:
     def _values(self, change: int, side: _Side) -> Rows:
         """Return one side of a change as values.
 
-        An entity on this side only carries its observations.
+        An entity on this side only carries its facts.
         """
         check_cancelled()
         on_this_side = {card.entity for card in side.cards}
         whole = on_this_side - {card.entity for card in side.other_cards}
-        observations: defaultdict[int, list[Observation]] = defaultdict(list)
-        for version in side.observations:
-            observations[version.entity].append(version.value)
-        for group in observations.values():
-            group.sort(key=lambda observation: observation.ordinal)
+        facts: defaultdict[int, list[Fact]] = defaultdict(list)
+        for version in side.facts:
+            facts[version.entity].append(version.value)
+        for group in facts.values():
+            group.sort(key=lambda fact: fact.ordinal)
         entities = []
         for card in side.cards:
             # What is taken out here belongs to a whole entity; the rest gets sets of its own.
-            own = observations.pop(card.entity, []) if card.entity in whole else []
-            entities.append(replace(card.value, observations=tuple(own)))
+            own = facts.pop(card.entity, []) if card.entity in whole else []
+            entities.append(replace(card.value, facts=tuple(own)))
         sets = []
-        for entity, group in observations.items():
-            sets.append(ObservationSet(self._name(entity, change), tuple(group)))
+        for entity, group in facts.items():
+            sets.append(FactSet(self._name(entity, change), tuple(group)))
         relations = [relation.value for relation in side.relations]
         notes = [note.value for note in side.notes]
         return Rows(tuple(entities), tuple(sets), tuple(relations), tuple(notes))

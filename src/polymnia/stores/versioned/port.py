@@ -58,7 +58,7 @@ class WordSearch(Protocol):
     """Searches by characters and by words. BM25 scores of notes are negative: less is better."""
 
     def entities_containing(self, folded: str) -> set[int]:
-        """Return the row ids of entities with the text in name, type or an observation."""
+        """Return the row ids of entities with the text in name, type or a fact."""
 
     def notes_containing(self, folded: str) -> set[int]:
         """Return the ids of the vault notes whose key or text contains the folded text."""
@@ -136,7 +136,7 @@ class VectorSearch(Protocol):
         """Return the vectors of those of the passages that have one."""
 
     def means(self, model: int, template: int) -> dict[str, bytes]:
-        """Return the mean of the vectors of each entity's observations."""
+        """Return the mean of the vectors of each entity's facts."""
 
     def coverage(self, model: int, template: int) -> tuple[int, int]:
         """Return how many living passages have a vector, and how many should."""

@@ -60,11 +60,11 @@ class VersionReader:
         if names is not None:
             if not names:
                 return []
-            rows, observations = self._named_rows(names)
-            return assemble(self._port, rows, observations)
+            rows, facts = self._named_rows(names)
+            return assemble(self._port, rows, facts)
         if kind is None and limit is None and not offset:
-            rows, observations = self._port.run_together(("entities_all",), ("observations_all",))
-            return assemble(self._port, rows, self._port.sort(observations))
+            rows, facts = self._port.run_together(("entities_all",), ("observations_all",))
+            return assemble(self._port, rows, self._port.sort(facts))
         rows = self._port.run("entities_page", kind, limit, offset)
         if not rows:
             return []
@@ -149,10 +149,10 @@ class VersionReader:
         ids = self._port.words.entities_containing(folded)
         if outlines:
             return assemble(self._port, self._port.run("entities_by_id", ids), [])
-        rows, observations = self._port.run_together(
+        rows, facts = self._port.run_together(
             ("entities_by_id", ids), ("observations_of_many", ids)
         )
-        return assemble(self._port, rows, observations)
+        return assemble(self._port, rows, facts)
 
     def match(
         self, expression: Expression, kinds: Collection[PassageKind], limit: int | None = None
@@ -215,17 +215,17 @@ class VersionReader:
     def passages_containing(self, folded: str, limit: int) -> list[Passage]:
         return self.passages(self._port.words.passages_containing(folded, limit))
 
-    def observation_counts(self, names: Collection[str]) -> dict[str, int]:
+    def fact_counts(self, names: Collection[str]) -> dict[str, int]:
         if not names:
             return {}
         return dict(self._port.run("observation_counts", names))
 
-    def observations_between(self, start: int, end: int, limit: int) -> list[Passage]:
+    def facts_between(self, start: int, end: int, limit: int) -> list[Passage]:
         ids = [number for (number,) in self._port.run("observations_between", start, end, limit)]
         by_id = {passage.id: passage for passage in self.passages(ids)}
         return [by_id[number] for number in ids if number in by_id]
 
-    def observation_times(self, start: int, end: int, step: int) -> dict[int, int]:
+    def fact_times(self, start: int, end: int, step: int) -> dict[int, int]:
         return dict(self._port.run("observation_times", start, end, step))
 
     # Few servers use the following, so their modules are imported when first needed.
@@ -274,7 +274,7 @@ class VersionReader:
         return read_rows(self._port, table)
 
     def _named_rows(self, names: Collection[str]) -> list[list[Row]]:
-        """Return the rows of entities, which end with the living card, and of observations."""
+        """Return the rows of entities, which end with the living card, and of facts."""
         if len(names) == 1:  # the most frequent read
             (name,) = names
             return self._port.run_together(("entity_named", name), ("observations_of", name))
@@ -307,7 +307,7 @@ class VersionWriter(VersionReader):
         self._port.write_rows("insert_own_updates", rows)
 
     def _named_rows(self, names: Collection[str]) -> list[list[Row]]:
-        entities, observations = super()._named_rows(names)
+        entities, facts = super()._named_rows(names)
         for entity, name, *_, card in entities:
             self._identities[name] = (entity, card)
-        return [entities, observations]
+        return [entities, facts]

@@ -3,36 +3,34 @@
 from collections import defaultdict
 from collections.abc import Iterable
 
-from polymnia.model import Entity, Note, Observation, Passage, Relation
+from polymnia.model import Entity, Fact, Note, Passage, Relation
 from polymnia.stores.versioned.port import DatabasePort, Row
 
 # How many columns of a row `unpack_entity` takes.
 ENTITY_COLUMNS = 14
 
 
-def assemble(port: DatabasePort, entities: list[Row], observations: Iterable[Row]) -> list[Entity]:
-    """Return entities with their observations, whose rows start with the entity, in order."""
-    observations_by_entity: defaultdict[int, list[Observation]] = defaultdict(list)
-    for entity, *columns in observations:
-        observations_by_entity[entity].append(unpack_observation(*columns))
-    return [unpack_entity(port, row, tuple(observations_by_entity[row[0]])) for row in entities]
+def assemble(port: DatabasePort, entities: list[Row], facts: Iterable[Row]) -> list[Entity]:
+    """Return entities with their facts, whose rows start with the entity, in order."""
+    facts_by_entity: defaultdict[int, list[Fact]] = defaultdict(list)
+    for entity, *columns in facts:
+        facts_by_entity[entity].append(unpack_fact(*columns))
+    return [unpack_entity(port, row, tuple(facts_by_entity[row[0]])) for row in entities]
 
 
 def outlines(port: DatabasePort, rows: list[Row]) -> list[Entity]:
-    """Return the entities of these rows without their observations."""
+    """Return the entities of these rows without their facts."""
     return [unpack_entity(port, row) for row in rows]
 
 
-def unpack_entity(
-    port: DatabasePort, row: Row, observations: tuple[Observation, ...] = ()
-) -> Entity:
+def unpack_entity(port: DatabasePort, row: Row, facts: tuple[Fact, ...] = ()) -> Entity:
     """Return the entity of a row that starts with the columns of an entity."""
     _, name, kind, uid, next_ordinal, summary, summary_at, tags, created_at, updated_at, *more = row
     aliases, due, status, expires = more[:4]
     return Entity(
         name,
         kind,
-        observations,
+        facts,
         port.unpack_uid(uid),
         next_ordinal,
         summary,
@@ -47,7 +45,7 @@ def unpack_entity(
     )
 
 
-def unpack_observation(
+def unpack_fact(
     ordinal: int,
     text: str,
     created_at: int,
@@ -55,11 +53,9 @@ def unpack_observation(
     source: str | None,
     expires: int | None,
     author: str | None,
-) -> Observation:
-    """Return the observation of a row."""
-    return Observation(
-        ordinal, text, created_at, valid_at or 0, source or "", expires or 0, author or ""
-    )
+) -> Fact:
+    """Return the fact of a row."""
+    return Fact(ordinal, text, created_at, valid_at or 0, source or "", expires or 0, author or "")
 
 
 def unpack_relations(rows: Iterable[Row]) -> list[Relation]:
@@ -102,7 +98,7 @@ def unpack_passages(port: DatabasePort, rows: Iterable[Row]) -> list[Passage]:
 
 def columns_of(passage: Passage) -> dict[str, str]:
     """Return the texts of a passage by the columns of the words index."""
-    if passage.kind == "observation":
+    if passage.kind == "fact":
         return {"content": passage.text}
     labels = passage.tags if passage.kind == "note" else (passage.type, *passage.tags)
     return {"name": passage.entity, "labels": " ".join(labels), "content": passage.text}

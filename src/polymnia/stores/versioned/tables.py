@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from polymnia.stores.contract.tables import TABLES, TableRow
 from polymnia.stores.versioned.port import DatabasePort, IndexedText, Row
-from polymnia.stores.versioned.write import card_text, note_text, observation_text
+from polymnia.stores.versioned.write import card_text, fact_text, note_text
 
 # Rows that are read at once.
 _BATCH_ROWS = 5_000
@@ -81,9 +81,9 @@ def _card(row: TableRow) -> IndexedText:
     return card_text(number, name, kind, tags or (), summary)
 
 
-def _observation(row: TableRow) -> IndexedText:
+def _fact(row: TableRow) -> IndexedText:
     number, _, _, text, *_ = row
-    return observation_text(number, text)
+    return fact_text(number, text)
 
 
 def _note(row: TableRow) -> IndexedText:
@@ -91,4 +91,4 @@ def _note(row: TableRow) -> IndexedText:
     return note_text(number, key, text, tags or ())
 
 
-_TEXTS = {"cards": _card, "observations": _observation, "notes": _note}
+_TEXTS = {"cards": _card, "observations": _fact, "notes": _note}

@@ -5,15 +5,15 @@ Every such store has the named queries that are run here, with the same paramete
 
 from collections import defaultdict
 
-from polymnia.model import ObservationSet, PurgeCounts, Relation, Rows, TrashItem
+from polymnia.model import FactSet, PurgeCounts, Relation, Rows, TrashItem
 from polymnia.stores.clock import now_us
 from polymnia.stores.versioned.history import last_updates
 from polymnia.stores.versioned.port import DatabasePort, Row
 from polymnia.stores.versioned.rows import (
     ENTITY_COLUMNS,
     unpack_entity,
+    unpack_fact,
     unpack_note,
-    unpack_observation,
 )
 
 # Deleted relations by a name they touched and the change that ended them.
@@ -34,27 +34,27 @@ def deleted_items(port: DatabasePort) -> list[TrashItem]:
         _, source, target, kind, *_ = row
         if (source, target, kind) not in with_entity:
             relations.append(_relation(row))
-    observations = [_observation(port, row) for row in port.run("trashed_observations")]
+    facts = [_fact(port, row) for row in port.run("trashed_observations")]
     notes = [_note(port, row) for row in port.run("trashed_notes")]
-    return [*entities, *observations, *relations, *notes]
+    return [*entities, *facts, *relations, *notes]
 
 
 def _entity(port: DatabasePort, row: Row, ended: Ended) -> TrashItem:
-    """Return a deleted entity with the observations and relations that were deleted with it."""
+    """Return a deleted entity with the facts and relations that were deleted with it."""
     change, deleted_at = row[ENTITY_COLUMNS:]
-    observations = []
+    facts = []
     for _, *columns in port.run("ended_with", row[0], change):
-        observations.append(unpack_observation(*columns))
-    entity = unpack_entity(port, row, tuple(observations))
+        facts.append(unpack_fact(*columns))
+    entity = unpack_entity(port, row, tuple(facts))
     relations = tuple(ended.get((entity.name, change), ()))
     return TrashItem(entity.id, deleted_at, change, Rows(entities=(entity,), relations=relations))
 
 
-def _observation(port: DatabasePort, row: Row) -> TrashItem:
+def _fact(port: DatabasePort, row: Row) -> TrashItem:
     *columns, deleted_at, change, uid, name, owner_until = row
-    observation = unpack_observation(*columns)
-    ordinal = observation.ordinal
-    changed = Rows(observations=(ObservationSet(name, (observation,)),))
+    fact = unpack_fact(*columns)
+    ordinal = fact.ordinal
+    changed = Rows(facts=(FactSet(name, (fact,)),))
     owner = port.unpack_uid(uid)
     return TrashItem(
         f"{owner}/{ordinal}",
@@ -79,19 +79,19 @@ def purge(port: DatabasePort, before: int | None) -> PurgeCounts:
         change = _last_certainly_before(port, before)
     _settle_updates(port, change)
     cards = port.run("purge_cards", change)
-    observations = port.run("purge_observations", change)
+    facts = port.run("purge_observations", change)
     relations = port.run("purge_relations", change)
     notes = port.run("purge_notes", change)
     entities = []
-    if cards or observations:
+    if cards or facts:
         entities = port.run("purge_entities")
     if entities:
         port.write("purge_updates")
-    if cards or observations or relations or notes:
-        passages = [number for (number,) in (*cards, *observations, *notes)]
+    if cards or facts or relations or notes:
+        passages = [number for (number,) in (*cards, *facts, *notes)]
         port.write("delete_vectors_of", passages)
         port.write("record_purge", change)
-    return PurgeCounts(len(entities), len(observations), len(relations), len(notes))
+    return PurgeCounts(len(entities), len(facts), len(relations), len(notes))
 
 
 def _last_certainly_before(port: DatabasePort, before: int) -> int:
@@ -111,8 +111,8 @@ def _settle_updates(port: DatabasePort, change: int) -> None:
     """Record when entities were last updated, before the rows that show it are purged."""
     entities = [entity for (entity,) in port.run("entities_to_purge", change)]
     cards = port.run("cards_until", change, entities)
-    observations = port.run("observations_until", change, entities)
-    updates = last_updates(port, change, cards, observations)
+    facts = port.run("observations_until", change, entities)
+    updates = last_updates(port, change, cards, facts)
     port.write("forget_updates", list(updates), change)
     port.write("settle_updates", list(updates), list(updates.values()), change)
 

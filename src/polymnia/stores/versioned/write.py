@@ -8,9 +8,9 @@ from polymnia.model import (
     VAULT,
     Change,
     Entity,
+    Fact,
+    FactSet,
     Note,
-    Observation,
-    ObservationSet,
     Relation,
     Rows,
 )
@@ -43,8 +43,8 @@ def card_text(
     return IndexedText(number, name, (kind, *tags), summary, f"{name}\n{kind}")
 
 
-def observation_text(number: int, text: str) -> IndexedText:
-    """Return an observation for the indexes."""
+def fact_text(number: int, text: str) -> IndexedText:
+    """Return a fact for the indexes."""
     return IndexedText(number, None, (), text, text)
 
 
@@ -78,8 +78,8 @@ class _ChangeWriter:
         renamed = [(entities[uid],) for uid in self._change.renamed]
         self._port.write_rows("delete_named_vectors", renamed)
         self._create_entities(after.entities, entities, kept)
-        self._create_observations(after.observations)
-        self._touch(before.observations + after.observations)
+        self._create_facts(after.facts)
+        self._touch(before.facts + after.facts)
         self._create_relations(after.relations)
         self._write_notes(before.notes, after.notes)
         if before:
@@ -92,7 +92,7 @@ class _ChangeWriter:
     def _read_identities(self, before: Rows, after: Rows, kept: set[str]) -> dict[str, int]:
         """Read the entities that the change names. Return those that come back from the trash."""
         names = {entity.name for entity in before.entities}
-        names |= {part.entity for part in before.observations + after.observations}
+        names |= {part.entity for part in before.facts + after.facts}
         unread = names - self._identities.keys()
         if unread:
             for name, entity, card in self._port.run("entity_ids", unread):
@@ -116,9 +116,9 @@ class _ChangeWriter:
             if entity.id not in kept:
                 whole.append((number,))
         single = [
-            (self._identities[part.entity][0], observation.ordinal)
-            for part in before.observations
-            for observation in part.observations
+            (self._identities[part.entity][0], fact.ordinal)
+            for part in before.facts
+            for fact in part.facts
         ]
         self._port.write_rows("end_cards", cards, self._id)
         self._port.write_rows("end_observations_of", whole, self._id)
@@ -129,12 +129,12 @@ class _ChangeWriter:
     def _create_entities(
         self, entities: Sequence[Entity], numbers: dict[str, int], kept: set[str]
     ) -> None:
-        """Create cards, and identities and observations of entities that are new or come back."""
+        """Create cards, and identities and facts of entities that are new or come back."""
         created: list[Row] = []
         updated: list[Row] = []
         own_times: list[Row] = []
         cards: list[Row] = []
-        observations: list[Row] = []
+        facts: list[Row] = []
         for entity in entities:
             card = self._next_row()
             number = numbers.get(entity.id, card)
@@ -147,12 +147,12 @@ class _ChangeWriter:
                 own_times.append((number, entity.updated_at))
             cards.append(self._card(card, number, entity))
             if entity.id not in kept:
-                observations += [self._observation(number, one) for one in entity.observations]
+                facts += [self._fact(number, one) for one in entity.facts]
         self._port.write_rows("insert_entities", created, self._id)
         self._port.write_rows("update_entities", updated, self._id)
         self._port.write_rows("insert_updates", own_times, self._id)
         self._port.write_rows("insert_cards", cards, self._id)
-        self._port.write_rows("insert_observations", observations, self._id)
+        self._port.write_rows("insert_observations", facts, self._id)
 
     def _card(self, card: int, number: int, entity: Entity) -> Row:
         self._texts.append(card_text(card, entity.name, entity.type, entity.tags, entity.summary))
@@ -162,32 +162,30 @@ class _ChangeWriter:
         plan = (entity.due or None, entity.status or None, entity.expires or None)
         return (card, number, entity.name, entity.type, *about, aliases, *plan)
 
-    def _observation(self, entity: int, observation: Observation) -> Row:
-        if not 0 < observation.ordinal <= MAX_ORDINAL:
+    def _fact(self, entity: int, fact: Fact) -> Row:
+        if not 0 < fact.ordinal <= MAX_ORDINAL:
             raise BadInput(
                 f"an entity cannot have more than {MAX_ORDINAL} observations; create another entity"
             )
         row = self._next_row()
-        self._texts.append(observation_text(row, observation.text))
-        about = (observation.created_at, observation.valid_at or None, observation.source or None)
-        more = (observation.expires or None, observation.author or None)
-        return (row, entity, observation.ordinal, observation.text, *about, *more)
+        self._texts.append(fact_text(row, fact.text))
+        about = (fact.created_at, fact.valid_at or None, fact.source or None)
+        more = (fact.expires or None, fact.author or None)
+        return (row, entity, fact.ordinal, fact.text, *about, *more)
 
-    def _create_observations(self, parts: Iterable[ObservationSet]) -> None:
+    def _create_facts(self, parts: Iterable[FactSet]) -> None:
         written = [
-            (self._identities[part.entity][0], observation)
-            for part in parts
-            for observation in part.observations
+            (self._identities[part.entity][0], fact) for part in parts for fact in part.facts
         ]
-        # Ids are in the order in which observations were written, whatever the entity.
+        # Ids are in the order in which facts were written, whatever the entity.
         written.sort(key=lambda pair: pair[1].created_at)
-        rows = [self._observation(entity, observation) for entity, observation in written]
+        rows = [self._fact(entity, fact) for entity, fact in written]
         self._port.write_rows("insert_observations", rows, self._id)
 
-    def _touch(self, parts: Iterable[ObservationSet]) -> None:
+    def _touch(self, parts: Iterable[FactSet]) -> None:
         rows = []
         for part in parts:
-            next_ordinal = max(observation.ordinal for observation in part.observations) + 1
+            next_ordinal = max(fact.ordinal for fact in part.facts) + 1
             rows.append((self._identities[part.entity][0], next_ordinal, self._change.at))
         self._port.write_rows("update_entities", rows, self._id)
         if self._change.touched:

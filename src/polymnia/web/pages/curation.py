@@ -23,11 +23,11 @@ from polymnia.model import Entity, Graph, Relation
 from polymnia.search.terms import count_noun
 from polymnia.web.findings import KINDS, Finding, Look, key_id
 from polymnia.web.page import ROWS, Page, get, post
-from polymnia.web.pages.facts import FactRow, observation_rows
+from polymnia.web.pages.facts import FactRow, fact_rows
 
 # Findings that the queue shows of each kind, and of the one in focus.
 _MAX_QUEUED, _MAX_QUEUED_IN_FOCUS = 5, 25
-# What is shown of an entity: its latest observations.
+# What is shown of an entity: its latest facts.
 _MAX_FACTS = 5
 # Things that the preview of a merge lists.
 _MAX_MOVES = 40
@@ -66,7 +66,7 @@ class Side(Struct, frozen=True):
     @property
     def weight(self) -> int:
         """How much it has: the richer entity is kept."""
-        return len(self.entity.observations) + self.relations + len(self.entity.tags)
+        return len(self.entity.facts) + self.relations + len(self.entity.tags)
 
 
 @get("/curation")
@@ -133,7 +133,7 @@ def _still_holds(memory: Memory, finding: Finding) -> bool:
     if not finding.ordinals:
         return True
     (entity,) = open_named(memory, finding.names).entities
-    present = {fact.ordinal for fact in entity.observations}
+    present = {fact.ordinal for fact in entity.facts}
     return present.issuperset(finding.ordinals)
 
 
@@ -173,7 +173,7 @@ def _details(page: Page, finding: Finding) -> dict[str, Any]:
         details["sides"] = _sides(page, [entities[name] for name in finding.names], graph)
     else:
         details["facts"] = {
-            entity.name: observation_rows(memory, entity)[::-1][:_MAX_FACTS]
+            entity.name: fact_rows(memory, entity)[::-1][:_MAX_FACTS]
             for entity in entities.values()
         }
     details["entities"] = entities
@@ -181,7 +181,7 @@ def _details(page: Page, finding: Finding) -> dict[str, Any]:
 
 
 def _facts(memory: Memory, entity: Entity, ordinals: Sequence[int]) -> list[FactRow]:
-    rows = {row.key.ordinal: row for row in observation_rows(memory, entity)}
+    rows = {row.key.ordinal: row for row in fact_rows(memory, entity)}
     return [rows[ordinal] for ordinal in ordinals]
 
 
@@ -242,7 +242,7 @@ def resolve(page: Page) -> Response:
         raise BadInput("choose which of the two facts is true")
     gone = ordinals[0] if keep == ordinals[1] else ordinals[1]
     if other == "never":
-        unwanted = Unwanted(observations=((name, gone),))
+        unwanted = Unwanted(facts=((name, gone),))
         change = forget(page.memory, unwanted, by=page.by).change
     elif other == "until":
         edit = Edit(gone, keep)
@@ -413,7 +413,7 @@ def _by_weight(page: Page, finding: Finding) -> tuple[str, str]:
     entities = {entity.name: entity for entity in graph.entities}
     counts = dict.fromkeys(finding.names, 0)
     for name in finding.names:
-        counts[name] = len(entities[name].observations) + len(entities[name].tags)
+        counts[name] = len(entities[name].facts) + len(entities[name].tags)
     for relation in graph.relations:
         for end in {relation.source, relation.target} & counts.keys():
             counts[end] += 1

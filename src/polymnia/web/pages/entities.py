@@ -45,7 +45,7 @@ def show(page: Page) -> Response:
             entities = read.outlines(latest=end + 1)
         rows = entities[start:end]
         names = [entity.name for entity in rows]
-        counts = read.observation_counts(names) if names else {}
+        counts = read.fact_counts(names) if names else {}
     return page.render(
         "entities/page.html",
         rows=rows,

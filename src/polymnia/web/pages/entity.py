@@ -17,7 +17,7 @@ from polymnia.errors import BadInput
 from polymnia.model import Entity, Graph, Relation
 from polymnia.web.changes import ChangeRow, change_rows
 from polymnia.web.page import ROWS, Page, get, post
-from polymnia.web.pages.facts import FactKey, load_row, observation_rows
+from polymnia.web.pages.facts import FactKey, fact_rows, load_row
 from polymnia.web.pages.moments import entity_strip, parse_at, show_then
 from polymnia.web.pages.selection import split_tags
 
@@ -59,12 +59,12 @@ def show(page: Page) -> Response:
         return _show_missing(page, name)
     entity = graph.entities[0]
     below = page.query.number("below")
-    rows = observation_rows(page.memory, entity)[::-1]
+    rows = fact_rows(page.memory, entity)[::-1]
     if below:
         rows = [row for row in rows if row.key.ordinal < below]
     newer = 0
     if entity.summary:
-        newer = sum(item.created_at > entity.summary_at for item in entity.observations)
+        newer = sum(item.created_at > entity.summary_at for item in entity.facts)
     groups = _group_relations(name, graph.relations)
     others = outlines(page.memory, {other for group in groups for other in group.names})
     relation_types = sorted({relation.type for relation in graph.relations})
@@ -98,18 +98,18 @@ def show_similar(page: Page) -> Response:
 
 @post("/entity/observe")
 def observe(page: Page) -> Response:
-    """Add an observation."""
+    """Add a fact."""
     name, text = page.form["name"], page.form["text"]
     if not text.strip():
-        raise BadInput("the observation is blank: write something to remember")
+        raise BadInput("the fact is blank: write something to remember")
     _require_known(page, name)
     receipt = remember(page.memory, [EntityFacts(name=name, facts=(FactDraft(text),))], by=page.by)
     fact = receipt.entities[0].facts[0]
     if fact.outcome == "unchanged":
         return page.done("It is known already", _url(page, name))
-    row = load_row(page.memory, FactKey("observation", name, fact.ordinal))
-    toast = page.toast("Added an observation", receipt.change)
-    return page.done(toast, _url(page, name), fragment="facts/observation.html", row=row)
+    row = load_row(page.memory, FactKey("fact", name, fact.ordinal))
+    toast = page.toast("Added a fact", receipt.change)
+    return page.done(toast, _url(page, name), fragment="facts/fact.html", row=row)
 
 
 @post("/entity/edit")
@@ -185,7 +185,7 @@ def preview_merge(page: Page) -> Response:
         moving = [text for text in facts.get(gone, ()) if text not in facts.get(keep, ())]
         ways.append(MergeWay(keep, gone, preview, moving[:_MAX_MOVING]))
     # Keeping the entity that has more moves less, so that way comes first and is chosen.
-    ways.sort(key=lambda way: way.preview.observations + way.preview.relations)
+    ways.sort(key=lambda way: way.preview.facts + way.preview.relations)
     return page.render(
         "entity/merge_page.html", fragment="entity/merge.html", name=name, other=other, ways=ways
     )

@@ -1,4 +1,4 @@
-"""Facts as rows of a list: observations, cards and notes. One is edited or deleted in place."""
+"""Facts as rows of a list: facts, cards and notes. One is edited or deleted in place."""
 
 from hashlib import sha256
 from typing import Literal
@@ -20,13 +20,13 @@ from polymnia.web.changes import MAX_COMPARED_CHARS, compare
 from polymnia.web.page import Fields, Page, get, post
 
 _SEPARATOR = "\t"
-_KINDS: tuple[PassageKind, ...] = ("entity", "observation", "note")
-# The template of a row in each view: the hits of a search, and the observations of an entity.
-_VIEWS = {"hit": "facts/hit.html", "obs": "facts/observation.html"}
+_KINDS: tuple[PassageKind, ...] = ("entity", "fact", "note")
+# The template of a row in each view: the hits of a search, and the facts of an entity.
+_VIEWS = {"hit": "facts/hit.html", "obs": "facts/fact.html"}
 
 
 class FactKey(Struct, frozen=True):
-    """What identifies a card by its name, an observation by name and ordinal, a note by its key."""
+    """What identifies a card by its name, a fact by name and ordinal, a note by its key."""
 
     kind: PassageKind
     name: str
@@ -92,19 +92,19 @@ def hit_row(hit: Hit, actor: str, fit: Fit) -> FactRow:
     )
 
 
-def observation_rows(memory: Memory, entity: Entity) -> list[FactRow]:
-    """Return the observations of an entity, with their authors."""
-    keys = [(entity.name, observation.ordinal) for observation in entity.observations]
+def fact_rows(memory: Memory, entity: Entity) -> list[FactRow]:
+    """Return the facts of an entity, with their authors."""
+    keys = [(entity.name, fact.ordinal) for fact in entity.facts]
     written = authors(memory, keys)
     rows = []
-    for observation in entity.observations:
-        author = written.get((entity.name, observation.ordinal))
+    for fact in entity.facts:
+        author = written.get((entity.name, fact.ordinal))
         row = FactRow(
-            key=FactKey("observation", entity.name, observation.ordinal),
+            key=FactKey("fact", entity.name, fact.ordinal),
             type=entity.type,
-            text=observation.text,
-            shown=observation.text,
-            at=observation.created_at,
+            text=fact.text,
+            shown=fact.text,
+            at=fact.created_at,
             actor=author.actor if author else "",
             tags=entity.tags,
         )
@@ -121,10 +121,10 @@ def load_row(memory: Memory, key: FactKey) -> FactRow:
         raise EntityNotFound(key.name)
     if key.kind == "entity":
         return _card_row(memory, key, entities[0])
-    for row in observation_rows(memory, entities[0]):
+    for row in fact_rows(memory, entities[0]):
         if row.key == key:
             return row
-    raise TextChanged(f"observation {key.ordinal} of {key.name}", None)
+    raise TextChanged(f"fact {key.ordinal} of {key.name}", None)
 
 
 def _card_row(memory: Memory, key: FactKey, entity: Entity) -> FactRow:
@@ -242,10 +242,10 @@ def delete(page: Page) -> Response:
 
 def unwanted(keys: list[FactKey]) -> Unwanted:
     """Return what to forget."""
-    observations = [(key.name, key.ordinal) for key in keys if key.kind == "observation"]
+    facts = [(key.name, key.ordinal) for key in keys if key.kind == "fact"]
     return Unwanted(
         entities=tuple(key.name for key in keys if key.kind == "entity"),
-        observations=tuple(observations),
+        facts=tuple(facts),
         notes=tuple(key.name for key in keys if key.kind == "note"),
     )
 
@@ -302,5 +302,5 @@ def _home(page: Page, key: FactKey) -> str:
 
 
 def _title(key: FactKey) -> str:
-    kinds = {"note": "the note ", "entity": "", "observation": "an observation of "}
+    kinds = {"note": "the note ", "entity": "", "fact": "a fact of "}
     return f"{kinds[key.kind]}{key.name}"

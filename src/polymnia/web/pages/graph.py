@@ -248,7 +248,7 @@ def panel(page: Page) -> Response:
         "graph/panel_page.html",
         fragment="graph/panel_entity.html",
         entity=entity,
-        facts=entity.observations[::-1][:_MAX_PANEL_FACTS],
+        facts=entity.facts[::-1][:_MAX_PANEL_FACTS],
         relations=len(graph.relations),
     )
 

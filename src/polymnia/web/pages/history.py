@@ -265,16 +265,16 @@ def _show_trash(page: Page) -> Response:
 def _kind_of(rows: Rows) -> str:
     if rows.entities:
         return "entity"
-    if rows.observations:
-        return "observation"
+    if rows.facts:
+        return "fact"
     return "note" if rows.notes else "relation"
 
 
 def _name_of(rows: Rows) -> str:
     if rows.entities:
         return rows.entities[0].name
-    if rows.observations:
-        return f"an observation of {rows.observations[0].entity}"
+    if rows.facts:
+        return f"a fact of {rows.facts[0].entity}"
     if rows.notes:
         return rows.notes[0].key
     relation = rows.relations[0]
@@ -286,8 +286,8 @@ def _text_of(item: TrashItem) -> str:
     texts = [_name_of(rows), *(note.content for note in rows.notes)]
     for owner in rows.entities:
         texts += owner.texts
-    for several in rows.observations:
-        texts += [observation.text for observation in several.observations]
+    for several in rows.facts:
+        texts += [fact.text for fact in several.facts]
     return "\n".join(texts)
 
 
@@ -300,20 +300,16 @@ def _sums(receipt: UndoReceipt) -> list[tuple[int, str]]:
     reset = len(before & after) + len(old_ids & new_ids)
     conflicts = len(receipt.conflicts)
     return [
-        (gone, "observation goes" if gone == 1 else "observations go"),
-        (back, "observation returns" if back == 1 else "observations return"),
+        (gone, "fact goes" if gone == 1 else "facts go"),
+        (back, "fact returns" if back == 1 else "facts return"),
         (reset, "text goes back" if reset == 1 else "texts go back"),
         (conflicts, {0: "conflicts", 1: "needs a choice"}.get(conflicts, "need a choice")),
     ]
 
 
 def _text_keys(rows: Rows) -> set[tuple[str, int]]:
-    """Return what identifies each observation."""
-    keys = {
-        (several.entity, item.ordinal)
-        for several in rows.observations
-        for item in several.observations
-    }
+    """Return what identifies each fact."""
+    keys = {(several.entity, item.ordinal) for several in rows.facts for item in several.facts}
     for entity in rows.entities:
-        keys |= {(entity.name, item.ordinal) for item in entity.observations}
+        keys |= {(entity.name, item.ordinal) for item in entity.facts}
     return keys

@@ -4,7 +4,7 @@ from starlette.responses import Response
 
 from polymnia.engine import notes
 from polymnia.engine.facts.forget import ForgetReceipt, forget
-from polymnia.engine.facts.merge import merge, move_observations
+from polymnia.engine.facts.merge import merge, move_facts
 from polymnia.engine.facts.relocate import relocate
 from polymnia.engine.facts.revise import Revision, revise, tag_entities
 from polymnia.engine.graph.entities import open_named
@@ -40,7 +40,7 @@ def preview(page: Page) -> Response:
         keys=keys,
         examples=[load_row(page.memory, key) for key in keys[:_MAX_EXAMPLES]],
         counts=counts,
-        movable=[key for key in keys if key.kind == "observation"],
+        movable=[key for key in keys if key.kind == "fact"],
         names=_entity_names(keys),
         back=page.back,
     )
@@ -48,11 +48,11 @@ def preview(page: Page) -> Response:
 
 def _describe(receipt: ForgetReceipt) -> str:
     """Return how much would be deleted, in words."""
-    observations = sum(len(entity.observations) for entity in receipt.entities)
-    observations += sum(len(several.observations) for several in receipt.observations)
+    facts = sum(len(entity.facts) for entity in receipt.entities)
+    facts += sum(len(several.facts) for several in receipt.facts)
     counts = (
         (len(receipt.entities), "entity"),
-        (observations, "observation"),
+        (facts, "fact"),
         (len(receipt.relations), "relation"),
         (len(receipt.notes), "note"),
     )
@@ -96,8 +96,8 @@ def _move(page: Page, keys: list[FactKey]) -> tuple[str, list[int]]:
     target = page.form["target"].strip()
     if not target:
         raise BadInput("the name of the other entity is missing")
-    movable = [key for key in keys if key.kind == "observation" and key.name != target]
-    receipt = move_observations(
+    movable = [key for key in keys if key.kind == "fact" and key.name != target]
+    receipt = move_facts(
         page.memory,
         [(key.name, key.ordinal) for key in movable],
         target,
@@ -105,7 +105,7 @@ def _move(page: Page, keys: list[FactKey]) -> tuple[str, list[int]]:
         new_type=page.form.get("type").strip() or None,
     )
     known = f"; it had {receipt.known} of them already" if receipt.known else ""
-    return f"Moved {count_noun(receipt.moved, 'observation')} to {target}{known}", [receipt.change]
+    return f"Moved {count_noun(receipt.moved, 'fact')} to {target}{known}", [receipt.change]
 
 
 def _relocate(page: Page, keys: list[FactKey]) -> tuple[str, list[int]]:
@@ -117,7 +117,7 @@ def _relocate(page: Page, keys: list[FactKey]) -> tuple[str, list[int]]:
     whole = {key.name for key in keys if key.kind == "entity"}
     facts: dict[str, list[int]] = {}
     for key in keys:
-        if key.kind == "observation" and key.name not in whole:
+        if key.kind == "fact" and key.name not in whole:
             facts.setdefault(key.name, []).append(key.ordinal)
     for name in sorted(whole):
         relocate(page.memory, target, name, by=page.by)

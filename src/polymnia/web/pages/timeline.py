@@ -42,9 +42,9 @@ def show(page: Page) -> Response:
     start = min(page.query.number("from") or 0, _MAX_FACTS)
     end = start + ROWS
     with memory.reading() as read:
-        facts = read.observations_between(midnight, next_midnight, end + 1)
-        earlier = read.observations_between(0, _microseconds(first), 1)
-        latest = read.observations_between(0, _END_OF_TIME, 1)
+        facts = read.facts_between(midnight, next_midnight, end + 1)
+        earlier = read.facts_between(0, _microseconds(first), 1)
+        latest = read.facts_between(0, _END_OF_TIME, 1)
     has_later = bool(latest) and _day_of(latest[0]) >= following
     return page.render(
         "timeline/page.html",
@@ -64,7 +64,7 @@ def _chosen_day(page: Page) -> date:
     text = page.query.get("day")
     if not text:
         with page.memory.reading() as read:
-            latest = read.observations_between(0, _END_OF_TIME, 1)
+            latest = read.facts_between(0, _END_OF_TIME, 1)
         return _day_of(latest[0]) if latest else date.today()
     try:
         chosen = date.fromisoformat(text)
@@ -77,7 +77,7 @@ def _chosen_day(page: Page) -> date:
 def _count_days(memory: Memory, first: date, end: date) -> dict[date, int]:
     """Return how many facts were said on each day of a period."""
     with memory.reading() as read:
-        counts = read.observation_times(_microseconds(first), _microseconds(end), _STEP_US)
+        counts = read.fact_times(_microseconds(first), _microseconds(end), _STEP_US)
     days: dict[date, int] = {}
     for number, count in counts.items():
         day = moment(number * _STEP_US).date()

@@ -13,7 +13,7 @@ from zlib import crc32
 
 from msgspec.structs import replace
 
-from polymnia.model import Change, Entity, Observation, ObservationSet, Relation
+from polymnia.model import Change, Entity, Fact, FactSet, Relation
 from polymnia.stores.memory.graph import MemoryGraph
 
 (
@@ -277,22 +277,22 @@ def estimate_waste(change: Change) -> int:
     waste = 0
     for entity in change.before.entities:
         waste += entity_size(entity) + record_size(entity.name)
-    for group in change.before.observations:
-        waste += sum(2 * string_size(observation.text) for observation in group.observations)
+    for group in change.before.facts:
+        waste += sum(2 * string_size(fact.text) for fact in group.facts)
     for relation in change.before.relations:
         waste += 2 * record_size(*relation.key)
     return waste
 
 
 def entity_size(entity: Entity) -> int:
-    """Return about how many bytes an entity and its observations take in a log."""
+    """Return about how many bytes an entity and its facts take in a log."""
     return record_size(entity.name, entity.type, *entity.texts)
 
 
 def _is_expressible(change: Change, graph: MemoryGraph, deleted: set[str]) -> bool:
     """Return False if an entity gets another name or type, or if a reader would get another graph.
 
-    That is so if a deleted entity keeps relations, or if observations change their order.
+    That is so if a deleted entity keeps relations, or if facts change their order.
     """
     types = {entity.name: entity.type for entity in change.before.entities}
     created = [entity for entity in change.after.entities if entity.name not in types]
@@ -301,8 +301,8 @@ def _is_expressible(change: Change, graph: MemoryGraph, deleted: set[str]) -> bo
     for entity in change.after.entities:
         if types.get(entity.name, entity.type) != entity.type:
             return False
-    removed = _texts_by_name(change.before.observations)
-    added = _texts_by_name(change.after.observations)
+    removed = _texts_by_name(change.before.facts)
+    added = _texts_by_name(change.after.facts)
     for name in removed | added:
         changed = graph.get(name)
         texts = changed.texts if changed else ()
@@ -318,7 +318,7 @@ def _can_follow(texts: tuple[str, ...], removed: list[str], added: list[str]) ->
 
 
 def _removals(change: Change, deleted: set[str]) -> Iterator[Encoded]:
-    for name, texts in _texts_by_name(change.before.observations).items():
+    for name, texts in _texts_by_name(change.before.facts).items():
         yield from _split_texts(DELETE_OBSERVATIONS, name, list(dict.fromkeys(texts)))
     for relation in change.before.relations:
         if relation.source not in deleted and relation.target not in deleted:
@@ -326,7 +326,7 @@ def _removals(change: Change, deleted: set[str]) -> Iterator[Encoded]:
 
 
 def _creations(entity: Entity) -> Iterator[Encoded]:
-    """Create an entity with the observations that fit into one record, then add the others."""
+    """Create an entity with the facts that fit into one record, then add the others."""
     raws = [text.encode() for text in entity.texts]
     first = count_fitting(raws, 0, list_room(entity.name, entity.type))
     yield CREATE_ENTITY, encode_payload((entity.name, entity.type), raws[:first])
@@ -334,7 +334,7 @@ def _creations(entity: Entity) -> Iterator[Encoded]:
 
 
 def _additions(change: Change) -> Iterator[Encoded]:
-    for name, texts in _texts_by_name(change.after.observations).items():
+    for name, texts in _texts_by_name(change.after.facts).items():
         yield from _split_texts(ADD_OBSERVATIONS, name, texts)
 
 
@@ -348,10 +348,10 @@ def _split_texts(kind: int, name: str, texts: Sequence[str]) -> Iterator[Encoded
         start = end
 
 
-def _texts_by_name(groups: Iterable[ObservationSet]) -> dict[str, list[str]]:
+def _texts_by_name(groups: Iterable[FactSet]) -> dict[str, list[str]]:
     texts: dict[str, list[str]] = {}
     for group in groups:
-        group_texts = [observation.text for observation in group.observations]
+        group_texts = [fact.text for fact in group.facts]
         texts.setdefault(group.entity, []).extend(group_texts)
     return texts
 
@@ -366,7 +366,7 @@ class Replay:
     def __init__(self, graph: MemoryGraph) -> None:
         self.waste = 0
         self._graph = graph
-        # Observations to add to an entity together: one by one takes quadratic time.
+        # Facts to add to an entity together: one by one takes quadratic time.
         self._added: dict[str, list[str]] = {}
 
     def apply(self, operations: Iterable[Operation]) -> None:
@@ -411,12 +411,12 @@ class Replay:
         if entity is not None:
             deleted_texts = set(strings[1:])
             kept = []
-            for observation in entity.observations:
-                if observation.text in deleted_texts:
-                    self.waste += string_size(observation.text)
+            for fact in entity.facts:
+                if fact.text in deleted_texts:
+                    self.waste += string_size(fact.text)
                 else:
-                    kept.append(observation)
-            self._graph.put(replace(entity, observations=tuple(kept)))
+                    kept.append(fact)
+            self._graph.put(replace(entity, facts=tuple(kept)))
 
     def _unlink(self, strings: list[str]) -> None:
         source, target, kind = strings
@@ -439,13 +439,11 @@ class Replay:
 
 
 def _entity(strings: list[str]) -> Entity:
-    observations = tuple(
-        [Observation(ordinal, text) for ordinal, text in enumerate(strings[2:], 1)]
-    )
-    return Entity(strings[0], strings[1], observations, "", len(observations) + 1)
+    facts = tuple([Fact(ordinal, text) for ordinal, text in enumerate(strings[2:], 1)])
+    return Entity(strings[0], strings[1], facts, "", len(facts) + 1)
 
 
 def _with_texts(entity: Entity, texts: Sequence[str]) -> Entity:
-    added = [Observation(ordinal, text) for ordinal, text in enumerate(texts, entity.next_ordinal)]
+    added = [Fact(ordinal, text) for ordinal, text in enumerate(texts, entity.next_ordinal)]
     next_ordinal = entity.next_ordinal + len(added)
-    return replace(entity, observations=(*entity.observations, *added), next_ordinal=next_ordinal)
+    return replace(entity, facts=(*entity.facts, *added), next_ordinal=next_ordinal)
