@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
-from xdist.scheduler import LoadScopeScheduling
+from xdist.scheduler import LoadScopeScheduling, Scheduling, WorkStealingScheduling
 
 from polymnia.engine.memory import Memory
 from polymnia.stores import open_store
-from tests.groups import MARKED, ONE_AT_A_TIME
+from tests.groups import EVERY_STORE, MARKED, ONE_AT_A_TIME
 from tests.postgres import new_database, new_workspace, shared_by_test_run, shared_server
 
 HERE = Path(__file__).parent
@@ -46,6 +46,17 @@ PERSISTENT = (*ON_DISK, "postgres")
 VERSIONED = ("sqlite", "sqlite in memory", "postgres")
 # The stores that also keep ids, tags and changes; the other files cannot hold them.
 WITH_HISTORY = ("memory", *VERSIONED)
+# How fixtures and parameters name kinds of stores. Most tests run on the first, others are slower.
+STORES_BY_SPEED = (
+    "sqlite in memory",
+    "sqlite",
+    "directory",
+    "single file",
+    "memory",
+    "jsonl",
+    "binlog",
+    "postgres",
+)
 
 # What ends with the test run.
 _RUN = pytest.StashKey[ExitStack]()
@@ -87,20 +98,47 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests below the paths in MARKED."""
+    """Mark the tests below the paths in MARKED, and the variants of a test on further stores.
+
+    A test that runs on several stores is unmarked on the first of STORES_BY_SPEED and has the
+    marker `matrix` on the others, except below the paths in EVERY_STORE.
+    """
+    fastest: dict[str, int] = {}
+    variants: list[tuple[pytest.Item, str, int]] = []
     for item in items:
         for marker in markers_of(item.path):
             item.add_marker(marker)
+        stores = stores_of(item)
+        if stores and not is_below(item.path, EVERY_STORE):
+            test = item.nodeid
+            for store in stores:
+                test = test.replace(store, "store", 1)
+            slowness = sum(STORES_BY_SPEED.index(store) for store in stores)
+            fastest[test] = min(slowness, fastest.get(test, slowness))
+            variants.append((item, test, slowness))
+    for item, test, slowness in variants:
+        if slowness > fastest[test]:
+            item.add_marker("matrix")
+
+
+def stores_of(item: pytest.Item) -> list[str]:
+    """Return the kinds of stores among a test's parameters."""
+    parameters = (
+        item.callspec.params.values()
+        if isinstance(item, pytest.Function) and hasattr(item, "callspec")
+        else ()
+    )
+    return [value for value in parameters if value in STORES_BY_SPEED]
 
 
 @cache
 def markers_of(path: Path) -> tuple[str, ...]:
     """Return the markers that MARKED gives to all tests below a path."""
-    return tuple(
-        marker
-        for marker, paths in MARKED.items()
-        if any(path.is_relative_to(HERE / marked) for marked in paths)
-    )
+    return tuple(marker for marker, paths in MARKED.items() if is_below(path, paths))
+
+
+def is_below(path: Path, folders: tuple[str, ...]) -> bool:
+    return any(path.is_relative_to(HERE / folder) for folder in folders)
 
 
 class ModuleScheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no type hints
@@ -113,8 +151,10 @@ class ModuleScheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist has 
         return "one at a time" if module in ONE_AT_A_TIME else module
 
 
-def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LoadScopeScheduling:
-    """Schedule by module, whatever --dist says."""
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> Scheduling:
+    """Schedule marked tests by module. A worker that is done takes unmarked tests from another."""
+    if config.option.markexpr == UNMARKED:
+        return WorkStealingScheduling(config, log)
     return ModuleScheduling(config, log)
 
 

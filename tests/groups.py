@@ -1,5 +1,10 @@
 """The groups that tests run in, by their paths below tests/."""
 
+from collections.abc import Container, Iterable
+from typing import Any
+
+import pytest
+
 # The paths whose tests carry each marker. The default run leaves them out.
 MARKED = {
     "slow": (
@@ -36,3 +41,19 @@ ONE_AT_A_TIME = (
     "transports/test_hostile.py",
     "transports/test_stopping.py",
 )
+
+# The paths whose tests run unmarked on every store that they name. Elsewhere a test runs unmarked
+# on SQLite, and is marked `matrix` on the other stores.
+EVERY_STORE = ("behaviour/test_model.py",)
+
+
+def mostly_matrix(cases: Iterable[Any], unmarked: Container[Any]) -> list[Any]:
+    """Return the cases of a parametrized test, with the marker `matrix` on all but a few."""
+    return [
+        case if case in unmarked else pytest.param(*as_tuple(case), marks=pytest.mark.matrix)
+        for case in cases
+    ]
+
+
+def as_tuple(case: Any) -> tuple[Any, ...]:
+    return case if isinstance(case, tuple) else (case,)

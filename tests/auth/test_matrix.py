@@ -22,6 +22,7 @@ from polymnia.model import CAPABILITIES, ChangeQuery
 from polymnia.stores.sqlite.store import SqliteStore
 from tests.auth.arguments import made_for, sensible
 from tests.auth.ways import REFUSED, WAYS, Opened, Way
+from tests.groups import mostly_matrix
 from tests.transports.running import Running, call, is_refused, request, text_of
 
 OWN, FOREIGN, MISSING = "default", "sales", "nowhere"
@@ -39,12 +40,15 @@ KNOWN, NEW = "known", "new"
 # A way in treats all dialects alike, so two of them go all ways and the others two.
 EVERY_WAY = pytest.mark.parametrize(
     ("place", "kind"),
-    [
-        (dialect, kind)
-        for dialect in sorted(DIALECTS)
-        for kind in WAYS
-        if dialect in ("native", "workspace") or kind in ("session", "tcp")
-    ],
+    mostly_matrix(
+        [
+            (dialect, kind)
+            for dialect in sorted(DIALECTS)
+            for kind in WAYS
+            if dialect in ("native", "workspace") or kind in ("session", "tcp")
+        ],
+        unmarked=[("native", "session"), ("reference", "tcp")],
+    ),
     indirect=["place"],
 )
 # Tools that are about workspaces, not about what is in the client's own.
@@ -209,7 +213,9 @@ def attempt_everything_else(way: Way) -> None:
     way.ask(request("logging/setLevel", level="debug"))
 
 
-@pytest.mark.parametrize("place", sorted(DIALECTS), indirect=True)
+@pytest.mark.parametrize(
+    "place", mostly_matrix(sorted(DIALECTS), unmarked=["native", "reference"]), indirect=True
+)
 def test_the_same_calls_do_change_something_where_that_is_allowed(place: Place) -> None:
     writers = [tool for tool in place.tools.values() if tool.needs != "read"]
     changed = set()

@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from polymnia.cli.main import COMMANDS
-from tests.cli.commands import EXAMPLES, make_place
+from tests.cli.commands import EXAMPLES, make_place, run
+from tests.groups import mostly_matrix
 from tests.processes import TIMEOUT_S
 
 # The commands that write.
@@ -32,6 +33,9 @@ WRITING = (
     "undo",
 )
 LOOKING = [command for command in COMMANDS if command not in WRITING]
+every_command = pytest.mark.parametrize(
+    "command", mostly_matrix(COMMANDS, unmarked=["show", "hook"])
+)
 
 
 @pytest.fixture
@@ -62,7 +66,7 @@ def polymnia(
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has other pipes")
-@pytest.mark.parametrize("command", COMMANDS)
+@every_command
 def test_a_closed_pipe_ends_a_command_quietly(command: str, place: Path) -> None:
     reading, writing = os.pipe()
     os.close(reading)
@@ -73,7 +77,7 @@ def test_a_closed_pipe_ends_a_command_quietly(command: str, place: Path) -> None
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
-@pytest.mark.parametrize("command", COMMANDS)
+@every_command
 def test_a_full_disk_is_a_sentence(command: str, place: Path) -> None:
     with Path("/dev/full").open("w") as full:
         done = polymnia(place, command, *EXAMPLES[command], stdout=full.fileno())
@@ -84,7 +88,11 @@ def test_a_full_disk_is_a_sentence(command: str, place: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "encoding"), [*((command, "cp1252") for command in COMMANDS), ("show", "ascii")]
+    ("command", "encoding"),
+    mostly_matrix(
+        [*((command, "cp1252") for command in COMMANDS), ("show", "ascii")],
+        unmarked=[("show", "ascii")],
+    ),
 )
 def test_a_narrow_encoding_shows_escapes(command: str, encoding: str, place: Path) -> None:
     done = polymnia(place, command, *EXAMPLES[command], PYTHONIOENCODING=encoding, PYTHONUTF8="0")
@@ -132,7 +140,7 @@ def read_only(place: Path) -> Iterator[tuple[str, ...]]:
     place.chmod(0o755)
 
 
-@pytest.mark.parametrize("command", LOOKING)
+@pytest.mark.parametrize("command", mostly_matrix(LOOKING, unmarked=["show"]))
 def test_a_command_that_only_looks_needs_no_permission_to_write(
     command: str, read_only: tuple[str, ...], place: Path
 ) -> None:
@@ -230,8 +238,8 @@ def test_an_export_does_not_replace_a_pipe(place: Path) -> None:
     ],
 )
 def test_every_result_can_be_json(arguments: tuple[str, ...], place: Path) -> None:
-    polymnia(place, "export", "-o", "out.jsonl", "--store", "memory.db")
-    done = polymnia(place, *arguments, "--json", "--store", "memory.db")
+    run("export", "-o", "out.jsonl", "--store", "memory.db", directory=place)
+    done = run(*arguments, "--json", "--store", "memory.db", directory=place)
     assert (done.returncode, done.stderr) == (0, "")
     json.loads(done.stdout)
 
@@ -247,13 +255,12 @@ def test_every_result_can_be_json(arguments: tuple[str, ...], place: Path) -> No
 def test_every_result_about_several_workspaces_can_be_json(
     arguments: tuple[str, ...], place: Path
 ) -> None:
-    done = polymnia(place, *arguments, "--json")
+    done = run(*arguments, "--json", directory=place)
     assert (done.returncode, done.stderr) == (0, "")
     json.loads(done.stdout)
 
 
 def test_an_unknown_type_gets_a_suggestion(place: Path) -> None:
-    found = polymnia(
-        place, "search", "tea", "--type", "persn", "--embedder", "none", "--store", "memory.db"
-    )
+    search = ("search", "tea", "--type", "persn", "--embedder", "none", "--store", "memory.db")
+    found = run(*search, directory=place)
     assert "no entity has the type 'persn'; did you mean 'person'?" in found.stdout + found.stderr

@@ -20,31 +20,14 @@ REFERENCE = {"command": "npx", "args": ["-y", "@modelcontextprotocol/server-memo
 LINES = '{"type":"entity","name":"Ada","entityType":"person","observations":["writes programs"]}\n'
 
 
+# Variables that would move a client's directory or our own.
+MOVING = ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "CODEX_HOME", "CLAUDE_CONFIG_DIR", "POLYMNIA_STORE")
+
+
 def install(home: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "polymnia", "install", *arguments]
-    given = {**_without_settings(), "HOME": str(home), "USERPROFILE": str(home), **environment}
-    return subprocess.run(
-        command,
-        cwd=home,
-        env=given,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_S,
-        check=False,
-    )
-
-
-def _without_settings() -> dict[str, str]:
-    """Return the environment without what would move a client's or our own directory."""
-    moved = (
-        "XDG_CONFIG_HOME",
-        "XDG_DATA_HOME",
-        "CODEX_HOME",
-        "CLAUDE_CONFIG_DIR",
-        "POLYMNIA_STORE",
-    )
-    return {name: value for name, value in os.environ.items() if name not in moved}
+    places = {"HOME": str(home), "USERPROFILE": str(home), **environment}
+    given = {**dict.fromkeys(MOVING), **places}
+    return run("install", *arguments, directory=home, environment=given)
 
 
 def servers(path: Path, key: str = "mcpServers") -> dict[str, dict[str, object]]:
@@ -220,7 +203,8 @@ def test_in_a_terminal_the_user_is_asked(answer: str, args: list[str], tmp_path:
     path.write_text(json.dumps({"mcpServers": {"memory": REFERENCE}}), "utf-8")
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "polymnia", "install", "cursor"]
-    env = {**_without_settings(), "HOME": str(tmp_path)}
+    env = {name: value for name, value in os.environ.items() if name not in MOVING}
+    env["HOME"] = str(tmp_path)
     with subprocess.Popen(
         command, cwd=tmp_path, env=env, stdin=theirs, stdout=subprocess.PIPE
     ) as process:
