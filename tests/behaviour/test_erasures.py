@@ -22,8 +22,6 @@ from tests.behaviour.erasures import ME, check_erasure, places_of
 from tests.behaviour.graphs import create, texts
 from tests.conftest import STORES
 
-# No other test stores it in the server that they share.
-SECRET = f"xk{token_hex(6)}"
 SEEDS = {"jsonl": 4, "binlog": 4, "sqlite": 16, "postgres": 8}
 
 
@@ -33,6 +31,12 @@ def test_no_byte_of_an_erased_text_is_left(kind: str, tmp_path: Path) -> None:
         directory = tmp_path / str(seed)
         directory.mkdir()
         assert check_erasure(kind, seed, directory) == [], seed
+
+
+@pytest.fixture
+def secret() -> str:
+    """Return a text that no other test stores in the server that they share."""
+    return f"xk{token_hex(6)}"
 
 
 @pytest.fixture(params=("sqlite", "postgres"))
@@ -61,55 +65,59 @@ def test_others_with_the_same_text_keep_it_in_the_present_and_the_past(memory: M
     assert "Cid likes tea" in summaries
 
 
-def test_a_fact_that_ended_is_erased_by_its_text(memory: Memory, tmp_path: Path) -> None:
-    create(memory, EntityDraft("Ann", "person", (f"pin {SECRET}", "sings")))
+def test_a_fact_that_ended_is_erased_by_its_text(
+    memory: Memory, secret: str, tmp_path: Path
+) -> None:
+    create(memory, EntityDraft("Ann", "person", (f"pin {secret}", "sings")))
     revise(memory, "Ann", Revision(replace=(Edit(1, "pin unknown"),)), by=ME)
     forget(memory, Unwanted(facts=(("Ann", 1),)), by=ME)
     with pytest.raises(FactNotFound):
         erase(memory, Unwanted(facts=(("Ann", "pin 7"),)), by=ME)
-    receipt = erase(memory, Unwanted(facts=(("Ann", f"Pin {SECRET.upper()}"),)), by=ME)
+    receipt = erase(memory, Unwanted(facts=(("Ann", f"Pin {secret.upper()}"),)), by=ME)
     assert receipt.erased == ("Ann #1",)
-    assert list(places_of(memory, SECRET, tmp_path)) == []
+    assert list(places_of(memory, secret, tmp_path)) == []
 
 
-def test_a_dry_run_names_what_would_go_and_changes_nothing(memory: Memory) -> None:
-    create(memory, EntityDraft("Ann", "person", (f"pin {SECRET}", f"pin {SECRET}")))
+def test_a_dry_run_names_what_would_go_and_changes_nothing(memory: Memory, secret: str) -> None:
+    create(memory, EntityDraft("Ann", "person", (f"pin {secret}", f"pin {secret}")))
     receipt = erase(memory, Unwanted(facts=(("Ann", 1),)), by=ME, dry_run=True)
     assert receipt.erased == ("Ann #1", "Ann #2")
-    assert texts(memory, "Ann") == (f"pin {SECRET}", f"pin {SECRET}")
+    assert texts(memory, "Ann") == (f"pin {secret}", f"pin {secret}")
 
 
-def test_a_fact_that_may_have_been_replaced_is_named(memory: Memory) -> None:
+def test_a_fact_that_may_have_been_replaced_is_named(memory: Memory, secret: str) -> None:
     create(memory, EntityDraft("Ann", "person", ("pin xk80",)))
-    facts = (FactDraft(f"pin {SECRET}", replaces=1), FactDraft("sings"))
+    facts = (FactDraft(f"pin {secret}", replaces=1), FactDraft("sings"))
     remember(memory, [EntityFacts(name="Ann", facts=facts)], by=ME)
     receipt = erase(memory, Unwanted(facts=(("Ann", 2),)), by=ME)
     assert receipt.perhaps_replaced == ("Ann #1",)
 
 
-def test_a_relation_is_erased_with_its_history(memory: Memory, tmp_path: Path) -> None:
+def test_a_relation_is_erased_with_its_history(memory: Memory, secret: str, tmp_path: Path) -> None:
     create(memory, EntityDraft("Ann", "person"), EntityDraft("Ben", "person"))
-    relation = Relation("Ann", "Ben", f"owes {SECRET} to")
+    relation = Relation("Ann", "Ben", f"owes {secret} to")
     remember(memory, [], [relation], by=ME)
     revise(memory, "Ann", Revision(name="Anna"), by=ME)
-    renamed = Relation("Anna", "Ben", f"owes {SECRET} to")
+    renamed = Relation("Anna", "Ben", f"owes {secret} to")
     assert erase(memory, Unwanted(relations=(renamed,)), by=ME).erased == (
-        f"Anna owes {SECRET} to Ben",
+        f"Anna owes {secret} to Ben",
     )
-    assert list(places_of(memory, SECRET, tmp_path)) == []
+    assert list(places_of(memory, secret, tmp_path)) == []
 
 
-def test_an_erased_entity_leaves_no_type_tag_or_former_name(memory: Memory, tmp_path: Path) -> None:
+def test_an_erased_entity_leaves_no_type_tag_or_former_name(
+    memory: Memory, secret: str, tmp_path: Path
+) -> None:
     facts = EntityFacts(
-        name=f"{SECRET} one",
-        type=f"{SECRET} type",
-        tags=(f"{SECRET} tag",),
-        summary=f"{SECRET} sum",
+        name=f"{secret} one",
+        type=f"{secret} type",
+        tags=(f"{secret} tag",),
+        summary=f"{secret} sum",
     )
-    remember(memory, [facts], [Relation("Ben", f"{SECRET} one", "knows")], by=ME)
-    revise(memory, f"{SECRET} one", Revision(name=f"{SECRET} two", type="thing"), by=ME)
-    erase(memory, Unwanted(entities=(f"{SECRET} two",)), by=ME)
-    assert list(places_of(memory, SECRET, tmp_path)) == []
+    remember(memory, [facts], [Relation("Ben", f"{secret} one", "knows")], by=ME)
+    revise(memory, f"{secret} one", Revision(name=f"{secret} two", type="thing"), by=ME)
+    erase(memory, Unwanted(entities=(f"{secret} two",)), by=ME)
+    assert list(places_of(memory, secret, tmp_path)) == []
     assert ERASED in {
         entity.name for change in latest(memory).changes for entity in change.before.entities
     }

@@ -55,7 +55,7 @@ _FORMATS = (
     (
         "a JSON web token",
         ("eyJ",),
-        r"\beyJ[A-Za-z0-9_\-]{10,}\.eyJ[A-Za-z0-9_\-]{10,}\.[A-Za-z0-9_\-]{10,}",
+        r"(?<![A-Za-z0-9_\-])eyJ[A-Za-z0-9_\-]{10,}\.eyJ[A-Za-z0-9_\-]{10,}\.[A-Za-z0-9_\-]{10,}",
     ),
     ("an Azure storage key", ("AccountKey=",), r"\bAccountKey=[A-Za-z0-9+/]{60,}={0,2}"),
     (
