@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from polymnia.dialects.base import Dialect, ServerRules
 from polymnia.dialects.registry import find_spec, open_dialect
 from polymnia.engine.memory import Memory
-from polymnia.engine.workspaces.projects import PERSONAL, default_workspace
 from polymnia.engine.workspaces.workspaces import Workspaces, first_workspace, open_workspaces
 from polymnia.errors import SettingsError
 from polymnia.mcp.server import Server
@@ -131,11 +130,10 @@ def _make_server(settings: Settings, dialect: Dialect, workspaces: Workspaces) -
                 "POLYMNIA_WORKSPACE; `polymnia workspace create NAME` creates one"
             )
         return Server(dialect, workspaces, workspace=None)
-    if dialect.finds_project and workspaces.sole is None:
+    if dialect.find_workspace is not None and workspaces.sole is None:
         # A server for many clients runs in none of their projects.
-        found = (
-            PERSONAL if settings.transport != "stdio" else default_workspace(workspaces, Path.cwd())
-        )
+        directory = Path.cwd() if settings.transport == "stdio" else None
+        found = dialect.find_workspace(workspaces, directory)
         return Server(dialect, workspaces, workspace=settings.workspace or found)
     may_choose = dialect.chooses_workspace
     first = first_workspace(

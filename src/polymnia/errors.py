@@ -38,6 +38,7 @@ Each message is one sentence that its reader, often a model, can act on.
 """
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 
 class PolymniaError(Exception):
@@ -171,7 +172,7 @@ class Cancelled(PolymniaError):
 class InputRequired(PolymniaError):
     """The client must be asked first; then the request is run again with its answers."""
 
-    def __init__(self, questions: Sequence[object]) -> None:
+    def __init__(self, questions: Sequence[Any]) -> None:
         super().__init__("the client must be asked first")
         self.questions = questions
 

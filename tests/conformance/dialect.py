@@ -8,9 +8,9 @@ from msgspec import Meta, Struct
 from polymnia.dialects.base import (
     Call,
     Dialect,
-    Message,
     Prompt,
     PromptArgument,
+    PromptMessage,
     Reply,
     Resource,
     ResourceTemplate,
@@ -209,15 +209,19 @@ def _with_arguments(call: Call, given: Mapping[str, str]) -> str:
     return f"Prompt with arguments: arg1='{given['arg1']}', arg2='{given['arg2']}'"
 
 
-def _with_resource(call: Call, given: Mapping[str, str]) -> Sequence[Message]:
+def _with_resource(call: Call, given: Mapping[str, str]) -> Sequence[PromptMessage]:
     resource = Contents(
         given["resourceUri"], "text/plain", "Embedded resource content for testing."
     )
-    return Message(Embedded(resource)), Message("Please process the embedded resource above.")
+    return PromptMessage(Embedded(resource)), PromptMessage(
+        "Please process the embedded resource above."
+    )
 
 
-def _with_image(call: Call, given: Mapping[str, str]) -> Sequence[Message]:
-    return Message(Image(PIXEL, "image/png")), Message("Please analyze the image above.")
+def _with_image(call: Call, given: Mapping[str, str]) -> Sequence[PromptMessage]:
+    return PromptMessage(Image(PIXEL, "image/png")), PromptMessage(
+        "Please analyze the image above."
+    )
 
 
 def _completed(call: Call, argument: str, value: str) -> Sequence[str]:

@@ -16,11 +16,11 @@ from polymnia.arguments import json_schema
 from polymnia.dialects import open_dialect
 from polymnia.engine.workspaces.workspaces import open_workspaces
 from polymnia.errors import SettingsError
-from polymnia.mcp.exchange import Delivery
 from polymnia.mcp.server import Server
 from polymnia.model import Principal
 from polymnia.settings import load_settings
 from tests.dialects.conversation import Client as AnyClient
+from tests.mcp.conversation import RecordingChannel
 from tests.postgres import new_workspace
 
 NO_PROJECT = "No active project. Use switch_project to select one."
@@ -307,9 +307,8 @@ def stateless(
     params = {"name": tool, "arguments": arguments, "_meta": about}
     message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
     session = Client("project", server).session
-    return decode(session.handle(encode(message), Delivery(workspace=header or None)).body or b"")[
-        "result"
-    ]
+    answer = session.handle(encode(message), RecordingChannel(workspace=header or None))
+    return decode(answer.body or b"")["result"]
 
 
 @pytest.mark.parametrize("way", ["meta", "header"])

@@ -336,16 +336,20 @@ def test_long_tools_report_progress_and_stop_when_cancelled(
     reports: list[float] = []
     client = Caller(workspace=TEAM)
     called = DIALECT.tools[tool]
-    call = Call(
-        workspaces, client, "test", progress=lambda done, total, message: reports.append(done)
-    )
-    called.run(call, called.decoder.decode(b"{}"))
+
+    class WatchedCall(Call):
+        def progress(self, done: float, total: float | None, message: str | None) -> None:
+            reports.append(done)
+
+    class CancelledCall(Call):
+        def cancelled(self) -> bool:
+            return True
+
+    called.run(WatchedCall(workspaces, client, "test"), called.decoder.decode(b"{}"))
     assert reports
     assert reports == sorted(reports)
     with pytest.raises(Cancelled):
-        called.run(
-            Call(workspaces, client, "test", cancelled=lambda: True), called.decoder.decode(b"{}")
-        )
+        called.run(CancelledCall(workspaces, client, "test"), called.decoder.decode(b"{}"))
 
 
 def test_a_workspace_gets_the_five_perspectives_with_its_first_call(

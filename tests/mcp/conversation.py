@@ -12,6 +12,7 @@ from msgspec.json import decode, encode
 from polymnia.dialects.base import Dialect
 from polymnia.engine.memory import Memory
 from polymnia.engine.workspaces.workspaces import OneWorkspace
+from polymnia.mcp.message import Channel
 from polymnia.mcp.server import Server
 from polymnia.mcp.session import Session
 from polymnia.stores.memory.store import MemoryStore
@@ -46,6 +47,22 @@ def envelope(**changed: Any) -> JSON:
         **changed,
     }
     return {f"{PREFIX}{key}": value for key, value in meta.items() if value is not None}
+
+
+class RecordingChannel(Channel):
+    """The channel of one message, which keeps what belongs to it."""
+
+    def __init__(self, *, workspace: str | None = None, can_ask: bool = True) -> None:
+        self.workspace = workspace
+        self.can_ask = can_ask
+        self.notifications: list[Any] = []
+        self.replies: list[Any] = []
+
+    def notify(self, message: bytes) -> None:
+        self.notifications.append(decode(message))
+
+    def reply(self, body: bytes | None) -> None:
+        self.replies.append(decode(body or b""))
 
 
 class Client:

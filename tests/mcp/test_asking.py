@@ -13,9 +13,16 @@ from polymnia.dialects.base import Call, Dialect, Reply, catalogue, tool
 from polymnia.dialects.questions import confirmation, elicitation, list_roots, sampling
 from polymnia.errors import BadInput
 from polymnia.mcp import asking
-from polymnia.mcp.exchange import Delivery
 from polymnia.mcp.server import Server
-from tests.mcp.conversation import JSON, LATEST, STATELESS, Client, envelope, new_server
+from tests.mcp.conversation import (
+    JSON,
+    LATEST,
+    STATELESS,
+    Client,
+    RecordingChannel,
+    envelope,
+    new_server,
+)
 from tests.processes import TIMEOUT_S
 
 EVERYTHING: JSON = {"elicitation": {}, "sampling": {}, "roots": {}}
@@ -268,22 +275,17 @@ def test_a_client_that_never_answers_gets_an_error_in_the_end(
 
 
 def test_question_and_reply_go_the_way_of_their_request(client: Asked) -> None:
-    told: list[JSON] = []
-    replies: list[JSON] = []
-    delivery = Delivery(
-        notify=lambda data: told.append(decode(data)),
-        reply=lambda data: replies.append(decode(data or b"")),
-    )
+    channel = RecordingChannel()
     message = client.message("tools/call", {"name": "erase", "arguments": {}})
-    assert client.session.handle(encode(message), delivery).is_pending
-    client.answer(told[0]["id"], YES)
-    assert [reply_text(reply) for reply in replies] == ["erased"]
+    assert client.session.handle(encode(message), channel).is_pending
+    client.answer(channel.notifications[0]["id"], YES)
+    assert [reply_text(reply) for reply in channel.replies] == ["erased"]
     assert client.sent() == []
 
 
 def test_nothing_is_asked_where_no_question_can_be_sent(client: Asked) -> None:
     message = client.message("tools/call", {"name": "erase", "arguments": {}})
-    body = client.session.handle(encode(message), Delivery(can_ask=False)).body
+    body = client.session.handle(encode(message), RecordingChannel(can_ask=False)).body
     assert b"erasing needs confirm" in (body or b"")
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from polymnia.mcp.jsonrpc import MAX_BATCH_BYTES, MAX_BATCH_ITEMS
+from polymnia.mcp.message import MAX_BATCH_BYTES, MAX_BATCH_ITEMS
 from polymnia.mcp.session import Session
 from tests.mcp.conversation import JSON
 from tests.mcp.raw import (

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.json import encode
 
-from polymnia.mcp.jsonrpc import Answer
+from polymnia.mcp.message import Answer
 from polymnia.mcp.session import cancelled_request, parse
 from tests.mcp.conversation import JSON, LATEST, STATELESS, Client, new_server
 from tests.mcp.dialect import Gate, one_of_everything

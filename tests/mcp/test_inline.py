@@ -3,7 +3,7 @@
 import pytest
 from msgspec.json import encode
 
-from polymnia.mcp.jsonrpc import INVALID_REQUEST
+from polymnia.mcp.message import INVALID_REQUEST
 from polymnia.mcp.methods import MAX_INLINE_BYTES, METHODS
 from polymnia.mcp.params import BATCHES
 from polymnia.mcp.session import Session, parse

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from polymnia.mcp import jsonrpc
-from polymnia.mcp.jsonrpc import MAX_SALVAGE_BYTES
+from polymnia.mcp import message as jsonrpc
+from polymnia.mcp.message import MAX_SALVAGE_BYTES
 from polymnia.mcp.session import Session, cancelled_request, parse
 from tests.mcp.conversation import JSON
 from tests.mcp.raw import (

@@ -11,7 +11,7 @@ from polymnia.dialects.registry import open_dialect
 from polymnia.engine.graph import entities
 from polymnia.engine.memory import Memory
 from polymnia.engine.workspaces.workspaces import OneWorkspace
-from polymnia.mcp import exchange
+from polymnia.mcp import request
 from polymnia.mcp.server import Server
 from polymnia.mcp.session import Session
 from polymnia.model import EntityDraft
@@ -21,7 +21,7 @@ from tests.transports.running import call
 
 @pytest.fixture
 def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Session]:
-    monkeypatch.setattr(exchange, "PROGRESS_INTERVAL_S", 0.001)
+    monkeypatch.setattr(request, "PROGRESS_INTERVAL_S", 0.001)
     store = open_store(str(tmp_path / "memory.db"))
     memory = Memory(store)
     entities.create(

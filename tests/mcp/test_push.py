@@ -3,13 +3,19 @@
 from typing import Any
 
 import pytest
-from msgspec.json import decode, encode
+from msgspec.json import encode
 
-from polymnia.mcp.exchange import Delivery
 from polymnia.mcp.params import LOG_LEVEL
 from polymnia.mcp.server import Server
 from tests.conformance.dialect import CONFORMING
-from tests.mcp.conversation import HANDSHAKE, REVISIONS, STATELESS, Client, new_server
+from tests.mcp.conversation import (
+    HANDSHAKE,
+    REVISIONS,
+    STATELESS,
+    Client,
+    RecordingChannel,
+    new_server,
+)
 from tests.mcp.dialect import CLOCK_URI, NAMES_URI, entity_uri, only_tools
 
 LIST_CHANGED = "notifications/resources/list_changed"
@@ -207,10 +213,10 @@ def test_a_stateless_call_that_names_no_level_logs_nothing() -> None:
 
 def test_what_a_call_logs_goes_where_its_other_notifications_go() -> None:
     client = Client(new_server(CONFORMING))
-    told: list[bytes] = []
+    channel = RecordingChannel()
     message = client.message("tools/call", {"name": "test_logging_tool", "arguments": {}})
-    client.session.handle(encode(message), Delivery(notify=told.append))
-    assert ([decode(item)["params"]["data"] for item in told], client.told()) == (
+    client.session.handle(encode(message), channel)
+    assert ([item["params"]["data"] for item in channel.notifications], client.told()) == (
         ["something great"],
         [],
     )

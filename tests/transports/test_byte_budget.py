@@ -5,8 +5,7 @@ Bodies beyond it are refused, and too many responses cost slow clients theirs.
 
 import asyncio
 import threading
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, closing
 from typing import Any
 
 import pytest
@@ -24,6 +23,7 @@ from polymnia.transports.http.request import (
     Request,
     is_json,
 )
+from polymnia.transports.http.workers import Workers
 from polymnia.transports.request_log import RequestRecord
 
 
@@ -135,12 +135,15 @@ def test_a_long_message_is_not_decoded_on_the_event_loop(
         return parse(data)
 
     monkeypatch.setattr(context, "parse", parse_and_note)
-    with ThreadPoolExecutor(1) as pool:
+    workers = Workers("test", usual=1, limit=1)
+    with closing(workers):
         shared: Any = HttpContext(
             guard=None,  # type: ignore[arg-type]  # only the pool and the bounds are used
             sessions=None,  # type: ignore[arg-type]
             connections=None,  # type: ignore[arg-type]
-            pool=pool,
+            readers=workers,
+            writers=workers,
+            pool=None,  # type: ignore[arg-type]
             max_message_bytes=len(body),
             budget=ByteBudget(len(body)),
         )

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from polymnia.auth.tokens import file_tokens
-from polymnia.mcp.exchange import MessageRecord
+from polymnia.mcp.message import Answer
 from polymnia.model import Principal
 from polymnia.transports.request_log import RequestRecord
 from tests.processes import TIMEOUT_S
@@ -217,7 +217,7 @@ def test_requests_over_stdio_are_logged_for_debugging_only(
 
 def test_the_name_of_a_principal_cannot_forge_a_line(caplog: pytest.LogCaptureFixture) -> None:
     record = RequestRecord(client="192.0.2.7", principal=Principal(name="x\nforged", id="jwt:x"))
-    record.messages.append(MessageRecord(method="ping"))
+    record.messages.append(Answer(method="ping"))
     with caplog.at_level(logging.INFO, "polymnia.access"):
         record.log("POST /mcp 200", 0.0, is_failed=False)
     assert caplog.records[0].__dict__["token"] == r"'x\nforged'"

@@ -1,6 +1,7 @@
 """What a dialect consists of: tools, resources and prompts, as values over typed functions."""
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Literal
 from uuid import uuid4
 
@@ -95,41 +96,35 @@ def _decode_object(raw: Raw) -> dict[str, Raw]:
         return {}
 
 
-def _ignore_progress(done: float, total: float | None, message: str | None) -> None:
-    """Drop a progress report that the client did not ask for."""
+class Call(Struct):
+    """What a tool, resource or prompt may use besides its arguments.
 
-
-def _never() -> bool:
-    return False
-
-
-def _cannot(capability: Askable) -> bool:
-    return False
-
-
-def _ignore_log(level: Level, text: str) -> None:
-    """Drop a log message that the client did not ask for."""
-
-
-def _ignore() -> None:
-    """Drop a notification that no client subscribed to."""
-
-
-class Call(Struct, frozen=True):
-    """What a tool, resource or prompt may use besides its arguments."""
+    Here nobody hears of progress or answers questions; a request of a client overrides that.
+    """
 
     workspaces: Workspaces
     client: Client
+    # Who signs the changes.
     by: str
-    progress: Callable[[float, float | None, str | None], None] = _ignore_progress
-    cancelled: Callable[[], bool] = _never
-    log: Callable[[Level, str], None] = _ignore_log
-    # Returns True if the client can be asked that.
-    may_ask: Callable[[Askable], bool] = _cannot
     # The client's answers so far, by the keys of the questions, and why it did not answer others.
     answers: Mapping[str, Raw | Unanswered] = {}
-    # Call this when the client's list of resources changes for a reason other than a write.
-    resources_changed: Callable[[], None] = _ignore
+
+    def progress(self, done: float, total: float | None, message: str | None) -> None:
+        """Report progress, if the client wants it."""
+
+    def cancelled(self) -> bool:
+        """Return True if nobody waits for the result any more."""
+        return False
+
+    def log(self, level: Level, text: str) -> None:
+        """Send a log message, if the client wants messages of that level."""
+
+    def may_ask(self, capability: Askable) -> bool:
+        """Return True if the client can be asked that."""
+        return False
+
+    def resources_changed(self) -> None:
+        """Say that the client's list of resources changed for a reason other than a write."""
 
     @property
     def memory(self) -> Memory:
@@ -247,7 +242,7 @@ class PromptArgument(Struct, frozen=True, kw_only=True):
     required: bool = False
 
 
-class Message(Struct, frozen=True):
+class PromptMessage(Struct, frozen=True):
     """One message of a prompt."""
 
     content: str | Block
@@ -261,7 +256,7 @@ class Prompt(Struct, frozen=True, kw_only=True):
     title: str
     description: str
     arguments: tuple[PromptArgument, ...] = ()
-    render: Callable[[Call, Mapping[str, str]], str | Sequence[Message]]
+    render: Callable[[Call, Mapping[str, str]], str | Sequence[PromptMessage]]
     complete: Callable[[Call, str, str], Sequence[str]] | None = None
 
 
@@ -294,9 +289,11 @@ class Dialect(Struct, frozen=True, kw_only=True):
     # True if every client must name its workspace: there is no default, and none is created.
     requires_workspace: bool = False
 
-    # True if clients work in a personal workspace and in that of their project, which the first
-    # write creates.
-    finds_project: bool = False
+    # Workspaces that every client uses beside its own. The first write creates them.
+    shared_workspaces: tuple[str, ...] = ()
+    # Returns the workspace of clients that work in a directory; None stands for many clients. It
+    # may not exist yet.
+    find_workspace: Callable[[Workspaces, Path | None], str] | None = None
     # What the instructions say of the client's workspaces.
     describe_workspaces: Callable[[Workspaces, Client], str] | None = None
 

@@ -15,8 +15,8 @@ from msgspec.json import Decoder, encode
 
 from polymnia.dialects.questions import Question
 from polymnia.errors import InvalidParams, Unanswered
-from polymnia.mcp.exchange import Answers, PendingRequest
-from polymnia.mcp.jsonrpc import Envelope, RequestId, encode_notification, encode_request
+from polymnia.mcp.message import Message, RequestId, encode_notification, encode_request
+from polymnia.mcp.request import Answers, Request
 
 # A client that has not answered by then gets an error for its own request.
 ANSWER_TIMEOUT_S = 300.0
@@ -37,19 +37,19 @@ class Asking:
         self,
         deadlines: "Deadlines",
         *,
-        send: Callable[[bytes], None],
-        resume: Callable[[PendingRequest], None],
+        notify: Callable[[bytes], None],
+        resume: Callable[[Request], None],
     ) -> None:
         """`resume` runs a request that has its answers."""
         self._deadlines = deadlines
-        self._send = send
+        self._notify = notify
         self._resume = resume
         self._lock = Lock()
         self._ids = itertools.count(1)
         # The waiting requests by the ids of their open questions.
-        self._pending: dict[str, PendingRequest] = {}
+        self._pending: dict[str, Request] = {}
 
-    def ask(self, request: PendingRequest, questions: Sequence[Question[Any]]) -> None:
+    def ask(self, request: Request, questions: Sequence[Question[Any]]) -> None:
         """Send the questions. Raise Unanswered if too many requests wait already."""
         messages = []
         with self._lock:
@@ -61,25 +61,27 @@ class Asking:
                 request.open_questions[identifier] = question.key
                 self._pending[identifier] = request
                 messages.append(encode_request(identifier, question.method, question.params))
-        send = request.delivery.notify or self._send
         for message in messages:
-            send(message)
+            request.channel.notify(message)
         self._deadlines.add(ANSWER_TIMEOUT_S, partial(self._time_out, request, request.rounds))
 
-    def take_answer(self, envelope: Envelope) -> None:
+    def take_answer(self, message: Message) -> None:
         """Keep the client's answer. Resume its request if this was the last open question."""
-        identifier = _decode_id(envelope.id)
+        try:
+            identifier = _text.decode(message.id)  # type: ignore[arg-type]  # a response has one
+        except DecodeError:
+            return  # not one of ours
         with self._lock:
             request = self._pending.pop(identifier, None)
             if request is None:
                 return
             key = request.open_questions.pop(identifier)
-            request.answers[key] = _read_answer(envelope)
+            request.answers[key] = _read_answer(message)
             is_answered = not request.open_questions
         if is_answered:
             self._resume(request)
 
-    def cancel(self, identifier: RequestId) -> PendingRequest | None:
+    def cancel(self, identifier: RequestId) -> Request | None:
         """Forget the request with that id, which its client has cancelled, and return it."""
         with self._lock:
             for request in self._pending.values():
@@ -91,14 +93,14 @@ class Asking:
                 self._pending.pop(question, None)
             return request
 
-    def close(self) -> list[PendingRequest]:
+    def close(self) -> list[Request]:
         """Forget every request, and return them."""
         with self._lock:
             requests = {id(request): request for request in self._pending.values()}
             self._pending.clear()
         return list(requests.values())
 
-    def _time_out(self, request: PendingRequest, rounds: int) -> None:
+    def _time_out(self, request: Request, rounds: int) -> None:
         """Withdraw the questions that are still open, and let the request go on without answers."""
         withdrawn = []
         with self._lock:
@@ -111,7 +113,7 @@ class Asking:
                     withdrawn.append(identifier)
         for identifier in withdrawn:
             reason = {"requestId": identifier, "reason": "no answer in time"}
-            self._send(encode_notification("notifications/cancelled", reason))
+            self._notify(encode_notification("notifications/cancelled", reason))
         if withdrawn:
             self._resume(request)
 
@@ -228,18 +230,11 @@ _error: Decoder[_ClientError] = Decoder(_ClientError)
 _text: Decoder[str] = Decoder(str)
 
 
-def _read_answer(envelope: Envelope) -> Raw | Unanswered:
-    if envelope.result is not UNSET:
-        return envelope.result.copy()
+def _read_answer(message: Message) -> Raw | Unanswered:
+    if message.result is not UNSET:
+        return message.result.copy()
     reason = ""
-    if envelope.error is not UNSET:
+    if message.error is not UNSET:
         with suppress(DecodeError, RecursionError):
-            reason = _error.decode(envelope.error).message
+            reason = _error.decode(message.error).message
     return Unanswered(f"the client did not answer: {reason or 'it gave no reason'}")
-
-
-def _decode_id(raw: Any) -> str:
-    try:
-        return _text.decode(raw)
-    except (DecodeError, TypeError):
-        return ""

@@ -1,6 +1,6 @@
 """Every method a client may call: its parameters and the revisions that have it."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from msgspec import Struct
@@ -9,14 +9,12 @@ from msgspec.json import Decoder
 from polymnia.dialects.base import Dialect, Prompt, ResourceTemplate, session_name
 from polymnia.errors import InvalidParams, ProtocolError
 from polymnia.mcp import catalogue, tools
-from polymnia.mcp.exchange import BATCH, UNKNOWN, Exchange, MessageRecord
-from polymnia.mcp.jsonrpc import INVALID_REQUEST, METHOD_NOT_FOUND, Answer, Message
+from polymnia.mcp.message import INVALID_REQUEST, METHOD_NOT_FOUND, Message
 from polymnia.mcp.params import (
     CLIENT_CAPABILITIES,
     PROTOCOL_VERSION,
     SUPPORTED,
     CallTool,
-    ClientInfo,
     Complete,
     GetPrompt,
     Initialize,
@@ -31,8 +29,9 @@ from polymnia.mcp.params import (
     require_stateless_revision,
 )
 from polymnia.mcp.push import ListenStream
+from polymnia.mcp.request import Request
 
-Run = Callable[[Exchange, Any], Any]
+Run = Callable[[Request, Any], Any]
 
 # Longer messages are decoded and answered on a thread, whatever they ask.
 MAX_INLINE_BYTES = 8 * 1024
@@ -51,65 +50,70 @@ class Method(Struct, frozen=True, kw_only=True):
     is_inline: bool = False
 
 
-def initialize(exchange: Exchange, params: Initialize) -> dict[str, Any]:
+def initialize(request: Request, params: Initialize) -> dict[str, Any]:
     """Agree on a revision and learn who the client is."""
-    session = exchange.session
+    session = request.session
     session.revision = negotiate_revision(params.protocol_version)
     session.actor = actor_name(params.client_info)
     session.client.capabilities = params.capabilities.copy()
-    if name := _client_session(params.client_info):
-        session.client.session = name
+    # Some clients name the session that they continue.
+    extra = params.client_info.extra if params.client_info is not None else None
+    name = extra.get("sessionId") if isinstance(extra, dict) else None
+    if isinstance(name, str):
+        session.client.session = session_name(name)
+    elif name is not None:
+        raise InvalidParams("clientInfo.extra.sessionId: expected a string")
     session.push.is_initialized = True
     session.follow_changes()
     return {
         "protocolVersion": session.revision,
-        "capabilities": capabilities(exchange.dialect),
+        "capabilities": capabilities(request.dialect),
         "serverInfo": session.server.info,
-        "instructions": exchange.dialect.greet(exchange.session.server.workspaces, exchange.client),
+        "instructions": request.dialect.greet(request.workspaces, request.client),
     }
 
 
-def discover(exchange: Exchange, params: Params) -> dict[str, Any]:
+def discover(request: Request, params: Params) -> dict[str, Any]:
     """Return what the server supports, for clients without a handshake."""
     return {
         "supportedVersions": list(SUPPORTED),
-        "capabilities": capabilities(exchange.dialect),
-        "instructions": exchange.dialect.greet(exchange.session.server.workspaces, exchange.client),
+        "capabilities": capabilities(request.dialect),
+        "instructions": request.dialect.greet(request.workspaces, request.client),
     }
 
 
-def ping(exchange: Exchange, params: Params) -> dict[str, Any]:
+def ping(request: Request, params: Params) -> dict[str, Any]:
     """Return an empty result: the server is alive."""
     return {}
 
 
-def subscribe(exchange: Exchange, params: OneResource) -> dict[str, Any]:
+def subscribe(request: Request, params: OneResource) -> dict[str, Any]:
     """Notify the session of changes at an address."""
-    catalogue.require_possible(exchange, params.uri)
-    exchange.session.push.subscribe(params.uri, exchange.client)
-    exchange.session.follow_changes(exchange.client.workspace)
+    catalogue.require_possible(request, params.uri)
+    request.session.push.subscribe(params.uri, request.client)
+    request.session.follow_changes(request.client.workspace)
     return {}
 
 
-def unsubscribe(exchange: Exchange, params: OneResource) -> dict[str, Any]:
+def unsubscribe(request: Request, params: OneResource) -> dict[str, Any]:
     """End a subscription."""
-    exchange.session.push.subscribed.pop(params.uri, None)
-    exchange.session.follow_changes()
+    request.session.push.subscribed.pop(params.uri, None)
+    request.session.follow_changes()
     return {}
 
 
-def listen(exchange: Exchange, params: Listen) -> None:
+def listen(request: Request, params: Listen) -> None:
     """Open a stream of notifications. The reply comes when the stream ends."""
     stream = ListenStream(
-        bytes(exchange.request.raw_id), params.notifications, exchange.client, exchange.notify
+        bytes(request.raw_id), params.notifications, request.client, request.channel
     )
-    exchange.session.push.listen(exchange.request.id, stream)
-    exchange.session.follow_changes()
+    request.session.push.listen(request.id, stream)
+    request.session.follow_changes()
 
 
-def set_level(exchange: Exchange, params: SetLevel) -> dict[str, Any]:
+def set_level(request: Request, params: SetLevel) -> dict[str, Any]:
     """Set the lowest level of log messages that the session gets."""
-    exchange.session.push.set_level(params.level)
+    request.session.push.set_level(params.level)
     return {}
 
 
@@ -127,17 +131,6 @@ def capabilities(dialect: Dialect) -> dict[str, Any]:
     if any(source.complete for source in sources):
         offered["completions"] = {}
     return offered
-
-
-def _client_session(client: ClientInfo | None) -> str:
-    """Return the session in `clientInfo.extra.sessionId`, or "". Raise InvalidParams, BadInput."""
-    extra = client.extra if client is not None else None
-    session = extra.get("sessionId") if isinstance(extra, dict) else None
-    if session is None:
-        return ""
-    if not isinstance(session, str):
-        raise InvalidParams("clientInfo.extra.sessionId: expected a string")
-    return session_name(session)
 
 
 def _method(kind: type[Params], run: Run, **about: Any) -> Method:
@@ -167,36 +160,12 @@ METHODS: dict[str, Method] = {
     "completion/complete": _method(Complete, catalogue.complete),
     "logging/setLevel": _method(SetLevel, set_level, stateless=False),
 }
-DECODERS: dict[str, Decoder[Any]] = {name: method.decoder for name, method in METHODS.items()}
 
 
 def find_method(message: Message) -> Method | None:
     """Return the method that a message names; None if there is no such method."""
     name = message.method
     return METHODS.get(name) if isinstance(name, str) else None
-
-
-def describe_message(
-    dialect: Dialect, message: Message, answer: Answer, seconds: float, workspaces: Iterable[str]
-) -> MessageRecord:
-    """Return what logs and metrics may know of a message and its answer."""
-    method, tool = UNKNOWN, ""
-    if message.batch is not None:
-        method = BATCH
-    elif find_method(message) is not None:
-        method = message.method
-    if method == "tools/call":
-        subject = message.subject
-        is_known = isinstance(subject, str) and subject in dialect.tools
-        tool = subject if is_known else UNKNOWN
-    return MessageRecord(
-        method=method,
-        tool=tool,
-        workspace=",".join(workspaces),
-        outcome=answer.outcome,
-        error_code=answer.error_code,
-        seconds=seconds,
-    )
 
 
 def refusal(message: Message, method: Method | None) -> ProtocolError:
@@ -208,8 +177,6 @@ def refusal(message: Message, method: Method | None) -> ProtocolError:
                 return _not_in_revision(message.method, revision)
     except ProtocolError as exc:
         return exc
-    if message.envelope.jsonrpc != "2.0":
-        return ProtocolError(INVALID_REQUEST, 'jsonrpc: expected "2.0"')
     if message.problem is not None:
         return message.problem
     if not isinstance(message.method, str):
@@ -217,12 +184,12 @@ def refusal(message: Message, method: Method | None) -> ProtocolError:
     return ProtocolError(METHOD_NOT_FOUND, f"Method not found: {message.method}")
 
 
-def require_era(method: Method, exchange: Exchange) -> None:
+def require_era(method: Method, request: Request) -> None:
     """Raise ProtocolError if the method exists only with a handshake, or only without one."""
-    name = exchange.request.message.method
-    if exchange.is_stateless and not method.stateless:
-        raise _not_in_revision(name, exchange.revision)
-    if not exchange.is_stateless and not method.handshake:
+    name = request.message.method
+    if request.is_stateless and not method.stateless:
+        raise _not_in_revision(name, request.revision)
+    if not request.is_stateless and not method.handshake:
         needed = f"{PROTOCOL_VERSION} and {CLIENT_CAPABILITIES}"
         raise InvalidParams(f"{name} needs {needed} in params._meta")
 

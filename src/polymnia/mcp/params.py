@@ -63,7 +63,7 @@ class ClientInfo(Struct):
     extra: Any = None
 
 
-class Meta(Struct):
+class Meta(Struct, frozen=True):
     progress_token: str | int | UnsetType | None = field(default=UNSET, name="progressToken")
     protocol_version: Any = field(default=UNSET, name=PROTOCOL_VERSION)
     client_info: ClientInfo | UnsetType | None = field(default=UNSET, name=CLIENT_INFO)

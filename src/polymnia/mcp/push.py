@@ -7,9 +7,8 @@ from msgspec import Struct, UnsetType
 from msgspec.structs import replace
 
 from polymnia.dialects.base import Client, Dialect, Level
-from polymnia.engine.workspaces.projects import PERSONAL
 from polymnia.errors import InvalidParams
-from polymnia.mcp.jsonrpc import RequestId
+from polymnia.mcp.message import Channel, RequestId, encode_notification
 from polymnia.mcp.params import SUBSCRIPTION_ID, Filter
 from polymnia.model import Change
 
@@ -25,8 +24,6 @@ _TOO_MANY = (
     f"{MAX_SUBSCRIPTION_BYTES} bytes in all; unsubscribe from some first"
 )
 
-Notify = Callable[[str, dict[str, Any]], None]
-
 
 class ListenStream(Struct, frozen=True):
     """An open `subscriptions/listen` request and what it listens for."""
@@ -34,13 +31,13 @@ class ListenStream(Struct, frozen=True):
     raw_id: bytes
     filter: Filter
     client: Client
-    notify: Notify
+    channel: Channel
 
 
 class Push:
     """The subscriptions of one client, and the notifications that follow from them."""
 
-    def __init__(self, dialect: Dialect, client: Client, notify: Notify) -> None:
+    def __init__(self, dialect: Dialect, client: Client, notify: Callable[[bytes], None]) -> None:
         # The addresses, and the client as it was when it subscribed: a request may name another
         # workspace.
         self.subscribed: dict[str, Client] = {}
@@ -89,19 +86,20 @@ class Push:
     def log(self, level: str, logger: str, text: str) -> None:
         """Send a log message of the server, unless the client may only see some workspaces."""
         if self._client.principal.workspaces is None and self.wants_level(level):
-            self._notify("notifications/message", {"level": level, "logger": logger, "data": text})
+            message = {"level": level, "logger": logger, "data": text}
+            self._notify(encode_notification("notifications/message", message))
 
     def notify_change(self, workspace: str, change: Change) -> None:
         """Send the notifications that a change in a workspace leads to."""
         dialect, client = self._dialect, self._client
         is_concerned = self.is_initialized and _concerns(dialect, client, workspace)
         if is_concerned and _changes_list(dialect, client, change):
-            self._notify(LIST_CHANGED, {})
+            self._notify(encode_notification(LIST_CHANGED, {}))
         # Other threads may subscribe, open and close streams meanwhile.
         for uri, subscriber in list(self.subscribed.items()):
             is_concerned = _concerns(dialect, subscriber, workspace)
             if is_concerned and _changed_uris(dialect, subscriber, change, (uri,)):
-                self._notify(_UPDATED, {"uri": uri})
+                self._notify(encode_notification(_UPDATED, {"uri": uri}))
         for identifier, stream in list(self.streams.items()):
             if _concerns(dialect, stream.client, workspace):
                 self._notify_stream_of_change(identifier, stream, change)
@@ -118,7 +116,8 @@ class Push:
 
     def _notify_stream(self, identifier: RequestId, method: str, params: dict[str, Any]) -> None:
         if stream := self.streams.get(identifier):
-            stream.notify(method, {**params, "_meta": {SUBSCRIPTION_ID: identifier}})
+            params["_meta"] = {SUBSCRIPTION_ID: identifier}
+            stream.channel.notify(encode_notification(method, params))
 
     def _require_space(self, uris: list[str]) -> None:
         """Raise InvalidParams if the session cannot hold these addresses too."""
@@ -145,8 +144,8 @@ def is_at_least(level: str, minimum: str | UnsetType | None) -> bool:
 
 
 def _concerns(dialect: Dialect, client: Client, workspace: str) -> bool:
-    """Return True if the client works there: in its own workspace, or the personal one beside."""
-    is_own = client.workspace == workspace or (dialect.finds_project and workspace == PERSONAL)
+    """Return True if the client works there: in its own workspace, or in one that all share."""
+    is_own = client.workspace == workspace or workspace in dialect.shared_workspaces
     return is_own and client.principal.enters(workspace)
 
 

@@ -10,11 +10,10 @@ from msgspec import Raw
 
 from polymnia import __version__
 from polymnia.dialects.base import Call, Client, Dialect
-from polymnia.engine.workspaces.projects import PERSONAL
 from polymnia.engine.workspaces.workspaces import DEFAULT, Workspaces
 from polymnia.errors import PolymniaError
 from polymnia.mcp.asking import Deadlines, RequestStates
-from polymnia.mcp.jsonrpc import encode
+from polymnia.mcp.message import encode
 from polymnia.mcp.params import SERVER_INFO
 from polymnia.model import Change
 
@@ -83,8 +82,8 @@ class Server:
                 return
             self._followers[listener] = None
         self.workspaces.follow(self._tell, self._has_followers, workspace or self.workspace)
-        if self.dialect.finds_project:
-            self.workspaces.follow(self._tell, self._has_followers, PERSONAL)
+        for shared in self.dialect.shared_workspaces:
+            self.workspaces.follow(self._tell, self._has_followers, shared)
 
     def unfollow(self, listener: Listener) -> None:
         """Stop notifying a session of changes."""
@@ -100,7 +99,7 @@ class Server:
 
     def check(self) -> None:
         """Raise StoreError if the default workspace, or the list of workspaces, cannot be read."""
-        if self.workspace is None or self.dialect.finds_project:
+        if self.workspace is None or self.dialect.find_workspace is not None:
             self.workspaces.find_all("active")
             return
         with self.workspaces.memory(self.workspace).reading() as read:

@@ -1,21 +1,19 @@
 """One client's session: messages in, at most one answer out for each, notifications queued.
 
-A message goes `parse` -> `Session.handle` -> `_dispatch` -> `_answer` -> `_run` -> a function in
-`methods.py`, and its result or error comes back the same way as an `Answer`.
+A message goes `parse` -> `Session.handle` -> `_run` -> a function in `methods.py`, and its result
+or error comes back the same way as an `Answer`.
 """
 
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from threading import Lock
 from typing import Any
 
-from msgspec import UNSET, Raw, structs
+from msgspec import UNSET, Raw
 from msgspec.json import Decoder
 
-from polymnia.arguments import decode_arguments
 from polymnia.dialects.base import Client
 from polymnia.engine.workspaces.workspaces import USED_WORKSPACES
 from polymnia.errors import (
@@ -28,19 +26,13 @@ from polymnia.errors import (
     PolymniaError,
     ProtocolError,
 )
-from polymnia.mcp import jsonrpc, methods, params
+from polymnia.mcp import message as jsonrpc
+from polymnia.mcp import methods, params
 from polymnia.mcp.asking import Asking
-from polymnia.mcp.exchange import PLAIN, Delivery, Exchange, PendingRequest, open_exchange, subject
-from polymnia.mcp.jsonrpc import (
-    NOTHING,
-    Answer,
-    Message,
-    RequestId,
-    error_answer,
-    invalid_request,
-)
-from polymnia.mcp.methods import DECODERS, MAX_INLINE_BYTES, Method
+from polymnia.mcp.message import Answer, Channel, Message, RequestId, error_answer
+from polymnia.mcp.methods import MAX_INLINE_BYTES, METHODS
 from polymnia.mcp.push import Push
+from polymnia.mcp.request import Request
 from polymnia.mcp.server import Server
 from polymnia.mcp.tools import ToolResult, error_text
 from polymnia.model import NOBODY, Change, Principal
@@ -50,34 +42,40 @@ logger = logging.getLogger(__name__)
 
 # Replies to a batch are collected in memory. Beyond this size its further requests are refused.
 MAX_BATCH_REPLY_BYTES = 16 * 1024 * 1024
-_PENDING = Answer(is_pending=True)
+# Logged in place of a method or tool that does not exist, whose name may be any text.
+UNKNOWN = "(unknown)"
+BATCH = "batch"
 _CANCELLED = "notifications/cancelled"
-_cancellation: Decoder[params.Cancellation] = Decoder(params.Cancellation)
+_DECODERS: dict[str, Decoder[Any]] = {
+    _CANCELLED: Decoder(params.Cancellation),
+    **{name: method.decoder for name, method in METHODS.items()},
+}
 
 
 def parse(data: bytes) -> Message:
     """Return the message in the bytes. A malformed one carries its problem."""
     try:
-        return jsonrpc.parse_message(data, DECODERS)
+        return jsonrpc.parse_message(data, _DECODERS)
     except ProtocolError as exc:
-        return Message(jsonrpc.Envelope(id=Raw(jsonrpc.salvage_id(data))), problem=exc)
+        return Message(id=Raw(jsonrpc.salvage_id(data)), problem=exc)
 
 
 def cancelled_request(message: Message) -> RequestId | None:
     """Return the id of the request that a notification cancels; None for every other message."""
-    envelope = message.envelope
-    if envelope.method != _CANCELLED or envelope.id is not UNSET or envelope.params is UNSET:
+    if message.method != _CANCELLED or message.id is not UNSET:
         return None
-    try:
-        cancellation: params.Cancellation = decode_arguments(_cancellation, envelope.params)
-    except BadInput as exc:
-        logger.info("a cancellation was not understood: %s", exc)
+    if message.problem is not None:
+        logger.info("a cancellation was not understood: %s", message.problem)
         return None
-    return cancellation.request_id
+    identifier: RequestId = message.params.request_id
+    return identifier
 
 
-class Session:
-    """What a transport talks to. Several threads may use it, one message each."""
+class Session(Channel):
+    """What a transport talks to. Several threads may use it, one message each.
+
+    It is the channel of messages that come without one: what belongs to them goes to the outbox.
+    """
 
     def __init__(
         self,
@@ -101,8 +99,8 @@ class Session:
         self.push = Push(server.dialect, self.client, self.notify)
         self.actor = "unknown client"
         self.revision = params.LATEST_HANDSHAKE
-        self._running: dict[RequestId, Exchange] = {}
-        self._asking = Asking(server.deadlines, send=self._send, resume=self._resume)
+        self._running: dict[RequestId, Request] = {}
+        self._asking = Asking(server.deadlines, notify=self.notify, resume=self._resume)
         self._wake = wake
         self._admit = admit
         self._token: str | None = None
@@ -128,183 +126,192 @@ class Session:
         method = methods.find_method(message)
         return method is None or method.is_inline
 
-    def handle(self, message: Message | bytes, delivery: Delivery = PLAIN) -> Answer:
-        """Answer a message. Notifications about it go where the delivery says."""
+    def handle(self, message: Message | bytes, channel: Channel | None = None) -> Answer:
+        """Answer a message. What belongs to it goes through its channel."""
         if isinstance(message, bytes):
             message = parse(message)
+        channel = channel or self
         if message.batch is not None:
-            return _handle_batch(self, message, delivery)
-        started = time.perf_counter()
-        with _used_workspaces() as used:
-            answer = self._dispatch(message, delivery)
-        if not answer.is_pending and (message.is_request or answer.body is not None):
-            self.observe(message, answer, delivery, time.perf_counter() - started, used)
+            return self._handle_batch(message.batch, channel)
+        if message.id is UNSET or message.is_response or message.is_blank:
+            answer = self._take(message)
+        elif message.problem is not None and message.method is UNSET:
+            answer = error_answer(message.id, message.problem)  # malformed
+        else:
+            try:
+                identifier = jsonrpc.request_id(message.id)
+            except ProtocolError as exc:
+                answer = error_answer(jsonrpc.NO_ID, exc)
+            else:
+                request = Request(
+                    workspaces=self.server.workspaces,
+                    client=self.client,
+                    by=self.actor,
+                    session=self,
+                    message=message,
+                    channel=channel,
+                    id=identifier,
+                    raw_id=message.id,
+                )
+                return self._answer(request)
+        if answer.body is not None:
+            self._name(answer, message)
+            channel.observe(answer)
         return answer
 
-    def observe(
-        self,
-        message: Message,
-        answer: Answer,
-        delivery: Delivery,
-        seconds: float = 0.0,
-        workspaces: Iterable[str] = (),
-    ) -> None:
-        """Report a request, or a malformed message, to the observer of this delivery."""
-        if delivery.observe is not None:
-            record = methods.describe_message(
-                self.server.dialect, message, answer, seconds, workspaces
-            )
-            delivery.observe(record)
-
-    def _dispatch(self, message: Message, delivery: Delivery) -> Answer:
-        """Answer a message by its kind: notification, response or request."""
-        envelope = message.envelope
-        if message.is_blank:
-            return NOTHING
-        if envelope.id is UNSET:
-            return self._handle_notification(message)
-        if message.problem is not None and envelope.method is UNSET:
-            return error_answer(envelope.id, message.problem)  # malformed
+    def _take(self, message: Message) -> Answer:
+        """Handle a notification or a response. Only malformed ones get a reply."""
         if message.is_response:
-            self._asking.take_answer(envelope)
-            return NOTHING
+            self._asking.take_answer(message)
+        elif message.is_blank or (message.method is UNSET and message.error is not UNSET):
+            pass  # the client could not read one of our replies
+        elif not isinstance(message.method, str):
+            error = ProtocolError(jsonrpc.INVALID_REQUEST, "a message needs a method")
+            return error_answer(jsonrpc.NO_ID, error)
+        elif (identifier := cancelled_request(message)) is not None:
+            # The request streams, waits for an answer or runs.
+            if self.push.streams.pop(identifier, None) is not None:
+                self.follow_changes()
+            if waiting := self._asking.cancel(identifier):
+                waiting.channel.reply(None)
+            if running := self._running.get(identifier):
+                running.is_cancelled = True
+        return Answer()
+
+    def _answer(self, request: Request) -> Answer:
+        """Run a request, and report it. Every error that it raises becomes one of JSON-RPC here."""
+        started = time.perf_counter()
+        used: dict[str, None] = {}
+        token = USED_WORKSPACES.set(used)
         try:
-            identifier = jsonrpc.request_id(envelope.id)
-        except ProtocolError as exc:
-            return error_answer(jsonrpc.NO_ID, exc)
-        return self._answer(
-            PendingRequest(message=message, id=identifier, raw_id=envelope.id, delivery=delivery)
-        )
-
-    def _handle_notification(self, message: Message) -> Answer:
-        """Handle a notification. Only malformed messages get a reply."""
-        envelope = message.envelope
-        if envelope.method is UNSET and envelope.error is not UNSET:
-            return NOTHING  # the client could not read one of our replies
-        if not isinstance(envelope.method, str):
-            return invalid_request(jsonrpc.NO_ID, "a message needs a method")
-        if (identifier := cancelled_request(message)) is not None:
-            self._cancel(identifier)
-        return NOTHING
-
-    def _cancel(self, identifier: RequestId) -> None:
-        """Cancel a request, whether it streams, waits for an answer or runs."""
-        if self.push.streams.pop(identifier, None) is not None:
-            self.follow_changes()
-        if request := self._asking.cancel(identifier):
-            self._send_reply(request, None)
-        if exchange := self._running.get(identifier):
-            exchange.is_cancelled = True
-
-    def _answer(self, request: PendingRequest) -> Answer:
-        """Run a request. Every error that it raises becomes an error of JSON-RPC here."""
-        method = request.message.method
-        try:
-            result = self._run(request)
+            answer = self._run(request)
         except Cancelled:
-            return Answer(outcome="cancelled")
+            answer = Answer(outcome="cancelled")
         except ProtocolError as exc:
-            error = exc
+            answer = error_answer(request.raw_id, exc)
         except BadInput as exc:
-            error = InvalidParams(error_text(exc, is_remote=self.is_remote))
+            text = error_text(exc, is_remote=self.is_remote)
+            answer = error_answer(request.raw_id, InvalidParams(text))
         except (NotAdmitted, NotAllowed) as exc:
             error = ProtocolError(jsonrpc.NOT_ADMITTED, str(exc))
+            answer = error_answer(request.raw_id, error)
         except PolymniaError as exc:
             text = error_text(exc, is_remote=self.is_remote)
             error = ProtocolError(jsonrpc.INTERNAL_ERROR, text)
+            answer = error_answer(request.raw_id, error)
         except Exception:
             # Only a mistake of ours gets here, never a message: tests/mcp/test_any_input.py.
+            method = request.message.method
             logger.exception("%s failed", method)
             text = f"internal error in {method}; the server's log has the details"
             error = ProtocolError(jsonrpc.INTERNAL_ERROR, text)
-        else:
-            return self._make_answer(request, result)
-        return error_answer(request.raw_id, error)
+            answer = error_answer(request.raw_id, error)
+        finally:
+            USED_WORKSPACES.reset(token)
+        if not answer.is_pending:
+            answer.seconds = time.perf_counter() - started
+            answer.workspace = ",".join(used)
+            self._name(answer, request.message)
+            request.channel.observe(answer)
+        return answer
 
-    def _make_answer(self, request: PendingRequest, result: Any) -> Answer:
-        if result is None or isinstance(result, Answer):
-            return result or NOTHING
+    def _run(self, request: Request) -> Answer:
+        """Return the answer to a request: its method's result, or a question to the client."""
+        message = request.message
+        method = methods.find_method(message)
+        if method is None or message.problem is not None:
+            raise methods.refusal(message, method)
+        request.begin()
+        methods.require_era(method, request)
+        self._running[request.id] = request
+        token = CANCELLED.set(request.cancelled)
+        try:
+            result = method.run(request, message.params)
+        except InputRequired as exc:
+            if not request.is_stateless:
+                self._asking.ask(request, exc.questions)
+                return Answer(is_pending=True)
+            result = self._ask_stateless(request, exc.questions)
+        finally:
+            CANCELLED.reset(token)
+            if self._running.get(request.id) is request:
+                del self._running[request.id]
+        if request.is_cancelled:
+            raise Cancelled("cancelled while it was running")
+        if result is None:
+            return Answer()
         is_failure = isinstance(result, ToolResult) and result.is_error
+        if request.is_stateless:
+            # What stateless clients expect on every result.
+            if isinstance(result, ToolResult):
+                result.result_type, result.meta = "complete", self.server.result_meta
+            else:
+                result.setdefault("resultType", "complete")
+                result["_meta"] = self.server.result_meta
+                if method.fresh_ms is not None and result["resultType"] == "complete":
+                    result |= {"ttlMs": method.fresh_ms, "cacheScope": "private"}
         body = jsonrpc.encode_reply(request.raw_id, result)
         return Answer(body, outcome="error" if is_failure else "ok")
 
-    def _run(self, request: PendingRequest) -> Any:
-        """Return the result of the request's method; None or an Answer if it replies later."""
-        message = request.message
-        method = methods.find_method(message)
-        if method is None or message.problem is not None or message.envelope.jsonrpc != "2.0":
-            raise methods.refusal(message, method)
-        exchange = open_exchange(self, request)
-        methods.require_era(method, exchange)
-        self._running[request.id] = exchange
-        token = CANCELLED.set(exchange.is_unwanted)
-        try:
-            result = method.run(exchange, message.params)
-        except InputRequired as exc:
-            return self._ask(exchange, exc.questions)
-        finally:
-            CANCELLED.reset(token)
-            if self._running.get(request.id) is exchange:
-                del self._running[request.id]
-        if exchange.is_cancelled:
-            raise Cancelled("cancelled while it was running")
-        if exchange.is_stateless:
-            self._complete(result, method)
-        return result
-
-    def _complete(self, result: Any, method: Method) -> None:
-        """Add to a result what stateless clients expect on every result."""
-        meta = self.server.result_meta
-        if isinstance(result, ToolResult):
-            result.result_type = "complete"
-            result.meta = meta
-        elif result is not None:
-            result |= {"resultType": "complete", "_meta": meta}
-            if method.fresh_ms is not None:
-                result |= {"ttlMs": method.fresh_ms, "cacheScope": "private"}
-
-    def _ask(self, exchange: Exchange, questions: Sequence[Any]) -> Any:
-        """Ask the client what a request needs. A stateless one answers with its next request."""
-        request = exchange.request
-        if not exchange.is_stateless:
-            self._asking.ask(request, questions)
-            return _PENDING
+    def _ask_stateless(self, request: Request, questions: Sequence[Any]) -> dict[str, Any]:
+        """Return questions as a result. The client answers with its next request."""
         inputs = {}
         for question in questions:
             inputs[question.key] = {"method": question.method, "params": question.params}
-        about = subject(exchange.client, request.message)
         return {
             "resultType": "input_required",
             "inputRequests": inputs,
-            "requestState": self.server.states.seal(about, request.answers),
-            "_meta": self.server.result_meta,
+            "requestState": self.server.states.seal(request.subject, request.answers),
         }
 
-    def _resume(self, request: PendingRequest) -> None:
+    def _resume(self, request: Request) -> None:
         """Run a request that has its answers, and send its reply."""
-        started = time.perf_counter()
-        with _used_workspaces() as used:
-            answer = self._answer(request)
+        answer = self._answer(request)
         if not answer.is_pending:
-            seconds = time.perf_counter() - started
-            self.observe(request.message, answer, request.delivery, seconds, used)
-            self._send_reply(request, answer.body)
+            request.channel.reply(answer.body)
 
-    def _send_reply(self, request: PendingRequest, body: bytes | None) -> None:
-        """Send a reply after `handle` has returned."""
-        if request.delivery.reply is not None:
-            request.delivery.reply(body)
-        elif body is not None:
-            self._send(body)
+    def _name(self, answer: Answer, message: Message) -> None:
+        """Note which method and tool a message named, if they exist."""
+        answer.method = UNKNOWN
+        if methods.find_method(message) is not None:
+            answer.method = message.method
+        if answer.method == "tools/call":
+            subject = message.subject
+            is_known = isinstance(subject, str) and subject in self.server.dialect.tools
+            answer.tool = subject if is_known else UNKNOWN
 
-    def admit_client(self, meta: params.Meta) -> None:
+    def _handle_batch(self, data: bytes, channel: Channel) -> Answer:
+        """Handle the messages of a batch in order. Return their replies as one."""
+        try:
+            if self.revision != params.BATCHES:
+                text = f"revision {self.revision} has no batches; send one message at a time"
+                raise ProtocolError(jsonrpc.INVALID_REQUEST, text)
+            items = jsonrpc.parse_batch(data)
+        except ProtocolError as exc:
+            answer = error_answer(jsonrpc.NO_ID, exc)
+            answer.method = BATCH
+            channel.observe(answer)
+            return answer
+        channel = _BatchChannel(channel)
+        replies: list[bytes] = []
+        size = 0
+        for item in items:
+            message = parse(bytes(item))
+            is_full = size > MAX_BATCH_REPLY_BYTES
+            answer = _refuse_in_batch(message, is_full) or self.handle(message, channel)
+            if answer.body is not None:
+                replies.append(answer.body)
+                size += len(answer.body)
+        return Answer(b"[" + b",".join(replies) + b"]") if replies else Answer()
+
+    def admit_client(self, token: str | None) -> None:
         """Set the client's principal by the token of this or an earlier request.
 
         Raise NotAdmitted.
         """
         if self._admit is None:
             return
-        self._token = meta.token or self._token
+        self._token = token or self._token
         try:
             self.client.principal = self._admit(self._token)
         except NotAdmitted as exc:
@@ -336,14 +343,16 @@ class Session:
         if not self.is_remote:
             self.push.log(level, logger, text)
 
-    def notify(self, method: str, arguments: dict[str, Any]) -> None:
-        """Queue a notification and wake the transport."""
-        self._send(jsonrpc.encode_notification(method, arguments))
-
-    def _send(self, message: bytes) -> None:
+    def notify(self, message: bytes) -> None:
+        """Queue a message and wake the transport."""
         self.outbox.append(message)
         if self._wake is not None:
             self._wake()
+
+    def reply(self, body: bytes | None) -> None:
+        """Queue a reply that comes after `handle` has returned."""
+        if body is not None:
+            self.notify(body)
 
     def close(self) -> None:
         """End the session: streams and waiting requests get their reply, then nothing is queued."""
@@ -360,52 +369,38 @@ class Session:
         text = "the session ended before the client answered"
         for request in self._asking.close():
             error = ProtocolError(jsonrpc.INTERNAL_ERROR, text)
-            self._send_reply(request, jsonrpc.encode_error(request.raw_id, error))
+            request.channel.reply(jsonrpc.encode_error(request.raw_id, error))
 
 
-@contextmanager
-def _used_workspaces() -> Iterator[Iterable[str]]:
-    """Yield the names of the workspaces that are used in the block."""
-    used: dict[str, None] = {}
-    token = USED_WORKSPACES.set(used)
-    try:
-        yield used
-    finally:
-        USED_WORKSPACES.reset(token)
+class _BatchChannel(Channel):
+    """The channel of the messages in a batch. All replies come together, so none may be asked."""
 
+    can_ask = False
 
-def _handle_batch(session: Session, batch: Message, delivery: Delivery) -> Answer:
-    """Handle the messages of a batch in order. Return their replies as one."""
-    try:
-        if session.revision != params.BATCHES:
-            text = f"revision {session.revision} has no batches; send one message at a time"
-            raise ProtocolError(jsonrpc.INVALID_REQUEST, text)
-        items = jsonrpc.parse_batch(batch.batch or b"")
-    except ProtocolError as exc:
-        answer = error_answer(jsonrpc.NO_ID, exc)
-        session.observe(batch, answer, delivery)
-        return answer
-    delivery = structs.replace(delivery, can_ask=False)  # all replies come together
-    replies: list[bytes] = []
-    size = 0
-    for item in items:
-        message = parse(bytes(item))
-        is_full = size > MAX_BATCH_REPLY_BYTES
-        answer = _refuse_in_batch(message, is_full) or session.handle(message, delivery)
-        if answer.body is not None:
-            replies.append(answer.body)
-            size += len(answer.body)
-    return Answer(b"[" + b",".join(replies) + b"]") if replies else NOTHING
+    def __init__(self, whole: Channel) -> None:
+        self.workspace = whole.workspace
+        self._whole = whole
+
+    def notify(self, message: bytes) -> None:
+        self._whole.notify(message)
+
+    def is_gone(self) -> bool:
+        return self._whole.is_gone()
+
+    def observe(self, answer: Answer) -> None:
+        self._whole.observe(answer)
 
 
 def _refuse_in_batch(message: Message, is_full: bool) -> Answer | None:
     """Return the refusal of a message that a batch cannot hold; None if it can."""
     if message.batch is not None:
-        return invalid_request(jsonrpc.NO_ID, "a message must be a JSON object")
+        error = ProtocolError(jsonrpc.INVALID_REQUEST, "a message must be a JSON object")
+        return error_answer(jsonrpc.NO_ID, error)
     if not message.is_request or message.id is UNSET:
         return None
     if message.method == "initialize":
-        return invalid_request(message.id, "initialize must not be in a batch; send it alone")
+        text = "initialize must not be in a batch; send it alone"
+        return error_answer(message.id, ProtocolError(jsonrpc.INVALID_REQUEST, text))
     if is_full:
         text = f"the replies to this batch exceed {MAX_BATCH_REPLY_BYTES} bytes"
         error = ProtocolError(jsonrpc.INTERNAL_ERROR, f"{text}; send this request again")

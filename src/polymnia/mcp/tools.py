@@ -17,8 +17,8 @@ from polymnia.errors import (
     ProtocolError,
     StoreError,
 )
-from polymnia.mcp.exchange import Exchange
 from polymnia.mcp.params import STRUCTURED_SINCE, CallTool, Listing
+from polymnia.mcp.request import Request
 
 logger = logging.getLogger(__name__)
 
@@ -43,33 +43,33 @@ class ToolResult(Struct, omit_defaults=True, rename="camel"):
     meta: Any = field(default=UNSET, name="_meta")
 
 
-def list_tools(exchange: Exchange, params: Listing) -> dict[str, Any]:
+def list_tools(request: Request, params: Listing) -> dict[str, Any]:
     """Return the tools that the client may call."""
     refuse_cursor(params)
-    structured = exchange.revision >= STRUCTURED_SINCE
+    structured = request.revision >= STRUCTURED_SINCE
     tools = []
-    for tool in exchange.dialect.tools.values():
-        if exchange.client.principal.may(tool.needs):
+    for tool in request.dialect.tools.values():
+        if request.client.principal.may(tool.needs):
             tools.append(_describe_tool(tool, structured))
     return {"tools": tools}
 
 
-def call_tool(exchange: Exchange, params: CallTool) -> ToolResult:
+def call_tool(request: Request, params: CallTool) -> ToolResult:
     """Return the tool's reply. A failure is a result too, so that the model reads why."""
-    tool = exchange.dialect.tools.get(params.name)
+    tool = request.dialect.tools.get(params.name)
     if tool is None:
         raise InvalidParams(f"Unknown tool: {params.name}")
     try:
-        exchange.client.principal.require(tool.needs, tool.name)
+        request.client.principal.require(tool.needs, tool.name)
         arguments = decode_arguments(tool.decoder, params.arguments)
-        reply = tool.run(exchange.call(), arguments)
+        reply = tool.run(request, arguments)
     except (ProtocolError, Cancelled, InputRequired):
         raise
     except PolymniaError as exc:
         return ToolResult(
-            [TextContent(error_text(exc, is_remote=exchange.session.is_remote))], is_error=True
+            [TextContent(error_text(exc, is_remote=request.session.is_remote))], is_error=True
         )
-    return _make_result(reply, exchange.revision)
+    return _make_result(reply, request.revision)
 
 
 def error_text(exc: PolymniaError, *, is_remote: bool) -> str:

@@ -12,17 +12,18 @@ from msgspec import UNSET
 
 from polymnia.dialects.base import Client
 from polymnia.errors import ProtocolError
-from polymnia.mcp.exchange import PLAIN, UNKNOWN, Delivery, MessageRecord
-from polymnia.mcp.jsonrpc import (
+from polymnia.mcp.message import (
     INVALID_REQUEST,
     NO_ID,
+    Answer,
+    Channel,
     Message,
     RequestId,
-    encode_error,
+    error_answer,
     request_id,
 )
 from polymnia.mcp.server import Server
-from polymnia.mcp.session import Session, cancelled_request, parse
+from polymnia.mcp.session import UNKNOWN, Session, cancelled_request, parse
 from polymnia.model import OWNER, Principal
 from polymnia.transports.request_log import RequestRecord, access_logger
 
@@ -140,8 +141,8 @@ class CallQueue:
             self._changed.notify_all()
 
 
-class LineSession:
-    """One client's session and the function that writes to it."""
+class LineSession(Channel):
+    """One client's session and the function that writes to it: the channel of its messages."""
 
     def __init__(
         self,
@@ -172,8 +173,7 @@ class LineSession:
             is_remote=bool(remote_address),
         )
         self._remote_address = remote_address
-        is_logged = remote_address or access_logger.isEnabledFor(logging.DEBUG)
-        self._delivery = Delivery(observe=self._log) if is_logged else PLAIN
+        self._is_logged = bool(remote_address) or access_logger.isEnabledFor(logging.DEBUG)
         self._splitter = LineSplitter(limit)
         self._limit = limit
         self._write = write
@@ -247,7 +247,7 @@ class LineSession:
         return is_ping or not message.is_request
 
     def _answer(self, message: Message) -> None:
-        self._reply(self.session.handle(message, self._delivery).body)
+        self._write_answer(self.session.handle(message, self))
 
     def _answer_call(self, message: Message) -> None:
         """Answer a message on the thread of the queue, which must survive a lost client."""
@@ -263,28 +263,36 @@ class LineSession:
         if self._failure is not None:
             raise self._failure
 
-    def _reply(self, reply: bytes | None) -> None:
+    def _write_answer(self, answer: Answer) -> None:
         if self.session.outbox:
             self.flush()
-        if reply is not None:
+        if answer.body is not None:
             with self._writing:
-                self._write(reply + b"\n")
+                self._write(answer.body + b"\n")
 
     def _refuse_long_line(self) -> None:
         text = f"message too long: at most {self._limit} bytes; it was discarded"
-        if self._delivery.observe is not None:
-            record = MessageRecord(method=UNKNOWN, outcome="error", error_code=INVALID_REQUEST)
-            self._delivery.observe(record)
-        self._reply(encode_error(NO_ID, ProtocolError(INVALID_REQUEST, text)))
+        answer = error_answer(NO_ID, ProtocolError(INVALID_REQUEST, text))
+        answer.method = UNKNOWN
+        self.observe(answer)
+        self._write_answer(answer)
 
-    def _log(self, message: MessageRecord) -> None:
+    def notify(self, message: bytes) -> None:
+        self.session.notify(message)
+
+    def reply(self, body: bytes | None) -> None:
+        self.session.reply(body)
+
+    def observe(self, answer: Answer) -> None:
+        if not self._is_logged:
+            return
         record = RequestRecord(
-            client=self._remote_address, principal=self.session.client.principal, messages=[message]
+            client=self._remote_address, principal=self.session.client.principal, messages=[answer]
         )
         if self._remote_address:
-            record.log("TCP request", message.seconds, is_failed=record.is_failed)
+            record.log("TCP request", answer.seconds, is_failed=record.is_failed)
         else:
-            record.log_at(logging.DEBUG, "request", message.seconds)
+            record.log_at(logging.DEBUG, "request", answer.seconds)
 
 
 def _has_id(message: Message, identifier: RequestId) -> bool:

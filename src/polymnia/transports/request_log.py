@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 from msgspec import Struct, field
 
-from polymnia.mcp.exchange import BATCH, MessageRecord
+from polymnia.mcp.message import Answer
+from polymnia.mcp.session import BATCH
 from polymnia.model import NOBODY, Principal
 
 access_logger = logging.getLogger("polymnia.access")
@@ -35,11 +36,11 @@ class RequestRecord(Struct, kw_only=True):
     # The status of the response; 0 until there is one.
     status: int = 0
     # The messages in the request that were handled, usually one.
-    messages: list[MessageRecord] = field(default_factory=list)
+    messages: list[Answer] = field(default_factory=list)
     # Called with messages that end after the request, because its client left. None until then.
-    take_late: Callable[[MessageRecord], None] | None = None
+    take_late: Callable[[Answer], None] | None = None
 
-    def observe(self, message: MessageRecord) -> None:
+    def observe(self, message: Answer) -> None:
         """Note how a message was handled."""
         if self.take_late is None:
             self.messages.append(message)

@@ -12,7 +12,7 @@ from functools import partial
 
 from polymnia.auth.authenticator import Authenticator
 from polymnia.errors import ProtocolError, SettingsError
-from polymnia.mcp.jsonrpc import INTERNAL_ERROR, NO_ID, encode_error
+from polymnia.mcp.message import INTERNAL_ERROR, NO_ID, encode_error
 from polymnia.mcp.server import Server
 from polymnia.model import NOBODY, Principal
 from polymnia.transports.address import parse_bind, require_protection

@@ -3,8 +3,6 @@
 import heapq
 from collections.abc import Callable, Iterable, Iterator
 
-from msgspec.structs import replace
-
 from polymnia.dialects.base import Call, Reply, tool
 from polymnia.dialects.native.replies import (
     Item,
@@ -19,7 +17,13 @@ from polymnia.dialects.native.replies import (
 from polymnia.dialects.native.scope import Place, join_names, other_places, places
 from polymnia.dialects.native.shapes import History, Items, Review, ReviewKind
 from polymnia.engine.curation.contradictions import contradictions
-from polymnia.engine.curation.findings import orphans, part_of, pending, relation_gaps
+from polymnia.engine.curation.findings import (
+    Progress,
+    orphans,
+    part_of,
+    pending,
+    relation_gaps,
+)
 from polymnia.engine.curation.similar import duplicate_names, similar_pairs
 from polymnia.engine.facts.names import resolve_name
 from polymnia.engine.facts.todos import OVERDUE, entities_with_status
@@ -178,7 +182,7 @@ when asked to tidy up."""
         call.check()
         share = part_of(call.progress, 100 * number / len(steps), 100 * (number + 1) / len(steps))
         try:
-            items += _FINDERS[kind](replace(call, progress=share), place, arguments.limit)
+            items += _FINDERS[kind](call, place, arguments.limit, share)
         except Cancelled:
             raise
         except PolymniaError as exc:
@@ -192,8 +196,8 @@ when asked to tidy up."""
     return page_reply(items, arguments, note=note)
 
 
-def _contradictions(call: Call, place: Place, limit: int) -> Iterator[Item]:
-    pairs = contradictions(place.memory, limit=limit, progress=call.progress, check=call.check)
+def _contradictions(call: Call, place: Place, limit: int, progress: Progress) -> Iterator[Item]:
+    pairs = contradictions(place.memory, limit=limit, progress=progress, check=call.check)
     for pair in pairs:
         older, newer = _quote(pair.older), _quote(pair.newer)
         line = f"- contradiction? {pair.entity} {older} and {newer}: ask, then revise one"
@@ -207,7 +211,7 @@ def _quote(fact: Fact) -> str:
     return f'#{fact.ordinal} "{text}" ({short_time(fact.valid_at or fact.created_at)[:10]})'
 
 
-def _overdue(call: Call, place: Place, limit: int) -> Iterator[Item]:
+def _overdue(call: Call, place: Place, limit: int, progress: Progress) -> Iterator[Item]:
     with place.memory.reading() as reader:
         entities = entities_with_status(reader, OVERDUE)
     entities.sort(key=lambda entity: entity.due)
@@ -217,30 +221,30 @@ def _overdue(call: Call, place: Place, limit: int) -> Iterator[Item]:
         yield _finding(place, "overdue", line, entity.name)
 
 
-def _duplicates(call: Call, place: Place, limit: int) -> Iterator[Item]:
-    pairs = duplicate_names(place.memory, limit=limit, progress=call.progress, check=call.check)
+def _duplicates(call: Call, place: Place, limit: int, progress: Progress) -> Iterator[Item]:
+    pairs = duplicate_names(place.memory, limit=limit, progress=progress, check=call.check)
     for pair in pairs:
         entities = f"{pair.a} ({pair.a_type}) and {pair.b} ({pair.b_type})"
         line = f"- duplicate? {entities}: revise with merge"
         yield _finding(place, "duplicate", line, pair.a, pair.b)
 
 
-def _gaps(call: Call, place: Place, limit: int) -> Iterator[Item]:
-    gaps = relation_gaps(place.memory, limit=limit, progress=call.progress, check=call.check)
+def _gaps(call: Call, place: Place, limit: int, progress: Progress) -> Iterator[Item]:
+    gaps = relation_gaps(place.memory, limit=limit, progress=progress, check=call.check)
     for gap in gaps:
         mentions = f"facts of {gap.entity} mention {gap.referenced} {count_noun(gap.count, 'time')}"
         line = f"- gap: {mentions}, but no relation joins them"
         yield _finding(place, "gap", line, gap.entity, gap.referenced)
 
 
-def _orphans(call: Call, place: Place, limit: int) -> Iterator[Item]:
+def _orphans(call: Call, place: Place, limit: int, progress: Progress) -> Iterator[Item]:
     for entity in orphans(place.memory, limit=limit):
         line = f"- orphan: {entity.name} ({entity.type}) has no relations"
         yield _finding(place, "orphan", line, entity.name)
 
 
-def _summaries(call: Call, place: Place, limit: int) -> Iterator[Item]:
-    entities = pending(place.memory, limit=limit, progress=call.progress, check=call.check)
+def _summaries(call: Call, place: Place, limit: int, progress: Progress) -> Iterator[Item]:
+    entities = pending(place.memory, limit=limit, progress=progress, check=call.check)
     for entity in entities:
         facts = count_noun(entity.facts, "fact")
         summary = "no summary"
@@ -251,8 +255,8 @@ def _summaries(call: Call, place: Place, limit: int) -> Iterator[Item]:
         yield _finding(place, "summary", line, entity.name)
 
 
-def _similar(call: Call, place: Place, limit: int) -> Iterator[Item]:
-    pairs = similar_pairs(place.memory, limit=limit, progress=call.progress, check=call.check)
+def _similar(call: Call, place: Place, limit: int, progress: Progress) -> Iterator[Item]:
+    pairs = similar_pairs(place.memory, limit=limit, progress=progress, check=call.check)
     for pair in pairs:
         line = f"- similar: {pair.a} and {pair.b} ({pair.similarity:.2f}) have no relation"
         yield _finding(place, "similar", line, pair.a, pair.b)
@@ -262,7 +266,7 @@ def _finding(place: Place, kind: str, line: str, *names: str) -> Item:
     return line_item(line, {"kind": kind, "names": list(names), "workspace": place.name})
 
 
-_FINDERS: dict[ReviewKind, Callable[[Call, Place, int], Iterator[Item]]] = {
+_FINDERS: dict[ReviewKind, Callable[[Call, Place, int, Progress], Iterator[Item]]] = {
     "contradictions": _contradictions,
     "overdue": _overdue,
     "duplicates": _duplicates,

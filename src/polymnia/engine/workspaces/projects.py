@@ -42,9 +42,9 @@ def project_workspace(workspaces: Workspaces, root: Path) -> str:
     return f"{name}-{sha256(str(root).encode(errors='replace')).hexdigest()[:6]}"
 
 
-def default_workspace(workspaces: Workspaces, directory: Path) -> str:
+def default_workspace(workspaces: Workspaces, directory: Path | None) -> str:
     """Return the workspace for work in the directory: that of its project, or the personal one."""
-    root = find_project(directory)
+    root = None if directory is None else find_project(directory)
     return PERSONAL if root is None else project_workspace(workspaces, root)
 
 

@@ -6,7 +6,7 @@ from typing import Any, cast
 from starlette.middleware.cors import CORSMiddleware
 
 from polymnia.errors import Refused
-from polymnia.mcp.jsonrpc import encode
+from polymnia.mcp.message import encode
 from polymnia.mcp.server import Server
 from polymnia.transports.http.context import HttpContext
 from polymnia.transports.http.legacy_sse import LegacySse

@@ -10,7 +10,7 @@ from typing import TypeVar
 from msgspec import Struct, field
 
 from polymnia.errors import Refused
-from polymnia.mcp.jsonrpc import PARSE_ERROR, Message
+from polymnia.mcp.message import PARSE_ERROR, Message
 from polymnia.mcp.methods import MAX_INLINE_BYTES
 from polymnia.mcp.session import parse
 from polymnia.model import Principal
@@ -20,6 +20,7 @@ from polymnia.transports.http.proxies import TrustedProxies
 from polymnia.transports.http.request import ByteBudget, Request
 from polymnia.transports.http.sessions import HttpSessions
 from polymnia.transports.http.stream import EventStream
+from polymnia.transports.http.workers import Workers
 
 T = TypeVar("T")
 
@@ -33,6 +34,10 @@ class HttpContext(Struct, kw_only=True):
     guard: RequestGuard
     sessions: HttpSessions
     connections: Connections
+    # Tools that only read, and everything else: writes that wait for the disk share a commit.
+    readers: Workers
+    writers: Workers
+    # For work that pages of the web interface start in the background.
     pool: Executor
     # The limit for one message, and the budget for all that are being handled.
     max_message_bytes: int
@@ -69,7 +74,7 @@ class HttpContext(Struct, kw_only=True):
 
     async def run(self, work: Callable[[], T]) -> T:
         """Run a function on a worker thread."""
-        return await asyncio.get_running_loop().run_in_executor(self.pool, work)
+        return await self.writers.run(work)
 
     def check_open(self) -> None:
         """Raise Refused if the server is stopping."""

@@ -14,7 +14,7 @@ from msgspec import UNSET, Struct
 
 from polymnia.dialects.base import Client
 from polymnia.errors import InvalidParams, NotAdmitted, ProtocolError, Refused
-from polymnia.mcp.jsonrpc import Message
+from polymnia.mcp.message import Message
 from polymnia.mcp.params import CLIENT_CAPABILITIES, PROTOCOL_VERSION, STATELESS, SUPPORTED
 from polymnia.mcp.server import Server
 from polymnia.model import Principal

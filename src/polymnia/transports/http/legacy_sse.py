@@ -4,14 +4,14 @@ from functools import partial
 from urllib.parse import parse_qs
 
 from polymnia.errors import Refused
-from polymnia.mcp.exchange import Delivery
-from polymnia.mcp.jsonrpc import Message
+from polymnia.mcp.message import Answer, Channel, Message
 from polymnia.mcp.server import Server
 from polymnia.transports.http.context import HttpContext
 from polymnia.transports.http.guard import named_workspace
 from polymnia.transports.http.request import JSON, Request, is_json
 from polymnia.transports.http.sessions import HttpSession
 from polymnia.transports.http.stream import HEADERS, EventStream, encode_event
+from polymnia.transports.request_log import RequestRecord
 
 # Messages of one session that may run or wait. A POST is answered before its message runs, so
 # clients could send any number.
@@ -77,21 +77,36 @@ class LegacySse:
             raise Refused(429, text, code=-32000, headers={"retry-after": "1"})
         with session.running_request():
             body, parsed = await self._context.read(request)
-            delivery = Delivery(
-                workspace=named_workspace(request),
-                is_gone=lambda: session.is_closed,
-                observe=request.record.observe,
-            )
             await request.respond(202, b"Accepted", {"content-type": "text/plain"})
-            await self._handle(session, parsed, len(body), delivery)
+            channel = _LegacyChannel(session, named_workspace(request), request.record)
+            await self._handle(channel, parsed, len(body))
 
-    async def _handle(
-        self, session: HttpSession, message: Message, size: int, delivery: Delivery
-    ) -> None:
-        handle = partial(session.session.handle, message, delivery)
-        if session.session.is_inline(message, size):
-            answer = handle()
+    async def _handle(self, channel: "_LegacyChannel", message: Message, size: int) -> None:
+        session = channel.session.session
+        if session.is_inline(message, size):
+            answer = session.handle(message, channel)
         else:
             with self._context.running_request():
-                answer = await self._context.run(handle)
-        session.send(answer.body)
+                answer = await self._context.run(partial(session.handle, message, channel))
+        channel.session.send(answer.body)
+
+
+class _LegacyChannel(Channel):
+    """A message that was posted for a stream. What belongs to it goes there with the rest."""
+
+    def __init__(self, session: HttpSession, workspace: str | None, record: RequestRecord) -> None:
+        self.session = session
+        self.workspace = workspace
+        self._record = record
+
+    def notify(self, message: bytes) -> None:
+        self.session.session.notify(message)
+
+    def reply(self, body: bytes | None) -> None:
+        self.session.session.reply(body)
+
+    def is_gone(self) -> bool:
+        return self.session.is_closed
+
+    def observe(self, answer: Answer) -> None:
+        self._record.observe(answer)

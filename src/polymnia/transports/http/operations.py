@@ -11,7 +11,7 @@ from math import inf
 from typing import Any
 
 from polymnia.errors import PolymniaError, Refused
-from polymnia.mcp.exchange import MessageRecord
+from polymnia.mcp.message import Answer
 from polymnia.stores.size import store_bytes
 from polymnia.transports.http.context import HttpContext
 from polymnia.transports.http.request import (
@@ -128,7 +128,7 @@ class Operations:
         loop: asyncio.AbstractEventLoop,
         text: str,
         request: RequestRecord,
-        message: MessageRecord,
+        message: Answer,
     ) -> None:
         """Count and log a call whose client left. This runs on the thread of the call."""
         loop.call_soon_threadsafe(self._metrics.count_call, message)
@@ -201,7 +201,7 @@ class Metrics:
         for message in record.messages:
             self.count_call(message)
 
-    def count_call(self, message: MessageRecord) -> None:
+    def count_call(self, message: Answer) -> None:
         """Count a tool call."""
         if message.tool in self._tools:
             self._tool_calls[message.tool, message.outcome] += 1

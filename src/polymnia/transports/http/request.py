@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from polymnia.errors import ProtocolError, Refused
-from polymnia.mcp.jsonrpc import NO_ID, encode_error
+from polymnia.mcp.message import NO_ID, encode_error
 from polymnia.transports.http.connection import Connection
 from polymnia.transports.request_log import RequestRecord
 

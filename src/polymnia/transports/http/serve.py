@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from functools import partial
 from types import FrameType
 from typing import Any, cast
@@ -25,11 +26,14 @@ from polymnia.transports.http.operations import App, Endpoint
 from polymnia.transports.http.proxies import TrustedProxies
 from polymnia.transports.http.request import ByteBudget
 from polymnia.transports.http.sessions import HttpSessions
+from polymnia.transports.http.workers import Workers
 
 logger = logging.getLogger(__name__)
 
 # Many threads: writes that wait for the disk share a commit.
 WORKER_THREADS = 32
+# Reads wait for nothing but the interpreter, for which more threads only compete.
+READER_THREADS = 4
 # Bytes of messages of all clients that are held at once.
 MAX_MESSAGES_BYTES = 256 * 1024 * 1024
 # How long a stopping server waits for running requests, and then for clients to read the answers.
@@ -85,11 +89,19 @@ def serve_http(
     `make_ui` returns the web interface.
     """
     connections = Connections(_connection_limit())
-    with ThreadPoolExecutor(WORKER_THREADS, "polymnia") as pool:
+    readers = Workers("polymnia-reader", usual=READER_THREADS, limit=WORKER_THREADS)
+    writers = Workers("polymnia-writer", usual=WORKER_THREADS, limit=WORKER_THREADS)
+    with (
+        ThreadPoolExecutor(WORKER_THREADS, "polymnia-page") as pool,
+        closing(readers),
+        closing(writers),
+    ):
         context = HttpContext(
             guard=guard,
             sessions=HttpSessions(limit=options.max_sessions, idle_s=options.idle),
             connections=connections,
+            readers=readers,
+            writers=writers,
             pool=pool,
             max_message_bytes=options.limit,
             budget=ByteBudget(max(MAX_MESSAGES_BYTES, 2 * options.limit)),

@@ -61,13 +61,16 @@ class EventStream:
                 self._is_ended = self._is_overrun = True
         self._loop.call_soon_threadsafe(self._news.set)
 
-    def end(self, last: bytes | None = None) -> None:
+    def end(self, last: bytes | None = None, *, is_on_loop: bool = False) -> None:
         """End the stream after the queued messages and a last one. Safe from any thread."""
         with self._lock:
             if not self._is_ended:
                 self._last = last
             self._is_ended = True
-        self._loop.call_soon_threadsafe(self._news.set)
+        if is_on_loop:
+            self._news.set()  # without the cost of waking the loop
+        else:
+            self._loop.call_soon_threadsafe(self._news.set)
 
     def rewind(self, received: int) -> None:
         """Queue the kept messages after that number again, for the next connection."""
@@ -83,16 +86,22 @@ class EventStream:
     async def wait(self, request: Request) -> bool:
         """Wait for a message. Return False if there is none after a while, or something ended."""
         connection = self._connections
+        deadline = self._loop.time() + PULSE_S
+        timer = self._loop.call_at(deadline, self._news.set)
         try:
-            async with asyncio.timeout(PULSE_S):
-                while not self._queue and not self._is_ended and connection == self._connections:
-                    if request.is_abandoned():
-                        return False
-                    await self._news.wait()
-                    self._news.clear()
-        except TimeoutError:
-            return False
+            while not self._queue and not self._is_ended and connection == self._connections:
+                # A timer may ring a little early.
+                if request.is_abandoned() or self._loop.time() > deadline - 0.1:
+                    return False
+                await self._news.wait()
+                self._news.clear()
+        finally:
+            timer.cancel()
         return bool(self._queue) and not self._is_overrun
+
+    @property
+    def has_messages(self) -> bool:
+        return bool(self._queue)
 
     @property
     def is_over(self) -> bool:

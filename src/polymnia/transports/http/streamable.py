@@ -1,19 +1,19 @@
 """Streamable HTTP: one path for both eras of the protocol, with and without sessions."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 
-from msgspec import UNSET, Struct
+from msgspec import UNSET
 
 from polymnia.dialects.base import Client
 from polymnia.errors import InvalidParams, MissingCapability, ProtocolError, Refused
-from polymnia.mcp.exchange import Delivery
-from polymnia.mcp.jsonrpc import (
+from polymnia.mcp.message import (
     INVALID_REQUEST,
     METHOD_NOT_FOUND,
     NO_ID,
     Answer,
+    Channel,
     Message,
     encode_error,
 )
@@ -26,6 +26,7 @@ from polymnia.transports.http.context import HttpContext
 from polymnia.transports.http.request import EVENTS, JSON, Request, is_json
 from polymnia.transports.http.sessions import HttpSession
 from polymnia.transports.http.stream import HEADERS, EventStream, encode_event, parse_event_id
+from polymnia.transports.http.workers import Job, Workers
 
 _SESSION = b"mcp-session-id"
 _LAST_EVENT = b"last-event-id"
@@ -42,35 +43,53 @@ _STATELESS_STATUS = {
 }
 
 
-class PendingMessage(Struct, frozen=True, kw_only=True):
-    """A message to be handled, where it came from and where its answer goes."""
+class Post(Channel):
+    """A message that was posted, and the way back: JSON, or a stream if there is more to say."""
 
-    request: Request
-    message: Message
-    size: int
-    session: Session
-    workspace: str | None = None
-    headers: Mapping[str, str] = {}
-    is_stateless: bool = False
-    # The session that keeps the response if it becomes a stream.
-    http_session: HttpSession | None = None
-
-    def delivery(
+    def __init__(
         self,
-        notify: Callable[[bytes], None],
+        request: Request,
+        session: Session,
         *,
-        is_gone: Callable[[], bool] | None = None,
-        reply: Callable[[bytes | None], None] | None = None,
-    ) -> Delivery:
-        """Return what the session needs to know of the message besides its bytes."""
-        return Delivery(
-            workspace=self.workspace,
-            notify=notify,
-            is_gone=is_gone,
-            reply=reply,
-            can_ask=self.request.accepts(EVENTS),
-            observe=self.request.record.observe,
-        )
+        workspace: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        is_stateless: bool = False,
+        http_session: HttpSession | None = None,
+    ) -> None:
+        """`http_session` keeps the response if it becomes a stream."""
+        self.request = request
+        self.session = session
+        self.workspace = workspace
+        self.headers = headers or {}
+        self.is_stateless = is_stateless
+        self.http_session = http_session
+        self.can_ask = request.accepts(EVENTS)
+        self.stream = EventStream()
+        # Set when the thread has handled the message.
+        self.job: Job | None = None
+        self.handled = asyncio.Event()
+
+    def notify(self, message: bytes) -> None:
+        self.stream.put(message)
+
+    def reply(self, body: bytes | None) -> None:
+        self.stream.end(body)
+
+    def is_gone(self) -> bool:
+        # With a handshake, a client that leaves has not cancelled its request.
+        return self.is_stateless and self.request.is_abandoned()
+
+    def observe(self, answer: Answer) -> None:
+        self.request.record.observe(answer)
+
+    def finish(self, job: Job) -> None:
+        """Take the answer from the thread."""
+        self.job = job
+        self.handled.set()
+        if job.result is None:
+            self.stream.end(is_on_loop=True)
+        elif not job.result.is_pending:
+            self.stream.end(job.result.body, is_on_loop=True)
 
 
 class Streamable:
@@ -130,11 +149,8 @@ class Streamable:
         workspace = self._context.guard.workspace(request, principal, self._server)
         client = Client(principal=principal, workspace=workspace, lasting=False, id="")
         session = Session(self._server, client=client, is_remote=True)
-        pending = PendingMessage(
-            request=request, message=message, size=size, session=session, is_stateless=True
-        )
         try:
-            await self._answer(pending)
+            await self._answer(Post(request, session, is_stateless=True), message, size)
         finally:
             session.close()
 
@@ -147,17 +163,15 @@ class Streamable:
             session = self._open_session(request, principal)
         else:
             session = self._find_session(request, principal)
-        pending = PendingMessage(
-            request=request,
-            message=message,
-            size=size,
-            session=session.session,
+        post = Post(
+            request,
+            session.session,
             workspace=guard.named_workspace(request),
-            headers={"mcp-session-id": session.id} if is_initialize else {},
+            headers={"mcp-session-id": session.id} if is_initialize else None,
             http_session=session,
         )
         with session.running_request():
-            await self._answer(pending)
+            await self._answer(post, message, size)
         if is_new and not session.session.is_initialized:
             self._context.sessions.end(session)
 
@@ -204,27 +218,28 @@ class Streamable:
         self._context.sessions.end(session)
         await request.respond(204)
 
-    async def _answer(self, pending: PendingMessage) -> None:
+    async def _answer(self, post: Post, message: Message, size: int) -> None:
         """Handle the message and send its answer."""
-        if pending.message.method == _LISTEN:
-            await self._answer_with_stream(pending)
-        elif pending.session.is_inline(pending.message, pending.size):
-            notifications: list[bytes] = []
-            delivery = pending.delivery(notifications.append)
-            answer = pending.session.handle(pending.message, delivery)
-            await _respond(pending, answer, notifications)
+        if message.method == _LISTEN:
+            await self._answer_with_stream(post, message)
+        elif post.session.is_inline(message, size):
+            answer = post.session.handle(message, post)
+            post.stream.end(answer.body, is_on_loop=True)
+            if post.stream.has_messages and post.can_ask:
+                await self._send_stream(post)
+            else:
+                await _respond(post, answer)
         else:
-            await self._answer_from_thread(pending)
+            await self._answer_from_thread(post, message)
 
-    async def _answer_with_stream(self, pending: PendingMessage) -> None:
+    async def _answer_with_stream(self, post: Post, message: Message) -> None:
         """Answer with a stream of notifications that ends when the client or the server does."""
-        request, session, stream = pending.request, pending.session, EventStream()
+        request, session, stream = post.request, post.session, post.stream
         if not request.accepts(EVENTS):
             raise Refused(406, f"notifications are {EVENTS}; accept it")
-        delivery = pending.delivery(stream.put)
-        answer = await self._context.run(lambda: session.handle(pending.message, delivery))
+        answer = await self._context.run(partial(session.handle, message, post))
         if answer.body is not None:
-            await _respond(pending, answer)
+            await _respond(post, answer)
             return
         await request.start(200, HEADERS)
         self._context.streams[stream] = session.client.principal
@@ -235,27 +250,44 @@ class Streamable:
         finally:
             self._context.streams.pop(stream, None)
 
-    async def _answer_from_thread(self, pending: PendingMessage) -> None:
+    async def _answer_from_thread(self, post: Post, message: Message) -> None:
         """Handle the message on a thread.
 
         Notifications turn the response into a stream; without any it is JSON.
         """
-        context, request, stream = self._context, pending.request, EventStream()
-        # With a handshake, a client that leaves has not cancelled its request.
-        is_gone = request.is_abandoned if pending.is_stateless else None
-        delivery = pending.delivery(stream.put, is_gone=is_gone, reply=stream.end)
-        loop = asyncio.get_running_loop()
-        work = loop.run_in_executor(context.pool, pending.session.handle, pending.message, delivery)
+        context = self._context
         context.running += 1
-        work.add_done_callback(partial(_finish, context, stream))
-        is_stream = request.accepts(EVENTS) and (await stream.wait(request) or not work.done())
-        if not is_stream:
-            await _respond(pending, await work)
+
+        def finish(job: Job) -> None:
+            """Count it as done, even if its client still reads or has a question to answer."""
+            context.running -= 1
+            post.finish(job)
+
+        self._lane(message).submit(partial(post.session.handle, message, post), finish)
+        if post.can_ask and (await post.stream.wait(post.request) or not post.handled.is_set()):
+            await self._send_stream(post)
             return
-        await request.start(200, {**HEADERS, **pending.headers})
-        if pending.http_session is not None:
-            pending.http_session.keep(stream)
-            if pending.session.revision >= RESUMABLE_SINCE:
+        await post.handled.wait()
+        assert post.job is not None
+        if post.job.failure is not None:
+            raise post.job.failure
+        await _respond(post, post.job.result)
+
+    def _lane(self, message: Message) -> Workers:
+        """Return the threads for a message: tools that only read have their own."""
+        tool = None
+        if message.method == "tools/call":
+            tool = self._server.dialect.tools.get(message.subject)
+        is_read = tool is not None and tool.needs == "read"
+        return self._context.readers if is_read else self._context.writers
+
+    async def _send_stream(self, post: Post) -> None:
+        """Send notifications as they come, and then the answer."""
+        request, stream = post.request, post.stream
+        await request.start(200, {**HEADERS, **post.headers})
+        if post.http_session is not None:
+            post.http_session.keep(stream)
+            if post.session.revision >= RESUMABLE_SINCE:
                 await request.write(stream.opening_event(), more=True)
         if await stream.send(request):
             await stream.send_last(request)
@@ -263,15 +295,6 @@ class Streamable:
 
 def _path(request: Request) -> str:
     return request.path.rstrip("/")
-
-
-def _finish(context: HttpContext, stream: EventStream, work: asyncio.Future[Answer]) -> None:
-    """Count a request as done, even if its client still reads or has a question to answer."""
-    context.running -= 1
-    if work.cancelled() or work.exception() is not None:
-        stream.end()
-    elif not work.result().is_pending:
-        stream.end(work.result().body)
 
 
 def _find_resumed(request: Request, session: HttpSession) -> EventStream | None:
@@ -286,18 +309,10 @@ def _find_resumed(request: Request, session: HttpSession) -> EventStream | None:
     return stream
 
 
-async def _respond(
-    pending: PendingMessage, answer: Answer, notifications: Sequence[bytes] = ()
-) -> None:
-    request, body = pending.request, answer.body
-    if notifications and request.accepts(EVENTS):
-        events = b"".join(map(encode_event, notifications))
-        if body is not None:
-            events += encode_event(body)
-        await request.respond(200, events, {**HEADERS, **pending.headers})
-    elif body is None:
-        await request.respond(202, b"", pending.headers)
-    else:
-        statuses = _STATELESS_STATUS if pending.is_stateless else _STATUS
-        status = 200 if answer.error_code is None else statuses.get(answer.error_code, 200)
-        await request.respond(status, body, pending.headers)
+async def _respond(post: Post, answer: Answer) -> None:
+    if answer.body is None:
+        await post.request.respond(202, b"", post.headers)
+        return
+    statuses = _STATELESS_STATUS if post.is_stateless else _STATUS
+    status = 200 if answer.error_code is None else statuses.get(answer.error_code, 200)
+    await post.request.respond(status, answer.body, post.headers)

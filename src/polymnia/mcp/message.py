@@ -1,4 +1,4 @@
-"""JSON-RPC 2.0: messages in, replies and notifications out."""
+"""JSON-RPC 2.0: messages in, answers and notifications out, and the channel between."""
 
 import re
 from collections.abc import Mapping
@@ -25,43 +25,54 @@ MAX_BATCH_BYTES = 1 << 20
 # More strings and objects than this in one message would keep other threads waiting: each step
 # over them holds the interpreter.
 MAX_ITEMS = 500_000
-# What stands between two strings or two objects. Quotes in a string are escaped, so text has none.
-_SEPARATORS = (b'","', b'", "', b"},{", b"}, {")
 # The id of a longer malformed message is not looked for: the lenient parser is slow.
 MAX_SALVAGE_BYTES = 1 << 16
 
-# The parameter that a method is about. Routers see it in the header Mcp-Name.
-SUBJECT = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
-
 RequestId = str | int | float
-# How a message ended. A tool that reports a failure is an error too.
-Outcome = Literal["ok", "error", "cancelled"]
 NO_ID = b"null"
 
 
-class Answer(Struct, frozen=True):
-    """What a message gets back: nothing, a reply, or an error with its code."""
+class Answer(Struct):
+    """What became of a message: its reply if it has one, and what logs and metrics may know.
+
+    The names are those of methods, tools and workspaces that exist, never text of the client.
+    """
 
     body: bytes | None = None
+    # The code of the reply if it is an error.
     error_code: int | None = None
-    outcome: Outcome = "ok"
-    # True if the client is asked something first. The reply comes later, by the delivery or the
-    # outbox.
+    # A tool that reports a failure is an error too, without a code.
+    outcome: Literal["ok", "error", "cancelled"] = "ok"
+    # True if the client is asked something first. The reply comes later, through the channel.
     is_pending: bool = False
+    method: str = ""
+    # Empty if the message calls no tool.
+    tool: str = ""
+    # The names of the workspaces that it used, separated by commas.
+    workspace: str = ""
+    seconds: float = 0.0
 
 
-NOTHING = Answer()
+class Channel:
+    """Where a message came from, and where what belongs to it goes. A transport has its own."""
 
+    # The workspace that the message names in a header.
+    workspace: str | None = None
+    # False if the client cannot be asked anything before the reply.
+    can_ask: bool = True
 
-class Envelope(Struct, frozen=True):
-    """A message whose parameters are still JSON."""
+    def notify(self, message: bytes) -> None:
+        """Send a notification or a question before the reply."""
 
-    jsonrpc: Any = UNSET
-    method: Any = UNSET
-    id: Raw | UnsetType = UNSET
-    params: Raw | UnsetType = UNSET
-    result: Raw | UnsetType = UNSET
-    error: Raw | UnsetType = UNSET
+    def reply(self, body: bytes | None) -> None:
+        """Send a reply after `handle` has returned; None if there will be none."""
+
+    def is_gone(self) -> bool:
+        """Return True once nobody waits for the reply."""
+        return False
+
+    def observe(self, answer: Answer) -> None:
+        """Log and count an answered message. A batch has several."""
 
 
 class OutlineMeta(Struct, frozen=True):
@@ -85,32 +96,27 @@ class Message(Struct, frozen=True):
     takes a batch apart.
     """
 
-    envelope: Envelope = Envelope()
+    # As the message gives them; UNSET if it gives none.
+    method: Any = UNSET
+    id: Raw | UnsetType = UNSET
     params: Any = Outline()
+    # Why it cannot be handled. A malformed message has neither method nor parameters.
     problem: ProtocolError | None = None
+    # The client's answer to a request of ours.
+    result: Raw | UnsetType = UNSET
+    error: Raw | UnsetType = UNSET
     batch: bytes | None = None
     is_blank: bool = False
 
     @property
-    def method(self) -> Any:
-        """Return the method as the message gives it; UNSET if it gives none."""
-        return self.envelope.method
-
-    @property
-    def id(self) -> Raw | UnsetType:
-        """Return the id as the message spells it; UNSET for a notification."""
-        return self.envelope.id
-
-    @property
     def is_request(self) -> bool:
-        return self.envelope.id is not UNSET and self.envelope.method is not UNSET
+        return self.id is not UNSET and self.method is not UNSET
 
     @property
     def is_response(self) -> bool:
         """Return True for the client's answer to a request of ours."""
-        envelope = self.envelope
-        has_outcome = envelope.result is not UNSET or envelope.error is not UNSET
-        return envelope.id is not UNSET and envelope.method is UNSET and has_outcome
+        has_outcome = self.result is not UNSET or self.error is not UNSET
+        return self.id is not UNSET and self.method is UNSET and has_outcome
 
     @property
     def version(self) -> Any:
@@ -120,18 +126,27 @@ class Message(Struct, frozen=True):
 
     @property
     def subject(self) -> Any:
-        """Return the tool, prompt or address that the message is about; UNSET if there is none."""
-        key = SUBJECT.get(self.method) if isinstance(self.method, str) else None
-        return getattr(self.params, key) if key else UNSET
+        """Return the tool, prompt or address that the message is about; UNSET if there is none.
+
+        Routers see it in the header Mcp-Name.
+        """
+        if self.method in ("tools/call", "prompts/get"):
+            return self.params.name
+        return self.params.uri if self.method == "resources/read" else UNSET
 
 
-class _Reply(Struct):
-    jsonrpc: str
-    id: Raw
-    result: Any
+class _Envelope(Struct, frozen=True):
+    """A message whose parameters are still JSON."""
+
+    jsonrpc: Any = UNSET
+    method: Any = UNSET
+    id: Raw | UnsetType = UNSET
+    params: Raw = EMPTY
+    result: Raw | UnsetType = UNSET
+    error: Raw | UnsetType = UNSET
 
 
-_envelope = Decoder(Envelope)
+_envelope = Decoder(_Envelope)
 _outline = Decoder(Outline)
 _batch = Decoder(list[Raw])
 _id: Decoder[RequestId] = Decoder(RequestId)
@@ -148,33 +163,44 @@ def parse_message(data: bytes, decoders: Mapping[str, Decoder[Any]]) -> Message:
         if start == b"[":
             return Message(batch=data)
     envelope = _parse_envelope(data)
-    decoder = decoders.get(envelope.method) if isinstance(envelope.method, str) else None
-    raw = EMPTY if envelope.params is UNSET else envelope.params
-    if decoder is None:
-        return Message(envelope, _parse_outline(raw))
-    if _has_too_many_items(data):
+    method, identifier = envelope.method, envelope.id
+    if method is UNSET:  # a response, or nothing that we know
+        return Message(id=identifier, result=envelope.result, error=envelope.error)
+    decoder = decoders.get(method) if isinstance(method, str) else None
+    problem: ProtocolError | None = None
+    if identifier is not UNSET and envelope.jsonrpc != "2.0":
+        problem = ProtocolError(INVALID_REQUEST, 'jsonrpc: expected "2.0"')
+    elif decoder is not None and _has_too_many_items(data):
         text = f"too many items in one message: at most {MAX_ITEMS:,}; send several messages"
-        return Message(envelope, _parse_outline(raw), InvalidParams(text))
+        problem = InvalidParams(text)
+    elif decoder is not None:
+        try:
+            params = decode_arguments(decoder, envelope.params, root="params")
+            return Message(method, identifier, params)
+        except BadInput as exc:
+            problem = InvalidParams(str(exc))
     try:
-        return Message(envelope, decode_arguments(decoder, raw, root="params"))
-    except BadInput as exc:
-        return Message(envelope, _parse_outline(raw), InvalidParams(str(exc)))
+        outline = _outline.decode(envelope.params)
+    except (DecodeError, UnicodeDecodeError, RecursionError):
+        outline = Outline()
+    return Message(method, identifier, outline, problem)
 
 
 def _has_too_many_items(data: bytes) -> bool:
     """Return True if a message has more items than are handled at once."""
     if len(data) <= MAX_ITEMS:
         return False
-    return sum(data.count(separator) for separator in _SEPARATORS) > MAX_ITEMS
+    # What stands between two strings or two objects. Quotes in a string are escaped, so text has
+    # none of these.
+    separators = (b'","', b'", "', b"},{", b"}, {")
+    return sum(data.count(separator) for separator in separators) > MAX_ITEMS
 
 
 def parse_batch(data: bytes) -> list[Raw]:
     """Return the messages of a batch. Raise ProtocolError."""
     if len(data) > MAX_BATCH_BYTES:
-        raise ProtocolError(
-            INVALID_REQUEST,
-            f"batch too large: at most {MAX_BATCH_BYTES} bytes; send smaller batches",
-        )
+        text = f"batch too large: at most {MAX_BATCH_BYTES} bytes; send smaller batches"
+        raise ProtocolError(INVALID_REQUEST, text)
     try:
         messages = _batch.decode(data)
     except (DecodeError, UnicodeDecodeError, RecursionError) as exc:
@@ -221,7 +247,7 @@ def encode(value: object) -> bytes:
 
 def encode_reply(identifier: Raw, result: object) -> bytes:
     """Return the reply to a request that succeeded."""
-    return _encoder.encode(_Reply("2.0", identifier, result))
+    return _encoder.encode({"jsonrpc": "2.0", "id": identifier, "result": result})
 
 
 def encode_error(identifier: bytes | Raw, error: ProtocolError) -> bytes:
@@ -230,16 +256,6 @@ def encode_error(identifier: bytes | Raw, error: ProtocolError) -> bytes:
     if error.data is not None:
         body["data"] = error.data
     return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (bytes(identifier), _encoder.encode(body))
-
-
-def error_answer(identifier: bytes | Raw, error: ProtocolError) -> Answer:
-    """Return the answer to a request that failed."""
-    return Answer(encode_error(identifier, error), error.code, "error")
-
-
-def invalid_request(identifier: bytes | Raw, text: str) -> Answer:
-    """Return the answer to a message that is not a valid request."""
-    return error_answer(identifier, ProtocolError(INVALID_REQUEST, text))
 
 
 def encode_request(identifier: str, method: str, params: dict[str, Any]) -> bytes:
@@ -252,33 +268,24 @@ def encode_notification(method: str, params: dict[str, Any]) -> bytes:
     return _encoder.encode({"jsonrpc": "2.0", "method": method, "params": params})
 
 
-def _parse_envelope(data: bytes) -> Envelope:
+def error_answer(identifier: bytes | Raw, error: ProtocolError) -> Answer:
+    """Return the answer to a message that failed."""
+    return Answer(encode_error(identifier, error), error.code, "error")
+
+
+def _parse_envelope(data: bytes) -> _Envelope:
     try:
         data.decode()  # msgspec does not look into the strings that it skips
         return _envelope.decode(data)
     except ValidationError as exc:
         raise ProtocolError(INVALID_REQUEST, "a message must be a JSON object") from exc
-    except (DecodeError, UnicodeDecodeError) as exc:
-        raise ProtocolError(PARSE_ERROR, f"not valid JSON: {_describe(data, exc)}") from exc
     except RecursionError as exc:
         raise ProtocolError(PARSE_ERROR, "not valid JSON: nested too deeply") from exc
-
-
-def _parse_outline(raw: Raw) -> Outline:
-    try:
-        return _outline.decode(raw)
-    except (DecodeError, UnicodeDecodeError, RecursionError):
-        return Outline()
-
-
-# How msgspec words what it finds wrong with half a surrogate pair.
-_ABOUT_TEXT = re.compile("truncated|escape|surrogate")
-_LONE_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
-
-
-def _describe(data: bytes, exc: Exception) -> str:
-    """Return the decoder's message, or a clearer one for half a surrogate pair."""
-    is_about_text = isinstance(exc, DecodeError) and _ABOUT_TEXT.search(str(exc))
-    if is_about_text and len(data) <= MAX_SALVAGE_BYTES and _LONE_SURROGATE.search(data):
-        return "a \\u escape is one half of a surrogate pair"
-    return str(exc)
+    except (DecodeError, UnicodeDecodeError) as exc:
+        problem = str(exc)
+        # msgspec words half a surrogate pair in several ways.
+        is_short = isinstance(exc, DecodeError) and len(data) <= MAX_SALVAGE_BYTES
+        is_about_text = is_short and re.search("truncated|escape|surrogate", problem)
+        if is_about_text and re.search(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}", data):
+            problem = "a \\u escape is one half of a surrogate pair"
+        raise ProtocolError(PARSE_ERROR, f"not valid JSON: {problem}") from exc
