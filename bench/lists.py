@@ -18,7 +18,7 @@ from polymnia.engine.facts.revise import tag_entities
 from polymnia.engine.graph import entities, facts, relations
 from polymnia.engine.history.undo import undo
 from polymnia.engine.memory import Memory
-from polymnia.engine.moving.intake import take_in
+from polymnia.engine.transfer.intake import take_in
 from polymnia.model import Entity, EntityDraft, FactAddition, Relation
 from polymnia.stores import open_store
 

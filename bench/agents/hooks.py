@@ -21,7 +21,7 @@ from tempfile import TemporaryDirectory
 from time import perf_counter, sleep
 
 from bench.servers import POLYMNIA, clean_environment
-from polymnia.engine.moving.intake import take_in
+from polymnia.engine.transfer.intake import take_in
 from polymnia.engine.workspaces.workspaces import open_workspaces
 from polymnia.model import Entity, Fact
 

@@ -8,8 +8,8 @@ import pytest
 from polymnia.engine.graph import entities
 from polymnia.engine.history.undo import undo, undo_since
 from polymnia.engine.memory import Memory
-from polymnia.engine.moving.intake import MAX_CONFLICTS, IntakeConflict, Item, take_in
 from polymnia.engine.notes import vault_notes
+from polymnia.engine.transfer.intake import MAX_CONFLICTS, IntakeConflict, Item, take_in
 from polymnia.model import Entity, EntityDraft, Fact, Note, Relation
 from polymnia.stores.sqlite.store import SqliteStore
 from tests.behaviour.graphs import ME, create, names, texts

@@ -32,8 +32,8 @@ from polymnia.engine.graph import entities, facts, relations, traverse
 from polymnia.engine.graph.facts import AddedFacts, RemovedFacts
 from polymnia.engine.history.changes import count_events
 from polymnia.engine.memory import Memory
-from polymnia.engine.moving.intake import Item, take_in
 from polymnia.engine.recall import search
+from polymnia.engine.transfer.intake import Item, take_in
 from polymnia.errors import BadInput, EntityNotFound
 from polymnia.model import (
     ChangeQuery,

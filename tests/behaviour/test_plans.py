@@ -13,9 +13,9 @@ from polymnia.engine.facts.revise import Revision, revise
 from polymnia.engine.history.changes import authors
 from polymnia.engine.history.undo import undo
 from polymnia.engine.memory import Memory
-from polymnia.engine.moving.intake import take_in
 from polymnia.engine.recall.passages import recall
-from polymnia.formats.document import encode_document, parse_entity
+from polymnia.engine.transfer.document import encode_document, parse_entity
+from polymnia.engine.transfer.intake import take_in
 from polymnia.model import Entity, EntityDraft, Fact, Graph
 from polymnia.stores import open_store
 from polymnia.stores.sql import load_migrations

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from polymnia.errors import BadInput
-from polymnia.formats.times import parse_moment, spoken_days
+from polymnia.search.times import parse_moment, spoken_days
 
 WEDNESDAY = 2
 

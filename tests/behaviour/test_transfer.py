@@ -8,8 +8,8 @@ import pytest
 from polymnia.engine import notes
 from polymnia.engine.graph import entities
 from polymnia.engine.memory import Memory
-from polymnia.engine.moving.intake import Item, take_in
 from polymnia.engine.notes import count_notes, vault_notes
+from polymnia.engine.transfer.intake import Item, take_in
 from polymnia.errors import NotSupported
 from polymnia.model import Entity, EntityDraft, Fact, Graph, Note, NoteScope, Relation
 from polymnia.search.embedding import pack_vector

@@ -47,7 +47,6 @@ def test_a_program_gets_the_report_as_json(tmp_path: Path) -> None:
         "secrets": [],
         "conflicts": {"count": 0, "first": []},
         "new_ids": 0,
-        "restored_changes": 0,
         "changes": [1],
         "undo": "polymnia undo 1 --store new.db",
     }

@@ -6,14 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polymnia.errors import BadInput
-from polymnia.formats.document import (
-    canonical_element,
+from polymnia.engine.transfer.document import (
     encode_document,
     parse_entity,
     parse_note,
     parse_relation,
 )
+from polymnia.errors import BadInput
 from polymnia.model import Entity, Fact, Graph, Note, Relation
 from polymnia.search.embedding import pack_vector
 
@@ -66,14 +65,6 @@ def test_parsing_reverses_encoding(
         )
     ]
     assert found == [some, links, kept]
-
-
-@given(entities)
-def test_an_element_has_one_canonical_form(entity: Entity) -> None:
-    line = encode_document(Graph([entity], []), []).splitlines()[2]
-    assert (
-        canonical_element("entities", json.dumps(json.loads(line), indent=1).encode(), "") == line
-    )
 
 
 @pytest.mark.parametrize(

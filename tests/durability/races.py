@@ -23,8 +23,8 @@ from polymnia.engine.graph import entities, facts
 from polymnia.engine.history import changes, trash
 from polymnia.engine.history.undo import undo
 from polymnia.engine.memory import Memory
-from polymnia.engine.moving.migrate import migrate
 from polymnia.engine.semantic.indexer import index_store
+from polymnia.engine.transfer.migrate import migrate
 from polymnia.errors import BadInput, StoreBusy
 from polymnia.model import EntityDraft, FactAddition
 from polymnia.stores import open_store

@@ -17,10 +17,10 @@ from polymnia.engine.memory import Memory
 from polymnia.engine.recall.search import full_text
 from polymnia.engine.workspaces.workspaces import OneWorkspace
 from polymnia.errors import PolymniaError
-from polymnia.folders.front_matter import front_matter, split_file
 from polymnia.importers.base import Report
 from polymnia.importers.run import open_source
 from polymnia.importers.source import Source
+from polymnia.markdown.properties import front_matter, split_file
 from polymnia.mcp.server import Server
 from polymnia.mcp.session import Session
 from polymnia.model import EntityDraft
@@ -46,8 +46,8 @@ def import_file(data: bytes) -> None:
     path.write_bytes(data)
     with suppress(PolymniaError):
         report = Report()
-        opened = open_source(Source(str(path)), None, report)
-        for _ in opened.items:
+        _, items = open_source(Source(str(path)), None, report)
+        for _ in items:
             pass
 
 

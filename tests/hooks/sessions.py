@@ -5,7 +5,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from polymnia.engine.moving.intake import take_in
+from polymnia.engine.transfer.intake import take_in
 from polymnia.engine.workspaces.workspaces import open_workspaces
 from polymnia.model import Entity, Fact
 from polymnia.settings import Settings

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from polymnia.engine.facts.candidates import list_candidates
 from polymnia.engine.memory import Memory
-from polymnia.engine.moving.intake import take_in
+from polymnia.engine.transfer.intake import take_in
 from polymnia.errors import BadInput
 from polymnia.hooks import drafting
 from polymnia.hooks.drafting import draft_candidates

@@ -15,7 +15,7 @@ from typing import Any
 import apsw
 from msgspec.json import decode, encode
 
-from polymnia.engine.moving.intake import Item
+from polymnia.engine.transfer.intake import Item
 from polymnia.importers.base import Report
 from polymnia.importers.registry import find_importer
 from polymnia.importers.source import Source

@@ -9,7 +9,7 @@ from typing import Any
 import apsw
 import pytest
 
-from polymnia.engine.moving.intake import Item
+from polymnia.engine.transfer.intake import Item
 from polymnia.importers.base import Places, Report, time_of
 from polymnia.model import Entity, Relation
 from tests.importers.samples import GOLDEN, SAMPLES, make_memory_service_file, read_items

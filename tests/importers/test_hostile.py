@@ -13,13 +13,13 @@ import pytest
 
 from polymnia.engine.graph import entities
 from polymnia.engine.memory import Memory
-from polymnia.engine.moving.intake import take_in
+from polymnia.engine.transfer.intake import take_in
 from polymnia.errors import BadInput, PolymniaError
-from polymnia.folders.sync import sync_folder
 from polymnia.importers.base import Report
 from polymnia.importers.registry import KINDS
 from polymnia.importers.run import open_source
 from polymnia.importers.source import MIN_BOMB_BYTES, Source
+from polymnia.markdown.sync import sync_folder
 from polymnia.model import Entity
 from polymnia.stores.memory.store import MemoryStore
 from tests.importers.hostile import WRONG, places, replace_text, replaced, texts_in
@@ -204,7 +204,7 @@ def test_a_file_whose_name_is_not_utf_8_is_skipped_in_a_folder(tmp_path: Path) -
     (tmp_path / "b.md").write_text("[[c]]", "utf-8")
     source, report = Source(str(tmp_path)), Report()
     assert [
-        item.name for item in open_source(source, None, report).items if isinstance(item, Entity)
+        item.name for item in open_source(source, None, report)[1] if isinstance(item, Entity)
     ] == ["b"]
     assert [(part.reason, part.places) for part in report.dropped_parts] == [
         ("the name of the file is not UTF-8; rename it", ["Zo\ufffd.md"])

@@ -9,7 +9,7 @@ from zipfile import ZIP_DEFLATED, ZipFile
 import pytest
 
 from polymnia.engine.memory import Memory
-from polymnia.engine.moving.intake import take_in
+from polymnia.engine.transfer.intake import take_in
 from polymnia.errors import BadInput
 from polymnia.importers.prose import blocks, inline_tags, link_targets
 from polymnia.importers.source import MIN_BOMB_BYTES

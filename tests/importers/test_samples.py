@@ -9,7 +9,7 @@ from msgspec.json import decode, encode
 
 from polymnia.engine.graph import entities
 from polymnia.engine.memory import Memory
-from polymnia.engine.moving.intake import take_in
+from polymnia.engine.transfer.intake import take_in
 from polymnia.errors import BadInput
 from polymnia.importers.registry import IMPORTERS
 from polymnia.model import Entity

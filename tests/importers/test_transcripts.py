@@ -11,7 +11,7 @@ import pytest
 
 from polymnia.engine.graph import entities
 from polymnia.engine.memory import Memory
-from polymnia.engine.moving.intake import take_in
+from polymnia.engine.transfer.intake import take_in
 from polymnia.importers.base import Report
 from polymnia.importers.registry import find_importer
 from polymnia.importers.source import Source

@@ -13,7 +13,7 @@ from polymnia.engine import notes
 from polymnia.engine.graph import entities, facts, relations
 from polymnia.engine.history import trash
 from polymnia.engine.memory import Memory
-from polymnia.engine.moving.migrate import Copy, migrate
+from polymnia.engine.transfer.migrate import Copy, migrate
 from polymnia.errors import BadInput, StoreError
 from polymnia.model import (
     VAULT,

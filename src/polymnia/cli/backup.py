@@ -12,7 +12,7 @@ from polymnia.cli.common import (
     print_result,
     show_elapsed_time,
 )
-from polymnia.engine.moving.migrate import Copy, migrate
+from polymnia.engine.transfer.migrate import Copy, migrate
 from polymnia.errors import BadInput
 from polymnia.places import require_store
 from polymnia.search.terms import count_noun

@@ -29,10 +29,10 @@ from polymnia.engine.history.changes import Difference
 from polymnia.engine.history.undo import StepListener, UndoReceipt, undo, undo_since
 from polymnia.engine.memory import Memory
 from polymnia.errors import BadInput
-from polymnia.formats.times import iso_time, parse_moment
 from polymnia.model import Change, Rows, TrashItem
 from polymnia.places import Place, find_sole_workspace, open_place, open_places
 from polymnia.search.terms import count_noun
+from polymnia.search.times import iso_time, parse_moment
 from polymnia.settings import Settings
 from polymnia.stores.size import file_bytes
 

@@ -20,12 +20,12 @@ from polymnia.disk.errors import map_os_errors
 from polymnia.disk.replace import replace_file
 from polymnia.engine.graph import entities
 from polymnia.engine.memory import Memory
-from polymnia.engine.moving.content import Content
 from polymnia.engine.notes import count_notes
 from polymnia.engine.statistics import statistics
+from polymnia.engine.transfer.content import Content
+from polymnia.engine.transfer.document import document_lines
 from polymnia.errors import BadInput
-from polymnia.folders.sync import export_folder
-from polymnia.formats.document import document_lines
+from polymnia.markdown.sync import export_folder
 from polymnia.places import Place, open_place
 from polymnia.search.terms import count_noun
 from polymnia.settings import Settings
@@ -85,11 +85,8 @@ def _export_folder(options: argparse.Namespace, memory: Memory) -> dict[str, int
 def _export_document(options: argparse.Namespace, store: Store) -> dict[str, int]:
     with store.reading() as read:
         content = Content(read, store.capabilities)
-        rows = read.read_rows if store.capabilities.tables else None
-        _write(
-            options,
-            document_lines(content.entities(), content.relations(), content.notes(), rows),
-        )
+        document = document_lines(content.entities(), content.relations(), content.notes())
+        _write(options, document)
         return content.counts()
 
 

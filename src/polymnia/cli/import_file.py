@@ -4,10 +4,9 @@ import argparse
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from polymnia.cli.common import (
     Progress,
@@ -19,23 +18,18 @@ from polymnia.cli.common import (
     undo_command,
     workspace_option,
 )
-from polymnia.cli.sync import print_sync
-from polymnia.engine.memory import Memory
-from polymnia.engine.moving.intake import IntakeReceipt, Item
+from polymnia.engine.transfer.intake import IntakeReceipt, Item, take_in
 from polymnia.errors import BadInput
-from polymnia.folders.sync import SyncReport
-from polymnia.formats.times import iso_time
 from polymnia.importers.base import Report
 from polymnia.importers.registry import KINDS
 from polymnia.importers.run import UnsupportedNotes, open_source, require_some
-from polymnia.importers.run import run_import as import_items
 from polymnia.importers.source import Source
 from polymnia.importers.stores import read_store
 from polymnia.places import Place, open_place, require_store
 from polymnia.search.terms import count_noun
+from polymnia.search.times import iso_time
 from polymnia.settings import Settings
 from polymnia.stores import hide_passwords
-from polymnia.stores.contract import ReadRows
 from polymnia.stores.open import store_kind
 
 if TYPE_CHECKING:
@@ -76,20 +70,14 @@ def run_import(settings: Settings, options: argparse.Namespace) -> int:
     report = Report(settings.secrets)
     _require_another_file(options.file, settings.store)
     # Opening the store may create it, so read first.
-    kind, items, history, apply = _find(options, report)
+    kind, items = _find(options, report)
     with open_place(settings, read_only=options.dry_run, creates=True) as place:
-        edits = apply(place.memory) if apply else None
-        if edits is not None:
-            print_sync(settings, place, options, folder=options.file, report=edits)
-            return 0
         left_out = UnsupportedNotes(place.memory)
         with _show_progress(options, report) as progress:
-            receipt = import_items(
+            receipt = take_in(
                 place.memory,
-                left_out.filter(items),
-                report,
+                report.screen_items(left_out.filter(items)),
                 by=ACTOR,
-                history=history,
                 dry_run=options.dry_run,
                 progress=progress,
             )
@@ -107,15 +95,6 @@ def run_import(settings: Settings, options: argparse.Namespace) -> int:
     return 0
 
 
-class _Input(NamedTuple):
-    """What to import: its kind, items, history if any, and how edits of a copy are applied."""
-
-    kind: str
-    items: Iterator[Item]
-    history: ReadRows | None = None
-    apply: Callable[[Memory], SyncReport | None] | None = None
-
-
 def _require_another_file(file: str, store: str) -> None:
     """Raise BadInput if the input is the store's file, which may be opened as another format."""
     path = Path(store_kind(store)[1])
@@ -125,19 +104,15 @@ def _require_another_file(file: str, store: str) -> None:
         )
 
 
-def _find(options: argparse.Namespace, report: Report) -> "_Input":
-    """Return what the input is. Its items are read when they are asked for."""
+def _find(options: argparse.Namespace, report: Report) -> tuple[str, Iterator[Item]]:
+    """Return the kind of the input and its items, which are read when they are asked for."""
     file = options.file
     if not Path(file).exists() and file.partition(":")[1]:
         require_store(file)
         items = read_store(file, report, options.from_workspace)
-        return _Input("store", require_some(items, file, report))
-    source = Source(file, options.from_workspace)
-    importer, items, history = open_source(source, options.kind, report)
-    apply = None
-    if importer.apply:
-        apply = partial(importer.apply, source, by=ACTOR, dry_run=options.dry_run)
-    return _Input(importer.kind, items, history, apply)
+        return "store", require_some(items, file, report)
+    importer, items = open_source(Source(file, options.from_workspace), options.kind, report)
+    return importer.kind, items
 
 
 @contextmanager
@@ -197,7 +172,6 @@ def _shape(options: argparse.Namespace, receipt: IntakeReceipt, report: Report) 
         "secrets": report.secret_places,
         "conflicts": {"count": receipt.conflict_count, "first": receipt.conflicts},
         "new_ids": receipt.new_ids,
-        "restored_changes": receipt.restored,
         "changes": receipt.changes,
     }
 
@@ -214,8 +188,6 @@ def _lines(
     lines = [f"{file}: {verb} {_describe_counts(receipt)} into {where}"]
     if receipt.facts:
         lines.append(count_noun(receipt.facts, "new fact"))
-    if receipt.restored:
-        lines.append(f"restored the history of {count_noun(receipt.restored, 'change')}")
     lines += [f"skipped {skipped.sentence()}" for skipped in report.dropped_parts]
     for field in report.dropped_fields:
         lines.append(f"left out the field {field.reason} of {field.examples}")

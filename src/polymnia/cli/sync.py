@@ -12,8 +12,8 @@ from polymnia.cli.common import (
     show_elapsed_time,
     undo_command,
 )
-from polymnia.engine.moving.reconcile import MergeConflict
-from polymnia.folders.sync import Counts, SyncReport, sync_folder
+from polymnia.markdown.merge import MergeConflict
+from polymnia.markdown.sync import Counts, SyncReport, sync_folder
 from polymnia.places import Place, open_place
 from polymnia.search.terms import count_noun
 from polymnia.settings import Settings

@@ -17,8 +17,8 @@ from polymnia.cli.common import (
 )
 from polymnia.engine.workspaces.workspaces import Workspaces, open_workspaces
 from polymnia.errors import BadInput
-from polymnia.formats.times import iso_time
 from polymnia.places import require_store
+from polymnia.search.times import iso_time
 from polymnia.settings import Settings
 
 if TYPE_CHECKING:

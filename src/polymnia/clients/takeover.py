@@ -20,7 +20,7 @@ from polymnia.disk.lock import file_lock
 from polymnia.disk.replace import make_parent, replace_file
 from polymnia.engine.history.undo import undo_since
 from polymnia.engine.memory import Memory
-from polymnia.engine.moving.intake import Item, take_in
+from polymnia.engine.transfer.intake import Item, take_in
 from polymnia.engine.workspaces.projects import (
     PERSONAL,
     create_missing,
@@ -184,7 +184,7 @@ class _Run:
             yield file
 
     def _add_items(self, source: PastSource) -> None:
-        items = open_source(Source(str(source.path)), source.kind, self._report).items
+        _, items = open_source(Source(str(source.path)), source.kind, self._report)
         directory = str(self._project) if source.place == "project" else ""
         name = self._workspace_of(directory)
         for item in UnsupportedNotes(self._memory(name)).filter(items):

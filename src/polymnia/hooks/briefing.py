@@ -4,12 +4,12 @@ from contextlib import closing
 from pathlib import Path
 
 from polymnia.engine.facts.briefing import DEFAULT_TOKENS, brief_session
+from polymnia.engine.facts.briefing_text import briefing_text as session_text
+from polymnia.engine.facts.briefing_text import tokens_for_sections
 from polymnia.engine.memory import Memory
 from polymnia.engine.workspaces.projects import session_workspaces
 from polymnia.engine.workspaces.workspaces import Workspaces, open_workspaces
 from polymnia.errors import StoreOutdated, WorkspaceArchived, WorkspaceNotFound
-from polymnia.formats.briefing import briefing_text as session_text
-from polymnia.formats.briefing import tokens_for_sections
 from polymnia.hooks.session import ACTOR
 from polymnia.search.tokens import count_tokens
 from polymnia.settings import Settings

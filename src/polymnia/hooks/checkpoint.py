@@ -12,7 +12,7 @@ from typing import IO
 from polymnia.disk.errors import map_os_errors
 from polymnia.engine.facts.secrets import find_secret
 from polymnia.engine.memory import Memory
-from polymnia.engine.moving.intake import take_in
+from polymnia.engine.transfer.intake import take_in
 from polymnia.engine.workspaces.projects import create_missing, default_workspace, find_project
 from polymnia.engine.workspaces.workspaces import open_workspaces
 from polymnia.hooks.positions import Position, Positions

@@ -2,20 +2,16 @@
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from msgspec import DecodeError, Raw, Struct
 from msgspec.json import decode, encode
 from msgspec.structs import replace
 
 from polymnia.engine.facts.secrets import SecretRule, find_secret
-from polymnia.engine.moving.intake import Item
+from polymnia.engine.transfer.intake import Item
 from polymnia.importers.source import Source, parse_leniently, replace_unstorable
 from polymnia.model import Entity, Fact, Note, Relation
-from polymnia.stores.contract import ReadRows
-
-if TYPE_CHECKING:
-    from polymnia.folders.sync import SyncReport
 
 T = TypeVar("T")
 
@@ -143,17 +139,13 @@ class Report:
 class Importer(Struct, frozen=True):
     """One format: its name for `--from`, its title, how it is recognized, and how it is read.
 
-    `read` yields the items, or raises BadInput for a damaged source. `read_history` returns all
-    rows of a store, or None if there is no history. `apply` brings the edits of a source into the
-    memory that it was made from, and returns None if it was made from another.
+    `read` yields the items, or raises BadInput for a damaged source.
     """
 
     kind: str
     title: str
     recognizes: Callable[[Source], bool]
     read: Callable[[Source, Report], Iterator[Item]]
-    read_history: Callable[[Source, Report], ReadRows | None] | None = None
-    apply: "Callable[..., SyncReport | None] | None" = None
 
 
 def objects(parts: list[Raw], report: Report, place: str) -> Iterator[tuple[str, dict[str, Any]]]:

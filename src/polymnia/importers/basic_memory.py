@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from polymnia.engine.moving.intake import Item
+from polymnia.engine.transfer.intake import Item
 from polymnia.importers.base import Importer, Report
 from polymnia.importers.prose import (
     Block,

@@ -13,7 +13,7 @@ from typing import Any
 from msgspec import Raw
 
 from polymnia.engine.facts.briefing import CONVERSATION
-from polymnia.engine.moving.intake import Item
+from polymnia.engine.transfer.intake import Item
 from polymnia.importers.base import (
     Importer,
     Report,

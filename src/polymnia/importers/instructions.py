@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-from polymnia.engine.moving.intake import Item
+from polymnia.engine.transfer.intake import Item
 from polymnia.importers.base import Importer, Report
 from polymnia.importers.obsidian import is_vault
 from polymnia.importers.prose import Page, blocks, page_entity, pages

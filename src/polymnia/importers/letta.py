@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from polymnia.engine.moving.intake import Item
+from polymnia.engine.transfer.intake import Item
 from polymnia.importers.base import Importer, Report, drop_fields
 from polymnia.importers.prose import (
     LinkedNames,

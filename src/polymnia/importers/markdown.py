@@ -2,13 +2,11 @@
 
 from collections.abc import Iterator
 
-from polymnia.engine.memory import Memory
-from polymnia.engine.moving.intake import Item
-from polymnia.engine.moving.reconcile import with_ordinals
-from polymnia.folders.folder import has_marker, read_folder
-from polymnia.folders.sync import SyncReport, read_base, sync_folder
+from polymnia.engine.transfer.intake import Item
 from polymnia.importers.base import Importer, Report
 from polymnia.importers.source import Source
+from polymnia.markdown.folder import has_marker, read_folder
+from polymnia.markdown.merge import with_ordinals
 
 
 def recognizes(source: Source) -> bool:
@@ -29,17 +27,9 @@ def read(source: Source, report: Report) -> Iterator[Item]:
     yield from contents.notes.values()
 
 
-def apply(source: Source, memory: Memory, *, by: str, dry_run: bool) -> SyncReport | None:
-    """Bring the edits since the export into the memory, if the folder was exported from it."""
-    if source.path.is_file() or read_base(memory, source.path) is None:
-        return None
-    return sync_folder(memory, source.path, by=by, dry_run=dry_run, write_files=False)
-
-
 IMPORTER = Importer(
     "markdown",
     "Markdown folder of `polymnia export` or `polymnia sync`",
     recognizes,
     read,
-    apply=apply,
 )

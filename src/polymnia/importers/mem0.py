@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import Raw
 
-from polymnia.engine.moving.intake import Item
+from polymnia.engine.transfer.intake import Item
 from polymnia.importers.base import (
     Importer,
     Report,

@@ -8,7 +8,7 @@ Vectors are computed again.
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from polymnia.engine.moving.intake import Item
+from polymnia.engine.transfer.intake import Item
 from polymnia.importers.base import (
     Importer,
     Report,

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from time import time_ns
 from typing import Any
 
-from polymnia.engine.moving.intake import Item
+from polymnia.engine.transfer.intake import Item
 from polymnia.importers.base import (
     Importer,
     Report,

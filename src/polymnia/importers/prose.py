@@ -8,9 +8,9 @@ from urllib.parse import unquote
 
 from msgspec import Struct
 
-from polymnia.folders.front_matter import Value, split_file
 from polymnia.importers.base import Report, make_entity, make_observations, time_of
 from polymnia.importers.source import Source
+from polymnia.markdown.properties import Value, split_file
 from polymnia.model import Entity, Relation
 from polymnia.search.terms import fold
 

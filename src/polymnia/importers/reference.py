@@ -11,7 +11,7 @@ from typing import Any
 from msgspec import DecodeError, Raw, Struct, field
 from msgspec.json import Decoder
 
-from polymnia.engine.moving.intake import Item
+from polymnia.engine.transfer.intake import Item
 from polymnia.importers.base import (
     Importer,
     Report,

@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from polymnia.engine.facts.secrets import find_secret
-from polymnia.engine.moving.intake import Item
+from polymnia.engine.transfer.intake import Item
 from polymnia.importers.base import Importer, Report, dicts_in, title_of
 from polymnia.importers.conversation import Conversation, Turn, conversation_entity
 from polymnia.importers.source import Source, parse_line

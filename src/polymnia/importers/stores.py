@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from polymnia.engine.graph import entities
-from polymnia.engine.moving.intake import Item
 from polymnia.engine.notes import vault_notes
+from polymnia.engine.transfer.intake import Item
 from polymnia.engine.workspaces.projects import existing_default
 from polymnia.engine.workspaces.workspaces import open_workspaces
 from polymnia.errors import BadInput

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from msgspec import Struct
 from msgspec.structs import replace
 
-from polymnia.engine.moving.intake import Item
-from polymnia.formats.times import iso_time
+from polymnia.engine.transfer.intake import Item
 from polymnia.importers.base import Report
 from polymnia.model import Entity, Fact, Relation
+from polymnia.search.times import iso_time
 
 _ID_LENGTH = 8
 _MIDNIGHT = "T00:00:00Z"

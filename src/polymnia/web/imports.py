@@ -20,10 +20,10 @@ from python_multipart.multipart import MultipartParser, parse_options_header
 from polymnia.disk.errors import map_os_errors
 from polymnia.engine.facts.secrets import SecretRule
 from polymnia.engine.memory import Memory
-from polymnia.engine.moving.intake import IntakeReceipt, Item
+from polymnia.engine.transfer.intake import IntakeReceipt, Item, take_in
 from polymnia.errors import BadInput, PolymniaError, StoreDamaged
 from polymnia.importers.base import Importer, Places, Report
-from polymnia.importers.run import UnsupportedNotes, open_source, run_import
+from polymnia.importers.run import UnsupportedNotes, open_source
 from polymnia.importers.source import Source
 from polymnia.model import Principal
 from polymnia.transports.http.context import HttpContext
@@ -319,14 +319,12 @@ class Import:
     def _import(self, memory: Memory, by: str, secrets: SecretRule) -> None:
         report = Report(secrets)
         try:
-            reading = open_source(Source(str(self.upload.path)), self.kind, report)
+            importer, items = open_source(Source(str(self.upload.path)), self.kind, report)
             left_out = UnsupportedNotes(memory)
-            receipt = run_import(
+            receipt = take_in(
                 memory,
-                left_out.filter(self._until_cancelled(reading.items)),
-                report,
+                report.screen_items(left_out.filter(self._until_cancelled(items))),
                 by=by,
-                history=reading.history,
                 dry_run=self._is_dry,
                 replace_conflicts=self.replace_conflicts,
                 progress=self._report,
@@ -341,7 +339,7 @@ class Import:
         if left_out.count:
             report.drop_part("notes", left_out.reason)
         self.outcome = Outcome(
-            importer=reading.importer,
+            importer=importer,
             receipt=receipt,
             skipped=report.dropped_parts,
             flagged=report.secret_places,

@@ -12,9 +12,9 @@ from polymnia.dialects.native.replies import fact_text, prose, short_time
 from polymnia.dialects.native.scope import Place
 from polymnia.engine.graph import entities
 from polymnia.engine.history.changes import client_label
-from polymnia.formats.times import day_label, day_name
 from polymnia.model import Author, Entity, Fact, Passage, Relation
 from polymnia.search.terms import one_line, terms_of
+from polymnia.search.times import day_label, day_name
 from polymnia.search.tokens import count_tokens
 
 # A longer text is shown as the passage that matches: of the best hit, and of the others.

@@ -13,9 +13,9 @@ from polymnia.dialects.native.scope import Place, join_names, places
 from polymnia.dialects.native.shapes import Found, Recall
 from polymnia.engine.facts.todos import entities_with_status
 from polymnia.engine.history import changes as history
-from polymnia.formats.times import parse_optional_moment
 from polymnia.model import Entity, Fact, Within, drop_expired_facts
 from polymnia.search.terms import count_noun, fold, one_line, terms_of
+from polymnia.search.times import parse_optional_moment
 from polymnia.search.tokens import count_tokens
 from polymnia.stores.contract import Reader
 

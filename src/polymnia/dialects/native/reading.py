@@ -34,16 +34,16 @@ from polymnia.dialects.native.replies import (
 from polymnia.dialects.native.scope import Place, join_names, own_names, places
 from polymnia.dialects.native.shapes import Briefing, Explore, Items, Open
 from polymnia.engine.facts.briefing import PINNED_TAG, brief_session
+from polymnia.engine.facts.briefing_text import briefing_text, tokens_for_sections
 from polymnia.engine.facts.names import resolve_name
 from polymnia.engine.facts.todos import DAY
 from polymnia.engine.graph import entities, traverse
 from polymnia.engine.history import changes as history
 from polymnia.engine.recall.names import similar_names
 from polymnia.errors import BadInput
-from polymnia.formats.briefing import briefing_text, tokens_for_sections
-from polymnia.formats.times import day_name, parse_optional_moment
 from polymnia.model import Author, Entity, Fact, Graph, PassageKey, Relation, is_expired
 from polymnia.search.terms import one_line, plain
+from polymnia.search.times import day_name, parse_optional_moment
 
 # Types of relations that a reply without relations names.
 _MAX_LISTED_TYPES = 10

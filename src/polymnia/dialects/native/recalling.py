@@ -40,12 +40,12 @@ from polymnia.engine.history import changes as history
 from polymnia.engine.recall.names import similar_names
 from polymnia.engine.recall.passages import RecallResult
 from polymnia.engine.recall.passages import recall as find_passages
-from polymnia.formats.times import parse_optional_moment
 from polymnia.model import Author, Entity, Hit, Passage, Signals, Within, drop_expired_facts
 from polymnia.search.hits import EXACT_KINDS, MatchQuality
 from polymnia.search.question import speaker_of
 from polymnia.search.stored import match_quality
 from polymnia.search.terms import count_noun, fold, one_line, terms_of, words_of
+from polymnia.search.times import parse_optional_moment
 from polymnia.search.tokens import count_tokens
 
 # Hits are ranked up to here, so that those left out can be counted.

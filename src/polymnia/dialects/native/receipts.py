@@ -14,10 +14,10 @@ from polymnia.engine.facts.revise import RevisionReceipt
 from polymnia.engine.facts.secrets import mask_secret
 from polymnia.engine.history.undo import UndoReceipt
 from polymnia.engine.recall.names import similar_names
-from polymnia.formats.times import day_name
 from polymnia.search.dates import day_of
 from polymnia.search.pieces import MAX_WHOLE_CHARACTERS
 from polymnia.search.terms import count_noun, one_line, terms_of
+from polymnia.search.times import day_name
 
 # More facts than these are only counted.
 _MAX_NAMED_FACTS = 3

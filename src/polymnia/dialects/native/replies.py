@@ -10,14 +10,14 @@ from msgspec.structs import replace
 
 from polymnia.dialects.base import Reply
 from polymnia.dialects.native.shapes import MAX_TOKENS, Bounded, Items
+from polymnia.engine.facts.briefing_text import STORED
 from polymnia.engine.facts.remember import OPEN
 from polymnia.engine.facts.todos import is_overdue
 from polymnia.engine.history.changes import Difference, client_label
 from polymnia.errors import BadInput
-from polymnia.formats.briefing import STORED
-from polymnia.formats.times import day_name, iso_time
 from polymnia.model import Author, Change, Entity, Fact, Relation
 from polymnia.search.terms import one_line
+from polymnia.search.times import day_name, iso_time
 from polymnia.search.tokens import estimate_tokens, shorten_to
 
 # Reserved for the heading, the note and the count of what was left out.

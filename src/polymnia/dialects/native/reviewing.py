@@ -29,9 +29,9 @@ from polymnia.engine.facts.names import resolve_name
 from polymnia.engine.facts.todos import OVERDUE, entities_with_status
 from polymnia.engine.history import changes as histories
 from polymnia.errors import BadInput, Cancelled, PolymniaError
-from polymnia.formats.times import parse_optional_moment
 from polymnia.model import Change, ChangeQuery, Fact
 from polymnia.search.terms import count_noun, fold, one_line
+from polymnia.search.times import parse_optional_moment
 
 _DEFAULT_KINDS: tuple[ReviewKind, ...] = ("contradictions", "overdue", "duplicates")
 _MAX_LISTED_ACTORS = 10

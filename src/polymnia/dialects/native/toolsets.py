@@ -26,11 +26,11 @@ from polymnia.engine.graph.diagrams import as_dot, as_mermaid
 from polymnia.engine.history import trash
 from polymnia.engine.memory import Memory
 from polymnia.engine.statistics import statistics
+from polymnia.engine.transfer.document import encode_document
 from polymnia.errors import BadInput, SettingsError
-from polymnia.formats.document import encode_document
-from polymnia.formats.times import iso_time
 from polymnia.model import VAULT, Entity, Note, NoteQuery, Relation
 from polymnia.search.terms import one_line
+from polymnia.search.times import iso_time
 
 MAX_EXPORT_BYTES = 20_000
 MAX_READ_CHARACTERS = 4_000_000

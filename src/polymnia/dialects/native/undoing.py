@@ -16,8 +16,8 @@ from polymnia.engine.history.reversal import UndoConflict
 from polymnia.engine.history.undo import UndoReceipt, undo_since
 from polymnia.engine.history.undo import undo as undo_changes
 from polymnia.errors import BadInput
-from polymnia.formats.times import parse_moment
 from polymnia.model import Change, ChangeQuery, Rows
+from polymnia.search.times import parse_moment
 
 _MAX_UNDONE_IDS = 50
 _MAX_CONFLICTS = 20

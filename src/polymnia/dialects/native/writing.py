@@ -51,9 +51,9 @@ from polymnia.engine.facts.todos import parse_status
 from polymnia.engine.history.changes import find_successor
 from polymnia.engine.recall.names import similar_names
 from polymnia.errors import BadInput, FactNotFound
-from polymnia.formats.times import day_name, parse_optional_moment, starts_with_year
 from polymnia.model import Relation, Rows
 from polymnia.search.terms import count_noun, one_line
+from polymnia.search.times import day_name, parse_optional_moment, starts_with_year
 
 _MAX_SIMILAR_LETTERS = 160
 # Above this many rows `forget` asks the user first, or wants `confirm` if the client cannot ask.

@@ -7,8 +7,8 @@ from uuid import UUID
 from msgspec import Meta, Struct, field
 from msgspec.json import encode
 
-from polymnia.formats.times import iso_time
 from polymnia.model import Entity, Fact, Relation, Workspace
+from polymnia.search.times import iso_time
 
 
 class Nothing(Struct, frozen=True, forbid_unknown_fields=True):

@@ -22,9 +22,9 @@ from polymnia.dialects.vault.shapes import own_session, require_session
 from polymnia.engine import notes
 from polymnia.engine.memory import Memory
 from polymnia.errors import BadInput, InvalidParams, NotSupported, SettingsError
-from polymnia.formats.times import parse_time
 from polymnia.model import VAULT, Note, NoteQuery, NoteScope
 from polymnia.search.embedding import pack_vector
+from polymnia.search.times import parse_time
 
 _UNFILTERED = "Bulk vault prune requires at least one filter."
 _SERVER = "polymnia"

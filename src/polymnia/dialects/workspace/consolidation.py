@@ -16,7 +16,7 @@ from polymnia.engine.curation.report import ConsolidationReport, consolidation_r
 from polymnia.engine.curation.similar import similar_pairs
 from polymnia.engine.semantic import perspectives
 from polymnia.errors import Unanswered
-from polymnia.formats.times import iso_time
+from polymnia.search.times import iso_time
 
 # What the client's model may write for each draft.
 _DRAFT_TOKENS = 120

@@ -21,8 +21,8 @@ from polymnia.dialects.workspace.shapes import (
 from polymnia.engine.facts.revise import Revision, revise
 from polymnia.engine.graph import entities, facts
 from polymnia.engine.recall import search
-from polymnia.formats.times import iso_time
 from polymnia.model import EntityDraft, FactAddition
+from polymnia.search.times import iso_time
 
 _DAY_US = 86_400 * 1_000_000
 

@@ -5,8 +5,8 @@ from typing import Annotated, Any, Literal, TypeVar, cast
 from msgspec import Meta, Struct, defstruct, field
 
 from polymnia.dialects.base import MAX_ROWS
-from polymnia.formats.times import iso_time
 from polymnia.model import Entity, Fact, Relation
+from polymnia.search.times import iso_time
 
 S = TypeVar("S", bound=Struct)
 

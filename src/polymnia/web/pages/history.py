@@ -11,9 +11,9 @@ from polymnia.engine.history import trash
 from polymnia.engine.history.undo import UndoReceipt, undo, undo_since
 from polymnia.engine.memory import Memory
 from polymnia.errors import BadInput
-from polymnia.formats.times import parse_moment
 from polymnia.model import ChangeQuery, Rows, TrashItem, join_actor, split_actor
 from polymnia.search.terms import count_noun
+from polymnia.search.times import parse_moment
 from polymnia.web.changes import change_rows
 from polymnia.web.page import ROWS, Fields, Page, get, post
 

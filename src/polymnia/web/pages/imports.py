@@ -17,12 +17,12 @@ from polymnia.engine.history.changes import MAX_WHOLE_ROWS, latest
 from polymnia.engine.history.reversal import UndoConflict
 from polymnia.engine.history.undo import undo
 from polymnia.engine.memory import Memory
-from polymnia.engine.moving.content import Content
+from polymnia.engine.transfer.content import Content
+from polymnia.engine.transfer.document import document_lines
 from polymnia.engine.workspaces.projects import PERSONAL, create_missing
 from polymnia.errors import BadInput
-from polymnia.folders.sync import export_folder
-from polymnia.formats.document import document_lines
 from polymnia.importers.registry import IMPORTERS
+from polymnia.markdown.sync import export_folder
 from polymnia.stores.open import encode_json_lines
 from polymnia.web.changes import ChangeRow, change_rows
 from polymnia.web.imports import MAX_UPLOAD_BYTES, Import, LocalFiles, Upload
@@ -188,10 +188,7 @@ def _write_document(memory: Memory, file: IO[bytes]) -> None:
     store = memory.store
     with store.reading() as read:
         content = Content(read, store.capabilities)
-        rows = read.read_rows if store.capabilities.tables else None
-        file.writelines(
-            document_lines(content.entities(), content.relations(), content.notes(), rows)
-        )
+        file.writelines(document_lines(content.entities(), content.relations(), content.notes()))
 
 
 def _write_json_lines(memory: Memory, file: IO[bytes]) -> None:

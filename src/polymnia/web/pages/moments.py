@@ -10,8 +10,8 @@ from polymnia.engine.history.changes import history_of
 from polymnia.engine.history.versions import Comparison, compare, restore_version, versions
 from polymnia.engine.memory import Memory
 from polymnia.errors import BadInput
-from polymnia.formats.times import parse_moment
 from polymnia.model import Change, ChangeQuery
+from polymnia.search.times import parse_moment
 from polymnia.web.changes import compare as compare_words
 from polymnia.web.page import Fields, Page, get, post
 from polymnia.web.text import moment

@@ -13,11 +13,11 @@ from polymnia.engine.memory import Memory
 from polymnia.engine.recall.explanation import Absence, Explanation, explain, explain_absence
 from polymnia.engine.recall.passages import recall
 from polymnia.errors import BadInput
-from polymnia.formats.times import parse_moment
 from polymnia.model import Passage, Within
 from polymnia.search.question import content_words
 from polymnia.search.scoring import WeightedSignal
 from polymnia.search.terms import count_noun, terms_of
+from polymnia.search.times import parse_moment
 from polymnia.web.page import Page, get, post
 from polymnia.web.state import MAX_QUESTIONS, SavedQuestion
 

@@ -14,11 +14,11 @@ from polymnia.engine.history import changes as history
 from polymnia.engine.memory import Memory
 from polymnia.engine.recall.names import names_containing
 from polymnia.engine.recall.passages import recall
-from polymnia.formats.times import parse_moment
 from polymnia.model import Hit, Within, split_actor
 from polymnia.search.hits import Fit, fit_of
 from polymnia.search.question import content_words
 from polymnia.search.terms import terms_of
+from polymnia.search.times import parse_moment
 from polymnia.web.changes import change_rows
 from polymnia.web.page import ROWS, Fields, Page, get
 from polymnia.web.pages.facts import FactKey, FactRow, hit_row

@@ -8,8 +8,8 @@ from polymnia.engine.facts.merge import merge, move_facts
 from polymnia.engine.facts.relocate import relocate
 from polymnia.engine.facts.revise import Revision, revise, tag_entities
 from polymnia.engine.graph.entities import open_named
+from polymnia.engine.transfer.document import encode_document
 from polymnia.errors import BadInput
-from polymnia.formats.document import encode_document
 from polymnia.model import Graph
 from polymnia.search.terms import count_noun
 from polymnia.web.page import Page, download, post

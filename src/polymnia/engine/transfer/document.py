@@ -1,26 +1,21 @@
-"""A whole memory as one JSON document: its entities, relations and notes, and then its history.
+"""What is living in a memory, as one JSON document: its entities, relations and notes.
 
-Every element is on a line of its own, so a document is written and read without holding it in
-memory.
+Every element is on a line of its own, so a document is written without holding it in memory.
 """
 
 from collections.abc import Iterable, Iterator
-from hashlib import sha256
-from typing import Annotated, Any, TypeVar
+from typing import TypeVar
 
-from msgspec import DecodeError, Meta, Struct, field, msgpack
+from msgspec import DecodeError, Struct, field
 from msgspec.json import Decoder, encode
 
 from polymnia.errors import BadInput
-from polymnia.formats.times import iso_time, parse_time
 from polymnia.model import Entity, Fact, Graph, Note, Relation
 from polymnia.search.embedding import pack_vector, unpack_vector
-from polymnia.stores.contract import TABLES, ReadRows, TableRow
+from polymnia.search.times import iso_time, parse_time
 
 VERSION = 1
 HEADER = b'{"format":"polymnia","version":%d' % VERSION
-SECTIONS = ("entities", "relations", "notes")
-_FLOAT_BYTES = 4
 
 T = TypeVar("T")
 
@@ -78,138 +73,31 @@ class RelationShape(Struct, frozen=True, omit_defaults=True):
 _ENTITIES = Decoder(EntityShape)
 _RELATIONS = Decoder(RelationShape)
 _NOTES = Decoder(NoteShape)
-_DECODERS: dict[str, Decoder[Any]] = {
-    "entities": _ENTITIES,
-    "relations": _RELATIONS,
-    "notes": _NOTES,
-}
-
-
-Number = Annotated[int, Meta(ge=-(2**62), le=2**62)]
-Tags = tuple[str, ...] | None
-# The types of the values of a row, for each table of the history.
-_ROWS: dict[str, Any] = {
-    "changes": tuple[Number, Number, str, str, str, Number],
-    "purges": tuple[Number],
-    "marks": tuple[str, Number, Number],
-    "entities": tuple[Number, str, Number, Number, Number],
-    "updates": tuple[Number, Number, Number],
-    "cards": tuple[
-        Number,
-        Number,
-        str,
-        str,
-        str | None,
-        Number | None,
-        Tags,
-        Number,
-        Tags,
-        Number | None,
-        str | None,
-        Number | None,
-        Number,
-        Number | None,
-    ],
-    "observations": tuple[
-        Number,
-        Number,
-        Number,
-        str,
-        Number,
-        Number | None,
-        str | None,
-        Number | None,
-        str | None,
-        Number,
-        Number | None,
-    ],
-    "relations": tuple[Number, str, str, str, Number, Number, Number | None],
-    "notes": tuple[Number, str, str, Tags, Number, Number, Number, Number | None],
-    "models": tuple[Number, str, str, Number, float | None, float | None],
-    "templates": tuple[Number, str],
-    "perspectives": tuple[Number, str, Number, str],
-    "vectors": tuple[Number, Number, Number, bytes],
-}
-_ROW_DECODERS = {table: Decoder(shape) for table, shape in _ROWS.items()}
-# The `url` of the models whose vectors clients supplied.
-_CLIENT = "client"
-_NUL = b"\\u0000"
-_MODEL_OF_VECTOR = TABLES["vectors"].index("model")
-_URL_OF_MODEL = TABLES["models"].index("url")
 
 
 def encode_document(graph: Graph, notes: Iterable[Note]) -> bytes:
-    """Return the document of a graph and the notes of the vault, without a history."""
+    """Return the document of a graph and the notes of the vault."""
     return b"".join(document_lines(graph.entities, graph.relations, notes))
 
 
 def document_lines(
-    entities: Iterable[Entity],
-    relations: Iterable[Relation],
-    notes: Iterable[Note],
-    read_rows: ReadRows | None = None,
+    entities: Iterable[Entity], relations: Iterable[Relation], notes: Iterable[Note]
 ) -> Iterator[bytes]:
-    """Yield the document of what is living and, if the store keeps versions, of all rows."""
-    seal = sha256()
-    shapes: tuple[Iterable[Struct], ...] = (
-        map(_entity_shape, entities),
-        map(_relation_shape, relations),
-        map(_note_shape, notes),
-    )
+    """Yield the document piece by piece."""
+    sections: dict[str, Iterable[Struct]] = {
+        "entities": map(_entity_shape, entities),
+        "relations": map(_relation_shape, relations),
+        "notes": map(_note_shape, notes),
+    }
     yield HEADER
-    for name, elements in zip(SECTIONS, shapes, strict=True):
+    for name, elements in sections.items():
         yield b',\n"%s":[' % name.encode()
         separator = b"\n"
         for element in elements:
-            line = encode(element)
-            seal.update(line)
-            yield separator + line
+            yield separator + encode(element)
             separator = b",\n"
         yield b"\n]"
-    if read_rows is not None:
-        yield from _history_lines(read_rows, seal.hexdigest())
     yield b"}\n"
-
-
-def _history_lines(read_rows: ReadRows, seal: str) -> Iterator[bytes]:
-    """Yield the member `history` of a document whose other elements have this checksum."""
-    checksum = sha256()
-    yield b',\n"history":{"tables":{'
-    comma = b""
-    for table, columns in TABLES.items():
-        yield b'%s\n"%s":{"columns":%s,"rows":[' % (comma, table.encode(), encode(columns))
-        comma = b","
-        separator = b"\n"
-        for row in _exported_rows(read_rows, table):
-            checksum.update(msgpack.encode(row))
-            yield separator + encode(row)
-            separator = b",\n"
-        yield b"\n]}"
-    yield b'\n},"document":"%s","rows":"%s"}' % (seal.encode(), checksum.hexdigest().encode())
-
-
-def _exported_rows(read_rows: ReadRows, table: str) -> Iterator[TableRow]:
-    """Yield the rows of a table, except the vectors that an embedder can make again."""
-    if table != "vectors":
-        return read_rows(table)
-    client_models = {row[0] for row in read_rows("models") if row[_URL_OF_MODEL] == _CLIENT}
-    return (row for row in read_rows(table) if row[_MODEL_OF_VECTOR] in client_models)
-
-
-def parse_row(table: str, data: bytes, place: str) -> TableRow:
-    """Return a row of a table. Raise BadInput."""
-    row: TableRow = _decode(_ROW_DECODERS[table], data, place)
-    if _NUL in data:  # or an escaped backslash before "u0000"
-        for value in row:
-            if isinstance(value, str | tuple) and "\x00" in "".join(value):
-                problem = "a text contains a NUL character (U+0000), which cannot be stored"
-                raise BadInput(f"{place}: {problem}; remove it")
-    return row
-
-
-def canonical_element(section: str, data: bytes, place: str) -> bytes:
-    """Return an element of a section as `document_lines` writes it. Raise BadInput."""
-    return encode(_decode(_DECODERS[section], data, place))
 
 
 def parse_entity(data: bytes, place: str) -> Entity:
@@ -291,9 +179,10 @@ def _note(shape: NoteShape, place: str) -> Note:
 def _check_embedding(embedding: bytes, name: str) -> bytes:
     if not embedding:
         return b""
-    if len(embedding) % _FLOAT_BYTES:
+    float_bytes = 4
+    if len(embedding) % float_bytes:
         raise BadInput(f"{name}: expected 32-bit floats, got {len(embedding)} bytes")
-    return pack_vector(unpack_vector(embedding), len(embedding) // _FLOAT_BYTES, name)
+    return pack_vector(unpack_vector(embedding), len(embedding) // float_bytes, name)
 
 
 def _parse_optional_time(text: str | None, name: str) -> int:

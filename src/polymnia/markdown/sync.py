@@ -17,18 +17,18 @@ from polymnia.disk.replace import (
     sync_files,
 )
 from polymnia.engine.memory import Memory
-from polymnia.engine.moving.content import Content
-from polymnia.engine.moving.reconcile import (
+from polymnia.engine.transfer.content import Content
+from polymnia.errors import BadInput, NotSupported
+from polymnia.importers.source import Source
+from polymnia.markdown.folder import Contents, Places, lay_out, read_folder
+from polymnia.markdown.merge import (
     MergeConflict,
     State,
     adopt_ids,
     reconcile,
     rows_between,
 )
-from polymnia.errors import BadInput, NotSupported
-from polymnia.folders.folder import Contents, Places, lay_out, read_folder
-from polymnia.folders.front_matter import add_property_lines
-from polymnia.importers.source import Source
+from polymnia.markdown.properties import add_property_lines
 from polymnia.model import ChangeQuery, Entity, Note, Relation, Rows
 from polymnia.stores.contract import Reader
 
@@ -84,7 +84,7 @@ def export_folder(memory: Memory, path: Path) -> SyncReport:
             raise BadInput(
                 f"{path} is not an empty folder: use `polymnia sync` to update an existing one"
             )
-    return sync_folder(memory, path, by="")
+    return _synchronize(memory, path, by="", dry_run=False, progress=None)
 
 
 def sync_folder(
@@ -93,33 +93,39 @@ def sync_folder(
     *,
     by: str,
     dry_run: bool = False,
-    write_files: bool = True,
     progress: Callable[[int], None] | None = None,
 ) -> SyncReport:
     """Bring the edits of the folder into the memory as one change, then the memory into the folder.
 
-    Without `write_files` the folder stays as it is. Raise BadInput, and NotSupported if the folder
-    has files of ours and the store keeps no history.
+    Raise BadInput, and NotSupported if the store keeps no history.
     """
+    if not memory.store.capabilities.history:
+        raise NotSupported(
+            f"{memory.store.url} keeps no history; use a SQLite store: a path ending in .db"
+        )
+    return _synchronize(memory, path, by=by, dry_run=dry_run, progress=progress)
+
+
+def _synchronize(
+    memory: Memory,
+    path: Path,
+    *,
+    by: str,
+    dry_run: bool,
+    progress: Callable[[int], None] | None,
+) -> SyncReport:
     with map_os_errors(str(path)):
         if path.exists() and not path.is_dir():
             raise BadInput(f"{path} is not a folder")
         contents = Contents({}, [], {}, {}, [], {})
         if path.exists():
             contents = read_folder(Source(str(path)))
-        if contents.data and not memory.store.capabilities.history:
-            raise NotSupported(
-                f"{memory.store.url} keeps no history; use a SQLite store: a path ending in .db"
-            )
         base = read_base(memory, path) or Base(State(), Places({}, {}))
         report = SyncReport(
             conflicts=[], conflict_files=[], skipped=[], others=len(contents.others)
         )
         places, merged = _change_memory(memory, contents, base, report, by, dry_run)
-        if write_files:
-            _FolderWriter(path, contents, base, places, report, dry_run).run(
-                memory, merged, progress
-            )
+        _FolderWriter(path, contents, base, places, report, dry_run).run(memory, merged, progress)
     return report
 
 

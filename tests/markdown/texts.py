@@ -4,7 +4,7 @@ made of them.
 
 from hypothesis import strategies as st
 
-from polymnia.engine.moving.intake import Item
+from polymnia.engine.transfer.intake import Item
 from polymnia.model import Entity, Fact, Note, Relation
 from polymnia.search.embedding import pack_vector
 

@@ -4,18 +4,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polymnia.engine.moving.reconcile import State
-from polymnia.folders.folder import Places, lay_out
-from polymnia.folders.front_matter import (
+from polymnia.markdown.folder import Places, lay_out
+from polymnia.markdown.merge import State
+from polymnia.markdown.names import MAX_STEM_BYTES, Stems, safe_stem
+from polymnia.markdown.properties import (
     front_matter,
     property_lines,
     split_file,
     split_front_matter,
 )
-from polymnia.folders.markdown import encode_item, parse_items
-from polymnia.folders.names import MAX_STEM_BYTES, Stems, safe_stem
+from polymnia.markdown.text import encode_item, parse_items
 from polymnia.model import Entity, Fact, Note, Relation
-from tests.folders.texts import texts
+from tests.markdown.texts import texts
 
 
 @given(texts, st.integers(1, 99))

@@ -16,17 +16,17 @@ from msgspec.structs import replace
 
 from polymnia.engine.history import undo
 from polymnia.engine.memory import Memory
-from polymnia.engine.moving.intake import Item, take_in
-from polymnia.engine.moving.reconcile import State
+from polymnia.engine.transfer.intake import Item, take_in
 from polymnia.errors import BadInput
-from polymnia.folders.sync import export_folder, state_of, sync_folder
 from polymnia.importers.base import Report
 from polymnia.importers.markdown import IMPORTER
 from polymnia.importers.source import Source
+from polymnia.markdown.merge import State
+from polymnia.markdown.sync import export_folder, state_of, sync_folder
 from polymnia.model import Entity, Fact, Note, Relation
 from polymnia.stores import open_store
 from tests.conftest import STORES
-from tests.folders.texts import memories
+from tests.markdown.texts import memories
 
 ME = "test"
 MANY = settings(max_examples=60, suppress_health_check=list(HealthCheck), deadline=None)
@@ -77,7 +77,7 @@ def test_a_folder_whose_line_ends_and_names_a_system_changed_is_the_same(items: 
         export_folder(memory, Path(place))
         for path in Path(place).rglob("*.md"):
             path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
-        report = sync_folder(memory, Path(place), by=ME, write_files=False)
+        report = sync_folder(memory, Path(place), by=ME)
         assert (report.change, report.conflicts) == (0, [])
         assert state(memory) == before
 
@@ -343,22 +343,16 @@ def test_an_edit_changes_exactly_what_was_edited(
     export_folder(memory, tmp_path / "f")
     before = state(memory)
     expected = edit(tmp_path / "f", before, number)
-    edited = {path: path.read_bytes() for path in (tmp_path / "f").rglob("*.md")}
-    applied = IMPORTER.apply
-    assert applied is not None
-    report = applied(Source(str(tmp_path / "f")), memory, by=ME, dry_run=False)
-    assert report is not None
+    report = sync_folder(memory, tmp_path / "f", by=ME)
     assert (report.conflicts, report.skipped) == ([], [])
     assert content(state(memory)) == content(expected)
-    assert {path: path.read_bytes() for path in (tmp_path / "f").rglob("*.md")} == edited
     unedited = [
         key for key, entity in expected.entities.items() if entity == before.entities.get(key)
     ]
     assert [state(memory).entities[key] for key in unedited] == [
         before.entities[key] for key in unedited
     ]
-    again = applied(Source(str(tmp_path / "f")), memory, by=ME, dry_run=False)
-    assert again is not None
+    again = sync_folder(memory, tmp_path / "f", by=ME)
     assert (again.change, again.conflicts) == (0, [])
     if report.change:
         undo.undo(memory, [report.change], by=ME)
@@ -377,6 +371,6 @@ def test_several_edits_change_exactly_what_was_edited(
         expected = state(memory)
         for edit in (*[IN_FILES[edit] for edit in sorted(edits)], last):
             expected = edit(folder, expected, number)
-        report = sync_folder(memory, folder, by=ME, write_files=False)
+        report = sync_folder(memory, folder, by=ME)
         assert (report.conflicts, report.skipped) == ([], [])
         assert content(state(memory)) == content(expected)

@@ -18,7 +18,7 @@ from polymnia.engine.graph import entities, facts, relations
 from polymnia.engine.history import trash, undo
 from polymnia.engine.memory import Memory
 from polymnia.errors import BadInput, NotSupported
-from polymnia.folders.sync import SyncReport, export_folder, state_of, sync_folder
+from polymnia.markdown.sync import SyncReport, export_folder, state_of, sync_folder
 from polymnia.model import EntityDraft, FactAddition, Note, Relation
 from polymnia.stores import open_store
 from tests.behaviour.steps import STEPS, Step, take
@@ -625,7 +625,7 @@ def test_the_command_says_what_it_did(tmp_path: Path) -> None:
     said = run("export", "--format", "markdown", "-o", "new", "--store", "m.db", directory=tmp_path)
     assert said.stderr == "new: 1 entity, 1 relation of m.db\n"
     edit(tmp_path / "new" / "Zoë.md", "type: person", "type: poet")
-    said = run("import", "new", "--store", "m.db", directory=tmp_path)
+    said = run("sync", "new", "--store", "m.db", directory=tmp_path)
     assert "m.db: 1 changed" in said.stdout
     said = run("import", "new", "--store", "fresh.db", directory=tmp_path)
     assert "imported 1 entity (1 new) and 1 relation (1 new)" in said.stdout

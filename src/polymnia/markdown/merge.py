@@ -270,7 +270,7 @@ def _merge_relations(
             kept.setdefault(key, relation)
     names: dict[str, str] = {}
     for state in (base, copy, memory, merged):
-        names |= {entity.id: entity.name for entity in state.entities.values()}
+        names |= {uid: entity.name for uid, entity in state.entities.items()}
     relations: dict[RelationKey, Relation] = {}
     for (source, target, kind), relation in kept.items():
         source_name, target_name = [names[end] if is_id else end for is_id, end in (source, target)]

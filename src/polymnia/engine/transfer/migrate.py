@@ -15,8 +15,8 @@ from msgspec.structs import replace
 
 from polymnia.engine.graph import entities
 from polymnia.engine.memory import Memory
-from polymnia.engine.moving.intake import Item, take_in
 from polymnia.engine.notes import vault_notes
+from polymnia.engine.transfer.intake import Item, take_in
 from polymnia.errors import BadInput, StoreError, WorkspaceNotFound
 from polymnia.model import Entity, Graph, Workspace
 from polymnia.stores import open_catalogue, open_store

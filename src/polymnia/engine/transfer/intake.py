@@ -58,8 +58,7 @@ class IntakeReceipt(Struct):
 
     `changes` are the ids of its changes, `at` is the time of the first one. `new_names` are the
     names of the first new entities. `new_ids` counts the entities that got another id, because
-    theirs belongs to an entity with another name. `restored` counts the changes that an empty store
-    got with their own ids, times and actors.
+    theirs belongs to an entity with another name.
     """
 
     entities: Tally = field(default_factory=Tally)
@@ -68,7 +67,6 @@ class IntakeReceipt(Struct):
     facts: int = 0
     new_names: list[str] = field(default_factory=list)
     new_ids: int = 0
-    restored: int = 0
     changes: list[int] = field(default_factory=list)
     at: int = 0
     conflict_count: int = 0

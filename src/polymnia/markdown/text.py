@@ -11,9 +11,9 @@ from msgspec import DecodeError, Struct
 from msgspec.json import decode, encode
 
 from polymnia.errors import BadInput
-from polymnia.folders.front_matter import Value, front_matter
-from polymnia.formats.times import iso_time, parse_time
+from polymnia.markdown.properties import Value, front_matter
 from polymnia.model import Entity, Fact, Note, Relation
+from polymnia.search.times import iso_time, parse_time
 
 MARKER = "polymnia"
 # The type of an entity whose file does not say it.

@@ -8,10 +8,12 @@ from pathlib import PurePosixPath
 from msgspec import Struct
 from msgspec.structs import replace
 
-from polymnia.engine.moving.reconcile import State
 from polymnia.errors import BadInput
-from polymnia.folders.front_matter import Value, decode_file, property_lines, split_file
-from polymnia.folders.markdown import (
+from polymnia.importers.source import NAME_NOT_UTF_8, Source
+from polymnia.markdown.merge import State
+from polymnia.markdown.names import Stems, fold_stem, is_stem_of
+from polymnia.markdown.properties import Value, decode_file, property_lines, split_file
+from polymnia.markdown.text import (
     MARKER,
     encode_entity,
     encode_loose,
@@ -22,8 +24,6 @@ from polymnia.folders.markdown import (
     parse_note,
     text_of,
 )
-from polymnia.folders.names import Stems, fold_stem, is_stem_of
-from polymnia.importers.source import NAME_NOT_UTF_8, Source
 from polymnia.model import Entity, Note, Relation
 
 NOTES = "notes"

@@ -1,1 +1,0 @@
-"""Formats besides stores: the JSON document and times."""
