@@ -10,7 +10,7 @@ from polymnia.model import Change, Fact, Graph, Hit, Note
 
 
 class FactRecord(Struct, frozen=True, kw_only=True):
-    """One thing that is known of an entity. Its ordinal is never reused."""
+    """A fact about an entity. Its ordinal is never reused."""
 
     ordinal: int
     text: str
@@ -28,7 +28,7 @@ class RelationRecord(Struct, frozen=True, kw_only=True):
 
 
 class EntityRecord(Struct, frozen=True, kw_only=True):
-    """An entity, what is known of it, and the relations that start or end at it."""
+    """An entity, its facts, and the relations that start or end at it."""
 
     name: str
     type: str

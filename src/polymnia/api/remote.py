@@ -38,7 +38,8 @@ def connect(
     """Return the memory of the server at `url`, which ends in `/mcp`.
 
     `by` is the name of the client that the history shows. Methods raise BadInput with the server's
-    sentence, NotAdmitted if the token is not accepted, and StoreUnavailable if nobody answers.
+    sentence, NotAdmitted if the token is not accepted, and StoreUnavailable if the server does not
+    answer.
     """
     return RemoteMemory(_Tools(url, token, by, timeout), workspace)
 

@@ -15,14 +15,14 @@ logger = logging.getLogger(__name__)
 
 Recognise = Callable[[str], Principal]
 
-# Failed logins are reported at most once in this many seconds, so that nobody can flood the log.
+# Failed logins are reported at most once in this many seconds, so that no client can flood the log.
 _REPORT_INTERVAL_S = 1.0
 
 
 class Authenticator:
     """Requires a token as soon as there are tokens or an identity provider.
 
-    Without them it admits everybody.
+    Without them it admits every client.
     """
 
     def __init__(

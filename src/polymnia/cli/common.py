@@ -231,7 +231,7 @@ def format_seconds(at: int | None) -> str:
 class Progress:
     """Draws how much is done, and how long the rest takes, on standard error if it is a terminal.
 
-    It can be called with the number of items that are done and their total; 0 if nobody knows it.
+    It can be called with the number of items that are done and their total; 0 if it is unknown.
     """
 
     def __init__(self, noun: str = "") -> None:

@@ -40,7 +40,7 @@ _CODEX = "codex-cli (token ci-agent)"
 
 # What the tour says, and the command that it runs then.
 _REMEMBERING = (
-    "Agents remember facts. People can, too:",
+    "Agents remember facts. You can do it as well:",
     ["remember", "Ines Duarte", "prefers tea to coffee"],
 )
 _LOOKING = (
@@ -48,7 +48,7 @@ _LOOKING = (
         "A question needs none of the words of the answer:",
         ["recall", "favourite hot drink", "--limit", "1"],
     ),
-    ("Here is all that is known of somebody:", ["show", "Ines Duarte"]),
+    ("Here is everything about one person:", ["show", "Ines Duarte"]),
     ("Every change has an author:", ["history", "Ines Duarte"]),
 )
 
@@ -70,7 +70,7 @@ def add_demo(commands: "Subparsers") -> argparse.ArgumentParser:
 
 
 def run_demo(settings: Settings, options: argparse.Namespace) -> int:
-    """Take the tour, then serve the web interface if somebody can look at it."""
+    """Take the tour, then serve the web interface if there is a browser."""
     is_served = options.ui or (sys.stdout.isatty() and not options.no_ui)
     with TemporaryDirectory(prefix="polymnia-demo-") as directory:
         fill(Path(directory))

@@ -1,4 +1,4 @@
-"""`polymnia hook`: answer a hook of a coding agent. Whatever happens, the agent continues."""
+"""`polymnia hook`: answer a hook of a coding agent. The agent continues even if the hook fails."""
 
 import argparse
 import os

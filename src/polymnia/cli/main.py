@@ -76,7 +76,7 @@ _SYNONYMS = {
 }
 # Where the help texts start: after the longest command.
 _HELP_COLUMN = 18
-# The width for checks of arguments, which lay out a text that nobody sees.
+# The width for checks of arguments, which lay out a text that is never shown.
 _ANY_WIDTH = 80
 # What a shell reports for a program that a closed pipe ended.
 _BROKEN_PIPE = 141

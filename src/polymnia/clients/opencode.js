@@ -1,5 +1,5 @@
 // The plugin of Polymnia for OpenCode. `polymnia install opencode --hooks` writes this file, and
-// `--remove` deletes it. Whatever happens here, the session goes on.
+// `--remove` deletes it. An error here does not stop the session.
 import { spawn } from "node:child_process"
 import { closeSync, mkdtempSync, openSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -49,7 +49,7 @@ function startHook(event, fields) {
   }
 }
 
-// Return what somebody said, without the output of tools and what plugins added.
+// Return the words of a message, without the output of tools and what plugins added.
 function said(parts) {
   const texts = parts.filter((part) => part.type === "text" && !part.synthetic && !part.ignored)
   return texts.map((part) => part.text).join("\n\n")

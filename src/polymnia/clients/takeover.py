@@ -135,7 +135,7 @@ class _Run:
         self._workspaces = workspaces
         self._project = project
         self._dry_run = dry_run
-        # Nobody reads two years of turns for warnings.
+        # Users do not look through two years of turns for warnings.
         self._report = Report("off" if settings.secrets == "off" else "refuse")
         self._records = _load()
         now = time_ns() // 1000
@@ -219,7 +219,7 @@ class _Run:
         """Store items of one workspace. The file that notes it is written before and after."""
         if not self._dry_run and name not in self._record.workspaces:
             self._record.workspaces.append(name)
-            _save(self._records)  # or a crash would leave what nobody can undo
+            _save(self._records)  # or a crash would leave an import that cannot be undone
         items = self._report.screen_items([item for item, _ in waiting])
         receipt = take_in(self._memory(name), items, by=ACTOR, dry_run=self._dry_run)
         self.receipt.entities += receipt.entities.new

@@ -25,7 +25,7 @@ from polymnia.embedders.process import (
 )
 from polymnia.errors import EmbedderError
 
-# The process ends when nobody has asked for this long.
+# The process ends after this long without a request.
 IDLE_EXIT_S = 300.0
 
 
@@ -48,12 +48,12 @@ class EmbedderService:
         self._used_at = monotonic()
 
     def run(self) -> None:
-        """Serve until nobody has asked for some minutes."""
+        """Serve until there was no request for some minutes."""
         while True:
             while (seconds := self._seconds_left()) > 0:
                 self._accept(seconds)
             self._remove_socket()
-            # A client may have connected just before: it is served, and nobody can follow it.
+            # A client may have connected just before: it is served, and no other can follow it.
             if not self._accept(0):
                 return
 

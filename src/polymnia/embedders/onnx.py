@@ -32,7 +32,7 @@ _MINILM_MAX_TOKENS = 256
 
 # The tokens of a text, in parts that the model can take.
 Tokenize = Callable[[str], list[list[int]]]
-# Of a longer text, only so many parts count: some 6,000 words with the local model.
+# The most parts of a long text that count: some 6,000 words with the local model.
 _MAX_PARTS = 32
 
 
@@ -74,8 +74,8 @@ class OnnxEmbedder:
     """A model and its tokenizer.
 
     The vector of a text is that of its first token, or the mean of all tokens. That of a text which
-    is longer than the model takes is the mean of its parts'. Of a question only the first part
-    counts: somebody waits for it.
+    is longer than the model takes is the mean of its parts'. Only the first part of a question
+    counts, because a client waits for it.
     """
 
     batch_size = 32

@@ -300,7 +300,7 @@ def _start(path: Path, url: str) -> None:
             start_new_session=True,
             pass_fds=[descriptor],
         )
-    # Nobody else would collect its exit status.
+    # No other thread would collect its exit status.
     threading.Thread(target=process.wait, name="polymnia-embedder-exit", daemon=True).start()
 
 

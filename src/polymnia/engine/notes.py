@@ -99,7 +99,7 @@ def _count_searched(reader: Reader, scope: NoteScope, tags: Collection[str]) -> 
 def search_facts(memory: Memory, query: NoteQuery) -> NoteHits:
     """Return the entities that match the text, best first, as notes: the name and matching facts.
 
-    An entity of which only the name, the type or the summary matches has its summary, or its first
+    An entity that matches only by its name, type or summary has its summary, or its first
     facts.
     """
     with memory.reading() as reader:

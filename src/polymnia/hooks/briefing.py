@@ -31,7 +31,7 @@ def briefing_text(settings: Settings, directory: Path) -> str:
     except StoreOutdated:
         if settings.read_only:
             raise
-        # Otherwise hooks would say nothing after an upgrade until somebody writes.
+        # Otherwise hooks would say nothing after an upgrade until the first write.
         return _brief(settings, directory, read_only=False)
 
 

@@ -37,7 +37,7 @@ def save_checkpoint(
 ) -> int:
     """Store the new turns of a transcript in the memory of a directory. Return how many there were.
 
-    A turn that seems to contain a secret is dropped unless the setting `secrets` is off: nobody
+    A turn that seems to contain a secret is dropped unless the setting `secrets` is off: no user
     reads a warning here. A file that is not a transcript is ignored. Raise StoreError.
     """
     form = _find_format(transcript)
@@ -113,7 +113,7 @@ def _offer(
 
 
 def _turns_in(data: bytes) -> list[Turn]:
-    """Return the turns that an event has. What nobody said has an empty text."""
+    """Return the turns that an event has. A turn that was not said has an empty text."""
     fields = parse_line(data)
     turns = []
     for value in dicts_in(fields.get("turns") if fields else None):
@@ -124,7 +124,7 @@ def _turns_in(data: bytes) -> list[Turn]:
 
 
 def _report(settings: Settings) -> Report:
-    """Return a report that drops secrets, because nobody reads a warning here."""
+    """Return a report that drops secrets, because a hook's warning is not read."""
     return Report("off" if settings.secrets == "off" else "refuse")
 
 

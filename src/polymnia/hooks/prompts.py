@@ -110,7 +110,7 @@ class _Question:
             self._thread.start()
 
     def vector(self, memory: Memory) -> PromptVector | None:
-        """Return the vector; None if the memory has none to compare with, or nobody answers."""
+        """Return the vector; None if the memory has no vectors, or the process does not answer."""
         if self._thread is None or not memory.store.capabilities.vectors:
             return None
         self._thread.join(3 * EMBED_TIMEOUT_S)

@@ -58,7 +58,7 @@ class Report:
 
     def __init__(self, secrets: SecretRule = "warn") -> None:
         self.secrets: SecretRule = secrets
-        # How many parts of the input were read, and of how many; 0 if nobody knows.
+        # How many parts of the input were read, and of how many; 0 if that is unknown.
         self.parts_read = 0
         self.parts_in_all = 0
         self._parts: dict[str, Places] = {}
@@ -66,7 +66,7 @@ class Report:
         self._secrets: dict[str, Places] = {}
 
     def count_parts(self, parts: Collection[T]) -> Iterator[T]:
-        """Yield the parts of the input, and count them for whoever shows the progress."""
+        """Yield the parts of the input, and count them for the display of progress."""
         return self.count_known(len(parts), parts)
 
     def count_known(self, total: int, parts: Iterable[T]) -> Iterator[T]:

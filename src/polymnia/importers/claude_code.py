@@ -46,7 +46,7 @@ def is_line(value: dict[str, Any]) -> bool:
 
 
 def read_line(value: dict[str, Any]) -> Line | None:
-    """Return what a line says; None for what nobody said."""
+    """Return the turn on a line; None if the line is not a turn."""
     kind = value.get("type")
     if kind == "summary":  # a file may begin with the summaries of other sessions
         return Line(summary=text_of(value, "summary"), last_turn=text_of(value, "leafUuid"))

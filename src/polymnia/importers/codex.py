@@ -48,7 +48,7 @@ def is_line(value: dict[str, Any]) -> bool:
 
 
 def read_line(value: dict[str, Any]) -> Line | None:
-    """Return what a line says; None for what nobody said."""
+    """Return the turn on a line; None if the line is not a turn."""
     payload = value.get("payload")
     if not isinstance(payload, dict):
         return _session(value) if _is_early_session(value) else _message(value, 0)

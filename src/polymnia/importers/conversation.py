@@ -15,7 +15,7 @@ _VERSION_AT, _TIME_FIRST = 14, "7"
 
 
 class Turn(Struct, frozen=True):
-    """What somebody said, and when; 0 if that is unknown."""
+    """The words of one speaker, and when they were said; 0 if that is unknown."""
 
     speaker: str
     text: str
@@ -39,7 +39,7 @@ class Conversation(Struct, frozen=True):
 def conversation_entity(
     conversation: Conversation, turns: Iterable[Turn], report: Report
 ) -> Entity | None:
-    """Return the entity of a conversation; None if nobody said anything. Report secrets.
+    """Return the entity of a conversation; None if it has no turns. Report secrets.
 
     A turn without a time gets that of the turn before it.
     """

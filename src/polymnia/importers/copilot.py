@@ -24,7 +24,7 @@ def is_line(value: dict[str, Any]) -> bool:
 
 
 def read_line(value: dict[str, Any]) -> Line | None:
-    """Return what an event says; None for what nobody said."""
+    """Return the turn of an event; None if the event is not a turn."""
     data = value.get("data")
     if not isinstance(data, dict):
         return None

@@ -23,7 +23,7 @@ def is_line(value: dict[str, Any]) -> bool:
 
 
 def read_line(value: dict[str, Any]) -> Line | None:
-    """Return what a line says; None for what nobody said."""
+    """Return the turn on a line; None if the line is not a turn."""
     if isinstance(value.get("projectHash"), str):
         return Line(
             session=text_of(value, "sessionId"),

@@ -1,6 +1,6 @@
 """Graphiti and Zep: nodes, edges and episodes as JSON.
 
-There is no export command. We read what its models dump (`EntityNode`, `EntityEdge`,
+Graphiti has no export command. We read what its models dump (`EntityNode`, `EntityEdge`,
 `EpisodicNode`) as arrays of an object, as one array or as lines, and what Neo4j's
 `apoc.export.json` writes of its graph.
 """

@@ -37,7 +37,7 @@ _KNOWN = (
 )
 _DEFAULT_STORE = "default"
 _KNOWN_OF_ASSOCIATION = ("source_hash", "target_hash", "relationship_type", "created_at")
-# Metadata that the server keeps on the use and the quality of a memory. They are no facts.
+# Metadata that the server keeps on the use and the quality of a memory. They are not facts.
 _MEASURES = (
     *("quality_", "access_", "last_accessed", "ai_scores", "relevance_"),
     *("connection_", "consolidat", "sync_"),

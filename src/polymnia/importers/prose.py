@@ -195,7 +195,7 @@ def link_targets(text: str) -> list[str]:
 
 
 class LinkedNames:
-    """The names that links mean: by path, file name, title or alias, whatever the case."""
+    """The names that links mean: by path, file name, title or alias, regardless of case."""
 
     def __init__(self) -> None:
         self._names: dict[str, str] = {}

@@ -57,7 +57,7 @@ class Source:
 
     @property
     def is_file(self) -> bool:
-        """True for a single file that is no archive."""
+        """True for a single file that is not an archive."""
         return not self.is_archive and self.path.is_file()
 
     def find(self, name: str) -> str:
@@ -251,7 +251,7 @@ def _outline_with_surrogates(data: bytes) -> list[Raw] | dict[str, Raw] | None:
 
 
 def parse_line(line: bytes) -> dict[str, Any] | None:
-    """Return the object that a line is; None if it is no JSON object."""
+    """Return the object that a line is; None if it is not a JSON object."""
     try:
         value = decode(line)
     except RecursionError:

@@ -38,7 +38,7 @@ class Principal(Struct, frozen=True, kw_only=True):
     until: int | None = None
 
     def is_same(self, other: "Principal") -> bool:
-        """Return True for the same principal with the same rights, whatever the expiry."""
+        """Return True for the same principal with the same rights, regardless of the expiry."""
         return (self.id, self.name, self.can, self.workspaces) == (
             other.id,
             other.name,

@@ -213,7 +213,7 @@ def require_storable(rows: Rows) -> None:
             joined.encode()
         except UnicodeEncodeError as exc:
             raise BadInput(
-                "a text contains half of a surrogate pair, which is no character; remove it"
+                "a text contains half of a surrogate pair, which is not a character; remove it"
             ) from exc
 
 

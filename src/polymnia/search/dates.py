@@ -274,7 +274,7 @@ def _start(period: Period, at: int) -> datetime:
 
 
 def _offset(match: re.Match[str]) -> tuple[int, str]:
-    """Return how many of which unit lie between the time of a text and the day it speaks of."""
+    """Return the number of days, weeks or months from the time of a text to the day it names."""
     parts = {name: (value or "").lower() for name, value in match.groupdict().items()}
     if parts["day"]:
         return _DAY_OFFSETS[parts["day"]], "day"

@@ -25,7 +25,7 @@ SUBSTRING = "substring"
 MEANING = "meaning"
 CONTEXT = "context"
 
-# Passages that equal the question come first, in this order, whatever their scores.
+# Passages that equal the question come first, in this order, regardless of their scores.
 EXACT_KINDS = (NAME, KEY, TEXT)
 # Two passages with this share of common terms say the same.
 MIN_SHARED_TERMS = 0.9

@@ -8,7 +8,7 @@ from unicodedata import category, normalize
 
 from polymnia.search.terms import STOP_WORDS, UNSPACED, fold
 
-# Nobody repeats a longer name word for word.
+# A longer name is not repeated word for word.
 MAX_NAME_WORDS = 20
 # Where combining marks are; those beyond are variation selectors.
 _FIRST_MARK, _LAST_MARK = 0x300, 0x20000

@@ -16,7 +16,7 @@ NAME_PART_SHARE = 0.4
 # A part that more names have than this is what they are called by, not a name: `session 12`.
 MAX_PART_NAMES = 20
 _WORD = re.compile(r"[^\W_]+")
-# Words that ask a memory, whatever it is asked for: they make no phrasing of a question new.
+# Words that ask a memory for anything: they do not make a phrasing of a question new.
 _REQUEST_WORDS = """
 tell know remember recall remind describe explain mention everything anything something
 information details please
@@ -66,7 +66,7 @@ def parse_question(text: str, *, now: int = 0) -> Question:
         period = relative_period(text, now)
     content = content_words(_MAY.sub(" ", rest)) or words_of(rest) or words_of(text)
     parts = words_of(parts_of(rest))
-    # The first word of a sentence has a capital letter whatever it is.
+    # The first word of a sentence has a capital letter even if it is not a name.
     capitalised = [plain(word) for word in _WORD.findall(text)[1:] if word[:1].isupper()]
     return Question(
         text,
@@ -143,7 +143,7 @@ def words_with(text: str, terms: Collection[str]) -> list[str]:
 
 
 def replace_words(text: str, replacements: dict[str, str]) -> str:
-    """Return the text with some of its words replaced, whatever their case and accents."""
+    """Return the text with some of its words replaced, regardless of case and accents."""
     return _WORD.sub(lambda word: replacements.get(plain(word[0]), word[0]), text)
 
 

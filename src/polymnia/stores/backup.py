@@ -187,7 +187,7 @@ def _copy(kind: str, source: Path, target: Path) -> None:
 
 
 def _copy_file(kind: str, source: Path, target: Path) -> None:
-    """Copy the bytes of a file while nobody writes to it, with damage that the store tolerates."""
+    """Copy the bytes of a file under its lock, with damage that the store tolerates."""
     with map_os_errors(str(source)), file_lock(source, create=False):
         replace_file(target, [source.read_bytes()])
     with closing(open_store(f"{kind}:{target}", read_only=True)) as store:

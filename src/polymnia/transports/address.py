@@ -115,7 +115,7 @@ def require_hosts(hosts: Iterable[str]) -> frozenset[str]:
 
 
 def require_protection(bind: str, host: str, *, protected: bool, insecure: bool) -> None:
-    """Raise SettingsError if anybody on the network could read and change the memory."""
+    """Raise SettingsError if any host of the network could read and change the memory."""
     if not (protected or insecure or is_loopback(host)):
         raise SettingsError(
             f"{bind} can be reached from other machines, and anyone there could read and change "

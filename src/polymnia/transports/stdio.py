@@ -56,7 +56,7 @@ def serve_stdio(
 
 @contextmanager
 def _private_output() -> Iterator[int]:
-    """Yield a descriptor for the protocol. Whatever else is printed goes to standard error."""
+    """Yield a descriptor for the protocol. Other output goes to standard error."""
     sys.stdout.flush()
     output = os.dup(1)
     os.dup2(2, 1)

@@ -1,4 +1,4 @@
-"""MCP over TCP: one message per line. A slow client delays nobody: each has a thread."""
+"""MCP over TCP: one message per line. A slow client delays no other: each has a thread."""
 
 import logging
 import selectors

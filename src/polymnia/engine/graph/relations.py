@@ -125,7 +125,7 @@ def ends_of(relations: Iterable[Relation]) -> tuple[str, ...]:
 
 
 def relations_among(read: Reader, names: set[str]) -> list[Relation]:
-    """Return the relations of which both ends are among the names."""
+    """Return the relations whose ends are both among the names."""
     return [relation for relation in read.relations(names) if names.issuperset(relation.ends)]
 
 

@@ -45,7 +45,7 @@ class Tally(Struct):
 
 
 class IntakeConflict(Struct, frozen=True):
-    """An entity or note of which an item says something else: the known value and the item's."""
+    """An entity or note that an item contradicts: the stored value and the item's."""
 
     what: Literal["type", "summary", "note"]
     name: str

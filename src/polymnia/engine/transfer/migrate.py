@@ -27,7 +27,7 @@ ACTOR = "polymnia migrate"
 DEFAULT_WORKSPACE = "default"
 _DIFFERS = (
     "the copy in {url} differs from its source in the table {table}: the source has changed since "
-    "the copy began; delete the copy and repeat the command while nobody writes to the source"
+    "the copy began; delete the copy and repeat the command while no server writes to the source"
 )
 
 # Called with the rows that are copied, and how many there are.
@@ -90,7 +90,7 @@ def copy_store(
 
 
 def first_difference(source: ReadRows, target: Store) -> str | None:
-    """Return the first table of which the target's rows are not the first ones of the source.
+    """Return the first table whose rows in the target are not the first ones of the source.
 
     An empty store and a copy that was interrupted have no difference: return None.
     """

@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 DEFAULT = "default"
 _ONLY_ID = "00000000-0000-4000-8000-000000000000"
 
-# The names of the workspaces that the current call has used, for the access log. None: nobody asks.
+# The names of the workspaces that the current call has used, for the access log. None without one.
 USED_WORKSPACES: ContextVar[dict[str, None] | None] = ContextVar("used_workspaces", default=None)
 
 WorkspaceListener = Callable[[str, Change], None]
@@ -73,7 +73,7 @@ class Workspaces(Protocol):
         """Purge what was deleted too long ago. Each memory is checked once a day."""
 
     def find(self, name: str) -> Workspace:
-        """Return the workspace with that name, whatever its status. Raise WorkspaceNotFound."""
+        """Return the workspace with that name, of any status. Raise WorkspaceNotFound."""
 
     def find_all(self, status: Status | None = None) -> list[Workspace]:
         """Return the workspaces of a status, or all, by name."""

@@ -159,7 +159,7 @@ class SearchReader(Protocol):
     def neighbours(self, passages: Collection[Passage]) -> dict[PassageKey, Neighbours]:
         """Return the two facts before each one in its conversation, and the one after it.
 
-        Only living ones count. The order is that of writing (of row ids), whatever entity they
+        Only living ones count. The order is that of writing (of row ids), of all entities they
         belong to. For a fact with a source, the conversation is all facts with the
         same source.
 
@@ -194,7 +194,7 @@ class SearchReader(Protocol):
 
 
 class NoteReader(Protocol):
-    """Reads of living notes, and of which conversations use which sessions.
+    """Reads of living notes, and of the sessions that conversations use.
 
     The empty member is this server itself, for clients that never leave. `join_session` and
     `leave_sessions` write, so they need a Writer.

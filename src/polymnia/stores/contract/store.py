@@ -150,7 +150,7 @@ class Catalogue(Protocol):
     max_open: int  # how many stores one process should keep open
 
     def find(self, name: str) -> Workspace:
-        """Return the workspace with that name, whatever its status. Raise WorkspaceNotFound."""
+        """Return the workspace with that name, of any status. Raise WorkspaceNotFound."""
 
     def find_all(self, status: Status | None = None) -> list[Workspace]:
         """Return the workspaces of a status, or all, by name."""

@@ -26,7 +26,7 @@ class TokenStore(Protocol):
         """Return the token with that id. Raise StoreError."""
 
     def edit(self) -> AbstractContextManager[list[Token]]:
-        """Yield all tokens while nobody else edits them. Store them if the block succeeds.
+        """Yield all tokens while no other process edits them. Store them if the block succeeds.
 
         Raise StoreError.
         """

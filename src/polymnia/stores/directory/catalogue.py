@@ -248,7 +248,7 @@ class DirectoryCatalogue:
                     f"the {operation} of workspace {workspace} was interrupted ({exc}); "
                     "the next change in this directory completes or undoes it"
                 ) from exc
-            # After StoreStopped nobody knows what the disk has.
+            # After StoreStopped it is unknown what the disk has.
             if not is_complete or isinstance(exc, StoreStopped):
                 raise
 

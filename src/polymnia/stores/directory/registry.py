@@ -234,6 +234,6 @@ def _migrate(path: str, connection: apsw.Connection) -> None:
         connection.pragma("application_id", _APPLICATION_ID)
         connection.execute("COMMIT")
     except BaseException:
-        if connection.in_transaction:  # a full disk ends it by itself
+        if connection.in_transaction:  # a full disk has ended it already
             connection.execute("ROLLBACK")
         raise

@@ -125,7 +125,7 @@ class _CrossOrigin:
 
 
 class _Document:
-    """A JSON document that anybody may read."""
+    """A JSON document that needs no token."""
 
     def __init__(self, contents: Mapping[str, Any]) -> None:
         self._body = encode(contents)

@@ -94,7 +94,7 @@ class RequestGuard(Struct, frozen=True, kw_only=True):
         return principal
 
     def client(self, request: Request, principal: Principal, server: Server) -> Client:
-        """Return what is known of a new session's client."""
+        """Return a new session's client."""
         return Client(principal=principal, workspace=self.workspace(request, principal, server))
 
     def workspace(self, request: Request, principal: Principal, server: Server) -> str | None:
@@ -201,7 +201,7 @@ def _check_head(request: Request) -> None:
 def _parse_host(value: bytes) -> tuple[str | None, bool]:
     """Return the host without its port, and whether it is immune to DNS rebinding.
 
-    IP addresses are immune: nobody resolves them.
+    IP addresses are immune: they are not resolved.
     """
     host = host_of(value.decode("latin-1"))
     try:

@@ -153,7 +153,7 @@ class Operations:
         except Refused as exc:
             await request.respond(503, f"{exc}\n".encode(), _TEXT)
         except PolymniaError as exc:
-            if self._is_ready:  # log it once: anybody may ask, any number of times
+            if self._is_ready:  # log it once: any client may ask, any number of times
                 logger.error("not ready: %s", exc)
             self._is_ready = False
             text = b"the store cannot be read; the server's log says why\n"
