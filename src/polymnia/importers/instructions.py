@@ -17,7 +17,7 @@ _IMPORT = re.compile(r"(?:^|(?<=\s))@([\w./~-]{1,400}\.md)\b")
 
 
 def recognizes(source: Source) -> bool:
-    """Return True if there is such a file, and the folder is not a vault that happens to have one."""
+    """Return True if there is such a file, and the folder is not a vault that also has one."""
     return any(PurePosixPath(name).name in _FILES for name in source.names) and not is_vault(source)
 
 

@@ -4,8 +4,9 @@ import re
 from functools import cache
 
 # Tokenizers differ, and the model's own is not available. The estimate should be no lower than
-# any of them on ordinary text: a token for each started four letters of a word, each started two digits, each
-# other ASCII character and each line break, and for two bytes of anything else. Single spaces
+# any of them on ordinary text. Count a token for each started four letters of a word, for each
+# started two digits, for each other ASCII character and each line break, and for two bytes of
+# anything else. Single spaces
 # belong to the word that follows.
 # Compiled at the first use: a server's start does not need it.
 _compiled = cache(re.compile)
