@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from threading import Event, Lock, Thread
 
-# How the end of a transaction looks on the wire: our prepared statement, and PostgreSQL's answer.
-_COMMIT, _COMMITTED = b"\x00commit\x00", b"COMMIT\x00"
+# How the end of a transaction looks on the wire: the statement, and PostgreSQL's answer.
+_COMMIT, _COMMITTED = b"COMMIT\x00", b"COMMIT\x00"
 
 
 class Proxy:
@@ -25,6 +25,8 @@ class Proxy:
             False  # lose the next connection that commits, before the server hears of it
         )
         self.lose_answer = False  # the same, after the server has committed
+        self.trips = 0  # how often a client sent something after an answer
+        self._answered: set[socket.socket] = set()
         Thread(target=self._accept, daemon=True).start()
 
     def stall(self) -> None:
@@ -65,6 +67,9 @@ class Proxy:
         with suppress(OSError):
             while data := client.recv(65536):
                 self._flows.wait()
+                with self._lock:
+                    self.trips += server in self._answered
+                    self._answered.discard(server)
                 if self.lose_request and _COMMIT in data:
                     self.lose_request = False
                     break
@@ -76,6 +81,8 @@ class Proxy:
         with suppress(OSError):
             while data := server.recv(65536):
                 self._flows.wait()
+                with self._lock:
+                    self._answered.add(server)
                 if self.lose_answer and _COMMITTED in data:
                     self.lose_answer = False
                     break

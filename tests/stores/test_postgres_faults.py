@@ -13,7 +13,7 @@ import pytest
 
 from polymnia.engine.graph import entities, facts
 from polymnia.engine.memory import Memory
-from polymnia.errors import Cancelled, ChangeInDoubt, StoreBusy, StoreUnavailable
+from polymnia.errors import Cancelled, ChangeInDoubt, StoreBusy, StoreError, StoreUnavailable
 from polymnia.model import Change, ChangeQuery, EntityDraft, FactAddition
 from polymnia.stores import open_store
 from polymnia.stores.contract.limits import CANCELLED
@@ -80,6 +80,50 @@ def test_a_commit_whose_answer_was_lost_is_made_once(faulty: Faulty) -> None:
     assert faulty.texts() == ("tea",)
     assert [change.id for change in faulty.changes()] == [1, 2]
     assert faulty.memory.store.check() == []
+
+
+def test_what_was_refused_is_not_there_although_backends_end_at_random_moments(
+    postgres_database: str,
+) -> None:
+    """A backend may end right after its commit: that write was made."""
+    store = open_store(f"{postgres_database}?timeout=10")
+    memory = Memory(store)
+    entities.create(memory, [ANN], by=ME)
+    refused: list[str] = []
+    done = Event()
+
+    def write(writer: int) -> list[str]:
+        acknowledged = []
+        for number in range(25):
+            draft = FactAddition("Ann", (f"{writer}/{number}",))
+            try:
+                facts.add(memory, [draft], by=ME, skip_repeats=False)
+                acknowledged.append(draft.texts[0])
+            except ChangeInDoubt:
+                pass  # honest: it may be there or not
+            except StoreError:
+                refused.append(draft.texts[0])
+        return acknowledged
+
+    def end_backends() -> None:
+        with psycopg.connect(postgres_database, autocommit=True) as connection:
+            while not done.wait(0.03):
+                connection.execute(
+                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                    "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+                )
+
+    with ThreadPoolExecutor(4) as pool:
+        ending = pool.submit(end_backends)
+        acknowledged = [text for texts in pool.map(write, range(3)) for text in texts]
+        done.set()
+        ending.result()
+    (ann,) = entities.open_named(memory, ["Ann"]).entities
+    stored = set(ann.texts)
+    assert set(acknowledged) <= stored
+    assert len(stored) == len(ann.texts)
+    assert stored.isdisjoint(refused)
+    store.close()
 
 
 def test_a_client_is_told_if_nobody_knows_whether_its_change_was_made(faulty: Faulty) -> None:
@@ -171,13 +215,11 @@ def test_a_second_address_takes_over(faulty: Faulty) -> None:
 def test_a_call_that_finds_no_free_connection_says_so(faulty: Faulty) -> None:
     with proxied(f"{new_workspace()}&timeout=1&connections=1") as (_, url):
         store = open_store(url)
-        with store.reading() as read:
+        with store.reading() as read, ThreadPoolExecutor(1) as other:
             read.counts()
-            with (
-                pytest.raises(StoreUnavailable, match="no connection became free"),
-                store.reading() as other,
-            ):
-                other.counts()
+            waiting = other.submit(entities.read_all, Memory(store))
+            with pytest.raises(StoreUnavailable, match="no connection became free"):
+                waiting.result()
         with store.reading() as read:
             assert read.counts().entities == 0
         store.close()

@@ -13,8 +13,8 @@ from polymnia.engine.graph import entities, facts, relations, traverse
 from polymnia.engine.memory import Memory
 from polymnia.model import EntityDraft, FactAddition, Relation
 from polymnia.stores import open_store
-from polymnia.stores.postgres.connection import Pipeline, Row
 from tests.postgres import new_workspace
+from tests.stores.proxy import proxied
 
 ME = "test"
 
@@ -62,43 +62,27 @@ def _remember(memory: Memory) -> object:
     ],
 )
 def test_frequent_calls_wait_for_the_server_two_or_three_times(
-    monkeypatch: pytest.MonkeyPatch, verb: Callable[[Memory], object], expected: int
+    verb: Callable[[Memory], object], expected: int
 ) -> None:
-    memory = Memory(open_store(new_workspace()))
-    entities.create(
-        memory, [EntityDraft(name, "person", ("was here",)) for name in ("Ada", "Bob")], by=ME
-    )
-    relations.create(memory, [Relation("Ada", "Bob", "knows")], by=ME)
-    waits = _count_waits(monkeypatch)
-    verb(memory)
-    memory.store.close()
-    assert len(waits) == expected
+    with proxied(new_workspace()) as (proxy, url):
+        memory = Memory(open_store(url))
+        drafts = [EntityDraft(name, "person", ("was here",)) for name in ("Ada", "Bob")]
+        entities.create(memory, drafts, by=ME)
+        relations.create(memory, [Relation("Ada", "Bob", "knows")], by=ME)
+        before = proxy.trips
+        verb(memory)
+        assert proxy.trips - before == expected
+        memory.store.close()
 
 
-def test_a_path_takes_as_many_waits_however_long_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    memory = Memory(open_store(new_workspace()))
-    names = [f"n{number}" for number in range(40)]
-    entities.create(memory, [EntityDraft(name, "place") for name in names], by=ME)
-    links = [Relation(one, other, "next") for one, other in pairwise(names)]
-    relations.create(memory, links, by=ME)
-    waits = _count_waits(monkeypatch)
-    assert traverse.shortest_path(memory, "n0", "n39").names == names
-    memory.store.close()
-    assert len(waits) == 4
-
-
-def _count_waits(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    waits: list[str] = []
-    fetch, end = Pipeline.fetch, Pipeline.end
-
-    def counted_fetch(self: Pipeline) -> list[list[Row]]:
-        waits.append("fetch")
-        return fetch(self)
-
-    def counted_end(self: Pipeline) -> list[list[Row]]:
-        waits.append("end")
-        return end(self)
-
-    monkeypatch.setattr(Pipeline, "fetch", counted_fetch)
-    monkeypatch.setattr(Pipeline, "end", counted_end)
-    return waits
+def test_a_path_takes_as_many_waits_however_long_it_is() -> None:
+    with proxied(new_workspace()) as (proxy, url):
+        memory = Memory(open_store(url))
+        names = [f"n{number}" for number in range(40)]
+        entities.create(memory, [EntityDraft(name, "place") for name in names], by=ME)
+        links = [Relation(one, other, "next") for one, other in pairwise(names)]
+        relations.create(memory, links, by=ME)
+        before = proxy.trips
+        assert traverse.shortest_path(memory, "n0", "n39").names == names
+        assert proxy.trips - before == 4
+        memory.store.close()

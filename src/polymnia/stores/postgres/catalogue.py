@@ -195,7 +195,7 @@ def open_migrated(url: str, *, read_only: bool) -> Database:
     parts = parse_url(url)
     database = open_database(parts)
     try:
-        with database.connection() as connection:
+        with database.schema_transaction(read_only=read_only) as connection:
             if read_only:
                 require_schema(parts.title, connection)
                 set_or_require = require_row_security
@@ -214,7 +214,7 @@ def migrate_schema(url: str, *, grant_to: str = "", only_check: bool = False) ->
     parts = parse_url(url)
     database = open_database(parts)
     try:
-        with database.connection() as connection:
+        with database.schema_transaction(read_only=only_check) as connection:
             if only_check:
                 before = read_state(connection)
                 return SchemaChange(before.version, before.version, before.usable_by)

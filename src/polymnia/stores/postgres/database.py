@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from threading import Lock
 from time import monotonic, sleep
@@ -22,14 +22,14 @@ from polymnia.errors import (
     StoreUnavailable,
 )
 from polymnia.stores.postgres.connection import (
+    QUERIES,
     CommitLost,
     Connection,
     ConnectionLost,
-    Pipeline,
     Row,
     apply_settings,
+    encode,
 )
-from polymnia.stores.postgres.pooler import require_sessions
 from polymnia.stores.postgres.presence import ServerPresence
 from polymnia.stores.postgres.replica import ReadReplica
 from polymnia.stores.postgres.schema import read_state
@@ -51,11 +51,7 @@ _ENDED = (
     errors.ReadOnlySqlTransaction,
 )
 
-_ARGUMENTS: dict[str, Any] = {
-    "autocommit": True,
-    "cursor_factory": psycopg.RawCursor,
-    "prepare_threshold": None,  # psycopg would remove the statements that pipelines prepare
-}
+_ARGUMENTS: dict[str, Any] = {"autocommit": True, "cursor_factory": psycopg.RawCursor}
 
 # A call that waits this long for a connection asks whether the server accepts any.
 _PROBE_AFTER_S = 1.0
@@ -81,6 +77,8 @@ class Database:
         self.url = url
         self.row_security = False
         self.users = 0
+        # Behind a pooler, settings, prepared statements and locks end with the transaction.
+        self.is_pooled = False
         self.server = ServerPresence(self._connect_apart)
         self._schema_checked_at = monotonic()
         self._lock = Lock()
@@ -104,7 +102,10 @@ class Database:
 
     @contextmanager
     def connection(self) -> Iterator[Connection]:
-        """Yield a connection for work that is not in a pipeline. Raise StoreError."""
+        """Yield a connection for single statements. Behind a pooler it has no settings.
+
+        Raise StoreError.
+        """
         try:
             connection = self.acquire()
             try:
@@ -113,6 +114,21 @@ class Database:
                 self.release(connection)
         except psycopg.Error as exc:
             raise store_error(self.url.title, exc) from exc
+
+    @contextmanager
+    def schema_transaction(self, *, read_only: bool) -> Iterator[Connection]:
+        """Yield a connection in a transaction on the schema. Raise StoreError."""
+        with self.connection() as connection:
+            connection.execute(QUERIES["begin_reading" if read_only else "begin"])
+            try:
+                if self.is_pooled:
+                    apply_settings(connection, self.url.settings, local=True)
+                yield connection
+                connection.commit()
+            except BaseException:
+                with suppress(psycopg.Error):
+                    connection.rollback()
+                raise
 
     @contextmanager
     def transaction(
@@ -210,7 +226,10 @@ class Database:
         """
         try:
             with psycopg.connect(self.url.conninfo, autocommit=True) as connection:
-                require_sessions(self.url, connection)
+                ((backend,),) = connection.execute(QUERIES["backend"]).fetchall()
+                self.is_pooled = backend != connection.info.backend_pid
+            if self.is_pooled and not self.url.direct:
+                self.server = ServerPresence(None)
             self._pool.open(wait=True, timeout=self.url.timeout)
         except psycopg.Error as exc:
             self._pool.close()
@@ -218,12 +237,17 @@ class Database:
 
     def _connect_apart(self) -> Connection:
         """Return a connection that is not in the pool."""
-        connection = Connection.connect(self.url.conninfo, **_ARGUMENTS)
-        self._configure(connection)
+        connection = Connection.connect(self.url.direct_conninfo, **_ARGUMENTS)
+        apply_settings(connection, self.url.settings)
         connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
         return connection
 
     def _configure(self, connection: Connection) -> None:
+        if self.is_pooled:
+            connection.prepare_threshold = None
+            return
+        connection.prepare_threshold = 0
+        connection.prepared_max = 10_000  # more than there are
         apply_settings(connection, self.url.settings)
 
 
@@ -264,14 +288,16 @@ def wait_for_server(url: str) -> None:
 
 def _key(url: PostgresUrl) -> Row:
     """Return what URLs have in common that share their connections."""
-    return url.conninfo, url.timeout, url.connections, url.replica
+    return url.conninfo, url.timeout, url.connections, url.replica, url.direct
 
 
 class WorkspaceConnection:
     """One transaction on the rows of a workspace.
 
-    It takes a connection when rows are first fetched.
-    Every query about a workspace has the workspace's id as its first parameter.
+    It takes a connection when rows are first fetched. Every query about a workspace has the
+    workspace's id as its first parameter. A transaction that only reads needs no BEGIN on a direct
+    connection: without a sync between them, statements share a transaction, and the connection's
+    isolation level makes it one snapshot. So a read of one statement is one round trip.
     """
 
     def __init__(
@@ -289,9 +315,11 @@ class WorkspaceConnection:
         self._write = write
         self._lock = lock
         self._once = once
+        self._locked_cursor: psycopg.Cursor[Row] | None = None
         self._last_change: LastChange | None = None
         self._connection: Connection | None = None
-        self._pipeline: Pipeline | None = None
+        self._pipeline: psycopg.Pipeline | None = None
+        self._leave_pipeline = ExitStack()
         self._queue: list[tuple[str, tuple[object, ...]]] = []
         self._written: list[tuple[str, tuple[object, ...]]] = []
         self._is_answered = False
@@ -315,9 +343,8 @@ class WorkspaceConnection:
         self._written += other._written
         self._queue += other._written
 
-    @property
     def last_change(self) -> LastChange:
-        """The last change of the locked workspace. Raise StoreSealed, psycopg.Error."""
+        """Return the last change of the locked workspace. Raise StoreSealed, psycopg.Error."""
         if self._last_change is None:
             self.fetch()
         assert self._last_change is not None  # only locked transactions are asked
@@ -333,21 +360,20 @@ class WorkspaceConnection:
         deadline = monotonic() + self._database.url.timeout
         while True:
             try:
-                pipeline = self._send_queue()
-                rows = pipeline.end() if self._once else pipeline.fetch()
+                rows = self._fetch_once()
             except psycopg.Error as exc:
-                if isinstance(exc, _UNNAMED) and self._names_workspace():
+                if self._is_answered:
+                    raise
+                if isinstance(exc, _UNNAMED) and self._must_name_workspace():
                     continue
-                if not self._is_lost(exc) or self._is_answered or monotonic() > deadline:
+                if not self._is_lost(exc) or monotonic() > deadline:
                     raise
                 logger.info("a connection to %s was lost: %s", self._database.url.title, exc)
                 self._discard()
                 self._database.replace_broken()
             else:
-                if self._once:
-                    self._pipeline = None
-                if self._lock and not self._is_answered:
-                    self._last_change = _last_change(rows.pop(0))
+                if self._locked_cursor is not None and not self._is_answered:
+                    self._last_change = _last_change(self._locked_cursor.fetchall())
                 self._is_answered = True
                 self._queue.clear()
                 return rows
@@ -357,69 +383,112 @@ class WorkspaceConnection:
 
         Raise psycopg.Error. If it is CommitLost, nobody knows whether the commit took place.
         """
-        pipeline = self._send_queue()
+        cursor: psycopg.Cursor[Row] | None = None
         try:
-            pipeline.send("commit")
-            pipeline.end()
+            self._send_queue()
+            cursor = self._execute("commit", prepare=False)
+            self._leave_pipeline.close()  # this sends a sync and receives every result
         except psycopg.Error as exc:
+            # The server may end the connection right after the commit: it has taken place.
+            if cursor is not None and cursor.statusmessage == "COMMIT":
+                return
             if self._is_lost(exc):
                 raise CommitLost(str(exc)) from exc
             raise
-        self._pipeline = None
 
     def close(self) -> None:
         """Return the connection. What was written and not committed is undone."""
-        connection, pipeline = self._connection, self._pipeline
-        self._connection = self._pipeline = None
+        connection = self._connection
         if connection is None:
             return
         try:
             with suppress(psycopg.Error):
-                if pipeline is not None and not pipeline.is_lost:
-                    pipeline.end()
-                if connection.pgconn.transaction_status in (_Status.INTRANS, _Status.INERROR):
-                    undo = Pipeline(connection, self._database.url.patience)
-                    undo.send("rollback")
-                    undo.end()
-            if connection.pgconn.pipeline_status != pq.PipelineStatus.OFF:
+                if self._pipeline is not None and not self._written and self._has_begun:
+                    self._execute("commit", prepare=False)  # ends it without another round trip
+                self._leave_pipeline.close()
+            with suppress(psycopg.Error):
+                if connection.info.transaction_status in (_Status.INTRANS, _Status.INERROR):
+                    connection.rollback()
+            if connection.info.pipeline_status != pq.PipelineStatus.OFF:
                 connection.close()
         finally:
-            self._database.release(connection)
+            self._release()
 
-    def _send_queue(self) -> Pipeline:
-        if self._pipeline is None:
-            self._connection = self._database.acquire()
-            self._database.check_schema(self._connection)
-            self._pipeline = Pipeline(
-                self._connection, self._database.url.patience, write=self._write
-            )
-            if self._write:
-                self._pipeline.send("begin", has_rows=False)
-            if self._database.row_security and self.workspace is not None:
-                self._pipeline.send("set_workspace", (self.workspace,), has_rows=False)
-            if self._lock:
-                self._pipeline.send("lock_workspace", (self.workspace,))
-        for query, values in self._queue:
-            self._pipeline.send(query, values)
-        return self._pipeline
+    @property
+    def _has_begun(self) -> bool:
+        """True if the transaction starts with BEGIN."""
+        return self._write or self._database.is_pooled
 
-    def _names_workspace(self) -> bool:
+    def _fetch_once(self) -> list[list[Row]]:
+        cursors = self._send_queue()
+        if self._once:
+            if self._has_begun:
+                self._execute("commit", prepare=False)
+            self._leave_pipeline.close()
+        elif self._has_begun and self._pipeline is not None:
+            self._pipeline.sync()
+        rows = []
+        for cursor in cursors:
+            # Without a sync, the first cursor that is asked receives the results of all.
+            has_rows = cursor.description is not None or not (self._once or self._has_begun)
+            rows.append(cursor.fetchall() if has_rows else [])
+        return rows
+
+    def _send_queue(self) -> list[psycopg.Cursor[Row]]:
+        """Send what is queued, in a new transaction if there is none. Return a cursor for each."""
+        if self._connection is None:
+            self._begin()
+        return [self._execute(query, *values) for query, values in self._queue]
+
+    def _begin(self) -> None:
+        database = self._database
+        self._connection = connection = database.acquire()
+        database.check_schema(connection)
+        connection.patience = database.url.patience
+        connection.is_cancellable = not self._write
+        self._pipeline = self._leave_pipeline.enter_context(connection.pipeline())
+        if self._has_begun:
+            self._execute("begin" if self._write else "begin_reading", prepare=False)
+        if database.is_pooled:
+            apply_settings(connection, database.url.settings, local=True)
+        if database.row_security and self.workspace is not None:
+            self._execute("set_workspace", self.workspace)
+        if self._lock:
+            self._locked_cursor = self._execute("lock_workspace", self.workspace)
+
+    def _execute(
+        self, query: str, *values: object, prepare: bool | None = None
+    ) -> psycopg.Cursor[Row]:
+        assert self._connection is not None  # _begin took it
+        texts = [encode(value) for value in values]
+        return self._connection.execute(QUERIES[query], texts, prepare=prepare, binary=True)
+
+    def _must_name_workspace(self) -> bool:
         """Begin again with the workspace's name if row-level security was switched on meanwhile."""
-        if self._is_answered or self._database.row_security or self.workspace is None:
+        if self._database.row_security or self.workspace is None:
             return False
         self._database.row_security = True
         self.close()
         return True
 
     def _is_lost(self, exc: psycopg.Error) -> bool:
-        return isinstance(exc, _ENDED) or (
-            self._connection is not None and self._connection.pgconn.status == pq.ConnStatus.BAD
-        )
+        """Return True if the connection ended, so that nobody knows what the server did."""
+        if self._connection is None:
+            return False
+        is_ours = isinstance(exc, psycopg.OperationalError) and exc.sqlstate is None
+        return isinstance(exc, _ENDED) or is_ours or self._connection.broken
 
     def _discard(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            with suppress(psycopg.Error):
+                self._leave_pipeline.close()
+            self._release()
+
+    def _release(self) -> None:
         connection, self._connection, self._pipeline = self._connection, None, None
         if connection is not None:
-            connection.close()
+            connection.patience, connection.is_cancellable = None, False
             self._database.release(connection)
 
 

@@ -40,7 +40,7 @@ class PostgresChangeFeed:
         self._listener = listener
         self._is_awake = Event()
         self._next_poll = 0.0
-        if not read_only:
+        if database.server.listens and not read_only:
             with database.transaction(workspace, write=True) as connection:
                 database.server.wake(self)
                 connection.write("follow_workspace")

@@ -45,6 +45,7 @@ class PostgresPort:
         self.connection = connection
         # Of the change that this transaction makes: it tells whether a lost commit took place.
         self.key: UUID | None = None
+        self.change: int | None = None
         self.rows_written = 0
         self._presence = presence
         self._store = store
@@ -113,7 +114,7 @@ class PostgresPort:
         return [(uid, entity, name) for uid, entity, name in rows]
 
     def last_change(self) -> LastChange:
-        return self.connection.last_change
+        return self.connection.last_change()
 
     def index(self, texts: Sequence[IndexedText]) -> None:
         if not texts:
@@ -137,7 +138,7 @@ class PostgresPort:
         self.write("delete_unused_terms")
 
     def record(self, change: Change, number: int, last_row: int) -> None:
-        self.key = uuid4()
+        self.key, self.change = uuid4(), number
         made_by = (change.actor, self._store, change.operation)
         self.write("record_change", number, change.at, *made_by, last_row, self.key)
 

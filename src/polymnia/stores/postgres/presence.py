@@ -35,8 +35,12 @@ class ServerPresence:
     keeps it, and makes it again when it is lost.
     """
 
-    def __init__(self, connect: Callable[[], Connection]) -> None:
-        self.name = os.urandom(8).hex()
+    def __init__(self, connect: Callable[[], Connection] | None) -> None:
+        """Without `connect`, as behind a pooler, nobody can see whether this server runs.
+
+        Its name then ends in a tilde, and others take it for running until its leases expire.
+        """
+        self.name = os.urandom(8).hex() + ("~" if connect is None else "")
         self._connect = connect
         self._lock = Lock()
         self._thread: Thread | None = None
@@ -46,20 +50,28 @@ class ServerPresence:
     def acquire(self) -> str:
         """Show that this server runs, and return its name. Raise psycopg.Error."""
         with self._lock:
-            if self._thread is None:
-                connection = self._appear()
+            if self._thread is None and self._connect is not None:
+                connection = self._appear(self._connect)
                 self._thread = Thread(
-                    target=self._run, args=(connection,), name="polymnia-presence", daemon=True
+                    target=self._run,
+                    args=(self._connect, connection),
+                    name="polymnia-presence",
+                    daemon=True,
                 )
                 self._thread.start()
         return self.name
 
     def is_running(self, connection: "WorkspaceConnection", name: str) -> bool:
         """Return True if the named server runs."""
-        if name == self.name:
+        if name == self.name or name.endswith("~"):
             return True
         connection.send("is_server_running", _lock_key(name))
         return bool(connection.fetch()[-1][0][0])
+
+    @property
+    def listens(self) -> bool:
+        """True if this process hears of changes without asking."""
+        return self._connect is not None
 
     def wake(self, feed: "PostgresChangeFeed") -> None:
         """Wake the feed, from now on, when somebody changes its workspace. Raise psycopg.Error."""
@@ -70,18 +82,18 @@ class ServerPresence:
         """Let the thread end the connection."""
         self._is_closed.set()
 
-    def _appear(self) -> Connection:
-        connection = self._connect()
+    def _appear(self, connect: Callable[[], Connection]) -> Connection:
+        connection = connect()
         connection.execute(QUERIES["show_server"], [_lock_key(self.name)])
         connection.execute(QUERIES["listen"])
         return connection
 
-    def _run(self, connection: Connection | None) -> None:
+    def _run(self, connect: Callable[[], Connection], connection: Connection | None) -> None:
         renewed = monotonic()
         while not self._is_closed.is_set():
             try:
                 if connection is None:
-                    connection = self._appear()
+                    connection = self._appear(connect)
                     self._wake_all()
                 for notification in connection.notifies(timeout=_PAUSE_S, stop_after=1):
                     self._wake_all(notification.payload)

@@ -32,6 +32,10 @@ CROSS JOIN LATERAL (SELECT * FROM entities AS e WHERE e.row_key = c.entity_key L
     SELECT * FROM notes AS n WHERE n.name_key = name_key($1, k.key) AND n.key = k.key AND n.until IS NULL LIMIT 1
 ) AS n
 
+-- name: begin_reading
+-- A snapshot, where the connection cannot have our settings.
+BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;
+
 -- name: begin
 -- A transaction that may write. It waits for the lock of its workspace and then sees everything that was committed.
 BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;
@@ -484,8 +488,8 @@ INSERT INTO vectors (workspace_id, model, template, passage, raw, vector)
 SELECT $1, m.id, 1, $3::bigint, $4::bytea, $5::halfvec FROM models AS m WHERE m.workspace_id = $1 AND m.identity = $2::text;
 
 -- name: apply_settings
--- Set settings of the connection: names and values.
-SELECT set_config(s.name, s.value, false) FROM unnest($1::text[], $2::text[]) AS s (name, value);
+-- Set settings of the connection, or of the transaction alone: names and values.
+SELECT set_config(s.name, s.value, $3::boolean) FROM unnest($1::text[], $2::text[]) AS s (name, value);
 
 -- name: has_schema
 -- Whether a Polymnia has been here before.
@@ -495,7 +499,7 @@ SELECT to_regclass('polymnia.migrations') IS NOT NULL;
 -- The newest migration that was applied, and which schema a program must know to use the database. As JSON, because the
 -- column is younger than the table.
 SELECT coalesce(max(m.number), 0), coalesce(max(coalesce((to_jsonb(m) ->> 'usable_by')::integer, m.number)), 0)
-FROM migrations AS m;
+FROM polymnia.migrations AS m;
 
 -- name: lock_migrations
 -- Wait until no other process changes the schema.
@@ -519,7 +523,7 @@ SELECT n FROM unnest(ARRAY['vector', 'pg_trgm', 'btree_gin']) AS n
 WHERE NOT EXISTS (SELECT 1 FROM pg_extension AS e WHERE e.extname = n);
 
 -- name: backend
--- The process of the server that answers.
+-- The process of the server that answers. A pooler names another one at the login.
 SELECT pg_backend_pid();
 
 -- name: grant_schema
@@ -554,7 +558,7 @@ $$;
 
 -- name: analyze_tables
 -- Update the statistics of the planner.
-SELECT analyze_tables();
+SELECT polymnia.analyze_tables();
 
 -- name: has_row_security
 -- Whether the rows are protected, and whether this role passes by the protection.
@@ -703,15 +707,12 @@ LISTEN polymnia;
 INSERT INTO followers (workspace_id, expires_at) VALUES ($1, now() + interval '1 minute')
 ON CONFLICT (workspace_id) DO UPDATE SET expires_at = excluded.expires_at;
 
--- name: without_timeout
--- Let maintenance take as long as it needs.
-SET statement_timeout = 0;
-
 -- name: vacuum
 -- Free the space of deleted rows, and update the statistics of the planner. Another server may be at it, or build an index: what
 -- it has locked is left to autovacuum.
-VACUUM (ANALYZE, SKIP_LOCKED) changes, entities, cards, observations, relations, notes, note_tags, session_notes, words, terms, common_terms,
-    best_passages, vectors;
+VACUUM (ANALYZE, SKIP_LOCKED) polymnia.changes, polymnia.entities, polymnia.cards, polymnia.observations,
+    polymnia.relations, polymnia.notes, polymnia.note_tags, polymnia.session_notes, polymnia.words, polymnia.terms,
+    polymnia.common_terms, polymnia.best_passages, polymnia.vectors;
 
 -- name: count_problems
 -- Observations without an entity, passages that a search by words does not find, indexed ones that do not live, how far the

@@ -71,7 +71,7 @@ def read_state(connection: Connection) -> SchemaState:
 
 
 def migrate(title: str, connection: Connection) -> SchemaState:
-    """Bring the database to the newest schema in one transaction; return what it was before.
+    """Bring the database to the newest schema in the open transaction; return what it was before.
 
     Do nothing if its schema is that or a later one. Raise StoreError, StoreTooNew.
     """
@@ -80,14 +80,11 @@ def migrate(title: str, connection: Connection) -> SchemaState:
     state.require_usable(title)
     if state.version >= newest_schema():
         return state
-    connection.execute(QUERIES["begin"])
     try:
         connection.execute(QUERIES["without_timeouts"])
         connection.execute(QUERIES["lock_migrations"], [_MIGRATION_LOCK])
         _apply_migrations(connection, read_state(connection).version)
-        connection.commit()
     except (errors.UndefinedFile, errors.FeatureNotSupported) as exc:
-        connection.rollback()
         raise StoreError(
             f"{title} is missing an extension: {exc.diag.message_primary}; install it on that host "
             "(pgvector is the package postgresql-NN-pgvector, the others are in postgresql-contrib)"
@@ -95,9 +92,6 @@ def migrate(title: str, connection: Connection) -> SchemaState:
     except errors.InsufficientPrivilege as exc:
         connection.rollback()
         raise _not_allowed(title, connection, state, exc) from exc
-    except BaseException:
-        connection.rollback()
-        raise
     return state
 
 
@@ -107,7 +101,7 @@ def _apply_migrations(connection: Connection, version: int) -> None:
     applied = []
     for number, statements in load_migrations(Path(__file__).parent):
         if number > version:
-            connection.execute(statements.encode())
+            connection.execute(statements.encode(), prepare=False)  # many statements
             connection.execute(QUERIES["record_migration"], [number])
             applied.append((number, statements))
     # After all of them, because one of them adds the column.
@@ -137,9 +131,8 @@ def _not_allowed(
 
 def grant(connection: Connection, role: str) -> None:
     """Let a role use the tables without changing them. Raise psycopg.Error."""
-    with connection.transaction():
-        connection.execute(QUERIES["set_grantee"], [role])
-        connection.execute(QUERIES["grant_schema"])
+    connection.execute(QUERIES["set_grantee"], [role])
+    connection.execute(QUERIES["grant_schema"])
 
 
 def require_schema(title: str, connection: Connection) -> None:
@@ -160,9 +153,7 @@ def set_row_security(title: str, connection: Connection, wanted: bool | None) ->
     """Turn row-level security on or off, if that is wanted; return True if it is on."""
     ((is_on, is_exempt),) = connection.execute(QUERIES["has_row_security"]).fetchall()
     if wanted is not None and wanted != is_on:
-        connection.execute(QUERIES["begin"])
         connection.execute(QUERIES["enable_row_security" if wanted else "disable_row_security"])
-        connection.commit()
         is_on = wanted
     if is_on and is_exempt:
         logger.warning(

@@ -107,8 +107,8 @@ class PostgresStore:
             except CommitLost:
                 connection.close()  # so that the server releases the lock
                 self._settle(port)
-            if port.key is not None:
-                self._database.written[self.workspace] = port.last_change().id + 1
+            if port.change is not None:
+                self._database.written[self.workspace] = port.change
         self._after_writing(port.rows_written)
 
     def write_rows(self, table: str, rows: Sequence[TableRow]) -> None:
@@ -144,7 +144,9 @@ class PostgresStore:
     def compact(self) -> None:
         """Free the space of deleted rows. It concerns all workspaces of the database."""
         with self._database.connection() as connection:
-            connection.execute(QUERIES["without_timeout"])
+            is_pooled = self._database.is_pooled
+            if not is_pooled:
+                apply_settings(connection, {"statement_timeout": "0"})
             refused: list[str] = []
 
             def notice(said: Diagnostic) -> None:
@@ -153,10 +155,11 @@ class PostgresStore:
 
             connection.add_notice_handler(notice)
             try:
-                connection.execute(QUERIES["vacuum"])
+                connection.execute(QUERIES["vacuum"], prepare=False)
             finally:
                 connection.remove_notice_handler(notice)
-                apply_settings(connection, self._database.url.settings)
+                if not is_pooled:
+                    apply_settings(connection, self._database.url.settings)
         if refused:  # VACUUM leaves out what it may not do, and succeeds
             raise StoreError(
                 f"{self.url}: this role may not VACUUM, so the space of deleted rows stays until "
@@ -249,7 +252,7 @@ class PostgresStore:
                         connection, "change_keyed", before.id, lost.key
                     ):
                         return
-                    if connection.last_change != before:
+                    if connection.last_change() != before:
                         raise StoreBusy(
                             f"{self.url}: the connection was lost; nothing was changed, try again"
                         )

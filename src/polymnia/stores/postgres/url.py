@@ -33,22 +33,30 @@ class PostgresUrl(Struct, frozen=True):
     connections: int = 10
     row_security: bool | None = None
     replica: str = ""
+    direct: str = ""
+
+    @property
+    def direct_conninfo(self) -> str:
+        """The database itself, without a pooler, for what needs a connection of its own."""
+        return self._elsewhere(self.direct) if self.direct else self.conninfo
 
     @property
     def replica_url(self) -> "PostgresUrl | None":
         """The same database on the hosts of its replica; None if there is none."""
         if not self.replica:
             return None
+        conninfo = make_conninfo(self._elsewhere(self.replica), target_session_attrs="any")
+        return PostgresUrl(conninfo, "", self.timeout, self.connections)
+
+    def _elsewhere(self, addresses: str) -> str:
+        """Return how to connect to the same database at other addresses."""
         hosts, ports = [], []
         own_port = str(conninfo_to_dict(self.conninfo).get("port") or "").partition(",")[0]
-        for address in self.replica.split(","):
+        for address in addresses.split(","):
             host, _, port = address.partition(":")
             hosts.append(host)
             ports.append(port or own_port)
-        conninfo = make_conninfo(
-            self.conninfo, host=",".join(hosts), port=",".join(ports), target_session_attrs="any"
-        )
-        return PostgresUrl(conninfo, "", self.timeout, self.connections)
+        return make_conninfo(self.conninfo, host=",".join(hosts), port=",".join(ports))
 
     @property
     def patience(self) -> float:
@@ -89,7 +97,8 @@ class PostgresUrl(Struct, frozen=True):
 def parse_url(url: str) -> PostgresUrl:
     """Return the parts of a URL `postgresql://…?workspace=…`.
 
-    Further parameters are `timeout`, `connections` and `row_security`. Raise SettingsError.
+    Further parameters are `timeout`, `connections`, `row_security`, `replica` and `direct`.
+    Raise SettingsError.
     """
     address, _, query = url.partition("?")
     # Not parse_qsl: libpq reads "+" as itself, and so must we.
@@ -99,7 +108,7 @@ def parse_url(url: str) -> PostgresUrl:
     }
     ours = {
         name: given.pop(name)
-        for name in ("workspace", "timeout", "connections", "row_security", "replica")
+        for name in ("workspace", "timeout", "connections", "row_security", "replica", "direct")
         if name in given
     }
     try:
@@ -114,6 +123,7 @@ def parse_url(url: str) -> PostgresUrl:
             int(_positive("connections", ours.get("connections", "10"))),
             _switch(ours.get("row_security")),
             ours.get("replica", ""),
+            ours.get("direct", ""),
         )
     except psycopg.ProgrammingError as exc:
         raise SettingsError(

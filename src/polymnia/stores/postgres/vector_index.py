@@ -11,6 +11,7 @@ from threading import Lock, Thread
 
 import psycopg
 
+from polymnia.errors import StoreError
 from polymnia.stores.postgres.connection import QUERIES, Row, apply_settings
 from polymnia.stores.postgres.database import Database
 
@@ -47,6 +48,8 @@ class VectorIndexes:
             self._written[model, template] = written % _CHECK_EVERY
             if written < _CHECK_EVERY or dimension > MAX_INDEXED_DIMENSION or self._is_building():
                 return
+            if not self._database.server.listens:
+                return  # a build holds a lock for minutes, and so needs a direct connection
             self._builder = Thread(
                 target=self._build, args=(model, template, dimension), daemon=True
             )
@@ -79,9 +82,10 @@ class VectorIndexes:
     def drop(self, *, model: int | None = None, template: int | None = None) -> None:
         """Drop the tables of a model or a template. One that remains is empty and does no harm."""
         try:
-            with self._connect() as connection:
-                _run(connection, "drop_near_vectors", self._workspace, model, template)
-        except psycopg.Error as exc:
+            with self._database.transaction(self._workspace, write=True) as connection:
+                connection.write("drop_near_vectors", model, template)
+                connection.commit()
+        except StoreError as exc:
             logger.warning("cannot drop the vector index of workspace %s: %s", self._workspace, exc)
 
     def _build(self, model: int, template: int, dimension: int) -> None:
@@ -102,9 +106,8 @@ class VectorIndexes:
             "statement_timeout": "0",
             "maintenance_work_mem": _MEMORY,
         }
-        conninfo = self._database.url.conninfo
         connection: psycopg.Connection[Row] = psycopg.connect(
-            conninfo, autocommit=True, cursor_factory=psycopg.RawCursor
+            self._database.url.direct_conninfo, autocommit=True, cursor_factory=psycopg.RawCursor
         )
         apply_settings(connection, settings)
         return connection
