@@ -248,7 +248,7 @@ def _explain(
     connection.pgconn.prepare(query.encode(), postgres.QUERIES[query])
     literals = []
     for value in values:
-        encoded = postgres._encode(value)
+        encoded = postgres.encode(value)
         literals.append("NULL" if encoded is None else _quote(encoded))
     with connection.transaction(force_rollback=True):
         ((document,),) = connection.execute(
@@ -261,8 +261,8 @@ def _explain(
     return plan, plan["Shared Hit Blocks"] + plan["Shared Read Blocks"]
 
 
-def _quote(encoded: bytes) -> str:
-    text = encoded.decode().replace("'", "''").replace("\\", "\\\\")
+def _quote(encoded: str) -> str:
+    text = encoded.replace("'", "''").replace("\\", "\\\\")
     return f"E'{text}'"
 
 

@@ -44,7 +44,8 @@ class Connection(psycopg.Connection[Row]):
 
     def wait(self, gen: PQGen[RV] | PQGenConn[RV], *args: Any, **kwargs: Any) -> RV:
         """Run an operation of the connection. Raise ConnectionLost, Cancelled."""
-        return super().wait(self._bounded(gen), *args, **kwargs)  # type: ignore[arg-type]  # 3.2, 3.3
+        bounded: PQGen[RV] = self._bounded(gen)
+        return super().wait(bounded, *args, **kwargs)
 
     def _bounded(self, gen: Any) -> Any:
         """Pass on what the operation waits for, several times a second while nothing happens."""

@@ -44,10 +44,6 @@ BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;
 -- The end of a transaction that wrote.
 COMMIT;
 
--- name: rollback
--- The end of a transaction that failed, or wrote nothing.
-ROLLBACK;
-
 -- name: set_workspace
 -- For row-level security: the only workspace whose rows this transaction sees.
 SELECT set_config('polymnia.workspace', $1::bigint::text, true);
