@@ -24,6 +24,10 @@ quick *arguments:
 slow:
     {{bin}}/pytest -m slow
 
+# Run what the unmarked tests show for a few cases, for all: every store, role and shell, hostile inputs.
+matrix:
+    {{bin}}/pytest -m matrix
+
 # Run other people's clients and servers, the conformance suites, and the web interface in a browser (needs Node 20 and Chromium).
 interop:
     {{bin}}/pytest -m interop
