@@ -27,12 +27,12 @@ _MAX_ROWS = 50
 _ROW = re.compile(rb"<[^>]*\sdata-row[\s>]")
 _TABLE_ROW, _TABLE_HEAD = re.compile(rb"<tr[\s>]"), re.compile(rb"<thead[\s>]")
 _FORM_TOKEN = re.compile(rb'"X-Form-Token": "(\w+)"')
-# When the groups are on the screen, and the times of the first paint and of now.
-_IS_DRAWN = "() => document.querySelector('#graph-status')?.textContent.includes('group')"
+# When the graph is on the screen, and the times of the first paint and of now.
+_IS_DRAWN = "() => document.querySelector('#graph-status')?.textContent.includes('on screen')"
 _PAINT_TIMES = """() => [
     performance.getEntriesByName("first-contentful-paint")[0].startTime, performance.now()
 ]"""
-_HOME, _SEARCH, _GRAPH, _CURATION = "home", "search", "graph overview, JSON", "curation"
+_HOME, _SEARCH, _GRAPH, _CURATION = "home", "search", "graph, JSON", "curation"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _judge(figures: dict[str, Figure]) -> Iterator[Verdict]:
     yield at_most("home, server time", figures[_HOME].usual, 300, " ms")
     yield at_most("search, server time", figures[_SEARCH].usual, 100, " ms")
-    yield at_most("graph overview", figures[_GRAPH].size / 1024, 100, " KB")
+    yield at_most("graph", figures[_GRAPH].size / 1024, 100, " KB")
     yield at_most(
         "server CPU of a page", max(figure.cpu for figure in figures.values()), 150, " ms"
     )
@@ -155,7 +155,7 @@ def _measure(folder: Path, entities: int, requests: int, with_browser: bool) -> 
 
 
 def _open_graph(port: int) -> None:
-    """Print how long Chromium takes to paint the page of the graph and to draw the groups."""
+    """Print how long Chromium takes to paint the page of the graph and to draw it."""
     from tests.web.browser import chromium
 
     program = shutil.which("chromium") or shutil.which("google-chrome")
@@ -172,14 +172,13 @@ def _open_graph(port: int) -> None:
             metrics = session.send("Performance.getMetrics")["metrics"]
             tasks = {metric["name"]: metric["value"] for metric in metrics}["TaskDuration"]
             print(
-                f"graph in Chromium: first paint {painted:.0f} ms, groups drawn {drawn:.0f} ms, "
+                f"graph in Chromium: first paint {painted:.0f} ms, drawn {drawn:.0f} ms, "
                 f"{1000 * tasks:.0f} ms of work on the page's thread"
             )
 
 
 def _await_findings(client: Client) -> None:
-    """Let the server compute findings and groups, which it does in the background."""
-    client.send("/ui/graph?refresh=1")
+    """Let the server compute findings, which it does in the background."""
     while b"Look again" in client.send("/ui/curation"):
         sleep(0.5)
 
@@ -208,20 +207,17 @@ def _pages(
     yield _HOME, pages("/ui/")
     yield _SEARCH, pages("/ui/", q="{word}")
     yield "search, a common word", pages("/ui/", q="entity")
-    yield "search at a moment", pages("/ui/", q="{word}", at="2100-01-01")
-    yield "timeline", pages("/ui/timeline")
+    yield "search, a name being typed", pages("/ui/", q="enti")
+    yield "why a hit is here", pages("/ui/why", q="{word}", wanted="{name}")
     yield "entity", pages("/ui/entity", name="{name}")
     yield "history", pages("/ui/history")
     yield "graph page", pages("/ui/graph")
     yield _GRAPH, (("/ui/graph/data", {}) for _ in numbers)
     yield "graph around an entity", pages("/ui/graph", name="{name}")
-    yield "graph at a moment", pages("/ui/graph", name="{name}", at="2100-01-01")
     yield "entity at a moment", pages("/ui/entity", name="{name}", at="2100-01-01")
     yield _CURATION, pages("/ui/curation")
-    yield "agents", pages("/ui/agents")
-    yield "agent", pages("/ui/agents/agent", client="polymnia import")
     yield "table of entities", pages("/ui/entities")
-    yield "go to", pages("/ui/goto", q="{name}")
+    yield "facts by the time they were said", pages("/ui/entities", sort="said")
     yield "add", pages("/ui/new")
     yield "import and export", pages("/ui/import")
     yield "access", pages("/ui/access")

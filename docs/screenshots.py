@@ -7,7 +7,7 @@ import json
 import shutil
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import chdir, closing
+from contextlib import chdir
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import get_args
@@ -16,9 +16,6 @@ from playwright.sync_api import FilePayload, Page
 
 from polymnia.cli.demo import MAIN
 from polymnia.cli.main import main as polymnia
-from polymnia.engine.graph import entities
-from polymnia.engine.workspaces.workspaces import open_workspaces
-from polymnia.model import EntityDraft
 from tests.web.browser import Theme, Visit, chromium
 from tests.web.serving import Ui, demo_server
 
@@ -50,16 +47,6 @@ def _new_token(page: Page, ui: Ui) -> None:
     page.wait_for_selector("#made")
 
 
-def _live_changes(page: Page, ui: Ui) -> None:
-    """Let another process write while the page is open."""
-    with closing(open_workspaces(ui.store)) as workspaces:
-        draft = EntityDraft(
-            "Port of Tromsø", "place", ("its tide forecast is ready", "opens in December")
-        )
-        entities.create(workspaces.memory(MAIN), [draft], by="codex-cli (token ci-agent)")
-    page.get_by_text("opens in December").wait_for()
-
-
 def _with_meaning(page: Page, ui: Ui) -> None:
     """Ask until the embedding model is loaded, and once more, as usual questions are."""
     while page.get_by_text("did not answer in time").count():
@@ -86,29 +73,18 @@ def _in_the_past(page: Page, ui: Ui) -> None:
     _at_rest(page, ui)
 
 
-def _go_to(page: Page, ui: Ui) -> None:
-    page.keyboard.press("Control+k")
-    page.keyboard.type("tide")
-    page.get_by_role("option", name="harmonic tide models").wait_for()
-
-
 SHOTS: dict[str, tuple[str, Callable[[Page, Ui], None]]] = {
     "home": ("/ui/", _at_rest),
     "search": ("/ui/?q=who+owns+the+tide+forecast", _with_meaning),
     "nothing": ("/ui/?q=kubernetes+ingress+timeout", _with_meaning),
     "entity": ("/ui/entity?name=tide-forecast", _at_rest),
     "then": ("/ui/entity?name=tide-forecast", _in_the_past),
-    "goto": ("/ui/", _go_to),
-    "agent": ("/ui/agents/agent?client=claude-code", _at_rest),
     "history": ("/ui/history", _at_rest),
     "graph": ("/ui/graph", _drawn),
-    "timeline": ("/ui/timeline", _at_rest),
-    "playground": ("/ui/playground?q=why+were+invoices+lost", _at_rest),
     "curation": ("/ui/curation?kind=duplicates", _at_rest),
     "import": ("/ui/import", _import_report),
     "access": ("/ui/access", _new_token),
     "health": ("/ui/health", _at_rest),
-    "live": ("/ui/live", _live_changes),
 }
 
 

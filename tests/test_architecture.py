@@ -23,7 +23,7 @@ TEST_FILES = sorted((ROOT / "tests").rglob("*.py"))
 LAYERS = [
     {"arguments", "errors", "model", "__init__"},
     {"search"},
-    {"chat", "disk", "embedders", "stores"},
+    {"disk", "embedders", "stores"},
     {"engine"},
     {"dialects"},
     {"importers", "markdown"},

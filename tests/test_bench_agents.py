@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.agents import candidates, hooks, prompts, takeover, tasks
+from bench.agents import hooks, prompts, takeover, tasks
 
 
 def test_every_hook_and_the_import_are_measured(
@@ -57,13 +57,3 @@ def test_two_years_of_transcripts_are_taken_over_and_given_back(
     printed = capsys.readouterr().out
     assert ", 400 facts\n" in printed
     assert printed.endswith("0 facts stayed\nmet\n")
-
-
-def test_candidates_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
-    assert candidates.main([]) == 0
-    rows = [line.strip("| ").split(" | ") for line in capsys.readouterr().out.splitlines()]
-    assert [row[:3] for row in rows[2:]] == [
-        ["an agent, dev", "148", "70"],
-        ["an agent, held_out", "32", "17"],
-    ]
-    assert all("met" in row[5] for row in rows[2:])

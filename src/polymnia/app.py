@@ -87,7 +87,6 @@ def open_servers(settings: Settings) -> Iterator[dict[str, Server]]:
                 secrets=settings.secrets,
             )
         ) as workspaces,
-        _use_chat_model(settings, workspaces),
     ):
         servers = {
             name: _make_server(settings, dialect, workspaces) for name, dialect in dialects.items()
@@ -369,26 +368,6 @@ def _authenticator(
 def _max_capability(settings: Settings) -> Capability:
     """Return the highest capability that any client gets."""
     return "read" if settings.read_only else "admin"
-
-
-@contextmanager
-def _use_chat_model(settings: Settings, workspaces: Workspaces) -> Iterator[None]:
-    """Let the chat model, if one is set, write drafts for all memories during the block.
-
-    Raise SettingsError.
-    """
-    if not settings.chat_model:
-        yield
-        return
-    from polymnia.chat import open_chat_model
-    from polymnia.engine.curation.drafts import Drafter
-
-    drafter = Drafter(open_chat_model(settings.chat_model, key=settings.chat_model_key))
-    workspaces.on_open(lambda memory: memory.use_drafter(drafter))
-    try:
-        yield
-    finally:
-        drafter.close()
 
 
 class _ClientLog(logging.Handler):

@@ -18,7 +18,6 @@
     ├── InputRequired         the client must be asked first; then the request is run again
     ├── Unanswered            the client did not answer a question
     ├── EmbedderError         the embedding model is missing or failed
-    ├── ChatModelError        the chat model did not answer
     ├── MissingPackage        an optional package is not installed
     ├── SettingsError         a flag, variable or entry of the settings file is wrong
     └── StoreError            the store failed
@@ -183,10 +182,6 @@ class Unanswered(PolymniaError):
 
 class EmbedderError(PolymniaError):
     """The embedding model is missing or failed."""
-
-
-class ChatModelError(PolymniaError):
-    """The chat model did not answer."""
 
 
 class MissingPackage(PolymniaError):

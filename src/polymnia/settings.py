@@ -70,11 +70,8 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     embedder: str = "local"
     embedder_key: str = ""
     share_embedder: bool = True
-    chat_model: str = ""
-    chat_model_key: str = ""
     secrets: Literal["warn", "refuse", "off"] = "warn"
     checkpoints: bool = True
-    candidates: bool = True
     prompts: bool = True
     prompts_off_in: tuple[str, ...] = ()
     toolsets: tuple[str, ...] = ()
@@ -268,6 +265,8 @@ def _read_file(environment: Mapping[str, str]) -> dict[str, _Value]:
     except (OSError, ValueError) as exc:
         why = exc.strerror if isinstance(exc, OSError) else exc
         raise SettingsError(f"{path}: {why}") from exc
+    for former in ("candidates", "chat_model", "chat_model_key"):
+        entries.pop(former, None)  # of earlier versions: an old file still works
     return {name: _Value(value, f"{path}: {name}") for name, value in entries.items()}
 
 

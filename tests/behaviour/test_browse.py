@@ -28,7 +28,7 @@ from polymnia.model import (
     split_actor,
 )
 from polymnia.stores import open_store
-from polymnia.web.pages.search import Filters, search
+from polymnia.web.pages.search import SearchFilters, search
 from tests.behaviour.graphs import ME, create, link
 from tests.conftest import STORES
 
@@ -47,12 +47,12 @@ def test_hits_are_counted_by_type_client_and_tag(memory: Memory) -> None:
         by="cursor (token ci)",
     )
     create(memory, EntityDraft("Sloop", "boat", ("boats need wind",)), by="codex")
-    found = search(memory, "boats", Filters())
+    found = search(memory, "boats", SearchFilters())
     assert {name for name, _ in found.clients} == {"cursor", "codex"}
     assert dict(found.types)["person"] == 1
     assert dict(found.tags) == {"crew": 1}
     assert found.ages[0][1] == len(found.hits)
-    only = search(memory, "boats", Filters(client="cursor"))
+    only = search(memory, "boats", SearchFilters(client="cursor"))
     assert {hit.actor for hit in only.hits} == {"cursor (token ci)"}
 
 

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 import pytest
 
 from polymnia.engine.memory import Memory
-from polymnia.engine.recall.explanation import Absence, explain, explain_absence
+from polymnia.engine.recall.explanation import Explanation, explain
 from polymnia.engine.recall.passages import recall
 from polymnia.engine.semantic.meaning import Meaning, SharedEmbedder
-from polymnia.model import EntityDraft, Within
+from polymnia.model import EntityDraft, PassageKey, Within
 from polymnia.stores import open_store
 from tests.behaviour.graphs import create
 from tests.embedders.bag import BagEmbedder
@@ -29,34 +29,24 @@ def farm(memory: Memory) -> Memory:
     return memory
 
 
-def why(memory: Memory, wanted: str, *, limit: int = 1, within: Within | None = None) -> Absence:
-    return explain_absence(memory, QUESTION, wanted, limit=limit, within=within)
+def why(
+    memory: Memory, wanted: str | PassageKey, *, limit: int = 1, within: Within | None = None
+) -> Explanation:
+    return explain(memory, QUESTION, wanted, limit=limit, within=within)
 
 
 def test_the_signals_of_a_hit_add_up_to_its_score(farm: Memory) -> None:
-    found = explain(farm, QUESTION)
-    assert [hit.hit for hit in found.hits] == recall(farm, QUESTION).hits
-    for hit in found.hits:
-        assert sum(value * weight for _, value, weight in hit.signals) == pytest.approx(
-            hit.hit.score
-        )
-
-
-def test_without_an_embedder_the_ranking_is_that_of_words(farm: Memory) -> None:
-    found = explain(farm, QUESTION)
-    assert [hit.by_words for hit in found.hits] == [*range(1, len(found.hits) + 1)]
-    assert found.words.passages == [hit.hit.passage for hit in found.hits]
-    assert (found.meaning.passages, found.embedded) == ([], 0)
-    assert "no embedder" in found.note
-    assert found.passages == 6
+    for place, hit in enumerate(recall(farm, QUESTION).hits, 1):
+        found = why(farm, hit.passage.key)
+        assert (found.passage, found.place) == (hit.passage, place)
+        assert found.score == pytest.approx(hit.score)
+        assert sum(value * weight for _, value, weight in found.signals) == pytest.approx(hit.score)
 
 
 def test_a_low_place_is_told_with_the_words_that_are_missing(farm: Memory) -> None:
     found = why(farm, "sold his goats")
     assert (found.outcome, found.missing) == ("ranked", ("keeps",))
     assert 1 < found.place <= found.total
-    assert found.last is not None
-    assert found.last.hit.score > found.score
     assert sum(value * weight for _, value, weight in found.signals) == pytest.approx(found.score)
 
 
@@ -75,10 +65,10 @@ def test_what_is_shown_is_said_to_be_shown(farm: Memory) -> None:
 
 
 def test_a_hit_stands_for_texts_that_say_the_same(farm: Memory) -> None:
-    first = explain(farm, QUESTION).hits[0].hit
-    (other,) = {"keeps goats on a farm", "Keeps goats, on a farm!"} - {first.passage.text}
+    first = recall(farm, QUESTION).hits[0].passage
+    (other,) = {"keeps goats on a farm", "Keeps goats, on a farm!"} - {first.text}
     found = why(farm, other)
-    assert (found.outcome, found.twin) == ("alike", first.passage)
+    assert (found.outcome, found.twin) == ("alike", first)
 
 
 def test_a_filter_that_keeps_something_out_is_named(farm: Memory) -> None:
@@ -96,11 +86,10 @@ def test_what_no_search_proposes_has_the_place_of_its_score(farm: Memory) -> Non
 def test_what_does_not_exist_is_unknown(farm: Memory) -> None:
     found = why(farm, "Annx")
     assert (found.outcome, found.similar_names) == ("unknown", ("Ann",))
-    assert why(farm, "").outcome == "unknown"
+    assert why(farm, "").outcome == why(farm, ("Ann", 9)).outcome == "unknown"
 
 
 def test_nothing_is_found_in_an_empty_memory(memory: Memory) -> None:
-    assert explain(memory, QUESTION).hits == []
     assert why(memory, "Ann").outcome == "unknown"
 
 
@@ -120,19 +109,15 @@ def embedded(versioned_url: str) -> Iterator[Memory]:
     store.close()
 
 
-def test_each_hit_has_its_place_by_words_and_by_meaning(embedded: Memory) -> None:
-    found = explain(embedded, "who keeps goats")
-    first = found.hits[0]
-    assert (first.hit.passage.text, first.by_words, first.by_meaning) == ("keeps goats", 1, 1)
-    assert found.meaning.passages[0].text == "keeps goats"
-    assert (found.embedded, found.passages, found.note) == (4, 4, "")
-    weights = {name: value * weight for name, value, weight in first.signals}
-    assert weights["meaning"] > 0
-    assert sum(weights.values()) == pytest.approx(first.hit.score)
+def test_meaning_is_a_signal_of_a_hit(embedded: Memory) -> None:
+    found = why(embedded, ("Ann", 2))
+    points = {name: value * weight for name, value, weight in found.signals}
+    assert points["meaning"] > 0
+    assert sum(points.values()) == pytest.approx(found.score)
 
 
 def test_an_absent_passage_has_its_meaning_measured(embedded: Memory) -> None:
-    found = explain_absence(embedded, "who keeps goats", "plays chess", limit=1)
+    found = why(embedded, "plays chess")
     assert found.has_vector
     assert found.outcome == "ranked"
     assert found.place > 1

@@ -38,7 +38,6 @@ EXAMPLES = {
     "recall": ("tea", "--embedder", "none", "--store", "memory.db"),
     "revise": ("Zoë", "--type", "person", "--store", "memory.db"),
     "forget": ("Zoë", "1", "--dry-run", "--store", "memory.db"),
-    "candidates": ("list", "--store", "memory.db", "--json"),
     "list": ("--store", "memory.db"),
     "serve": ("--help",),
     "ui": ("--help",),

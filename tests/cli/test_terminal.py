@@ -30,7 +30,6 @@ SHOWN = {
     "recall": " 1. Zoë [person]: likes tea",
     "revise": "nothing to change: Zoë in memory.db is like that already",
     "forget": "would forget 1 fact in memory.db",
-    "candidates": '"memory.db": []',
     "list": "Zoë  person  ",
     "serve": "  --metrics             serve Prometheus metrics at /metrics",
     "ui": "usage: polymnia ui [-h] ",

@@ -11,9 +11,8 @@ from msgspec.json import decode, encode
 
 from polymnia.dialects import open_dialect
 from polymnia.dialects.base import ServerRules
-from polymnia.engine.curation import drafts
 from polymnia.engine.memory import Memory
-from polymnia.engine.workspaces.workspaces import OneWorkspace, open_workspaces
+from polymnia.engine.workspaces.workspaces import open_workspaces
 from polymnia.mcp.server import Server
 from polymnia.stores import open_store
 from tests.dialects.conversation import Client
@@ -36,7 +35,7 @@ class AskedClient(Client):
         super().__init__(dialect, server)
         self.asked: list[JSON] = []
         self._answer = answer
-        capabilities: JSON = {"elicitation": {}, "sampling": {}}
+        capabilities: JSON = {"elicitation": {}}
         info = {"name": "asked", "version": "1"}
         super().request(
             "initialize", protocolVersion="2025-11-25", clientInfo=info, capabilities=capabilities
@@ -144,76 +143,6 @@ def test_a_workspace_is_deleted_only_with_the_users_consent(tmp_path: Any, answe
         "manage_workspace", {"action": "delete", "name": "app"}
     )
     workspaces.close()
-
-
-def sampled(text: str) -> JSON:
-    return {
-        "result": {"role": "assistant", "content": {"type": "text", "text": text}, "model": "m"}
-    }
-
-
-def report_of(memory: Memory, answer: Callable[[str, JSON], JSON]) -> tuple[AskedClient, JSON]:
-    server = Server(open_dialect("workspace"), OneWorkspace(memory), workspace="default")
-    client = AskedClient("workspace", server, answer)
-    people = ("Ada", "Bob")
-    observed = [
-        {"name": name, "entity_type": "person", "observations": [f"{name} drinks tea"]}
-        for name in people
-    ]
-    client.call("create_entities", {"entities": observed})
-    return client, client.call("get_consolidation_report")["structuredContent"]
-
-
-def drafts_of(report: JSON) -> dict[str, str | None]:
-    return {summary["name"]: summary.get("draft_summary") for summary in report["stale_summaries"]}
-
-
-def test_the_clients_model_drafts_the_summaries_in_one_answer(memory: Memory) -> None:
-    client, report = report_of(
-        memory, lambda method, params: sampled("Task 1: One of them.\n**2.** The other.")
-    )
-    (asked,) = client.asked
-    assert asked["messages"][0]["content"]["text"].count("drinks tea") == 2
-    assert sorted(str(value) for value in drafts_of(report).values()) == [
-        "One of them.",
-        "The other.",
-    ]
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        sampled("I cannot."),
-        sampled("7: nothing"),
-        {"error": {"code": -1, "message": "the user declined"}},
-    ],
-)
-def test_a_report_does_without_drafts_that_do_not_come(memory: Memory, answer: JSON) -> None:
-    client, report = report_of(memory, lambda method, params: answer)
-    assert len(client.asked) == 1
-    assert drafts_of(report) == {"Ada": None, "Bob": None}
-
-
-def test_a_report_asks_again_for_nothing_if_the_memory_changed_meanwhile(memory: Memory) -> None:
-    def answer(method: str, params: JSON) -> JSON:
-        Client("native", memory).text(
-            "remember", {"entities": [{"name": "Ada", "facts": ["moved"]}]}
-        )
-        return sampled("1: old\n2: old")
-
-    client, report = report_of(memory, answer)
-    assert len(client.asked) == 1
-    assert drafts_of(report) == {"Ada": None, "Bob": None}
-
-
-def test_long_prompts_are_left_out_of_the_joined_one() -> None:
-    prompts = [drafts.Prompt("Summarize.", str(number) * 10_000) for number in range(4)]
-    joined = drafts.join_prompts(prompts)
-    assert len(joined.text) <= drafts.MAX_JOINED_CHARACTERS
-    assert drafts.split_drafts("1: first\n2: second", prompts) == {
-        prompts[0]: "first",
-        prompts[1]: "second",
-    }
 
 
 def test_the_progress_of_a_review_increases(memory: Memory) -> None:

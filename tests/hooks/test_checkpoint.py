@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from polymnia.engine.facts.candidates import list_candidates
 from polymnia.engine.facts.forget import Unwanted, forget
 from polymnia.engine.graph import entities
 from polymnia.engine.workspaces.workspaces import open_workspaces
@@ -192,23 +191,3 @@ def test_turns_of_another_form_are_ignored(turns: str, settings: Settings, proje
     data = f'{{"session_id": "ses_1", "turns": {turns}}}'.encode()
     assert answer_hook(settings, "Stop", data, "opencode") == ""
     assert not Path(settings.store).exists()
-
-
-def test_a_checkpoint_offers_what_may_be_worth_remembering(
-    settings: Settings, project: Path, transcript: Path
-) -> None:
-    append(transcript, turn("user", "Never push to main.", 3))
-    save_checkpoint(settings, transcript, project)
-    with closing(open_workspaces(settings.store)) as workspaces:
-        (candidate,) = list_candidates(workspaces.memory("shop"))
-    assert (candidate.kind, candidate.text) == ("rule", "Never push to main.")
-    assert candidate.source == "claude-code:5e55"
-
-
-def test_candidates_can_be_switched_off(
-    settings: Settings, project: Path, transcript: Path
-) -> None:
-    append(transcript, turn("user", "Never push to main.", 3))
-    save_checkpoint(replace(settings, candidates=False), transcript, project)
-    with closing(open_workspaces(settings.store)) as workspaces:
-        assert list_candidates(workspaces.memory("shop")) == []

@@ -75,16 +75,15 @@ def test_no_page_shows_another_workspace_to_a_limited_token(limited: Visitor) ->
     paths = (
         "/ui/?q=salary",
         "/ui/?q=salary&all=1",
-        "/ui/?q=salary&at=2100-01-01",
-        "/ui/goto?q=Mara",
+        "/ui/why?q=salary&wanted=Mara",
         "/ui/start/wait",
-        "/ui/timeline",
+        "/ui/entities?sort=said",
         "/ui/entity?name=Mara",
         "/ui/entities/export?format=csv",
         "/ui/export?format=json",
         "/ui/history",
         "/ui/curation",
-        "/ui/agents",
+        "/ui/graph",
     )
     for path in paths:
         shown = limited.get(path)

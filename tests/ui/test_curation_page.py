@@ -12,7 +12,6 @@ from unittest.mock import patch
 
 import pytest
 
-from polymnia.engine.facts.candidates import CandidateDraft, list_candidates, offer_candidates
 from polymnia.engine.facts.forget import Unwanted, forget
 from polymnia.engine.graph import entities, facts, relations
 from polymnia.engine.memory import Memory
@@ -203,29 +202,6 @@ def test_findings_that_cannot_be_accepted_are_named(place: tuple[Visitor, Memory
     changes = re.findall(r'name="change" value="(\d+)"', shown.text)
     post_all(visitor, "/ui/undo", [("change", number) for number in changes])
     forget(memory, Unwanted(entities=twins), by="codex")
-
-
-def test_candidate_facts_are_accepted_and_dismissed(place: tuple[Visitor, Memory]) -> None:
-    visitor, memory = place
-    drafts = [CandidateDraft("decision", f"we deploy on day {number}") for number in range(4)]
-    offer_candidates(memory, drafts, by="claude-code (token laptop)")
-    shown = findings(visitor, "/ui/curation?kind=candidates")
-    assert "Is this true?" in shown.words
-    numbers = [str(candidate.ordinal) for candidate in list_candidates(memory)]
-    shown = visitor.post("/ui/curation/accept", n=numbers[0], into="release notes")
-    assert "a fact of release notes now" in shown.words
-    assert texts(memory, "release notes") == ("we deploy on day 3",)
-    shown = visitor.post("/ui/curation/dismiss", key="candidates", n=numbers[1])
-    assert "Dismissed a candidate fact" in shown.words
-    assert len(list_candidates(memory)) == 2
-    assert visitor.post("/ui/curation/accept", n=numbers[1]).status == 400
-    findings(visitor, "/ui/curation")
-    shown = visitor.get("/ui/curation/all?kind=candidates")
-    assert "becomes a fact of decisions" in shown.words
-    items = re.findall(r'name="item" value="(\w+)"', shown.text)
-    fields = [("kind", "candidates"), *(("item", item) for item in items)]
-    assert "Accepted 2 findings" in post_all(visitor, "/ui/curation/all", fields).words
-    assert len(texts(memory, "decisions")) == 2
 
 
 def test_the_badge_counts_what_waits(place: tuple[Visitor, Memory]) -> None:

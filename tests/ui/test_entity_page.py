@@ -141,7 +141,7 @@ def test_a_reader_sees_no_controls_that_write(tmp_path: Path) -> None:
             shown = visitor.get(path)
             assert shown.status == 200
             forms = set(re.findall(r'<form[^>]*action="([^"?]*)', shown.text))
-            assert forms <= {"/ui/", "/ui/logout", "/ui/selection"}
+            assert forms <= {"/ui/", "/ui/logout", "/ui/selection", "/ui/why"}
             assert "Delete" not in shown.text.replace("Delete, with Undo", "").replace(
                 "<kbd>Delete</kbd>", ""
             )

@@ -1,7 +1,6 @@
 """The graph page without a browser: the table, the data of the drawing, panels and exports."""
 
 from collections.abc import Iterator
-from itertools import pairwise
 from urllib.parse import quote
 
 import pytest
@@ -33,45 +32,14 @@ def _add_team(memory: Memory) -> None:
     relations.create(memory, [Relation("member 0", "billing-worker", "runs")], by="codex")
 
 
-def test_a_small_memory_is_drawn_whole(visitor: Visitor) -> None:
-    assert "66 entities of 66" in visitor.get("/ui/graph").words
+def test_the_best_connected_entities_are_drawn(visitor: Visitor) -> None:
+    assert "60 entities of 66" in visitor.get("/ui/graph").words
     drawing = json.decode(visitor.post("/ui/graph/data").text)
-    assert len(drawing["nodes"]) == drawing["entities"] == 66
-    found = json.decode(visitor.get("/ui/graph/find?name=team").text)
-    assert found == {"cluster": ""}
-    assert visitor.get("/ui/graph/find?name=nobody").status == 404
-
-
-@pytest.fixture(scope="module")
-def large(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Visitor]:
-    """A memory of one large cluster that falls apart into teams, and of small ones."""
-    with harbour(tmp_path_factory.mktemp("large")) as (running, memory):
-        teams = [[f"{letter}{number}" for number in range(40)] for letter in "abcdefghij"]
-        drafts = [EntityDraft(name, "person") for team in teams for name in team]
-        entities.create(memory, drafts, by="codex")
-        links = [Relation(name, team[0], "follows") for team in teams for name in team[1:]]
-        entities_before = [team[0] for team in teams]
-        links += [Relation(a, b, "knows") for a, b in pairwise(entities_before)]
-        relations.create(memory, links, by="codex")
-        yield Visitor(running.port)
-
-
-def test_a_large_memory_is_shown_in_groups(large: Visitor) -> None:
-    shown = large.get("/ui/graph?refresh=1")
-    assert "groups for 405 entities" in shown.words
-    data = json.decode(large.post("/ui/graph/data").text)
-    assert sum(group["count"] for group in data["groups"]) == 405
-    path = json.decode(large.get("/ui/graph/find?name=c7").text)["cluster"]
-    drawing = json.decode(large.post("/ui/graph/data", cluster=path).text)
-    assert "c7" in [name for name, _, _ in drawing["nodes"]]
-    assert drawing["crumbs"][-1][1] == path
-    assert "relations inside" in large.get(f"/ui/graph/panel?cluster={path}").words
-    assert "Open" in large.get("/ui/graph").words
-
-
-def test_a_wrong_cluster_is_refused(large: Visitor) -> None:
-    for path in ("9999", "1.9999", "x", "1.1.1.1.1.1.1", "-1"):
-        assert large.get(f"/ui/graph?cluster={path}").status == 400
+    assert (len(drawing["nodes"]), drawing["entities"]) == (60, 66)
+    assert drawing["nodes"][0][0] == "team"
+    assert len(json.decode(visitor.post("/ui/graph/data", count="300").text)["nodes"]) == 66
+    numbers = [number for _, number in drawing["types"]]
+    assert len(set(numbers)) == len(numbers)
 
 
 def test_what_is_around_an_entity(visitor: Visitor) -> None:

@@ -95,19 +95,20 @@ def test_undoing_twice_walks_back_two_steps_and_redo_does_the_last_again(
     assert texts(memory, "Mara Lindqvist") == before
 
 
-def test_everything_of_one_client_is_undone_after_a_preview(
+def test_the_changes_that_a_filter_shows_are_undone_after_a_preview(
     visitor: Visitor, memory: Memory
 ) -> None:
     for text in ("one", "two"):
         draft = FactAddition("billing-worker", (text,))
         facts.add(memory, [draft], by="rogue (token r)", skip_repeats=True)
+    assert "Undo these" in visitor.get("/ui/history?client=rogue&since=1d").words
     shown = visitor.get("/ui/history/undo?client=rogue&since=1d")
     assert "2 facts go" in shown.words
     assert "Undo 2 changes" in shown.words
     assert texts(memory, "billing-worker")[2:] == ("one", "two")
     visitor.post("/ui/history/undo", client="rogue", since="1d")
     assert texts(memory, "billing-worker")[2:] == ()
-    assert visitor.get("/ui/history/undo?client=rogue").status == 400
+    assert visitor.get("/ui/history/undo").status == 400
 
 
 def test_the_trash_gives_back_what_was_deleted(visitor: Visitor, memory: Memory) -> None:

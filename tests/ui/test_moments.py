@@ -1,8 +1,6 @@
-"""An entity and the graph as they were, without a browser."""
+"""An entity as it was, without a browser."""
 
 from pathlib import Path
-
-from msgspec import json
 
 from polymnia.engine.history.versions import versions
 from tests.behaviour.graphs import texts
@@ -10,7 +8,7 @@ from tests.ui.client import Visitor, make_token
 from tests.ui.pages import harbour
 
 
-def test_moments_of_an_entity_and_of_the_graph(tmp_path: Path) -> None:
+def test_moments_of_an_entity(tmp_path: Path) -> None:
     with harbour(tmp_path) as (running, memory):
         visitor = Visitor(running.port)
         visitor.post("/ui/entity/observe", name="billing-worker", text="has a new owner")
@@ -20,9 +18,6 @@ def test_moments_of_an_entity_and_of_the_graph(tmp_path: Path) -> None:
         assert "has a new owner" not in visitor.get(f"{_plain(at)}").text.split("<main")[1]
         assert visitor.get("/ui/entity?name=billing-worker&at=2001-01-01").status == 404
         assert visitor.get("/ui/entity?name=billing-worker&at=soon").status == 400
-        data = json.decode(visitor.post("/ui/graph/data", at=str(at)).text)
-        assert data["entities"] == 3
-        assert visitor.get(f"/ui/graph?at={at}").status == 200
         fields = {"name": "billing-worker", "at": str(at), "how": "exact"}
         assert "came later" in visitor.get(f"/ui/entity/restore?name=billing-worker&at={at}").words
         assert "Brought back" in visitor.post("/ui/entity/restore", **fields).words

@@ -4,6 +4,7 @@ Hits, filters, what hides them, editing, deleting, and several at once.
 """
 
 import json
+import re
 from unittest.mock import patch
 
 import pytest
@@ -13,7 +14,7 @@ from polymnia.engine.graph.entities import open_named
 from polymnia.engine.memory import Memory
 from polymnia.engine.recall.passages import RecallResult
 from polymnia.model import Hit, Passage, Signals
-from polymnia.web.pages.search import Filters, search
+from polymnia.web.pages.search import SearchFilters, search
 from tests.behaviour.graphs import texts
 from tests.ui.client import Visitor
 from tests.ui.pages import HOSTILE
@@ -33,10 +34,10 @@ def test_an_empty_box_shows_the_latest_changes(visitor: Visitor) -> None:
     assert "cursor wrote the note runbook/queue" in shown.words
 
 
-def test_hits_have_marks_reasons_and_authors(visitor: Visitor) -> None:
+def test_hits_have_marks_fits_and_authors(visitor: Visitor) -> None:
     shown = visitor.get("/ui/?q=who+moved+off+redis")
     assert "<mark>moved</mark>" in shown.text
-    assert "words: moved, redis" in shown.words
+    assert "strong" in shown.words or "good" in shown.words
     assert "by claude-code" in shown.words
     assert "runbook/queue" in shown.words
 
@@ -48,10 +49,35 @@ def test_typing_gets_the_results_only(visitor: Visitor) -> None:
     assert 'hx-swap-oob="true"' in shown.text
 
 
-def test_the_other_views_of_a_question_keep_its_words_and_filters(visitor: Visitor) -> None:
-    shown = visitor.get("/ui/?q=redis&type=note&since=7d", HX_Request="true")
-    assert 'href="/ui/graph?q=redis&amp;type=note&amp;since=7d"' in shown.text
-    assert 'id="views"' in shown.text
+def test_why_a_hit_is_here_unfolds_in_place(visitor: Visitor) -> None:
+    shown = visitor.get("/ui/?q=who+moved+off+redis")
+    assert "/ui/why?q=who+moved+off+redis&amp;kind=fact&amp;name=billing-worker" in shown.text
+    fields = "q=who+moved+off+redis&kind=fact&name=billing-worker&n=1"
+    reason = visitor.get(f"/ui/why?{fields}", HX_Request="true")
+    assert "<html" not in reason.text
+    assert re.search(r"words \d+\.\d .*= \d+\.\d", reason.words)
+
+
+def test_why_something_is_not_here_is_told(visitor: Visitor) -> None:
+    assert "Missing something?" in visitor.get("/ui/?q=redis").words
+    reason = visitor.get("/ui/why?q=redis&wanted=works+from")
+    assert "works from Malmö" in reason.words
+    assert "There is no entity nobody" in visitor.get("/ui/why?q=redis&wanted=nobody").words
+
+
+def test_names_that_begin_as_typed_come_first(visitor: Visitor) -> None:
+    shown = visitor.get("/ui/?q=lindq")
+    assert "Mara Lindqvist" in shown.words.split("Type")[0]
+    assert "Nothing" not in shown.words
+    assert 'class="named"' not in visitor.get("/ui/?q=who+moved+off+redis").text
+
+
+def test_the_facts_of_an_entity_are_one_card(visitor: Visitor) -> None:
+    shown = visitor.get("/ui/?q=billing-worker+queue+Redis+Postgres+runs+replicas&weak=1")
+    first, *others = shown.text.split("data-open-row><bdi>billing-worker</bdi>")
+    assert others
+    assert 'class="folded"' not in first
+    assert "more fact" in shown.words
 
 
 def test_filters_are_in_the_address(visitor: Visitor) -> None:
@@ -189,9 +215,9 @@ def test_weak_hits_are_shown_only_to_those_who_ask(memory: Memory) -> None:
     passage = Passage("billing-worker", "service", 1, "moved its queue")
     weak = Hit(passage, 0.4, "meaning", Signals(), is_weak=True)
     with patch("polymnia.web.pages.search.recall", return_value=RecallResult([weak, weak])):
-        found = search(memory, "zzqqxx", Filters())
+        found = search(memory, "zzqqxx", SearchFilters())
         assert (len(found.hits), len(found.weak)) == (0, 2)
-        found = search(memory, "zzqqxx", Filters(weak=True))
+        found = search(memory, "zzqqxx", SearchFilters(weak=True))
         assert (len(found.hits), len(found.weak)) == (2, 0)
 
 

@@ -1,5 +1,6 @@
-"""Saved questions and dismissed findings, in a file or a database."""
+"""Dismissed findings, in a file or a database."""
 
+import re
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -8,20 +9,15 @@ import pytest
 
 from polymnia.errors import StoreDamaged, StoreTooNew
 from polymnia.stores.open import open_catalogue, open_web_state
-from polymnia.web.state import MAX_QUESTIONS, SavedQuestion, SharedState, SiteState
+from polymnia.web.state import MAX_DISMISSED, SharedState, SiteState
 
 
 def test_what_is_kept_is_there_for_the_next_server(tmp_path: Path) -> None:
     path = tmp_path / "memory.db.web"
     with SiteState(path).edit("harbour") as state:
-        state.questions.append(SavedQuestion("who", "Ann", place=3))
         state.dismissed.append(["orphans", "Ann"])
-    found = SiteState(path).read("harbour")
-    assert (found.questions, found.dismissed) == (
-        [SavedQuestion("who", "Ann", place=3)],
-        [["orphans", "Ann"]],
-    )
-    assert SiteState(path).read("other").questions == []
+    assert SiteState(path).read("harbour").dismissed == [["orphans", "Ann"]]
+    assert SiteState(path).read("other").dismissed == []
     assert path.stat().st_mode & 0o777 == 0o600
 
 
@@ -33,13 +29,22 @@ def test_a_change_that_fails_leaves_the_file_as_it_was(tmp_path: Path) -> None:
     assert state.read("harbour").dismissed == []
 
 
-def test_the_oldest_questions_make_room(tmp_path: Path) -> None:
+def test_the_oldest_findings_make_room(tmp_path: Path) -> None:
     state = SiteState(tmp_path / "memory.db.web")
     with state.edit("harbour") as parts:
-        parts.questions += [
-            SavedQuestion(str(number), "Ann") for number in range(MAX_QUESTIONS + 5)
-        ]
-    assert state.read("harbour").questions[0].question == "5"
+        parts.dismissed += [["orphans", str(number)] for number in range(MAX_DISMISSED + 5)]
+    assert state.read("harbour").dismissed[0] == ["orphans", "5"]
+
+
+def test_saved_questions_of_an_earlier_version_are_kept(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db.web"
+    question = '{"question":"who","expected":"Ann","place":3}'
+    path.write_text(
+        f'{{"version":1,"workspaces":{{"harbour":{{"questions":[{question}],"dismissed":[]}}}}}}'
+    )
+    with SiteState(path).edit("harbour") as state:
+        state.dismissed.append(["orphans", "Ann"])
+    assert question in re.sub(r"\s+", "", path.read_text())
 
 
 def test_without_a_path_it_is_kept_in_memory() -> None:
@@ -71,18 +76,14 @@ def test_what_one_server_keeps_in_a_database_is_there_for_the_others(
         catalogue.create(name)
     with shared_state(postgres_database) as one, shared_state(postgres_database) as two:
         with one.edit("harbour") as state:
-            state.questions.append(SavedQuestion("who", "Ann", place=3))
+            state.dismissed.append(["gaps", "Ann", "Bob"])
         with two.edit("harbour") as state:
             state.dismissed.append(["orphans", "Ann"])
-        kept = one.read("harbour")
-        assert (kept.questions, kept.dismissed) == (
-            [SavedQuestion("who", "Ann", place=3)],
-            [["orphans", "Ann"]],
-        )
-        assert two.read("other").questions == []
+        assert one.read("harbour").dismissed == [["gaps", "Ann", "Bob"], ["orphans", "Ann"]]
+        assert two.read("other").dismissed == []
         catalogue.delete("harbour")
         catalogue.create("harbour")
-        assert one.read("harbour").questions == []
+        assert one.read("harbour").dismissed == []
     catalogue.close()
 
 

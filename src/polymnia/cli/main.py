@@ -35,7 +35,6 @@ COMMANDS = {
     "list": "show",
     "revise": "facts",
     "forget": "facts",
-    "candidates": "candidates",
     "history": "changes",
     "undo": "changes",
     "trash": "changes",

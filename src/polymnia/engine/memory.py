@@ -12,7 +12,6 @@ from polymnia.model import Change, Entity, Rows, Traces, require_storable, texts
 from polymnia.stores.contract import Reader, Store, Writer, check_cancelled
 
 if TYPE_CHECKING:
-    from polymnia.engine.curation.drafts import Drafter
     from polymnia.engine.semantic.meaning import Meaning
 
 ChangeListener = Callable[[Change], None]
@@ -32,7 +31,6 @@ class Memory:
         self.store = store
         self.secrets: SecretRule = secrets
         self.meaning = meaning if store.capabilities.vectors else None
-        self.drafter: Drafter | None = None
         self._listeners: list[ChangeListener] = []
 
     def reading(self, *, may_lag: bool = False) -> AbstractContextManager[Reader]:
@@ -59,10 +57,6 @@ class Memory:
         """Embed in the background what has no vector, if the memory is searched by meaning."""
         if self.meaning is not None:
             self.meaning.request_indexing(self)
-
-    def use_drafter(self, drafter: "Drafter") -> None:
-        """Let a chat model draft texts for the reports on this memory."""
-        self.drafter = drafter
 
     def _announce(self, change: Change) -> None:
         self.request_indexing()

@@ -3,7 +3,7 @@
 The work is bounded in time. The next event continues from the saved position.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
 from time import monotonic
@@ -57,13 +57,11 @@ def save_checkpoint(
         file = stack.enter_context(transcript.open("rb"))
         file.seek(position.offset)
         for size in _slices(file, session):
-            turns = session.turns
             entity = session.take_entity(report)
             if entity is not None:
                 memory = memory or _open_memory(settings, directory, stack)
                 items = report.screen_items([entity])
                 count += take_in(memory, items, by=ACTOR).facts
-                _offer(settings, memory, turns, session.conversation)
             position = Position(position.offset + size, session.conversation)
             positions.save(key, position)
             if monotonic() > end:
@@ -92,24 +90,8 @@ def save_turns(settings: Settings, program: str, session: str, data: bytes, dire
     with ExitStack() as stack:
         memory = _open_memory(settings, directory, stack)
         count = take_in(memory, report.screen_items([entity]), by=ACTOR).facts
-        _offer(settings, memory, new, conversation)
     positions.save(key, Position(len(turns), conversation))
     return count
-
-
-def _offer(
-    settings: Settings, memory: Memory, turns: Sequence[Turn], conversation: Conversation | None
-) -> None:
-    """Offer what the turns say that may be worth remembering."""
-    if not settings.candidates or conversation is None:
-        return
-    from polymnia.hooks.noticing import notice  # compiles patterns, which most hooks do not need
-
-    drafts = notice(turns, f"{conversation.source}:{conversation.id}")
-    if drafts:
-        from polymnia.engine.facts.candidates import offer_candidates
-
-        offer_candidates(memory, drafts, by=ACTOR)
 
 
 def _turns_in(data: bytes) -> list[Turn]:

@@ -21,8 +21,6 @@ PROMPTED = ("UserPromptSubmit", "BeforeAgent", "beforeSubmitPrompt")
 # Before a long conversation is replaced by a summary, after each answer, and at the end. Gemini CLI
 # has other names for the first two.
 SAVED = ("PreCompact", "PreCompress", "Stop", "AfterAgent", "SessionEnd")
-# Events after which a chat model may look through the conversation.
-ENDED = ("PreCompact", "PreCompress", "SessionEnd")
 FLAT_ANSWERS = ("copilot", "opencode")
 # Programs that send the turns with the event, because they keep no transcript in a file.
 TURN_PROGRAMS = ("opencode",)
@@ -55,11 +53,7 @@ def answer_hook(settings: Settings, event: str, data: bytes, program: str = "") 
         raise BadInput(f"there is nothing to do for the event {event!r}; use {', '.join(EVENTS)}")
     if settings.checkpoints and not settings.read_only:
         is_late = program == LATE_PROGRAM and event == ANSWERED
-        is_saved = _save(settings, fields, data, directory, program, is_late=is_late)
-        if is_saved and event in ENDED and settings.candidates and settings.chat_model:
-            from polymnia.hooks.drafting import start_drafting
-
-            start_drafting(settings, directory)
+        _save(settings, fields, data, directory, program, is_late=is_late)
     return ""
 
 
@@ -71,21 +65,21 @@ def _save(
     program: str,
     *,
     is_late: bool,
-) -> bool:
+) -> None:
     """Store what was said: the turns in the event itself, or those of a transcript.
 
-    Wait for a transcript that is written late. Return False if there are none, or if the user
-    switched the memory off for the session.
+    Wait for a transcript that is written late. Store nothing if the user switched the memory off
+    for the session.
     """
     session = _session_of(fields)
     transcript = _transcript_of(fields, program)
     if not transcript and program not in TURN_PROGRAMS:
-        return False
+        return
     from polymnia.hooks.checkpoint import save_checkpoint, save_turns
     from polymnia.hooks.session import SessionFile
 
     if SessionFile(sessions_directory(), session).is_off:
-        return False
+        return
     if transcript:
         waits = MAX_WAITS if is_late else 0
         while not save_checkpoint(settings, transcript, directory) and waits:
@@ -93,7 +87,6 @@ def _save(
             waits -= 1
     elif session:
         save_turns(settings, program, session, data, directory)
-    return True
 
 
 def _transcript_of(fields: dict[str, str], program: str) -> Path | None:

@@ -14,7 +14,6 @@ from polymnia.engine.curation.clusters import clusters
 from polymnia.engine.curation.contradictions import contradictions
 from polymnia.engine.curation.findings import orphans, pending, relation_gaps
 from polymnia.engine.curation.similar import duplicate_names, similar_pairs
-from polymnia.engine.facts.candidates import UNCONFIRMED, list_candidates
 from polymnia.engine.history.changes import last_change
 from polymnia.engine.memory import Memory
 from polymnia.errors import PolymniaError
@@ -38,8 +37,7 @@ _PAUSE_FACTOR = 20.0
 class Finding(Struct, frozen=True):
     """Something that needs attention: the names it is about, and what is known of it.
 
-    `ordinals` are the two facts of a contradiction, or the number of a candidate fact, whose name
-    is that of the entity that would get it.
+    `ordinals` are the two facts of a contradiction.
     """
 
     kind: str
@@ -67,14 +65,6 @@ def key_id(key: Iterable[str]) -> str:
     """Return the id of the finding with that key."""
     joined = "\0".join(key).encode("utf-8", "surrogatepass")
     return sha256(joined).hexdigest()[:16]
-
-
-def _candidates(memory: Memory) -> list[Finding]:
-    findings = []
-    for candidate in list_candidates(memory, limit=MAX_FINDINGS):
-        ordinals = (candidate.ordinal,)
-        findings.append(Finding("candidates", (candidate.into,), candidate.text[:80], ordinals))
-    return findings
 
 
 def _contradictions(memory: Memory) -> list[Finding]:
@@ -121,8 +111,7 @@ def _summaries(memory: Memory) -> list[Finding]:
 def _orphans(memory: Memory) -> list[Finding]:
     findings = []
     for entity in orphans(memory, limit=MAX_FINDINGS):
-        if entity.type != UNCONFIRMED:  # its facts wait for an entity
-            findings.append(Finding("orphans", (entity.name,), "no relation"))
+        findings.append(Finding("orphans", (entity.name,), "no relation"))
     return findings
 
 
@@ -146,13 +135,6 @@ class Kind(Struct, frozen=True):
 
 
 KINDS = {
-    "candidates": Kind(
-        "Waiting for your yes",
-        "Candidate fact",
-        "check",
-        "A program noticed this in a conversation. Nobody has confirmed it yet.",
-        _candidates,
-    ),
     "contradictions": Kind(
         "Contradictions",
         "Contradiction",

@@ -60,7 +60,7 @@ class PageSpec(Struct, frozen=True, kw_only=True):
     title: str
     path: str
     icon: str
-    group: Literal["Memory", "Improve", "Run", ""] = ""
+    group: Literal["Memory", "Server", ""] = ""
     needs: Capability = "read"
     in_tabs: bool = False
 
@@ -193,25 +193,6 @@ class Toasts:
             return self._waiting.pop(key, None)
 
 
-# The cookie with the theme and density that somebody chose, and what it may hold.
-LOOK_COOKIE = "polymnia_look"
-THEMES, DENSITIES = ("", "light", "dark"), ("", "compact")
-
-
-class Look(Struct, frozen=True):
-    """How pages look: a theme and a density; empty means as the system has it, and usual."""
-
-    theme: str = ""
-    density: str = ""
-
-    @classmethod
-    def of(cls, text: str) -> "Look":
-        """Return the look in a cookie. Whatever is unknown is left out."""
-        theme, _, density = text.partition(".")
-        known_theme = theme if theme in THEMES else ""
-        return cls(known_theme, density if density in DENSITIES else "")
-
-
 class Page:
     """A request to a page. Everything here may block: pages run on worker threads."""
 
@@ -227,7 +208,6 @@ class Page:
         port = urlsplit(f"//{request.headers.get('host', '')}").port
         self.cookie_name = f"polymnia_{port or 'ui'}"
         self.session = request.cookies.get(self.cookie_name, "")
-        self.look = Look.of(request.cookies.get(LOOK_COOKIE, ""))
         self._came_from = (
             request.headers.get("hx-current-url") or request.headers.get("referer") or ""
         )

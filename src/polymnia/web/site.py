@@ -14,7 +14,6 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Mount, Route, Router
 
-from polymnia.engine.graph.overview import GraphOverviews
 from polymnia.errors import (
     BadInput,
     EntityNotFound,
@@ -36,6 +35,7 @@ from polymnia.transports.http.request import Request as HttpRequest
 from polymnia.web import SiteParts
 from polymnia.web.findings import FindingsCache
 from polymnia.web.imports import Imports, receive_upload
+from polymnia.web.news import ChangeNews
 from polymnia.web.page import (
     FORM_TOKEN_FIELD,
     HANDLERS,
@@ -51,7 +51,6 @@ from polymnia.web.page import (
     parse_fields,
 )
 from polymnia.web.pages import MODULES, PAGES
-from polymnia.web.pages.live import ChangeNews
 from polymnia.web.pages.login import ask_again
 from polymnia.web.pages.start import show_start
 from polymnia.web.rendering import Templates
@@ -93,7 +92,6 @@ class Site:
         self.root = f"{context.public_path}{UI_PATH}"
         self.toasts = Toasts()
         self.news = ChangeNews(parts.workspaces)
-        self.overviews = GraphOverviews(context.pool)
         self.findings = FindingsCache(context.pool)
         self.state = _open_state(parts)
         self.imports = Imports(lambda: self.context.is_stopping)

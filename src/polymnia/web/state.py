@@ -1,11 +1,11 @@
-"""What the web interface keeps beside the memory: saved questions and dismissed findings."""
+"""What the web interface keeps beside the memory: the findings that were dismissed."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
 
-from msgspec import Struct, field, json
+from msgspec import Raw, Struct, field, json
 
 from polymnia.disk.errors import map_os_errors
 from polymnia.disk.json_file import decode_file, write_file
@@ -13,33 +13,17 @@ from polymnia.disk.lock import file_lock
 from polymnia.disk.replace import make_parent
 from polymnia.stores.contract import WebStateStore
 
-MAX_QUESTIONS = 50
 MAX_DISMISSED = 5_000
 # The file's version.
 _VERSION = 1
 
 
-class SavedQuestion(Struct, omit_defaults=True):
-    """A question, its filters, and the entity that it should find.
-
-    `place` is the place of that entity at the last run and `before` at the run before that, 0 if
-    it was missing. `at` is the time of the last run.
-    """
-
-    question: str
-    expected: str
-    type: str = ""
-    since: str = ""
-    place: int = 0
-    before: int = 0
-    at: int = 0
-
-
 class WorkspaceState(Struct):
     """The state of one workspace. A dismissed finding is identified by its kind and names."""
 
-    questions: list[SavedQuestion] = field(default_factory=list)
     dismissed: list[list[str]] = field(default_factory=list)
+    # Saved questions of an earlier version, kept as they are.
+    questions: list[Raw] = field(default_factory=list)
 
 
 class _Contents(Struct, kw_only=True):
@@ -89,7 +73,7 @@ class SiteState:
             data,
             _Contents,
             newest=_VERSION,
-            damage="does not hold saved questions",
+            damage="does not hold dismissed findings",
             advice="repair it, or delete it to start with none",
         )
         return contents.workspaces
@@ -122,4 +106,4 @@ def _decode(text: str) -> WorkspaceState:
 
 
 def _drop_oldest(state: WorkspaceState) -> None:
-    del state.questions[:-MAX_QUESTIONS], state.dismissed[:-MAX_DISMISSED]
+    del state.dismissed[:-MAX_DISMISSED]

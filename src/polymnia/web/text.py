@@ -25,7 +25,7 @@ _PICTURES = {
     },
 }
 # The numbers of the coloured dots for common types; any other type gets one by a hash of its name.
-_TYPE_NUMBERS = {
+_COMMON_TYPES = {
     "person": 1,
     "organisation": 2,
     "organization": 2,
@@ -39,7 +39,7 @@ _TYPE_NUMBERS = {
     "preference": 9,
     "note": 10,
 }
-_TYPES = 10
+TYPE_NUMBERS = 10
 _WORD = re.compile(r"(\w+)")
 _MINUTE_S, _HOUR_S, _DAY_S = 60, 3600, 86_400
 # After this many weeks the date is shown instead of the age.
@@ -107,10 +107,10 @@ def code_spans(text: str) -> Markup:
 def type_number(kind: str) -> int:
     """Return the number of the coloured dot of a type, 1 to 10."""
     folded = kind.strip().casefold()
-    if folded in _TYPE_NUMBERS:
-        return _TYPE_NUMBERS[folded]
+    if folded in _COMMON_TYPES:
+        return _COMMON_TYPES[folded]
     digest = sha256(folded.encode("utf-8", "replace")).digest()
-    return 1 + int.from_bytes(digest[:4]) % _TYPES
+    return 1 + int.from_bytes(digest[:4]) % TYPE_NUMBERS
 
 
 def client_name(actor: str) -> str:

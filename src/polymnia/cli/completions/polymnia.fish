@@ -50,8 +50,8 @@ function _shtab_polymnia_using
   test "$_shtab_polymnia_cmdpath" = "$argv"
 end
 
-set -g _shtab_polymnia_commands demo serve ui install hook remember recall search show list revise forget candidates 'candidates list' 'candidates accept' 'candidates dismiss' 'candidates draft' history undo trash 'trash list' 'trash restore' 'trash purge' stats import export sync index embedder 'embedder list' 'embedder check' doctor backup restore migrate migrate-schema workspace 'workspace list' 'workspace create' 'workspace archive' 'workspace restore' 'workspace delete' 'workspace rename' perspective 'perspective list' 'perspective set' 'perspective remove' token 'token create' 'token list' 'token rotate' 'token revoke' completion
-set -g _shtab_polymnia_opts_with_value --actor --allow-host --allow-origin --also --before --bind --can --data-dir --description --dialect --document --embedder --expires --for --format --from --from-workspace --grant --http --into --limit --log-format --log-level --memory-file --name --older-than --operation --output --overlap --port --query --rename --salvage --scope --since --status --store --summary --tag --token --tokens --toolsets --transport --trusted-proxy --type --untag --workspace -f -o
+set -g _shtab_polymnia_commands demo serve ui install hook remember recall search show list revise forget history undo trash 'trash list' 'trash restore' 'trash purge' stats import export sync index embedder 'embedder list' 'embedder check' doctor backup restore migrate migrate-schema workspace 'workspace list' 'workspace create' 'workspace archive' 'workspace restore' 'workspace delete' 'workspace rename' perspective 'perspective list' 'perspective set' 'perspective remove' token 'token create' 'token list' 'token rotate' 'token revoke' completion
+set -g _shtab_polymnia_opts_with_value --actor --allow-host --allow-origin --also --before --bind --can --data-dir --description --dialect --document --embedder --expires --for --format --from --from-workspace --grant --http --limit --log-format --log-level --memory-file --name --older-than --operation --output --overlap --port --query --rename --salvage --scope --since --status --store --summary --tag --token --tokens --toolsets --transport --trusted-proxy --type --untag --workspace -f -o
 
 complete -c polymnia -e
 complete -c polymnia -f
@@ -195,37 +195,6 @@ complete -c polymnia -n '_shtab_polymnia_using forget' -l store -x -d 'a path en
 complete -c polymnia -n '_shtab_polymnia_using forget' -l data-dir -xka "(__fish_complete_path (commandline -ct))" -d 'a directory of workspaces; same as --store DIR/'
 complete -c polymnia -n '_shtab_polymnia_using forget' -l log-level -xka "debug info warning error" -d 'what to log to standard error'
 complete -c polymnia -n '_shtab_polymnia_using forget' -l workspace -x -d 'workspace to use (default: that of the project in this directory, and `personal`)'
-complete -c polymnia -n '_shtab_polymnia_using; and test $_shtab_polymnia_npos -eq 0' -a candidates -d 'list, accept and dismiss facts that were noticed in conversations'
-complete -c polymnia -n '_shtab_polymnia_using candidates' -s h -l help -d 'show this help message and exit'
-complete -c polymnia -n '_shtab_polymnia_using candidates; and test $_shtab_polymnia_npos -eq 0' -a list -d 'list the candidates, the newest first'
-complete -c polymnia -n '_shtab_polymnia_using candidates list' -s h -l help -d 'show this help message and exit'
-complete -c polymnia -n '_shtab_polymnia_using candidates list' -l json -d 'print JSON for programs'
-complete -c polymnia -n '_shtab_polymnia_using candidates list' -l store -x -d 'a path ending in .db, .sqlite, .jsonl or .mcpmem, a directory of workspaces (ending in / if new), postgresql://… or memory: (default: as for `polymnia serve` without options)'
-complete -c polymnia -n '_shtab_polymnia_using candidates list' -l data-dir -xka "(__fish_complete_path (commandline -ct))" -d 'a directory of workspaces; same as --store DIR/'
-complete -c polymnia -n '_shtab_polymnia_using candidates list' -l log-level -xka "debug info warning error" -d 'what to log to standard error'
-complete -c polymnia -n '_shtab_polymnia_using candidates list' -l workspace -x -d 'workspace to use (default: that of the project in this directory, and `personal`)'
-complete -c polymnia -n '_shtab_polymnia_using candidates; and test $_shtab_polymnia_npos -eq 0' -a accept -d 'make facts of candidates'
-complete -c polymnia -n '_shtab_polymnia_using candidates accept' -s h -l help -d 'show this help message and exit'
-complete -c polymnia -n '_shtab_polymnia_using candidates accept' -l into -x -d 'the entity that gets the facts'
-complete -c polymnia -n '_shtab_polymnia_using candidates accept' -l json -d 'print JSON for programs'
-complete -c polymnia -n '_shtab_polymnia_using candidates accept' -l store -x -d 'a path ending in .db, .sqlite, .jsonl or .mcpmem, a directory of workspaces (ending in / if new), postgresql://… or memory: (default: as for `polymnia serve` without options)'
-complete -c polymnia -n '_shtab_polymnia_using candidates accept' -l data-dir -xka "(__fish_complete_path (commandline -ct))" -d 'a directory of workspaces; same as --store DIR/'
-complete -c polymnia -n '_shtab_polymnia_using candidates accept' -l log-level -xka "debug info warning error" -d 'what to log to standard error'
-complete -c polymnia -n '_shtab_polymnia_using candidates accept' -l workspace -x -d 'workspace to use (default: that of the project in this directory, and `personal`)'
-complete -c polymnia -n '_shtab_polymnia_using candidates; and test $_shtab_polymnia_npos -eq 0' -a dismiss -d 'delete candidates'
-complete -c polymnia -n '_shtab_polymnia_using candidates dismiss' -s h -l help -d 'show this help message and exit'
-complete -c polymnia -n '_shtab_polymnia_using candidates dismiss' -l json -d 'print JSON for programs'
-complete -c polymnia -n '_shtab_polymnia_using candidates dismiss' -l store -x -d 'a path ending in .db, .sqlite, .jsonl or .mcpmem, a directory of workspaces (ending in / if new), postgresql://… or memory: (default: as for `polymnia serve` without options)'
-complete -c polymnia -n '_shtab_polymnia_using candidates dismiss' -l data-dir -xka "(__fish_complete_path (commandline -ct))" -d 'a directory of workspaces; same as --store DIR/'
-complete -c polymnia -n '_shtab_polymnia_using candidates dismiss' -l log-level -xka "debug info warning error" -d 'what to log to standard error'
-complete -c polymnia -n '_shtab_polymnia_using candidates dismiss' -l workspace -x -d 'workspace to use (default: that of the project in this directory, and `personal`)'
-complete -c polymnia -n '_shtab_polymnia_using candidates; and test $_shtab_polymnia_npos -eq 0' -a draft -d 'let the chat model of the settings find candidates in the last conversation'
-complete -c polymnia -n '_shtab_polymnia_using candidates draft' -s h -l help -d 'show this help message and exit'
-complete -c polymnia -n '_shtab_polymnia_using candidates draft' -l json -d 'print JSON for programs'
-complete -c polymnia -n '_shtab_polymnia_using candidates draft' -l store -x -d 'a path ending in .db, .sqlite, .jsonl or .mcpmem, a directory of workspaces (ending in / if new), postgresql://… or memory: (default: as for `polymnia serve` without options)'
-complete -c polymnia -n '_shtab_polymnia_using candidates draft' -l data-dir -xka "(__fish_complete_path (commandline -ct))" -d 'a directory of workspaces; same as --store DIR/'
-complete -c polymnia -n '_shtab_polymnia_using candidates draft' -l log-level -xka "debug info warning error" -d 'what to log to standard error'
-complete -c polymnia -n '_shtab_polymnia_using candidates draft' -l workspace -x -d 'workspace to use (default: that of the project in this directory, and `personal`)'
 complete -c polymnia -n '_shtab_polymnia_using; and test $_shtab_polymnia_npos -eq 0' -a history -d 'list changes, newest first'
 complete -c polymnia -n '_shtab_polymnia_using history' -s h -l help -d 'show this help message and exit'
 complete -c polymnia -n '_shtab_polymnia_using history' -l actor -x -d 'only changes of clients whose name contains this'

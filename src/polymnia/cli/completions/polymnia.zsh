@@ -11,7 +11,6 @@
 _shtab_polymnia_commands() {
   local _commands=(
     backup:'copy a memory to a file, even while servers use it'
-    candidates:'list, accept and dismiss facts that were noticed in conversations'
     completion:'Print a completion script. To load it in every shell: bash: cd ~/.local/share/bash-completion/completions polymnia completion bash > polymnia zsh: polymnia completion zsh > ~/.zfunc/_polymnia (a directory in fpath) fish: polymnia completion fish > ~/.config/fish/completions/polymnia.fish'
     demo:'Fill a memory in a temporary directory with the facts of an invented team, take a tour of it, and serve its web interface until Ctrl-C. It reads and changes nothing of yours. Without a terminal it ends after the tour.'
     doctor:'check a memory, and say what is wrong and what to do'
@@ -43,16 +42,6 @@ _shtab_polymnia_commands() {
     workspace:'list, create, archive, restore, rename and delete workspaces'
   )
   _describe 'polymnia commands' _commands
-}
-
-_shtab_polymnia_candidates_commands() {
-  local _commands=(
-    accept:'make facts of candidates'
-    dismiss:'delete candidates'
-    draft:'let the chat model of the settings find candidates in the last conversation'
-    list:'list the candidates, the newest first'
-  )
-  _describe 'polymnia candidates commands' _commands
 }
 
 _shtab_polymnia_embedder_commands() {
@@ -123,64 +112,6 @@ _shtab_polymnia_backup_options=(
 
 # guard to ensure default positional specs are added only once per session
 _shtab_polymnia_backup_defaults_added=0
-
-_shtab_polymnia_candidates_options=(
-  "(- : *)"{-h,--help}"[show this help message and exit]"
-)
-
-# guard to ensure default positional specs are added only once per session
-_shtab_polymnia_candidates_defaults_added=0
-
-_shtab_polymnia_candidates_accept_options=(
-  "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--into[the entity that gets the facts]:NAME:"
-  "--json[print JSON for programs]"
-  "--store[a path ending in .db, .sqlite, .jsonl or .mcpmem, a directory of workspaces (ending in \/ if new), postgresql\:\/\/\… or memory\: (default\: as for \`polymnia serve\` without options)]:URL:"
-  "--data-dir[a directory of workspaces\; same as --store DIR\/]:DIR:_files"
-  "--log-level[what to log to standard error]:log_level:(debug info warning error)"
-  "--workspace[workspace to use (default\: that of the project in this directory, and \`personal\`)]:NAME:"
-  "(*):from the list:"
-)
-
-# guard to ensure default positional specs are added only once per session
-_shtab_polymnia_candidates_accept_defaults_added=0
-
-_shtab_polymnia_candidates_dismiss_options=(
-  "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--json[print JSON for programs]"
-  "--store[a path ending in .db, .sqlite, .jsonl or .mcpmem, a directory of workspaces (ending in \/ if new), postgresql\:\/\/\… or memory\: (default\: as for \`polymnia serve\` without options)]:URL:"
-  "--data-dir[a directory of workspaces\; same as --store DIR\/]:DIR:_files"
-  "--log-level[what to log to standard error]:log_level:(debug info warning error)"
-  "--workspace[workspace to use (default\: that of the project in this directory, and \`personal\`)]:NAME:"
-  "(*):from the list:"
-)
-
-# guard to ensure default positional specs are added only once per session
-_shtab_polymnia_candidates_dismiss_defaults_added=0
-
-_shtab_polymnia_candidates_draft_options=(
-  "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--json[print JSON for programs]"
-  "--store[a path ending in .db, .sqlite, .jsonl or .mcpmem, a directory of workspaces (ending in \/ if new), postgresql\:\/\/\… or memory\: (default\: as for \`polymnia serve\` without options)]:URL:"
-  "--data-dir[a directory of workspaces\; same as --store DIR\/]:DIR:_files"
-  "--log-level[what to log to standard error]:log_level:(debug info warning error)"
-  "--workspace[workspace to use (default\: that of the project in this directory, and \`personal\`)]:NAME:"
-)
-
-# guard to ensure default positional specs are added only once per session
-_shtab_polymnia_candidates_draft_defaults_added=0
-
-_shtab_polymnia_candidates_list_options=(
-  "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--json[print JSON for programs]"
-  "--store[a path ending in .db, .sqlite, .jsonl or .mcpmem, a directory of workspaces (ending in \/ if new), postgresql\:\/\/\… or memory\: (default\: as for \`polymnia serve\` without options)]:URL:"
-  "--data-dir[a directory of workspaces\; same as --store DIR\/]:DIR:_files"
-  "--log-level[what to log to standard error]:log_level:(debug info warning error)"
-  "--workspace[workspace to use (default\: that of the project in this directory, and \`personal\`)]:NAME:"
-)
-
-# guard to ensure default positional specs are added only once per session
-_shtab_polymnia_candidates_list_defaults_added=0
 
 _shtab_polymnia_completion_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
@@ -836,7 +767,6 @@ _shtab_polymnia() {
       curcontext="${curcontext%:*:*}:_shtab_polymnia-$line[1]:"
       case $line[1] in
         backup) _arguments -C -s $_shtab_polymnia_backup_options ;;
-        candidates) _shtab_polymnia_candidates ;;
         completion) _arguments -C -s $_shtab_polymnia_completion_options ;;
         demo) _arguments -C -s $_shtab_polymnia_demo_options ;;
         doctor) _arguments -C -s $_shtab_polymnia_doctor_options ;;
@@ -866,32 +796,6 @@ _shtab_polymnia() {
         ui) _arguments -C -s $_shtab_polymnia_ui_options ;;
         undo) _arguments -C -s $_shtab_polymnia_undo_options ;;
         workspace) _shtab_polymnia_workspace ;;
-      esac
-  esac
-}
-
-_shtab_polymnia_candidates() {
-  local context state line curcontext="$curcontext" one_or_more='(*)' remainder='(-)*:' default='*::: :->candidates'
-
-  # Add default positional/remainder specs only if none exist, and only once per session
-  if (( ! _shtab_polymnia_candidates_defaults_added )); then
-    if (( ${_shtab_polymnia_candidates_options[(I)${(q)one_or_more}*]} +          ${_shtab_polymnia_candidates_options[(I)${(q)remainder}*]} +          ${_shtab_polymnia_candidates_options[(I)${(q)default}]} == 0 )); then
-      _shtab_polymnia_candidates_options+=(': :_shtab_polymnia_candidates_commands' '*::: :->candidates')
-    fi
-    _shtab_polymnia_candidates_defaults_added=1
-  fi
-  _arguments -C -s $_shtab_polymnia_candidates_options
-
-  case $state in
-    candidates)
-      words=($line[1] "${words[@]}")
-      (( CURRENT += 1 ))
-      curcontext="${curcontext%:*:*}:_shtab_polymnia_candidates-$line[1]:"
-      case $line[1] in
-        accept) _arguments -C -s $_shtab_polymnia_candidates_accept_options ;;
-        dismiss) _arguments -C -s $_shtab_polymnia_candidates_dismiss_options ;;
-        draft) _arguments -C -s $_shtab_polymnia_candidates_draft_options ;;
-        list) _arguments -C -s $_shtab_polymnia_candidates_list_options ;;
       esac
   esac
 }

@@ -1,25 +1,15 @@
 """The tools that show where the graph needs attention."""
 
-from collections.abc import Mapping, Sequence
-from functools import partial
-from zlib import crc32
-
 from polymnia.dialects.base import Call, Reply, tool
-from polymnia.dialects.questions import sampling
 from polymnia.dialects.replies import array_reply, json_reply
 from polymnia.dialects.workspace import shapes
 from polymnia.dialects.workspace.perspectives import open_memory
 from polymnia.dialects.workspace.shapes import entity_shape, list_of
-from polymnia.engine.curation.drafts import Prompt, join_prompts, split_drafts
 from polymnia.engine.curation.findings import orphans, pending, relation_gaps
 from polymnia.engine.curation.report import ConsolidationReport, consolidation_report
 from polymnia.engine.curation.similar import similar_pairs
 from polymnia.engine.semantic import perspectives
-from polymnia.errors import Unanswered
 from polymnia.search.times import iso_time
-
-# What the client's model may write for each draft.
-_DRAFT_TOKENS = 120
 
 
 @tool(shapes.Nothing, needs="read", returns=list_of(shapes.RecentNodeShape), idempotent=True)
@@ -62,35 +52,13 @@ relation or a merge."""
 def get_consolidation_report(call: Call, arguments: shapes.Nothing) -> Reply:
     """Return where the graph needs attention: outdated summaries, candidates for relations, nodes \
 without relations, clusters, and what has changed since the last report."""
-    write_drafts = None
-    if call.may_ask("sampling"):
-        write_drafts = partial(_ask_model, call)
     report = consolidation_report(
         open_memory(call),
         mark=call.client.principal.may("write"),
-        write_drafts=write_drafts,
         progress=call.progress,
         check=call.check,
     )
     return json_reply(_report_shape(report), note=" ".join(report.notes) or None)
-
-
-def _ask_model(call: Call, prompts: Sequence[Prompt]) -> Mapping[Prompt, str]:
-    """Return what the client's model writes.
-
-    It is asked once: if the memory has changed since, nothing is drafted.
-    """
-    joined = join_prompts(prompts)
-    key = f"drafts-{crc32(joined.text.encode())}"
-    if call.answers and key not in call.answers:
-        return {}
-    max_tokens = _DRAFT_TOKENS * len(prompts)
-    question = sampling(key, joined.text, system=joined.instructions, max_tokens=max_tokens)
-    try:
-        return split_drafts(call.ask(question).text, prompts)
-    except Unanswered as exc:
-        call.log("info", f"the client's model wrote no drafts: {exc}")
-        return {}
 
 
 @tool(shapes.Nothing, needs="read", returns=list_of(shapes.PendingShape), idempotent=True)
@@ -131,23 +99,19 @@ the observations is embedded, over all perspectives."""
 
 def _report_shape(report: ConsolidationReport) -> shapes.ReportReply:
     stale = []
-    for summary in report.stale_summaries:
-        entity = summary.entity
+    for entity in report.stale_summaries:
         stale.append(
             shapes.StaleSummaryShape(
                 name=entity.name,
                 entity_type=entity.type,
                 last_modified=iso_time(entity.updated_at),
                 observation_count=entity.facts,
-                draft_summary=summary.draft,
+                draft_summary=None,
             )
         )
     candidates = []
-    for candidate in report.relation_candidates:
-        pair = candidate.pair
-        candidates.append(
-            shapes.CandidateShape(pair.a, pair.b, pair.similarity, candidate.rationale)
-        )
+    for pair in report.relation_candidates:
+        candidates.append(shapes.CandidateShape(pair.a, pair.b, pair.similarity, None))
     clusters = []
     for cluster in report.clusters:
         clusters.append(shapes.ClusterShape(cluster.number, list(cluster.names), cluster.label))

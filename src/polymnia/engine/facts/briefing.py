@@ -6,7 +6,6 @@ from time import time_ns
 
 from msgspec import Struct
 
-from polymnia.engine.facts.candidates import UNCONFIRMED
 from polymnia.engine.facts.remember import OPEN
 from polymnia.engine.facts.todos import DAY, entities_with_status, is_overdue
 from polymnia.engine.graph.relations import find_successors
@@ -163,7 +162,8 @@ def _rules(workspace: str, memory: Memory, read: Reader) -> list[BriefingLine]:
     for word in ("never", "always", "must"):
         for passage in read.candidates(terms_of(word), MAX_CANDIDATES):
             is_said = passage.type == CONVERSATION or bool(passage.valid_at % DAY)
-            is_confirmed = not is_said and passage.type != UNCONFIRMED
+            # Earlier versions kept guesses of a program in an entity of this type.
+            is_confirmed = not is_said and passage.type != "unconfirmed"
             if passage.ordinal > 0 and is_confirmed and _RULE_WORDS.search(passage.text):
                 at = passage.valid_at or passage.created_at
                 text = _shorten(passage.text)

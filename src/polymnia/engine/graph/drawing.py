@@ -10,11 +10,11 @@ from polymnia.model import Entity, Graph, Relation, TypeCount
 from polymnia.stores.contract import Reader, check_cancelled
 
 # The most entities in a drawing, and how many are added around one that is expanded.
-MAX_NODES = 2_000
+MAX_NODES = 300
 MAX_ADDED = 40
 MAX_STEPS = 3
-# Up to this many entities are drawn as they are; more are shown in groups.
-MAX_WHOLE = 300
+# The best connected entities are looked for among so many, those that changed last.
+MAX_RANKED = 2_000
 
 
 class Node(Struct, frozen=True):
@@ -59,27 +59,25 @@ def draw(
         shown = dict.fromkeys(present[:MAX_NODES])
         front = [name for name in dict.fromkeys(expand) if name in shown]
         for _ in range(min(steps, MAX_STEPS)):
-            front = _add_neighbours(read, front, shown, kinds, added)
+            if not front:
+                break
+            front = _neighbours(read, front, shown, kinds, added)
+            shown |= dict.fromkeys(front)
         return _drawing(read, shown, kinds, is_cut=len(present) > MAX_NODES)
 
 
-def draw_whole(memory: Memory, kinds: Collection[str] | None = None) -> Drawing | None:
-    """Return a drawing of every entity; None if there are more than MAX_WHOLE."""
+def draw_connected(memory: Memory, count: int, *, kinds: Collection[str] | None = None) -> Drawing:
+    """Return the entities with most relations, best first, then those that changed last.
+
+    Only the MAX_RANKED entities that changed last are compared.
+    """
     with memory.reading() as read:
-        if read.counts().entities > MAX_WHOLE:
-            return None
-        names = [entity.name for entity in read.outlines()]
-        return _drawing(read, dict.fromkeys(names), kinds, is_cut=False)
-
-
-def draw_graph(graph: Graph, kinds: Collection[str] | None = None) -> Drawing:
-    """Return a drawing of a graph that was read already, such as that of an earlier time."""
-    names = {entity.name for entity in graph.entities}
-    counts = Counter([relation.type for relation in graph.relations])
-    among, _ = _split(_of_kinds(graph.relations, kinds), names)
-    nodes = [Node(entity, 0) for entity in graph.entities[:MAX_NODES]]
-    is_cut = len(graph.entities) > MAX_NODES
-    return Drawing(nodes, among, _rank_types(counts), len(graph.entities), is_cut)
+        latest = [entity.name for entity in read.outlines(latest=MAX_RANKED)]
+        degrees: Counter[str] = Counter()
+        for relation in _of_kinds(read.relations(latest), kinds) if latest else ():
+            degrees.update({relation.source, relation.target})
+        latest.sort(key=lambda name: -degrees[name])
+        return _drawing(read, dict.fromkeys(latest[: min(count, MAX_NODES)]), kinds)
 
 
 def drawn_graph(
@@ -88,96 +86,64 @@ def drawn_graph(
     """Return outlines of the named entities, and the relations of these types among them."""
     with memory.reading() as read:
         shown = set(names)
-        relations, _ = _split(_of_kinds(read.relations(shown), kinds), shown)
-        return Graph(read.outlines(shown), relations)
+        relations = _of_kinds(read.relations(shown), kinds)
+        among = [relation for relation in relations if shown.issuperset(relation.ends)]
+        return Graph(read.outlines(shown), among)
 
 
-def _add_neighbours(
+def _neighbours(
     read: Reader,
     front: Sequence[str],
-    shown: dict[str, None],
+    shown: Collection[str],
     kinds: Collection[str] | None,
     added: int,
 ) -> list[str]:
-    """Add the neighbours of the front to the drawing until it is full, and return them."""
+    """Return neighbours of the front that are not shown, as many as there is room for."""
     check_cancelled()
-    if not front:
-        return []
-    around = _neighbours_of(read, front, shown, kinds)
-    known = read.existing_names({name for names in around.values() for name in names})
-    reached: dict[str, None] = {}
-    for names in around.values():
-        room = min(added, MAX_NODES - len(shown) - len(reached))
-        for name in names:
-            if room <= 0:
-                break
-            if name in known and name not in reached:
-                reached[name] = None
-                room -= 1
-    shown |= reached
-    return list(reached)
-
-
-def _neighbours_of(
-    read: Reader, front: Sequence[str], shown: Collection[str], kinds: Collection[str] | None
-) -> dict[str, list[str]]:
-    """Return the hidden neighbours of each entity, those of the latest relations first."""
     around: dict[str, dict[str, None]] = {name: {} for name in front}
-    for relation in reversed(_of_kinds(read.relations(set(front)), kinds)):
+    for relation in reversed(_of_kinds(read.relations(set(front)), kinds)):  # the latest first
         ends = (relation.source, relation.target)
         for this, other in (ends, ends[::-1]):
             if this in around and other not in shown:
                 around[this][other] = None
-    return {name: list(neighbours) for name, neighbours in around.items()}
+    # A relation may name an entity that does not exist yet.
+    known = read.existing_names({name for names in around.values() for name in names})
+    reached: dict[str, None] = {}
+    for names in around.values():
+        room = min(added, MAX_NODES - len(shown) - len(reached))
+        new = [name for name in names if name in known and name not in reached]
+        reached |= dict.fromkeys(new[: max(0, room)])
+    return list(reached)
 
 
 def _drawing(
-    read: Reader, shown: Collection[str], kinds: Collection[str] | None, *, is_cut: bool
+    read: Reader,
+    shown: Collection[str],
+    kinds: Collection[str] | None,
+    *,
+    is_cut: bool = False,
 ) -> Drawing:
+    entities = read.counts().entities
     if not shown:
-        return Drawing([], [], [], read.counts().entities, is_cut)
+        return Drawing([], [], [], entities, is_cut)
     touching = read.relations(shown)
-    counts = Counter([relation.type for relation in touching])
-    among, leaving = _split(_of_kinds(touching, kinds), shown)
-    hidden = _count_hidden(read, shown, leaving)
-    outlines = {entity.name: entity for entity in read.outlines(shown)}
-    nodes = [Node(outlines[name], hidden[name]) for name in shown]
-    return Drawing(nodes, among, _rank_types(counts), read.counts().entities, is_cut)
-
-
-def _count_hidden(
-    read: Reader, shown: Collection[str], leaving: Sequence[Relation]
-) -> dict[str, int]:
-    """Return how many neighbours of each entity exist and are not shown."""
-    others: dict[str, set[str]] = {name: set() for name in shown}
-    for relation in leaving:
-        inner, outer = relation.source, relation.target
-        if inner not in others:
-            inner, outer = outer, inner
-        others[inner].add(outer)
-    outside = {name for names in others.values() for name in names}
-    # A relation may name an entity that does not exist yet.
-    known = read.existing_names(outside) if outside else set()
-    return {name: len(names & known) for name, names in others.items()}
-
-
-def _split(
-    relations: Iterable[Relation], shown: Collection[str]
-) -> tuple[list[Relation], list[Relation]]:
-    """Return the relations among the shown entities, and those that lead away from them."""
     among: list[Relation] = []
-    leaving: list[Relation] = []
-    for relation in relations:
-        if relation.source in shown and relation.target in shown:
+    others: dict[str, set[str]] = {name: set() for name in shown}
+    for relation in _of_kinds(touching, kinds):
+        if relation.source in others and relation.target in others:
             among.append(relation)
+        elif relation.source in others:
+            others[relation.source].add(relation.target)
         else:
-            leaving.append(relation)
-    return among, leaving
-
-
-def _rank_types(counts: Counter[str]) -> list[TypeCount]:
-    ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    return [TypeCount(kind, count) for kind, count in ranked]
+            others[relation.target].add(relation.source)
+    outside = {name for names in others.values() for name in names}
+    known = read.existing_names(outside) if outside else set()
+    outlines = {entity.name: entity for entity in read.outlines(shown)}
+    nodes = [Node(outlines[name], len(others[name] & known)) for name in shown]
+    counts = Counter([relation.type for relation in touching])
+    types = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    ranked = [TypeCount(kind, count) for kind, count in types]
+    return Drawing(nodes, among, ranked, entities, is_cut)
 
 
 def _of_kinds(relations: Iterable[Relation], kinds: Collection[str] | None) -> list[Relation]:

@@ -1,7 +1,6 @@
-"""Explain a recall: the signals behind every hit, and why a text is missing."""
+"""Explain a recall: why a passage is a hit at its place, or why it is not among the hits."""
 
 from collections.abc import Sequence
-from time import perf_counter
 from typing import Literal
 
 from msgspec import Struct
@@ -9,62 +8,25 @@ from msgspec import Struct
 from polymnia.engine.memory import Memory
 from polymnia.engine.recall.names import similar_names
 from polymnia.engine.recall.passages import Search, score_candidates, start_searches
-from polymnia.model import Entity, Hit, Passage, PassageKey, Within
+from polymnia.model import NOTE, NOTE_TYPE, VAULT, Hit, Passage, PassageKey, Within
 from polymnia.search import hits
 from polymnia.search.scoring import ScoredPassage, WeightedSignal, weigh
 from polymnia.search.terms import fold, terms_of, words_of
-from polymnia.stores.contract import Reader
+from polymnia.stores.contract import Reader, find_note
 
-# How long an explanation waits for the embedder, which may have to be loaded first.
-EMBED_TIMEOUT_S = 20.0
-# Passages that are examined to explain why a text is missing.
-MAX_WANTED = 20
+# Passages that are examined for an entity or text.
+MAX_EXAMINED = 20
 
 Outcome = Literal["shown", "ranked", "alike", "filtered", "not found", "unknown"]
 
 
-class ExplainedHit(Struct, frozen=True):
-    """A hit, the signals of its score, and its places by words alone and by meaning alone."""
+class Explanation(Struct, frozen=True, kw_only=True):
+    """The place of a passage among the hits, and the signals that its score is the sum of.
 
-    hit: Hit
-    signals: list[WeightedSignal]
-    by_words: int | None
-    by_meaning: int | None
-
-
-class Ranking(Struct, frozen=True):
-    """The best passages of one ranking, and how many milliseconds it took."""
-
-    passages: list[Passage]
-    milliseconds: float
-
-
-class Explanation(Struct, frozen=True):
-    """How a question was answered.
-
-    `note` says why meaning was left out; the other fields are as in RecallResult. `embedded` of all
-    `passages` have a vector of the question's model. `candidates` were scored.
-    """
-
-    hits: list[ExplainedHit]
-    words: Ranking
-    meaning: Ranking
-    milliseconds: float
-    candidates: int
-    embedded: int
-    passages: int
-    note: str
-    corrections: dict[str, str]
-
-
-class Absence(Struct, frozen=True, kw_only=True):
-    """Why a passage is not among the hits.
-
-    The outcome is `shown` if it is a hit after all, at `place`; `ranked` if it is too low, at
-    `place`; `alike` if another hit, `twin`, stands for it; `filtered` by the filters in
-    `kept_out_by`; `not found` if no search proposes it, and `place` is where its score would put
-    it; `unknown` if there is no such passage. `last` is the last hit shown. `missing` are the words
-    of the question that the passage does not have.
+    The outcome is `shown` or `ranked` for a hit at `place`, above or below the limit; `alike` if
+    the hit `twin` stands for it; `filtered` by the filters in `kept_out_by`; `not found` if no
+    search proposes it, and `place` is where its score would put it; `unknown` if there is no such
+    passage. `missing` are words of the question that the passage does not have.
     """
 
     outcome: Outcome
@@ -73,7 +35,6 @@ class Absence(Struct, frozen=True, kw_only=True):
     total: int = 0
     score: float = 0.0
     signals: list[WeightedSignal] = []
-    last: ExplainedHit | None = None
     twin: Passage | None = None
     missing: tuple[str, ...] = ()
     has_vector: bool = False
@@ -82,114 +43,66 @@ class Absence(Struct, frozen=True, kw_only=True):
 
 
 def explain(
-    memory: Memory, question: str, *, limit: int = 10, within: Within | None = None
+    memory: Memory,
+    question: str,
+    wanted: str | PassageKey,
+    *,
+    limit: int = 10,
+    within: Within | None = None,
 ) -> Explanation:
-    """Return the hits of a recall with everything that led to their order."""
+    """Explain the place of a passage, of an entity, or of a text by some of its words."""
+    if isinstance(wanted, str):
+        wanted = wanted.strip()
     with memory.reading() as read:
-        words, _, _ = _rank_timed(Memory(memory.store), read, question, limit, within)
-        both, search, scored = _rank_timed(memory, read, question, limit, within)
-        meaning = _by_meaning(read, search, limit, within)
-        embedded, passages = _coverage(read, search)
-    found = hits.best_hits(search.query.folded, scored, limit)
-    return Explanation(
-        [_explain_hit(hit, search, words.passages, meaning.passages) for hit in found],
-        Ranking(words.passages[:limit], words.milliseconds),
-        Ranking(meaning.passages[:limit], meaning.milliseconds),
-        both.milliseconds,
-        len(scored),
-        embedded,
-        passages,
-        search.note,
-        search.corrections,
-    )
-
-
-def explain_absence(
-    memory: Memory, question: str, wanted: str, *, limit: int = 10, within: Within | None = None
-) -> Absence:
-    """Say why an entity, or a text by some of its words, is not among the first hits."""
-    with memory.reading() as read:
-        _, search, scored = _rank_timed(memory, read, question, limit, within)
-        asked = _find_wanted(read, search, wanted.strip())
-        ranked = hits.best_hits(search.query.folded, scored, len(scored))
-        places = {hit.passage.key: place for place, hit in enumerate(ranked, 1)}
-        known = {scored_passage.passage.key: scored_passage for scored_passage in scored}
+        # The embedder may have to be loaded first.
+        (search,) = start_searches(memory, read, [question], within, 20.0)
+        scored = score_candidates(read, [search], within)
+        ranked = hits.best_hits(search.query.folded, scored, max(limit, len(scored)))
+        asked = _find(read, search, wanted)
+        known = {item.passage.key: item for item in scored}
         others = [item for item in asked if item.key not in known]
         extra = search.score(read, others, read.neighbours(others)) if others else []
     if not asked:
-        return Absence(
-            outcome="unknown", similar_names=tuple(similar_names(memory, wanted.strip()))
-        )
-    best = _best([*[known[item.key] for item in asked if item.key in known], *extra], places)
-    last = _explain_hit(ranked[min(limit, len(ranked)) - 1], search, (), ()) if ranked else None
+        name = wanted if isinstance(wanted, str) else wanted[0]
+        return Explanation(outcome="unknown", similar_names=tuple(similar_names(memory, name)))
+    places = {hit.passage.key: place for place, hit in enumerate(ranked, 1)}
+    candidates = [*[known[item.key] for item in asked if item.key in known], *extra]
+    # The one with the best place or, if none has a place, with the best score.
+    best = min(
+        candidates,
+        key=lambda item: (places.get(item.passage.key, len(places) + 1), -item.score),
+    )
     place = places.get(best.passage.key, 0)
-    kept_out_by = _exclusions(within, best.passage)
     twin = None if place else _twin(best, ranked, known)
-    return Absence(
-        outcome=_outcome(place, limit, twin is not None, bool(kept_out_by)),
+    kept_out_by = _exclusions(within, best.passage)
+    outcome: Outcome = "not found"
+    if place:
+        outcome = "shown" if place <= limit else "ranked"
+    elif twin is not None:
+        outcome = "alike"
+    elif kept_out_by:
+        outcome = "filtered"
+    bonus = search.query.bonuses.get(search.query.subject(best.passage), 0.0)
+    words = {term: word for word in words_of(question) for term in terms_of(word)}
+    missing = [words.get(term, term) for term in search.query.terms if term not in best.terms]
+    return Explanation(
+        outcome=outcome,
         passage=best.passage,
         place=place or 1 + sum(hit.score > best.score for hit in ranked),
         total=len(ranked),
         score=best.score,
-        signals=_weigh(best, search),
-        last=last,
+        signals=weigh(best.signals, bonus, search.coverage),
         twin=twin,
-        missing=_missing_words(search, best.terms),
+        missing=tuple(missing),
         has_vector=best.signals.meaning is not None,
         kept_out_by=kept_out_by,
     )
 
 
-def _rank_timed(
-    memory: Memory, read: Reader, question: str, limit: int, within: Within | None
-) -> tuple[Ranking, Search, list[ScoredPassage]]:
-    """Rank all candidates as recall does."""
-    started = perf_counter()
-    (search,) = start_searches(memory, read, [question], within, EMBED_TIMEOUT_S)
-    scored = score_candidates(read, [search], within)
-    ranked = hits.best_hits(search.query.folded, scored, max(limit, len(scored)))
-    return (
-        Ranking([hit.passage for hit in ranked], 1000 * (perf_counter() - started)),
-        search,
-        scored,
-    )
-
-
-def _by_meaning(read: Reader, search: Search, limit: int, within: Within | None) -> Ranking:
-    """Rank by meaning alone. Return twice as many as are shown, so that most hits have a place."""
-    if search.vectors is None:
-        return Ranking([], 0.0)
-    started = perf_counter()
-    nearest = read.vectors.nearest(search.vectors.model, search.vectors.question, 2 * limit, within)
-    passages = {passage.id: passage for passage in read.passages(nearest)}
-    ranked = [passages[item] for item in nearest if item in passages]
-    return Ranking(ranked, 1000 * (perf_counter() - started))
-
-
-def _coverage(read: Reader, search: Search) -> tuple[int, int]:
-    if search.vectors is None:
-        return 0, read.counts().facts
-    return read.vectors.coverage(search.vectors.model)
-
-
-def _explain_hit(
-    hit: Hit, search: Search, words: Sequence[Passage], meaning: Sequence[Passage]
-) -> ExplainedHit:
-    key = hit.passage.key
-    return ExplainedHit(hit, _weigh(hit, search), _place(words, key), _place(meaning, key))
-
-
-def _weigh(found: Hit | ScoredPassage, search: Search) -> list[WeightedSignal]:
-    subject = search.query.subject(found.passage)
-    return weigh(found.signals, search.query.bonuses.get(subject, 0.0), search.coverage)
-
-
-def _place(ranked: Sequence[Passage], key: PassageKey) -> int | None:
-    return next((place for place, hit in enumerate(ranked, 1) if hit.key == key), None)
-
-
-def _find_wanted(read: Reader, search: Search, wanted: str) -> list[Passage]:
-    """Return the passages of the entity with that name, or else those that contain the text."""
+def _find(read: Reader, search: Search, wanted: str | PassageKey) -> list[Passage]:
+    """Return the passages that are meant: one, those of an entity, or those with the text."""
+    if not isinstance(wanted, str):
+        return _passage(read, *wanted)
     if not wanted:
         return []
     folded = fold(wanted)
@@ -198,56 +111,52 @@ def _find_wanted(read: Reader, search: Search, wanted: str) -> list[Passage]:
         for entity in read.containing(folded, outlines=True)
         if fold(entity.name) == folded
     }
-    if named:
-        return _passages_of(read, search, min(named))
-    found = read.passages_containing(folded, MAX_WANTED)
-    terms = terms_of(wanted)
-    return found or (read.candidates(terms, MAX_WANTED, every=True) if terms else [])
-
-
-def _passages_of(read: Reader, search: Search, name: str) -> list[Passage]:
-    """Return the card of an entity and its passages nearest to the question, else the first."""
+    if not named:
+        found = read.passages_containing(folded, MAX_EXAMINED)
+        terms = terms_of(wanted)
+        return found or (read.candidates(terms, MAX_EXAMINED, every=True) if terms else [])
+    # The card of the entity and its passages nearest to the question, else its first facts.
+    name = min(named)
     within = Within(names=(name,))
-    found = read.passages(cards_of=[name]) + read.candidates(
-        search.query.rare_terms, MAX_WANTED, within
-    )
+    found = read.passages(cards_of=[name])
+    found += read.candidates(search.query.rare_terms, MAX_EXAMINED, within)
     if search.vectors is not None:
-        nearest = read.vectors.nearest(
-            search.vectors.model, search.vectors.question, MAX_WANTED, within
-        )
-        found += read.passages(nearest)
+        model, vector = search.vectors.model, search.vectors.question
+        found += read.passages(read.vectors.nearest(model, vector, MAX_EXAMINED, within))
     if len(found) == 1:
-        found += [
-            passage for entity in read.entities([name]) for passage in _facts(entity)[:MAX_WANTED]
-        ]
+        found += _facts(read, name)[:MAX_EXAMINED]
     return list({item.key: item for item in found}.values())
 
 
-def _facts(entity: Entity) -> list[Passage]:
-    return [
-        Passage(
-            entity.name,
-            entity.type,
-            fact.ordinal,
-            fact.text,
-            fact.created_at,
-            fact.valid_at,
-            tags=entity.tags,
-            source=fact.source,
-        )
-        for fact in entity.facts
-    ]
+def _passage(read: Reader, name: str, ordinal: int) -> list[Passage]:
+    """Return the living passage with a key; nothing if there is none any more."""
+    if ordinal == 0:
+        return read.passages(cards_of=[name])
+    if ordinal < 0:
+        note = find_note(read.notes, VAULT, name)
+        if note is None:
+            return []
+        at = note.updated_at or note.created_at
+        return [Passage(note.key, NOTE_TYPE, NOTE, note.content, at, tags=note.tags)]
+    return [item for item in _facts(read, name) if item.ordinal == ordinal]
 
 
-def _best(scored: Sequence[ScoredPassage], places: dict[PassageKey, int]) -> ScoredPassage:
-    """Return the one with the best place or, if none has a place, with the best score."""
-    return min(
-        scored,
-        key=lambda scored_passage: (
-            places.get(scored_passage.passage.key, len(places) + 1),
-            -scored_passage.score,
-        ),
-    )
+def _facts(read: Reader, name: str) -> list[Passage]:
+    facts = []
+    for entity in read.entities([name]):
+        for fact in entity.facts:
+            passage = Passage(
+                entity.name,
+                entity.type,
+                fact.ordinal,
+                fact.text,
+                fact.created_at,
+                fact.valid_at,
+                tags=entity.tags,
+                source=fact.source,
+            )
+            facts.append(passage)
+    return facts
 
 
 def _twin(
@@ -264,27 +173,11 @@ def _twin(
     return None
 
 
-def _outcome(place: int, limit: int, is_alike: bool, is_kept_out: bool) -> Outcome:
-    if place:
-        return "shown" if place <= limit else "ranked"
-    if is_alike:
-        return "alike"
-    return "filtered" if is_kept_out else "not found"
-
-
 def _exclusions(within: Within | None, passage: Passage) -> tuple[str, ...]:
     """Return the names of the filters that the passage does not satisfy."""
-    if within is None:
-        return ()
     names = []
-    for name in Within.__struct_fields__:
+    for name in Within.__struct_fields__ if within is not None else ():
         value = getattr(within, name)
         if value is not None and not Within(**{name: value}).has(passage):
             names.append(name)
     return tuple(names)
-
-
-def _missing_words(search: Search, terms: Sequence[str]) -> tuple[str, ...]:
-    """Return the words of the question that a passage does not have, as the user spelled them."""
-    asked = {term: word for word in words_of(search.query.question.text) for term in terms_of(word)}
-    return tuple(asked.get(term, term) for term in search.query.terms if term not in terms)

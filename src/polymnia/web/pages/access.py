@@ -1,6 +1,7 @@
-"""Access: tokens and how to connect a client with one; workspaces and what they hold."""
+"""Access: who may write and who did, how to connect a client, and the workspaces."""
 
 import time
+from collections import Counter
 from collections.abc import Iterator
 
 from msgspec import Struct
@@ -10,26 +11,43 @@ from polymnia.auth.tokens import Tokens
 from polymnia.clients.configuration import edit
 from polymnia.clients.table import CLIENTS
 from polymnia.engine.statistics import Overview, overview
-from polymnia.errors import BadInput, NotAllowed, StoreError
-from polymnia.model import CAPABILITIES, Capability, Token, Workspace
+from polymnia.errors import BadInput, NotAllowed, PolymniaError, StoreError
+from polymnia.model import (
+    CAPABILITIES,
+    Capability,
+    Change,
+    ChangeQuery,
+    Token,
+    Workspace,
+    split_actor,
+)
 from polymnia.web.page import ROWS, Page, get, post
 
 _DAY_S = 86_400
 # The lifetimes that the form offers, in days; 0 is unlimited.
 LIFETIMES = {90: "in 90 days", 365: "in a year", 7: "in a week", 0: "never"}
 _SOON_S, _UNUSED_S = 14 * _DAY_S, 90 * _DAY_S
+# The changes that are counted by who made them.
+MAX_COUNTED = 2_000
 # The name of the server in a client's configuration.
 _SERVER_NAME = "memory"
 
 
-class TokenRow(Struct, frozen=True):
-    """A token as the page shows it. Times are in microseconds, 0 for never."""
+class AccessRow(Struct, frozen=True, kw_only=True):
+    """A token, or a client that wrote without one. Times are in microseconds, 0 for never.
 
-    token: Token
-    last_used_at: int
-    state: str
-    warning: str
-    is_own: bool
+    A token that is not here may be revoked, or that of another server. `changes` are those in the
+    chosen workspace among the latest MAX_COUNTED.
+    """
+
+    name: str
+    token: Token | None = None
+    is_token: bool = True
+    clients: tuple[str, ...] = ()
+    changes: int = 0
+    last_at: int = 0
+    warning: str = ""
+    is_own: bool = False
 
 
 class WorkspaceRow(Struct, frozen=True):
@@ -170,7 +188,7 @@ def delete_workspace(page: Page) -> Response:
 
 def _render(page: Page, *, status: int = 200, fragment: str = "", **values: object) -> Response:
     tokens = page.site.parts.tokens if page.principal.administers else None
-    rows = list(_token_rows(page, tokens)) if tokens is not None else []
+    rows = _access_rows(page, tokens)
     catalogue = page.site.parts.workspaces
     own = [space for space in catalogue.find_all() if page.principal.enters(space.name)]
     start = page.query.number("at") or 0
@@ -181,8 +199,10 @@ def _render(page: Page, *, status: int = 200, fragment: str = "", **values: obje
         fragment=fragment,
         status=status,
         tokens=tokens,
-        token_rows=rows[:ROWS],
-        token_count=len(rows),
+        access_rows=rows[:ROWS],
+        has_tokens=any(row.token for row in rows),
+        row_count=len(rows),
+        max_counted=MAX_COUNTED,
         lifetimes=LIFETIMES,
         capabilities=CAPABILITIES,
         workspace_rows=[_workspace_row(page, workspace) for workspace in own[start:end]],
@@ -202,25 +222,70 @@ def _tokens(page: Page) -> Tokens:
     return page.site.parts.tokens
 
 
-def _token_rows(page: Page, tokens: Tokens) -> Iterator[TokenRow]:
-    """Yield the tokens that are not revoked, the latest first."""
+def _access_rows(page: Page, tokens: Tokens | None) -> list[AccessRow]:
+    """Return the living tokens, the latest first, then who else wrote to the workspace."""
+    counts: Counter[tuple[str, str]] = Counter()
+    clients: dict[tuple[str, str], dict[str, None]] = {}
+    last: dict[tuple[str, str], int] = {}
+    for head in _change_heads(page):
+        client, token_name = split_actor(head.actor)
+        # All clients of a token are one row.
+        key = ("", token_name) if token_name else (client, "")
+        counts[key] += 1
+        clients.setdefault(key, {})[client] = None
+        last.setdefault(key, head.at)
+    rows = []
     now = time.time()
-    for token in reversed(tokens.all()):
+    for token in reversed(tokens.all()) if tokens is not None else ():
         state = token.state(now)
-        if state != "revoked":
-            used = tokens.last_used(token.id) or 0
-            warning = _warning(token, state, used, now)
-            yield TokenRow(token, used * 1_000_000, state, warning, token.id == page.principal.id)
+        if state == "revoked" or tokens is None:
+            continue
+        used = tokens.last_used(token.id) or 0
+        warning = "expired" if state == "expired" else ""
+        idle = now - (used or token.created_at)
+        if not warning and token.expires_at is not None and token.expires_at - now < _SOON_S:
+            days = max(int((token.expires_at - now) // _DAY_S), 0)
+            warning = f"expires in {days} days" if days else "expires today"
+        elif not warning and idle > _UNUSED_S:
+            warning = f"unused for {int(idle // _DAY_S)} days"
+        key = ("", token.name)
+        rows.append(
+            AccessRow(
+                name=token.name,
+                token=token,
+                clients=tuple(clients.pop(key, ())),
+                changes=counts[key],
+                last_at=max(used * 1_000_000, last.get(key, 0)),
+                warning=warning,
+                is_own=token.id == page.principal.id,
+            )
+        )
+    for key, names in clients.items():
+        client, token_name = key
+        rows.append(
+            AccessRow(
+                name=token_name or client,
+                is_token=bool(token_name),
+                clients=tuple(names) if token_name else (),
+                changes=counts[key],
+                last_at=last[key],
+            )
+        )
+    return rows
 
 
-def _warning(token: Token, state: str, used: int, now: float) -> str:
-    if state == "expired":
-        return "expired"
-    if token.expires_at is not None and token.expires_at - now < _SOON_S:
-        days = max(int((token.expires_at - now) // _DAY_S), 0)
-        return f"expires in {days} days" if days else "expires today"
-    since = now - (used or token.created_at)
-    return f"unused for {int(since // _DAY_S)} days" if since > _UNUSED_S else ""
+def _change_heads(page: Page) -> list[Change]:
+    """Return the latest changes of the chosen workspace; none without one or without history."""
+    if page.chosen is None:
+        return []
+    try:
+        memory = page.memory_of(page.chosen)
+        if not memory.store.capabilities.history:
+            return []
+        with memory.reading() as read:
+            return read.history.change_heads(ChangeQuery(limit=MAX_COUNTED))
+    except PolymniaError:  # archived or damaged; its row says so
+        return []
 
 
 def _configurations(url: str, token: str) -> Iterator[tuple[str, str, str]]:

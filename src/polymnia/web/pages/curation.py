@@ -6,12 +6,6 @@ from typing import Any
 from msgspec import Struct
 from starlette.responses import Response
 
-from polymnia.engine.facts.candidates import (
-    Candidate,
-    accept_candidates,
-    dismiss_candidates,
-    list_candidates,
-)
 from polymnia.engine.facts.forget import Unwanted, forget
 from polymnia.engine.facts.merge import MergeReceipt, merge
 from polymnia.engine.facts.remember import remember
@@ -36,7 +30,7 @@ MAX_ACCEPTED = 100
 # Findings that could not be accepted and are named, and characters about each.
 _MAX_FAILURES, _MAX_FAILURE_CHARS = 5, 200
 # Kinds whose findings can be accepted together, because nothing has to be chosen or written.
-ACCEPTED_TOGETHER = ("candidates", "duplicates", "gaps")
+ACCEPTED_TOGETHER = ("duplicates", "gaps")
 
 
 class Queue(Struct, frozen=True):
@@ -125,8 +119,6 @@ def _focus(page: Page, waiting: dict[str, list[Finding]]) -> Finding | None:
 
 
 def _still_holds(memory: Memory, finding: Finding) -> bool:
-    if finding.kind == "candidates":
-        return _candidate(memory, finding) is not None
     known = outlines(memory, finding.shown_names)
     if not all(name in known for name in finding.shown_names):
         return False
@@ -135,14 +127,6 @@ def _still_holds(memory: Memory, finding: Finding) -> bool:
     (entity,) = open_named(memory, finding.names).entities
     present = {fact.ordinal for fact in entity.facts}
     return present.issuperset(finding.ordinals)
-
-
-def _candidate(memory: Memory, finding: Finding) -> Candidate | None:
-    """Return the candidate fact of a finding; None if somebody has decided on it."""
-    for candidate in list_candidates(memory):
-        if finding.ordinals == (candidate.ordinal,):
-            return candidate
-    return None
 
 
 def _queues(waiting: dict[str, list[Finding]], focus: Finding | None) -> list[Queue]:
@@ -163,8 +147,6 @@ def _details(page: Page, finding: Finding) -> dict[str, Any]:
     details: dict[str, Any] = {"types": types}
     if finding.kind == "clusters":
         return details
-    if finding.kind == "candidates":
-        return {**details, "candidate": _candidate(memory, finding)}
     graph = open_named(memory, finding.names)
     entities = {entity.name: entity for entity in graph.entities}
     if finding.kind == "contradictions":
@@ -208,16 +190,6 @@ def _moves(gone: Entity, kept: Entity, graph: Graph) -> list[Move]:
         if gone.name in ends and kept.name not in ends:
             moves.append(Move(False, "", relation))
     return moves[:_MAX_MOVES]
-
-
-@post("/curation/accept")
-def accept(page: Page) -> Response:
-    """Make a candidate a fact of an entity."""
-    numbers = page.form.numbers("n")
-    into = page.form.get("into").strip()
-    receipt = accept_candidates(page.memory, numbers, by=page.by, into=into)
-    names = ", ".join(dict.fromkeys(candidate.into for candidate in receipt.candidates))
-    return _done(page, f"Accepted; it is a fact of {names[:60]} now", receipt.change)
 
 
 @post("/curation/merge")
@@ -306,9 +278,6 @@ def dismiss(page: Page) -> Response:
     key = page.form.getlist("key")
     if not key or key[0] not in KINDS:
         raise BadInput("name the finding to dismiss by its kind and names")
-    if key[0] == "candidates":
-        receipt = dismiss_candidates(page.memory, page.form.numbers("n"), by=page.by)
-        return _done(page, "Dismissed a candidate fact", receipt.change)
     with page.site.state.edit(page.workspace) as state:
         if key not in state.dismissed:
             state.dismissed.append(key)
@@ -329,8 +298,6 @@ def _done(page: Page, text: str, change: int = 0) -> Response:
     if change:
         page.site.findings.decide(page.memory, [page.form.get("item")])
     to = page.url("/curation", kind=page.form.get("kind"), item=page.form.get("next"))
-    if page.form.get("back"):  # from the page of an agent
-        to = page.back
     return page.done(page.toast(text, change), to)
 
 
@@ -393,7 +360,7 @@ def _acceptable(page: Page) -> tuple[str, list[Finding]]:
     known = outlines(page.memory, names)
     findings = []
     for finding in waiting[:MAX_ACCEPTED]:
-        if kind == "candidates" or all(name in known for name in finding.names):
+        if all(name in known for name in finding.names):
             findings.append(finding)
     return kind, findings
 
@@ -402,8 +369,6 @@ def _describe_step(page: Page, finding: Finding) -> tuple[str, str, str]:
     """Return what accepting a finding does: from which entity, how, to which entity."""
     if finding.kind == "gaps":
         return finding.names[0], "mentions", finding.names[1]
-    if finding.kind == "candidates":
-        return finding.about, "becomes a fact of", finding.names[0]
     richer, poorer = _by_weight(page, finding)
     return poorer, "is merged into", richer
 
@@ -427,8 +392,6 @@ def _accept(page: Page, finding: Finding) -> int:
     if finding.kind == "gaps":
         relation = Relation(finding.names[0], finding.names[1], "mentions")
         return remember(page.memory, [], [relation], by=page.by).change
-    if finding.kind == "candidates":
-        return accept_candidates(page.memory, finding.ordinals, by=page.by).change
     known = outlines(page.memory, finding.names)
     if len(known) < len(finding.names):
         raise BadInput("one of the two entities is gone")

@@ -9,13 +9,18 @@ from msgspec.json import encode
 from starlette.responses import Response
 
 from polymnia.errors import BadInput
-from polymnia.model import Entity
+from polymnia.model import Entity, Passage
 from polymnia.web.page import ROWS, Page, download, get
 from polymnia.web.pages.facts import FactKey
 from polymnia.web.text import moment
 
-# A larger memory is only sorted by the last update: the store answers that without reading all.
+# A larger memory is only sorted by the last update and by when facts were said: the store answers
+# that without reading all.
 MAX_SORTED = 5_000
+# Facts that can be paged through; a search finds the rest.
+_MAX_SAID = 2_000
+# Above every time that a fact may have.
+_END_OF_TIME = 1 << 62
 _COLUMNS: dict[str, Callable[[Entity], Any]] = {
     "name": lambda entity: entity.name.casefold(),
     "type": lambda entity: (entity.type.casefold(), entity.name.casefold()),
@@ -28,8 +33,10 @@ _COLUMNS: dict[str, Callable[[Entity], Any]] = {
 def show(page: Page) -> Response:
     """Show a page of the table."""
     sort = page.query.get("sort") or "updated"
+    if sort == "said":
+        return _show_said(page)
     if sort not in _COLUMNS:
-        raise BadInput(f"sort: expected one of {', '.join(_COLUMNS)}, got {sort[:40]!r}")
+        raise BadInput(f"sort: expected one of {', '.join(_COLUMNS)}, said, got {sort[:40]!r}")
     is_down = "down" in page.query
     start = page.query.number("from") or 0
     end = start + ROWS
@@ -57,7 +64,20 @@ def show(page: Page) -> Response:
         can_sort=can_sort,
         start=start,
         next=end if len(entities) > end else None,
-        columns=list(_COLUMNS),
+    )
+
+
+def _show_said(page: Page) -> Response:
+    """Show facts with their entities, the one that was said last first."""
+    start = min(page.query.number("from") or 0, _MAX_SAID)
+    end = start + ROWS
+    with page.memory.reading() as read:
+        facts: list[Passage] = read.facts_between(0, _END_OF_TIME, end + 1)
+    return page.render(
+        "entities/said.html",
+        rows=[(fact, fact.valid_at or fact.created_at) for fact in facts[start:end]],
+        start=start,
+        next=end if len(facts) > end and end < _MAX_SAID else None,
     )
 
 

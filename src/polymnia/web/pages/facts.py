@@ -54,14 +54,11 @@ class FactRow(Struct, frozen=True, kw_only=True):
     actor: str = ""
     tags: tuple[str, ...] = ()
     fit: Fit | Literal[""] = ""
-    reasons: tuple[str, ...] = ()
     alike: int = 0
     said_at: int = 0
     workspace: str = ""
     before: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
-    # True for a further hit of the entity of the row above.
-    is_more: bool = False
 
     @property
     def stamp(self) -> str:
@@ -84,7 +81,6 @@ def hit_row(hit: Hit, actor: str, fit: Fit) -> FactRow:
         actor=actor,
         tags=passage.tags,
         fit=fit,
-        reasons=hit.reasons,
         alike=hit.alike,
         said_at=passage.valid_at,
         before=tuple(item.text for item in before),

@@ -1,5 +1,6 @@
 """History: every change by day, who made it, how to undo it, and the trash."""
 
+import asyncio
 from typing import Any
 
 from msgspec import Struct
@@ -8,14 +9,25 @@ from starlette.responses import Response
 
 from polymnia.engine.history import changes as history
 from polymnia.engine.history import trash
-from polymnia.engine.history.undo import UndoReceipt, undo, undo_since
+from polymnia.engine.history.undo import UndoReceipt, undo
 from polymnia.engine.memory import Memory
 from polymnia.errors import BadInput
-from polymnia.model import ChangeQuery, Rows, TrashItem, join_actor, split_actor
+from polymnia.model import ChangeQuery, Rows, TrashItem, split_actor
 from polymnia.search.terms import count_noun
 from polymnia.search.times import parse_moment
+from polymnia.transports.http.request import Request as HttpRequest
+from polymnia.transports.http.stream import HEADERS, EventStream
 from polymnia.web.changes import change_rows
-from polymnia.web.page import ROWS, Fields, Page, get, post
+from polymnia.web.page import (
+    ROWS,
+    SECURITY_HEADERS,
+    TRANSPORT,
+    Fields,
+    Page,
+    get,
+    post,
+    stream,
+)
 
 # The operations behind each word of the filter. Other operations show only without it.
 OPERATIONS = {
@@ -48,6 +60,8 @@ OPERATIONS = {
     "undone": ("undo", "restore"),
 }
 _MAX_CLIENTS = 20
+# Changes that are undone together.
+MAX_UNDONE = 1_000
 _MAX_CONFLICTS = 50
 # Changes among which the key `u` looks for the user's own.
 _MAX_OWN_CHANGES = 50
@@ -55,7 +69,7 @@ _MAX_OWN_CHANGES = 50
 _MAX_DIFFERENCES = 200
 
 
-class Filters(Struct, frozen=True):
+class HistoryFilters(Struct, frozen=True):
     """The filters in the address. `since` is a date, a date and time, or an age such as 7d."""
 
     client: str = ""
@@ -65,12 +79,12 @@ class Filters(Struct, frozen=True):
     since: str = ""
 
     @classmethod
-    def of(cls, fields: Fields) -> "Filters":
+    def of(cls, fields: Fields) -> "HistoryFilters":
         """Return the filters in some fields."""
         return cls(*(fields.get(name) for name in cls.__struct_fields__))
 
     def __bool__(self) -> bool:
-        return self != Filters()
+        return self != HistoryFilters()
 
     def actors(self, memory: Memory) -> list[str] | None:
         """Return the actors of the chosen client and token; None for all."""
@@ -84,9 +98,26 @@ class Filters(Struct, frozen=True):
         return chosen
 
     @property
-    def since_at(self) -> int | None:
-        """The time from which on changes are shown. Raise BadInput."""
-        return parse_moment(self.since, "since") if self.since else None
+    def operations(self) -> tuple[str, ...] | None:
+        """The operations behind the chosen word; None for all. Raise BadInput."""
+        if not self.operation:
+            return None
+        if self.operation not in OPERATIONS:
+            raise BadInput(
+                f"operation: expected one of {', '.join(OPERATIONS)}, got {self.operation!r}"
+            )
+        return OPERATIONS[self.operation]
+
+    def query(self, memory: Memory, limit: int) -> ChangeQuery:
+        """Return what the store is asked for. Raise BadInput."""
+        actors = self.actors(memory)
+        return ChangeQuery(
+            limit=limit,
+            actors=None if actors is None else tuple(actors),
+            names=(self.name,) if self.name else None,
+            operations=self.operations,
+            since=parse_moment(self.since, "since") if self.since else None,
+        )
 
     @property
     def fields(self) -> dict[str, str]:
@@ -99,26 +130,58 @@ def show(page: Page) -> Response:
     """Show the changes that the filters select, or the trash."""
     if page.query.get("trash"):
         return _show_trash(page)
-    filters = Filters.of(page.query)
-    if filters.operation and filters.operation not in OPERATIONS:
-        raise BadInput(
-            f"operation: expected one of {', '.join(OPERATIONS)}, got {filters.operation!r}"
-        )
+    filters = HistoryFilters.of(page.query)
     latest = history.latest(
         page.memory,
         limit=ROWS,
         before=page.query.number("before"),
         actors=filters.actors(page.memory),
         names=[filters.name] if filters.name else None,
-        operations=OPERATIONS[filters.operation] if filters.operation else None,
-        since=filters.since_at,
+        operations=filters.operations,
+        since=parse_moment(filters.since, "since") if filters.since else None,
         max_rows=history.MAX_WHOLE_ROWS,
     )
     about = history.names_of(page.memory, filters.name) if filters.name else None
     rows = change_rows(page.memory, latest, about=about)
+    after = page.query.number("after")
+    if after is not None:  # a page that follows asks for what it has not shown yet
+        fresh = [row for row in rows if row.id > after]
+        return page.render("history/fresh.html", rows=fresh, full=True)
+    with page.memory.reading() as read:
+        last = history.last_change(page.memory, read)
     return _render(
-        page, "history/page.html", filters=filters, days=rows, older=latest.next, full=True
+        page,
+        "history/page.html",
+        filters=filters,
+        days=rows,
+        older=latest.next,
+        last=last,
+        full=True,
     )
+
+
+@stream("/history/events")
+async def send_events(page: Page) -> None:
+    """Send an event for every batch of changes until the client leaves or the session ends."""
+    request: HttpRequest = page.request.scope[TRANSPORT]
+    request.require_streams()
+    context, news = page.site.context, page.site.news
+    events, loop = EventStream(), asyncio.get_running_loop()
+
+    def follow() -> Any:
+        workspace = page.site.parts.workspaces.find(page.workspace)
+        return news.follow(workspace.name, events, loop)
+
+    follower = await context.run(follow)
+    context.streams[events] = page.principal
+    try:
+        await request.start(200, {**SECURITY_HEADERS, **HEADERS})
+        await request.write(b"retry: 1000\n\n", more=True)
+        if await events.send(request):
+            await events.send_last(request)
+    finally:
+        context.streams.pop(events, None)
+        news.leave(follower)
 
 
 @get("/history/change")
@@ -134,7 +197,7 @@ def show_change(page: Page) -> Response:
 
 @get("/history/undo", needs="write")
 def preview_undo(page: Page) -> Response:
-    """Show what an undo would do: of one change, or of everything of one client since a time."""
+    """Show what an undo would do: of one change, or of all that the filters of the page select."""
     request = _UndoRequest.of(page.query)
     receipt = request.run(page, dry_run=True)
     return page.render(
@@ -202,34 +265,27 @@ def restore(page: Page) -> Response:
 
 
 class _UndoRequest(Struct, frozen=True):
-    """What to undo: one change, or all of a client and token since a time."""
+    """What to undo: one change, or all that some filters select."""
 
     change: int | None
-    client: str
-    token: str
-    since: str
+    filters: HistoryFilters
 
     @classmethod
     def of(cls, fields: Fields) -> "_UndoRequest":
-        change, since = fields.number("change"), fields.get("since")
-        if change is None and not since:
-            raise BadInput("name a time: everything since then is undone")
-        return cls(change, fields.get("client"), fields.get("token"), since)
-
-    @property
-    def actor(self) -> str:
-        """Whose changes are undone, for the heading."""
-        if not self.client:
-            return f"the token {self.token}" if self.token else "everyone"
-        return join_actor(self.client, self.token)
+        change, filters = fields.number("change"), HistoryFilters.of(fields)
+        if change is None and not filters:
+            raise BadInput("choose a filter, such as a time: the changes it shows are undone")
+        return cls(change, filters)
 
     def run(self, page: Page, **options: Any) -> UndoReceipt:
         if self.change is not None:
             return undo(page.memory, [self.change], by=page.by, **options)
-        actors = Filters(client=self.client, token=self.token).actors(page.memory)
-        return undo_since(
-            page.memory, parse_moment(self.since, "since"), actors=actors, by=page.by, **options
-        )
+        with page.memory.reading() as read:
+            query = self.filters.query(page.memory, MAX_UNDONE + 1)
+            heads = history.history_of(page.memory, read).change_heads(query)
+        if len(heads) > MAX_UNDONE:
+            raise BadInput(f"more than {MAX_UNDONE} changes match: name a later time")
+        return undo(page.memory, [head.id for head in heads], by=page.by, **options)
 
 
 def _render(page: Page, template: str, **values: Any) -> Response:
@@ -254,7 +310,7 @@ def _show_trash(page: Page) -> Response:
     return _render(
         page,
         "history/trash.html",
-        filters=Filters(),
+        filters=HistoryFilters(),
         items=items,
         total=len(matching),
         start=start,

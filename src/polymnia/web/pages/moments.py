@@ -1,24 +1,17 @@
-"""Moments: the strip that moves a page to an earlier time, and an entity as it was then."""
-
-from datetime import datetime
+"""Moments: the strip of an entity, and the entity as it was at an earlier time."""
 
 from markupsafe import Markup
 from msgspec import Struct
 from starlette.responses import Response
 
-from polymnia.engine.history.changes import history_of
 from polymnia.engine.history.versions import Comparison, compare, restore_version, versions
-from polymnia.engine.memory import Memory
 from polymnia.errors import BadInput
-from polymnia.model import Change, ChangeQuery
+from polymnia.model import Change
 from polymnia.search.times import parse_moment
 from polymnia.web.changes import compare as compare_words
 from polymnia.web.page import Fields, Page, get, post
 from polymnia.web.text import moment
 
-# Days that the strip of the graph has, and changes that are read for them.
-_MAX_DAYS = 60
-_MAX_CHANGES = 20_000
 # A strip with more stops has a title in the middle too.
 _MAX_UNTITLED = 7
 # Digits that tell microseconds since 1970 from a year.
@@ -86,38 +79,6 @@ def entity_strip(page: Page, name: str, at: int | None) -> Strip | None:
         last = head.id
     now = heads[-1] if heads else None
     stops.append(Stop(0, "Now", page.url("/entity", name=name), now.id - last if now else 0, now))
-    return _strip(stops, at)
-
-
-def workspace_strip(page: Page, path: str, at: int | None) -> Strip | None:
-    """Return a strip of the days on which the workspace changed; None if there is just one."""
-    memory = page.memory
-    if not memory.store.capabilities.history:
-        return None
-    days = _count_days(memory)
-    if len(days) < 2 and at is None:
-        return None
-    kept = page.query_fields("name", "cluster", "q", "steps", "kind", "exact", "type", "tag")
-    stops = []
-    for last, count in days[:-1]:
-        url = page.url(path, at=last, **kept)
-        stops.append(Stop(last, _day_title(last), url, count))
-    count = days[-1][1] if days else 0
-    stops.append(Stop(0, "Now", page.url(path, **kept), count))
-    return _strip(stops, at)
-
-
-def _count_days(memory: Memory) -> list[tuple[int, int]]:
-    """Return the time of the last change of each of the latest days, and how many it had."""
-    with memory.reading() as read:
-        heads = history_of(memory, read).change_heads(ChangeQuery(limit=_MAX_CHANGES))
-    days: dict[str, list[int]] = {}
-    for head in heads:  # the newest first, so the first of a day is its last
-        days.setdefault(f"{moment(head.at):%Y-%m-%d}", []).append(head.at)
-    return [(times[0], len(times)) for times in list(days.values())[:_MAX_DAYS]][::-1]
-
-
-def _strip(stops: list[Stop], at: int | None) -> Strip:
     place = len(stops) - 1
     if at is not None:
         earlier = [number for number, stop in enumerate(stops[:-1]) if stop.at <= at]
@@ -128,12 +89,6 @@ def _strip(stops: list[Stop], at: int | None) -> Strip:
 def _title(at: int) -> str:
     then = moment(at)
     return f"{then.day} {then:%b %H:%M}"
-
-
-def _day_title(at: int) -> str:
-    then = moment(at)
-    shown = f"{then.day} {then:%b}"
-    return shown if then.year == datetime.now().astimezone().year else f"{shown} {then.year}"
 
 
 def show_then(page: Page, name: str, at: int) -> Response:

@@ -12,16 +12,17 @@ from starlette.responses import Response
 from polymnia.engine.graph import entities
 from polymnia.engine.history import changes as history
 from polymnia.engine.memory import Memory
+from polymnia.engine.recall.explanation import explain
 from polymnia.engine.recall.names import names_containing
 from polymnia.engine.recall.passages import recall
-from polymnia.model import Hit, Within, split_actor
+from polymnia.model import Entity, Hit, PassageKey, Within, split_actor
 from polymnia.search.hits import Fit, fit_of
 from polymnia.search.question import content_words
-from polymnia.search.terms import terms_of
+from polymnia.search.terms import fold, terms_of, words_of
 from polymnia.search.times import parse_moment
 from polymnia.web.changes import change_rows
 from polymnia.web.page import ROWS, Fields, Page, get
-from polymnia.web.pages.facts import FactKey, FactRow, hit_row
+from polymnia.web.pages.facts import FactKey, FactRow, hit_row, parse_key
 from polymnia.web.pages.start import show_start
 from polymnia.web.text import client_name
 
@@ -29,21 +30,13 @@ from polymnia.web.text import client_name
 MAX_HITS = 200
 # Other workspaces that a search without hits looks into.
 _MAX_OTHERS = 8
-_MAX_TYPES = 12
-# Hits of each workspace in a search over all.
-_MAX_HITS_EACH = 20
-# Turns of a conversation that come with a hit, before and after it.
-_CONTEXT = 2
-# Weak hits that are shown if there is no better one.
-_MAX_NEAREST = 3
-# Ages for the counts, in days.
-_AGES_D = (7, 30, 365)
-_DAY_US = 86_400_000_000
+# Fits, best first. Hits two steps below the best one are shown only on request.
+FITS: tuple[Fit, ...] = ("strong", "good", "fair", "weak")
 
 Count = tuple[str, int]
 
 
-class Filters(Struct, frozen=True):
+class SearchFilters(Struct, frozen=True):
     """The filters in the address. `since` is an age such as 7d; `weak` shows weak hits too."""
 
     types: tuple[str, ...] = ()
@@ -53,7 +46,7 @@ class Filters(Struct, frozen=True):
     weak: bool = False
 
     @classmethod
-    def of(cls, fields: Fields) -> "Filters":
+    def of(cls, fields: Fields) -> "SearchFilters":
         """Return the filters in some fields."""
         types, tags = tuple(fields.getlist("type")), tuple(fields.getlist("tag"))
         return cls(types, tags, fields.get("client"), fields.get("since"), "weak" in fields)
@@ -89,7 +82,8 @@ class SearchResult(Struct, frozen=True):
     """Hits, best first, with counts by type, client, tag and age in days.
 
     `note`, `corrections` and `unknown` are those of a recall. `weak` are the hits that were left
-    out because they hardly fit, and `has_more` is True if only the first MAX_HITS were counted.
+    out because others fit much better, or none fits. `has_more` is True if only the first MAX_HITS
+    were counted.
     """
 
     hits: list[SignedHit]
@@ -104,29 +98,33 @@ class SearchResult(Struct, frozen=True):
     has_more: bool
 
 
-def search(memory: Memory, question: str, filters: Filters) -> SearchResult:
+def search(memory: Memory, question: str, filters: SearchFilters) -> SearchResult:
     """Return what a search with these filters finds."""
-    result = recall(memory, question, limit=MAX_HITS, within=filters.within, context=_CONTEXT)
+    # Two turns of a conversation come with a hit, before and after it.
+    result = recall(memory, question, limit=MAX_HITS, within=filters.within, context=2)
     authors = history.authors(memory, [hit.passage.key for hit in result.hits])
-    hits: list[SignedHit] = []
-    weak: list[SignedHit] = []
+    found: list[SignedHit] = []
     for hit in result.hits:
         author = authors.get(hit.passage.key)
         actor = author.actor if author else ""
-        if filters.client and client_name(actor) != filters.client:
-            continue
-        signed = SignedHit(hit, actor, fit_of(hit, result.match))
+        if filters.client in ("", client_name(actor)):
+            found.append(SignedHit(hit, actor, fit_of(hit, result.match)))
+    hits = found
+    if not filters.weak:
         # With vectors every passage is a little like every question, so weak hits are no answer.
-        if signed.fit == "weak" and not filters.weak:
-            weak.append(signed)
-        else:
-            hits.append(signed)
+        best = min([FITS.index(signed.fit) for signed in found], default=0)
+        worst = min(best + 1, FITS.index("fair"))
+        hits = [signed for signed in found if FITS.index(signed.fit) <= worst]
+    weak = [signed for signed in found if signed not in hits]
+    times = [signed.hit.passage.valid_at or signed.hit.passage.created_at for signed in hits]
+    now = int(time() * 1_000_000)
+    day = 86_400_000_000
     return SearchResult(
         hits,
         types=_count(signed.hit.passage.type for signed in hits),
         clients=_count(split_actor(signed.actor)[0] for signed in hits if signed.actor),
         tags=_count(tag for signed in hits for tag in signed.hit.passage.tags),
-        ages=_count_ages(hits),
+        ages=[(days, sum(at >= now - days * day for at in times)) for days in (7, 30, 365)],
         note=result.note,
         corrections=result.corrections,
         unknown=result.unknown,
@@ -139,16 +137,10 @@ def _count(values: Iterable[str]) -> list[Count]:
     return Counter(values).most_common()
 
 
-def _count_ages(hits: list[SignedHit]) -> list[tuple[int, int]]:
-    times = [signed.hit.passage.valid_at or signed.hit.passage.created_at for signed in hits]
-    now = int(time() * 1_000_000)
-    return [(days, sum(at >= now - days * _DAY_US for at in times)) for days in _AGES_D]
-
-
 @get("/")
 def show(page: Page) -> Response:
     """Show hits or, without a question, the entities of a type or the latest changes."""
-    question, filters = page.query.get("q").strip(), Filters.of(page.query)
+    question, filters = page.query.get("q").strip(), SearchFilters.of(page.query)
     if question and "all" in page.query:
         return _show_all(page, question, filters)
     if question:
@@ -158,58 +150,79 @@ def show(page: Page) -> Response:
     return _show_latest(page)
 
 
-def _show_hits(page: Page, question: str, filters: Filters) -> Response:
+def _show_hits(page: Page, question: str, filters: SearchFilters) -> Response:
     started = time()
     result = search(page.memory, question, filters)
     start = min(page.query.number("from") or 0, MAX_HITS)
     end = start + ROWS
-    rows = _group([signed.row for signed in result.hits[start:end]])
+    cards = _cards([signed.row for signed in result.hits[start:end]], {"": page.memory})
     words = [*content_words(question), *result.corrections.values()]
+    names = [] if filters or start else _names_starting(page.memory, question)
+    shown = {card[0].key.name for card in cards}
     return _render(
         page,
         "hits",
         question=question,
         filters=filters,
         found=result,
-        rows=rows,
+        cards=cards,
+        names=[entity for entity in names if entity.name not in shown],
         terms=frozenset(terms_of(" ".join(words))),
         start=start,
         next=end if end < len(result.hits) else None,
-        nearest=[] if result.hits else [signed.row for signed in result.weak[:_MAX_NEAREST]],
-        hidden={} if result.hits else _count_hidden(page, question, filters),
+        nearest=[] if result.hits else [signed.row for signed in result.weak[:3]],
+        hidden={} if result.hits or names else _count_hidden(page, question, filters),
         took_ms=int((time() - started) * 1000),
     )
 
 
-def _group(rows: list[FactRow]) -> list[FactRow]:
-    """Return the rows with all of an entity together, in the order of its best one."""
+def _names_starting(memory: Memory, typed: str) -> list[Entity]:
+    """Return entities with a word in their name that begins as what was typed."""
+    found = names_containing(memory, typed)
+    padded = f" {fold(typed)}"
+    return [entity for entity in found if padded in f" {' '.join(words_of(fold(entity.name)))}"]
+
+
+def _cards(rows: list[FactRow], memories: dict[str, Memory]) -> list[list[FactRow]]:
+    """Return the rows of each entity, in the order of its best one.
+
+    An entity that was found by its name alone, without a summary, shows its newest fact instead.
+    """
     groups: dict[tuple[str, str], list[FactRow]] = {}
     for row in rows:
         groups.setdefault((row.workspace, row.key.name), []).append(row)
-    ordered = []
-    for group in groups.values():
-        ordered.append(group[0])
-        ordered += [replace(row, is_more=True) for row in group[1:]]
-    return ordered
+    cards = []
+    for (workspace, name), group in groups.items():
+        facts = [row for row in group if row.text or row.key.kind != "entity"]
+        if facts:
+            cards.append([replace(facts[0], fit=group[0].fit), *facts[1:]])
+            continue
+        (blank,) = group
+        with memories[workspace].reading() as read:
+            known = read.entities([name])
+        text = known[0].texts[-1] if known and known[0].texts else ""
+        cards.append([replace(blank, text=text, shown=text)])
+    return cards
 
 
-def _show_all(page: Page, question: str, filters: Filters) -> Response:
+def _show_all(page: Page, question: str, filters: SearchFilters) -> Response:
     """Show the best hits of every workspace that the user may enter."""
     started = time()
     others = [name for name in page.workspaces if name != page.chosen]
     names = [page.chosen, *others[:_MAX_OTHERS]] if page.chosen else others[:_MAX_OTHERS]
+    memories = {name: page.memory_of(name) for name in names}
     found: list[tuple[str, SignedHit]] = []
     weak = 0
-    for name in names:
-        result = search(page.memory_of(name), question, filters)
-        found += [(name, signed) for signed in result.hits[:_MAX_HITS_EACH]]
+    for name, memory in memories.items():
+        result = search(memory, question, filters)
+        found += [(name, signed) for signed in result.hits[:20]]
         weak += len(result.weak)
     found.sort(key=lambda pair: -pair[1].hit.score)
     rows = [replace(signed.row, workspace=name) for name, signed in found[:ROWS]]
     return page.render(
         "search/everywhere.html",
         question=question,
-        rows=_group(rows),
+        cards=_cards(rows, memories),
         weak=weak,
         count=len(names),
         terms=frozenset(terms_of(" ".join(content_words(question)))),
@@ -217,11 +230,11 @@ def _show_all(page: Page, question: str, filters: Filters) -> Response:
     )
 
 
-def _count_hidden(page: Page, question: str, filters: Filters) -> dict[str, Any]:
+def _count_hidden(page: Page, question: str, filters: SearchFilters) -> dict[str, Any]:
     """Return how many hits there are without the filters, and in which other workspaces."""
 
     def count(workspace: str) -> int:
-        return len(search(page.memory_of(workspace), question, Filters()).hits)
+        return len(search(page.memory_of(workspace), question, SearchFilters()).hits)
 
     others = [name for name in page.workspaces if name != page.workspace]
     counts = [(name, count(name)) for name in others[:_MAX_OTHERS]]
@@ -231,24 +244,23 @@ def _count_hidden(page: Page, question: str, filters: Filters) -> dict[str, Any]
     }
 
 
-def _show_type(page: Page, filters: Filters) -> Response:
+def _show_type(page: Page, filters: SearchFilters) -> Response:
     """Show the entities of a type, oldest first."""
     start = page.query.number("from") or 0
     kind = filters.types[0]
     members = entities.page(page.memory, kind=kind, offset=start, limit=ROWS + 1).entities
-    rows = []
+    cards = []
     for entity in members[:ROWS]:
         text = entity.summary or next(iter(entity.texts), "")
         key = FactKey("entity", entity.name)
         row = FactRow(key=key, type=entity.type, text=text, shown=text, at=entity.updated_at)
-        rows.append(row)
+        cards.append([row])
     more = start + ROWS if len(members) > ROWS else None
-    return _render(page, "type", filters=filters, rows=rows, terms=(), start=start, next=more)
+    return _render(page, "type", filters=filters, cards=cards, start=start, next=more)
 
 
 def _show_latest(page: Page) -> Response:
     memory, before = page.memory, page.query.number("before")
-    page.site.overviews.prepare(memory)
     shown: dict[str, Any] = {"days": [], "older": None, "clients": []}
     has_history = memory.store.capabilities.history
     if has_history:
@@ -262,14 +274,42 @@ def _show_latest(page: Page) -> Response:
 
 
 def _render(page: Page, kind: str, **values: Any) -> Response:
-    values = {
+    shown = {
         "question": "",
-        "filters": Filters(),
+        "filters": SearchFilters(),
         "found": None,
+        "names": [],
+        "terms": (),
         "hidden": {},
         **values,
     }
-    return page.render("search/page.html", fragment="search/fragment.html", kind=kind, **values)
+    return page.render("search/page.html", fragment="search/fragment.html", kind=kind, **shown)
+
+
+@get("/why")
+def why(page: Page) -> Response:
+    """Say what adds to the score of a hit, or why something is not among the hits."""
+    question = page.query["q"].strip()
+    wanted: str | PassageKey = page.query.get("wanted").strip()
+    if "kind" in page.query:
+        key = parse_key(page.query)
+        wanted = key.name, -1 if key.kind == "note" else key.ordinal
+    within = SearchFilters.of(page.query).within
+    reason = explain(page.memory, question, wanted, within=within)
+    signals = []
+    for name, value, weight in reason.signals:
+        points = value * weight
+        if abs(points) >= 0.05:
+            signals.append((name.replace("_", " "), points))
+    return page.render(
+        "search/why_page.html",
+        fragment="search/why.html",
+        question=question,
+        wanted=wanted if isinstance(wanted, str) else wanted[0],
+        is_hit="kind" in page.query,
+        reason=reason,
+        signals=signals,
+    )
 
 
 @get("/types")
@@ -279,8 +319,8 @@ def show_types(page: Page) -> Response:
     return page.render(
         "search/types_page.html",
         fragment="search/types.html",
-        types=types[:_MAX_TYPES],
-        others=len(types) - _MAX_TYPES,
+        types=types[:12],
+        others=len(types) - 12,
     )
 
 
@@ -288,6 +328,6 @@ def show_types(page: Page) -> Response:
 def show_names(page: Page) -> Response:
     """Show names of entities that contain what is typed in a field, as its suggestions."""
     typed = ""
-    for field in ("name", "to", "source", "target", "into"):
+    for field in ("name", "to", "source", "target"):
         typed = page.query.get(field, typed)
     return page.render("search/names.html", found=names_containing(page.memory, typed))

@@ -14,7 +14,7 @@ from polymnia.model import Graph
 from polymnia.search.terms import count_noun
 from polymnia.web.page import Page, download, post
 from polymnia.web.pages.facts import FactKey, load_row, parse_picks, unwanted
-from polymnia.web.pages.search import Filters, search
+from polymnia.web.pages.search import SearchFilters, search
 
 ACTIONS = ("delete", "move", "relocate", "tag", "type", "merge", "export")
 # Examples in a preview.
@@ -79,7 +79,7 @@ def _chosen_keys(page: Page) -> list[FactKey]:
     """Return the ticked hits, or all hits of the search. Raise BadInput if there are none."""
     keys = parse_picks(page.form.getlist("pick"))
     if page.form.get("all"):
-        hits = search(page.memory, page.form["q"], Filters.of(page.form)).hits
+        hits = search(page.memory, page.form["q"], SearchFilters.of(page.form)).hits
         passages = [signed.hit.passage for signed in hits]
         keys = [FactKey(item.kind, item.entity, max(item.ordinal, 0)) for item in passages]
     if not keys:

@@ -1,4 +1,4 @@
-// The graph page: draws clusters or entities with sigma.js. The table below it has the same nodes and needs no script.
+// The graph page: draws entities with sigma.js. The table below it has the same nodes and needs no script.
 (() => {
   "use strict";
   const box = document.getElementById("graph");
@@ -58,6 +58,7 @@
     box.classList.add("busy");
     try {
       const answer = await fetch(box.dataset.data, { method: "POST", headers: { "X-Form-Token": token }, body: fields(ask()) });
+      if (answer.status === 404) throw new Error("There is no such entity.");
       if (!answer.ok) throw new Error(`the server answered ${answer.status}: reload the page`);
       state.view = await answer.json();
       state.path = state.view.path || state.path;
@@ -72,24 +73,9 @@
   }
 
   const names = () => state.view.nodes.map(([name]) => name).filter((name) => !state.hidden.has(name));
-  const isOverview = () => Boolean(state.view?.groups);
 
   function build() {
     graph = new window.graphology.MultiDirectedGraph();
-    if (isOverview()) buildOverview(); else buildEntities();
-  }
-
-  function buildOverview() {
-    for (const group of state.view.groups) {
-      graph.addNode(group.path, { title: show(group.label), about: group.types.map(show).join(", "), count: group.count, type_number: group.type, radius: group.radius, size: 10, bubble: true, x: group.x, y: -group.y });
-    }
-    const strongest = Math.max(1, ...state.view.links.map(([, , count]) => count));
-    for (const [one, other, count] of state.view.links) {
-      graph.addEdge(state.view.groups[one].path, state.view.groups[other].path, { type: "line", weight: count / strongest, size: 1 + 4 * Math.sqrt(count / strongest), title: plural(count, "relation", "relations") });
-    }
-  }
-
-  function buildEntities() {
     const shown = new Set(names());
     const degree = new Map();
     for (const [source, target] of state.view.edges) for (const end of [source, target]) degree.set(end, (degree.get(end) || 0) + 1);
@@ -122,7 +108,6 @@
   const stagePadding = () => (isNarrow() ? 60 : 90);
 
   function place(settled) {
-    if (isOverview()) return Promise.resolve();
     const keys = graph.nodes();
     const at = new Map(keys.map((key, number) => [key, number]));
     const padding = 2 * stagePadding();
@@ -151,7 +136,7 @@
 
   function draw() {
     if (renderer) { renderer.setGraph(graph); fitCamera(); } else startRenderer();
-    frame();
+    renderer.refresh();
     describe();
     fillKinds();
     fillTable();
@@ -169,21 +154,9 @@
     renderer.on("clickStage", () => select(null));
     renderer.on("enterNode", ({ node }) => hover(node));
     renderer.on("leaveNode", () => hover(null));
-    // In the overview areas are numbers of entities, so circles grow and shrink with the distances.
-    renderer.on("beforeRender", () => { scale = Math.abs(renderer.graphToViewport({ x: 1, y: 0 }).x - renderer.graphToViewport({ x: 0, y: 0 }).x); });
     renderer.on("afterRender", drawLabels);
   }
 
-  // Whole circles are in view. Their sizes follow from the scale that the first pass finds.
-  function frame() {
-    const groups = state.view.groups || [];
-    const span = (axis, sign) => [Math.min(...groups.map((group) => sign * group[axis] - group.radius)), Math.max(...groups.map((group) => sign * group[axis] + group.radius))];
-    renderer.setCustomBBox(groups.length ? { x: span("x", 1), y: span("y", -1) } : null);
-    renderer.refresh();
-    if (groups.length) renderer.refresh();
-  }
-
-  let scale = 1;
   const fitCamera = () => renderer.getCamera().setState({ x: 0.5, y: 0.5, ratio: 1, angle: 0 });
   const focused = () => state.hovered ?? state.selected;
   const isNear = (node) => { const at = focused(); return at !== null && graph.hasNode(at) && (node === at || graph.areNeighbors(node, at)); };
@@ -192,16 +165,14 @@
 
   function styleNode(node, data) {
     const colour = colours.types[data.type_number] || colours.types[0];
-    const size = data.bubble ? Math.max(5, data.radius * scale * Math.sqrt(renderer?.getCamera().ratio || 1)) : data.size;
-    const shade = data.bubble ? 0.22 : 1;
-    return { ...data, size, color: mix(colour, isAside(node) ? 0.2 * shade : shade), stroke: colour, zIndex: isNear(node) ? 1 : 0 };
+    return { ...data, color: mix(colour, isAside(node) ? 0.2 : 1), zIndex: isNear(node) ? 1 : 0 };
   }
 
   function styleEdge(edge, data) {
     const touches = focused() !== null && graph.hasNode(focused()) && graph.extremities(edge).includes(focused());
     const marked = touches || isOnPath(edge);
     const faint = focused() !== null && !marked;
-    const colour = marked ? colours.accent : mix(colours.edge, isOverview() ? 0.45 : 1);
+    const colour = marked ? colours.accent : colours.edge;
     return { ...data, color: faint ? mix(colours.edge, 0.2) : colour, size: isOnPath(edge) ? 3.5 : data.size * (touches ? 1.4 : 1), marked, zIndex: marked ? 1 : 0 };
   }
 
@@ -214,21 +185,18 @@
     const nodes = graph.nodes().map((key) => {
       const data = renderer.getNodeDisplayData(key);
       const at = renderer.framedGraphToViewport(data);
-      return { key, ...graph.getNodeAttributes(key), ...at, stroke: data.stroke, size: renderer.scaleSize(data.size), near: isNear(key), aside: isAside(key) };
+      return { key, ...graph.getNodeAttributes(key), ...at, size: renderer.scaleSize(data.size), near: isNear(key), aside: isAside(key) };
     }).filter(({ x, y, size }) => x > -size && y > -size && x < width + size && y < height + size);
-    if (!isOverview()) for (const { x, y, size } of nodes) taken.push([x - size, y - size, x + size, y + size]);
+    for (const { x, y, size } of nodes) taken.push([x - size, y - size, x + size, y + size]);
     context.lineJoin = "round";
     const rank = ({ key, near, size }) => (key === state.selected || key === state.hovered ? 1e6 : 0) + (state.path.includes(key) ? 1e5 : 0) + (near ? 1e4 : 0) + size;
     nodes.sort((one, other) => rank(other) - rank(one));
     for (const node of nodes) drawRings(context, node);
-    for (const node of nodes.slice(0, MAX_LABELS)) if (!node.aside) drawNodeLabel(context, node, taken);
+    for (const node of nodes.slice(0, MAX_LABELS)) if (!node.aside) drawNodeLabel(context, node, taken, width);
     drawEdgeLabels(context, nodes, taken);
   }
 
   function drawRings(context, node) {
-    context.globalAlpha = node.aside ? 0.2 : 1;
-    if (node.bubble) ring(context, node, node.stroke, 1.2, 0);
-    context.globalAlpha = 1;
     if (node.key === state.selected) ring(context, node, colours.accent, 2.5, 4);
     else if (node.key === state.hovered || node.key === state.cursor) ring(context, node, colours.accent, 2, 3);
   }
@@ -243,21 +211,17 @@
 
   const isFree = (box, taken) => !taken.some((other) => box[0] < other[2] && box[2] > other[0] && box[1] < other[3] && box[3] > other[1]);
 
-  function drawNodeLabel(context, node, taken) {
-    const lines = node.bubble ? [short(node.title, 28), `${words.format(node.count)}${node.size > 60 ? ` · ${short(node.about, 30)}` : ""}`] : [short(node.title, isNarrow() ? 18 : 32)];
-    if (node.more) lines[0] += ` +${words.format(node.more)}`;
+  function drawNodeLabel(context, node, taken, width) {
+    const text = short(node.title, isNarrow() ? 18 : 32) + (node.more ? ` +${words.format(node.more)}` : "");
     context.font = `500 12.5px ${colours.font}`;
-    const wide = Math.max(...lines.map((line) => context.measureText(line).width)), high = 15 * lines.length;
+    const wide = context.measureText(text).width, high = 15;
     const { x, y, size } = node;
-    const spots = node.bubble ? [[x - wide / 2, y - high / 2]] : [[x + size + 5, y - high / 2], [x - size - 5 - wide, y - high / 2], [x - wide / 2, y + size + 4], [x - wide / 2, y - size - 4 - high]];
+    const spots = [[x + size + 5, y - high / 2], [x - size - 5 - wide, y - high / 2], [x - wide / 2, y + size + 4], [x - wide / 2, y - size - 4 - high]];
     const must = node.key === state.selected || node.key === state.hovered;
-    const spot = spots.find(([left, top]) => isFree([left, top, left + wide, top + high], taken)) || (must ? spots[0] : null);
+    const spot = spots.find(([left, top]) => left >= 0 && left + wide <= width && isFree([left, top, left + wide, top + high], taken)) || (must ? spots[0] : null);
     if (!spot) return;
     taken.push([spot[0] - 2, spot[1], spot[0] + wide + 2, spot[1] + high]);
-    lines.forEach((line, at) => {
-      const isSecond = at > 0;
-      write(context, line, spot[0] + (node.bubble ? (wide - context.measureText(line).width) / 2 : 0), spot[1] + 12 + 15 * at, isSecond ? "400 11" : "500 12.5", isSecond ? colours.quiet : colours.text);
-    });
+    write(context, text, spot[0], spot[1] + 12, "500 12.5", colours.text);
   }
 
   function write(context, text, x, y, style, colour, font = colours.font) {
@@ -276,7 +240,7 @@
     const inView = graph.filterEdges((edge, data, source, target) => places.has(source) && places.has(target));
     for (const edge of inView) {
       const { marked } = renderer.getEdgeDisplayData(edge);
-      if (!marked && (isOverview() || focused() !== null || inView.length > MAX_EDGE_NAMES)) continue;
+      if (!marked && (focused() !== null || inView.length > MAX_EDGE_NAMES)) continue;
       const [one, other] = graph.extremities(edge).map((key) => places.get(key));
       const text = short(graph.getEdgeAttribute(edge, "title"), 36);
       context.font = `11px ${colours.mono}`;
@@ -293,7 +257,7 @@
     state.hovered = node;
     renderer.refresh({ skipIndexation: true });
     const card = $("#hover");
-    card.hidden = node === null || isOverview() || isNarrow();
+    card.hidden = node === null || isNarrow();
     if (card.hidden) return;
     const { title, kind } = graph.getNodeAttributes(node);
     const relations = graph.mapEdges(node, (edge, data, source, target) => (source === node ? `\u2192 ${data.title} ${show(target)}` : `\u2190 ${data.title} ${show(source)}`));
@@ -316,22 +280,13 @@
     $("#unselected").hidden = node !== null;
     if (node === null) return;
     state.cursor = node;
-    const asked = isOverview() ? { cluster: node } : { name: node };
-    htmx.ajax("GET", `${box.dataset.panel}?${new URLSearchParams({ ...asked, ...(box.dataset.workspace && { w: box.dataset.workspace }) })}`, { target: "#selected", swap: "innerHTML" });
+    htmx.ajax("GET", `${box.dataset.panel}?${new URLSearchParams({ name: node, ...(box.dataset.workspace && { w: box.dataset.workspace }) })}`, { target: "#selected", swap: "innerHTML" });
   }
 
   function expand(node) {
-    if (isOverview()) return openCluster(node);
     if (state.view.nodes.length >= Number(box.dataset.limit)) return say(`${words.format(box.dataset.limit)} entities are on the screen; hide some first`);
     state.selected = node;
     return load(() => ({ name: names(), expand: node, exact: 1 }), true);
-  }
-
-  function openCluster(number) {
-    state.selected = state.hovered = state.cursor = null;
-    $("#selected").hidden = true;
-    $("#unselected").hidden = false;
-    return load(() => ({ cluster: number })).then(() => fitCamera());
   }
 
   function hide(node) {
@@ -341,7 +296,7 @@
   }
 
   function showPath(from, to) {
-    return load(() => ({ name: isOverview() ? [] : names(), from, to, exact: 1 }), true).then(() => {
+    return load(() => ({ name: names(), from, to, exact: 1 }), true).then(() => {
       if (state.view.path && !state.view.path.length) say("Nothing connects them.");
     });
   }
@@ -355,24 +310,14 @@
     const count = graph.order;
     const title = state.view.title ? ` for ${show(state.view.title)}` : "";
     const all = plural(state.view.entities, "entity", "entities");
-    describeCrumbs();
-    say(isOverview() ? `${plural(count, "group", "groups")} for ${all}` : `${words.format(count)} of ${all} on screen${state.view.cut ? ", no more fit" : ""}`);
-    $("#canvas").setAttribute("aria-label", isOverview() ? `Overview of ${plural(count, "group", "groups")} of entities. The same as a table is one button away.` : `${plural(count, "entity", "entities")}${title}. The same as a table is one button away.`);
+    say(`${words.format(count)} of ${all} on screen${state.view.cut ? ", no more fit" : ""}`);
+    $("#canvas").setAttribute("aria-label", `${plural(count, "entity", "entities")}${title}. The same as a table is one button away.`);
     const legend = $("#legend");
-    if (legend && !isOverview()) {
-      legend.replaceChildren(...state.view.types.slice(0, 12).map(([name, number]) => element("li", {}, element("span", { class: `dot t${number}`, "aria-hidden": "true" }), show(name))));
-      legend.hidden = false;
-    }
+    legend.replaceChildren(...state.view.types.slice(0, 12).map(([name, number]) => element("li", {}, element("span", { class: `dot t${number}`, "aria-hidden": "true" }), show(name))));
+    legend.hidden = false;
     const path = $("#path");
     path.hidden = !state.path.length;
     path.replaceChildren(element("h3", {}, "Path"), element("ol", { class: "plain" }, ...state.path.map((name) => element("li", {}, show(name)))));
-  }
-
-  function describeCrumbs() {
-    const link = (text, path) => element("button", { class: "link", type: "button", "data-cluster": path }, text);
-    const all = element("a", { class: "btn small", href: location.pathname + (box.dataset.workspace ? `?${new URLSearchParams({ w: box.dataset.workspace })}` : "") }, "Overview");
-    const crumbs = (state.view.crumbs || []).map(([label, path]) => link(show(label), path));
-    $("#crumbs").replaceChildren(...(crumbs.length || location.search.replace(/[?&]w=[^&]*/, "") ? [all] : []), ...crumbs);
   }
 
   // ---- flying to an entity, and keys in the drawing ----
@@ -380,12 +325,8 @@
   async function flyTo(name) {
     await loads;
     if (!graph) return null;
-    if (!isOverview() && graph.hasNode(name)) return land(name);
-    const answer = await fetch(`${box.dataset.find}?${new URLSearchParams({ name, ...(box.dataset.workspace && { w: box.dataset.workspace }) })}`);
-    if (!answer.ok) return say(`There is no entity ${name}.`);
-    const { cluster } = await answer.json();
-    await load(() => (cluster ? { cluster } : {}));
     if (!graph.hasNode(name)) await load(() => ({ name }));
+    if (!graph.hasNode(name)) return null;
     return land(name);
   }
 
@@ -399,8 +340,8 @@
   }
 
   function announce(node) {
-    const { title, kind, count } = graph.getNodeAttributes(node);
-    say(isOverview() ? `${title}, ${plural(count, "entity", "entities")}` : `${title}, ${kind}, ${plural(graph.degree(node), "relation", "relations")}`);
+    const { title, kind } = graph.getNodeAttributes(node);
+    say(`${title}, ${kind}, ${plural(graph.degree(node), "relation", "relations")}`);
   }
 
   const DIRECTIONS = { ArrowRight: [1, 0], ArrowLeft: [-1, 0], ArrowDown: [0, 1], ArrowUp: [0, -1] };
@@ -424,8 +365,8 @@
   }
 
   const KEYS = {
-    "Enter": () => { if (state.cursor) { if (isOverview() || state.selected === state.cursor) expand(state.cursor); else select(state.cursor); } },
-    "f": () => { if (state.cursor && !isOverview()) load(() => ({ name: state.cursor })); },
+    "Enter": () => { if (state.cursor) { if (state.selected === state.cursor) expand(state.cursor); else select(state.cursor); } },
+    "f": () => { if (state.cursor) load(() => ({ name: state.cursor })); },
     "p": () => { if (state.cursor) { select(state.cursor); setTimeout(() => $("#path-to")?.focus(), 300); } },
     "+": () => ACTIONS["zoom-in"](), "-": () => ACTIONS["zoom-out"](), "0": () => fitCamera(),
     "Escape": () => { hover(null); select(null); },
@@ -443,8 +384,7 @@
 
   // Offer the types of relations that touch what is drawn; those that were switched off stay off.
   function fillKinds() {
-    $("#kinds-box").hidden = isOverview();
-    if (isOverview()) return;
+    $("#kinds-box").hidden = !state.view.relation_types.length;
     const off = new Set($$("#kinds input:not(:checked)").map((each) => each.value));
     const rows = state.view.relation_types.map(([name, count]) => {
       const tick = element("input", { type: "checkbox", name: "kind", value: name });
@@ -468,18 +408,12 @@
 
   function fillTable() {
     const body = $("#graph-rows");
-    const all = isOverview() ? state.view.groups.map(groupRow) : state.view.nodes.filter(([name]) => !state.hidden.has(name)).map(entityRow);
+    const all = state.view.nodes.filter(([name]) => !state.hidden.has(name)).map(entityRow);
     body.replaceChildren(...all.slice(0, rows));
-    $("#graph-head").replaceChildren(...(isOverview() ? ["Group", "Entities", ""] : ["Entity", "Type", "Not drawn", ""]).map((text) => element("th", { scope: "col" }, text)));
     const more = $("#more-rows");
     more.hidden = all.length <= rows;
     more.textContent = `Show ${words.format(Math.min(TABLE_ROWS, all.length - rows))} more of ${words.format(all.length)}`;
     $("#graph-pager")?.remove();
-  }
-
-  function groupRow({ label, type, count, path }) {
-    const dot = element("span", { class: `dot t${type}`, "aria-hidden": "true" });
-    return element("tr", {}, element("td", {}, dot, " ", element("bdi", {}, show(label))), element("td", { class: "num" }, words.format(count)), element("td", { class: "right" }, button("Open", { "data-cluster": path }, label)));
   }
 
   function entityRow([name, type, hidden]) {
@@ -517,7 +451,7 @@
 
   function exportText(format) {
     const form = element("form", { method: "post", action: box.dataset.export, hidden: "" });
-    for (const [name, value] of [...fields(isOverview() ? { format } : { format, name: names(), exact: 1 }), ["form_token", token]]) form.append(element("input", { type: "hidden", name, value }));
+    for (const [name, value] of [...fields({ format, name: names(), exact: 1 }), ["form_token", token]]) form.append(element("input", { type: "hidden", name, value }));
     document.body.append(form);
     form.submit();
     form.remove();
@@ -538,7 +472,6 @@
     "close": () => select(null),
     "expand": () => expand(state.selected),
     "hide": () => hide(state.selected),
-    "open": () => openCluster(state.selected),
   };
 
   function setView(name) {
@@ -552,8 +485,6 @@
     if (!pressed) return;
     if (pressed.dataset.do && ACTIONS[pressed.dataset.do]) { event.preventDefault(); pressed.closest("details")?.removeAttribute("open"); ACTIONS[pressed.dataset.do](); }
     else if (pressed.dataset.expand !== undefined) expand(pressed.dataset.expand);
-    else if (pressed.dataset.cluster !== undefined) openCluster(pressed.dataset.cluster);
-    else if (pressed.dataset.select !== undefined && !isOverview()) { event.preventDefault(); select(pressed.dataset.select); }
   });
   box.addEventListener("submit", (event) => {
     if (!event.target.matches("[data-path]")) return;
@@ -561,7 +492,7 @@
     const given = new FormData(event.target);
     showPath(given.get("from"), given.get("to"));
   });
-  $("#kinds")?.addEventListener("change", () => { if (!isOverview()) load(() => ({ name: names(), exact: 1 }), true); });
+  $("#kinds")?.addEventListener("change", () => load(() => ({ name: names(), exact: 1 }), true));
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { readColours(); renderer?.refresh(); });
 
   // ---- start ----
@@ -588,7 +519,7 @@
   box.classList.add("drawn");
   // Everything of the address but the workspace and the chosen types, which `fields` adds.
   const asked = {};
-  for (const [name, value] of new URLSearchParams(location.search)) if (!["w", "kind", "after", "refresh"].includes(name)) (asked[name] ||= []).push(value);
+  for (const [name, value] of new URLSearchParams(location.search)) if (!["w", "kind", "after"].includes(name)) (asked[name] ||= []).push(value);
   const scripts = Promise.all([loadScript(box.dataset.graphology), loadScript(box.dataset.sigma)]);
   scripts.then(() => load(() => asked), (problem) => say(problem.message)).then(() => {
     const only = asked.name?.length === 1 ? asked.name[0] : null;

@@ -3,7 +3,7 @@
 self.module = { exports: {} };
 importScripts("vendor/forceatlas2-iterate.js");
 const iterate = self.module.exports;
-const PER_NODE = 10, PER_EDGE = 3, MAX_PUSHED = 500, GAP = 14;
+const PER_NODE = 10, PER_EDGE = 3, GAP = 14;
 
 // nodes: [x, y, radius] in pixels; edges: [source, target, weight] by place; size: [width, height].
 self.onmessage = ({ data: { nodes, edges, size, settled } }) => {
@@ -17,7 +17,7 @@ self.onmessage = ({ data: { nodes, edges, size, settled } }) => {
   // The shelf takes its height from the drawing, so that both fill the window at a scale of one.
   const room = [size[0], Math.max(200, size[1] - shelf.height)];
   const scaled = related.length ? fit(spread(parts, links, settled), room) : [];
-  if (related.length <= MAX_PUSHED) pushApart(scaled, parts);
+  pushApart(scaled, parts);
   const all = new Array(nodes.length);
   related.forEach((at, number) => { all[at] = scaled[number]; });
   shelve(loose, scaled, shelf, all);
@@ -56,9 +56,9 @@ function spread(nodes, edges, settled) {
   const settings = {
     linLogMode: false, outboundAttractionDistribution: false, adjustSizes: false, edgeWeightInfluence: 0.5,
     scalingRatio: 10, strongGravityMode: true, gravity: 0.08, slowDown: 1 + Math.log(nodes.length + 1),
-    barnesHutOptimize: nodes.length > 800, barnesHutTheta: 0.6,
+    barnesHutOptimize: false, barnesHutTheta: 0.6,
   };
-  const passes = (nodes.length > 800 ? 120 : 400) * (settled ? 0.4 : 1);
+  const passes = settled ? 160 : 400;
   for (let pass = 0; pass < passes; pass++) iterate(settings, matrix, links);
   return nodes.map((_, at) => [matrix[at * PER_NODE], matrix[at * PER_NODE + 1]]);
 }

@@ -67,7 +67,7 @@
   try { keysOn = localStorage.getItem(KEYS_SETTING) !== "off"; } catch { /* refused */ }
 
   document.addEventListener("keydown", (event) => {
-    if ((event.ctrlKey || event.metaKey) && event.key === "k" && keysOn && $("#goto")) { event.preventDefault(); openPalette(); return; }
+    if ((event.ctrlKey || event.metaKey) && event.key === "k") { event.preventDefault(); ACTIONS["/"](); return; }
     if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
     const field = event.target.closest(FIELDS);
     if (field) { keyInField(event, field); return; }
@@ -99,39 +99,12 @@
     if (row && row !== cursor()) { cursor()?.classList.remove("cursor"); row.classList.add("cursor"); }
   });
 
-  // ---- palette ----
-
-  const options = () => $$("#goto-list [role=option]");
-
-  function openPalette() {
-    const box = $("#goto-q");
-    box.value = "";
-    $("#goto").showModal();
-    box.focus();
-    htmx.trigger(box, "goto");
-  }
-
-  function choose(option) {
-    for (const each of options()) each.setAttribute("aria-selected", String(each === option));
-    $("#goto-q").setAttribute("aria-activedescendant", option?.id || "");
-    option?.scrollIntoView({ block: "nearest" });
-  }
-
-  $("#goto-q")?.addEventListener("keydown", (event) => {
-    const all = options(), at = all.findIndex((each) => each.getAttribute("aria-selected") === "true");
-    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-    if (step) { event.preventDefault(); choose(all[(at + step + all.length) % all.length]); }
-    if (event.key === "Enter" && all.length) { event.preventDefault(); all[Math.max(0, at)].click(); }
-  });
-  document.addEventListener("htmx:afterSwap", ({ target }) => { if (target.id === "goto-list") choose(options()[0]); });
-
   // ---- clicks ----
 
   document.addEventListener("click", (event) => {
     const button = event.target.closest("button, a");
     if (!event.target.closest("details.switch")) for (const each of $$("details.switch[open]")) each.open = false;
     if (!button) return;
-    if (button.dataset.goto !== undefined) { event.preventDefault(); openPalette(); }
     if (button.dataset.open) $(button.dataset.open)?.showModal();
     if (button.dataset.close !== undefined) close(button);
     if (button.dataset.toggle) {

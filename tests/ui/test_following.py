@@ -1,4 +1,4 @@
-"""The live page without a browser: events that say that there is news, and the rows behind them."""
+"""Following the history without a browser: events that say that there is news, and the new rows."""
 
 import http.client
 import json
@@ -23,7 +23,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Running, Me
         yield both
 
 
-def follow(visitor: Visitor, path: str = "/ui/live/events") -> http.client.HTTPResponse:
+def follow(visitor: Visitor, path: str = "/ui/history/events") -> http.client.HTTPResponse:
     connection = http.client.HTTPConnection("127.0.0.1", visitor.port, timeout=TIMEOUT_S)
     cookie = "; ".join(f"{name}={value}" for name, value in visitor.cookies.items())
     connection.request("GET", path, headers={"Cookie": cookie} if cookie else {})
@@ -40,8 +40,8 @@ def test_a_change_of_another_process_is_announced_and_then_shown(
 ) -> None:
     running, memory = site
     visitor = Visitor(running.port)
-    shown = visitor.get("/ui/live")
-    last = int(shown.text.split('data-change="')[1].split('"')[0])
+    shown = visitor.get("/ui/history")
+    last = int(shown.text.split('data-last="')[1].split('"')[0])
     response = follow(visitor)
     assert response.status == 200
     assert "default-src 'none'" in response.headers["content-security-policy"]
@@ -54,15 +54,15 @@ def test_a_change_of_another_process_is_announced_and_then_shown(
         count, newest = count + news["count"], news["last"]
     response.close()
     assert (count, newest) == (3, last + 3)
-    rows = visitor.get(f"/ui/live?after={last}", HX_Request="true")
+    rows = visitor.get(f"/ui/history?after={last}", HX_Request="true")
     assert rows.text.count("<li") == 3
     assert "<html" not in rows.text
     assert "second added a fact to billing-worker" in rows.words
-    assert visitor.get(f"/ui/live?after={newest}", HX_Request="true").text.count("<li") == 0
+    assert visitor.get(f"/ui/history?after={newest}", HX_Request="true").text.count("<li") == 0
 
 
 def test_a_stream_of_nothing_is_refused(site: tuple[Running, Memory]) -> None:
-    assert follow(Visitor(site[0].port), "/ui/live/events?w=nowhere").status == 404
+    assert follow(Visitor(site[0].port), "/ui/history/events?w=nowhere").status == 404
 
 
 def test_revoking_the_token_ends_the_stream(tmp_path: Path) -> None:
