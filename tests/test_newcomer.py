@@ -112,7 +112,7 @@ def newcomer(wheels: Path, tmp_path: Path) -> Newcomer:
 
 @pytest.fixture
 def clone(tmp_path: Path) -> Newcomer:
-    """Return somebody with a fresh clone, Python and git, but neither uv nor pipx."""
+    """Return a user with a fresh clone, Python and git, but without uv and pipx."""
     home = tmp_path / "home"
     programs = home / "programs"
     programs.mkdir(parents=True)

@@ -48,7 +48,7 @@ def blocks(page: Path, section: str = "") -> list[Block]:
 
 
 class Reader:
-    """Somebody who types what a page shows."""
+    """A user who types what a page shows."""
 
     def __init__(self, home: Path) -> None:
         self.home = home

@@ -145,7 +145,7 @@ def expected(token: str, workspace: str, tool: Tool) -> set[str | None]:
     limited = about.get("workspaces") is not None
     if (
         tool.name in ABOUT_WORKSPACES
-    ):  # they name a workspace in their arguments, here one that nobody may use
+    ):  # they name a workspace in their arguments, here one that no token allows
         return {None, "no such", "may not use the workspace"} if limited else {None, "no such"}
     if limited and workspace not in about["workspaces"]:
         return {"may not use the workspace"}

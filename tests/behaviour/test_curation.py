@@ -1,4 +1,4 @@
-"""Curation: what needs attention in a memory, on every kind of store that can tell."""
+"""Curation: what needs attention in a memory, on every kind of store that supports it."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -11,7 +11,7 @@ from tests.behaviour.graphs import create, keys, link, names
 
 @pytest.fixture
 def river(memory: Memory) -> Memory:
-    """Create a hub with four neighbours, of which b leads on to c and c to d.
+    """Create a hub with four neighbours. b leads on to c, and c to d.
 
     One relation has a name without an entity.
     """

@@ -1,4 +1,4 @@
-"""Following other servers' changes ends with the workspaces, even if somebody still listens."""
+"""Following other servers' changes ends with the workspaces, even if a client still listens."""
 
 from pathlib import Path
 from threading import enumerate as all_threads

@@ -253,7 +253,7 @@ def test_nothing_to_embed_is_complete_and_finds_nothing(
     store = open_store(versioned_url)
     memory = Memory(store, Meaning(SharedEmbedder("local", lambda url: embedder)))
     assert (perspectives.coverage(memory), search(memory, "dog")) == (1.0, [])
-    settle(memory)  # the indexer has seen the empty store, and nobody tells it of the next change
+    settle(memory)  # the indexer has seen the empty store, and does not hear of the next change
     entities.create(Memory(store), TOWN, by=ME)
     assert perspectives.coverage(memory) == 0.0
     with pytest.raises(EmbedderError, match="nothing is embedded yet"):

@@ -31,7 +31,7 @@ QUESTIONS = (
 )
 
 # A call of each command in a directory made by `make_place`. `serve` and `ui`
-# would run until they are stopped, and `hook` never fails, whatever happens.
+# would run until they are stopped, and `hook` never fails.
 EXAMPLES = {
     "demo": ("--no-ui",),
     "remember": ("Zoë", "drinks it cold", "--store", "memory.db"),

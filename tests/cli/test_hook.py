@@ -1,4 +1,4 @@
-"""`polymnia hook`: whatever happens, its status is 0 and it says what went wrong on standard error
+"""`polymnia hook`: its status is always 0, and it says what went wrong on standard error
 only.
 """
 

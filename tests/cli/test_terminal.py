@@ -194,7 +194,7 @@ def test_every_command_says_what_it_did_and_what_is_wrong_with_its_arguments(
         examples,
     )
     assert [line for line in shown if SHOWN[command] in line], shown
-    # An agent goes on whatever its hook does.
+    # An agent goes on even if its hook fails.
     mistaken = "status 0" if command == "hook" else "status 2"
     assert [line for line in shown if line.startswith("status")] == ["status 0", mistaken]
     assert shown[-3].startswith("polymnia: "), shown

@@ -57,7 +57,7 @@ def listed(client: Client) -> list[dict[str, Any]]:
 def test_the_list_of_tools_is_small(client: Client) -> None:
     text = encode(listed(client)).decode()
     assert len(text.encode()) <= MAX_LIST_BYTES, "shorten descriptions, or use a toolset"
-    # No tokenizer of a large model is at hand, so this is the estimate by which replies are
+    # No tokenizer of a large model is available, so this is the estimate by which replies are
     # bounded.
     assert count_tokens(text) <= MAX_LIST_TOKENS
 

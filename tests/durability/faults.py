@@ -135,7 +135,7 @@ class Trial:
 
     def _verify(self, home: Path, allowed: set[int], *, was_killed: bool) -> None:
         self._shim.watch(home)  # so that nothing waits for the disk
-        # Before the first reply a store may be unfinished. Of a binary log doctor reports half a
+        # Before the first reply a store may be unfinished. In a binary log doctor reports half a
         # record until the next write.
         if 0 not in allowed and self.kind != "mcpmem":
             self._require_sound(home)
@@ -144,7 +144,7 @@ class Trial:
         if state not in [self.states[number] for number in allowed]:
             where = [number for number, text in enumerate(self.states) if text == state]
             raise Broken(f"the state is {where or state}, not one of {sorted(allowed)}")
-        # Whatever happened, the rest of the script runs as if nothing had.
+        # After every fault the rest of the script runs as if nothing had happened.
         steps_left = subject.steps[self.states.index(state) :]
         for step in steps_left:
             step()

@@ -38,7 +38,7 @@ _DIMENSION = 4
 
 
 class Ledger:
-    """What the store must hold: texts by what is known of them."""
+    """What the store must hold: texts by their state."""
 
     def __init__(self) -> None:
         self.begun: set[str] = set()

@@ -144,7 +144,7 @@ class Scheduler:
         return self._is_stuck or is_over or task.is_ready is None or task.is_ready()
 
     def _skip_time(self) -> list[_Task]:
-        """Go on to the next deadline, as nobody has anything to do before."""
+        """Go on to the next deadline, as no thread has anything to do before."""
         deadlines = [task.deadline for task in self._tasks if task.deadline is not None]
         if not deadlines:
             self._is_stuck = True

@@ -53,7 +53,7 @@ class ServerProcess:
         return result
 
     def kill(self) -> list[dict[str, Any]]:
-        """Kill the server and return the replies that nobody has read yet."""
+        """Kill the server and return the replies that were not read yet."""
         self._process.kill()
         self._process.wait()
         return _decode_complete(self._output.read().splitlines(keepends=True))

@@ -115,7 +115,7 @@ def test_a_log_read_in_the_middle_of_an_append_is_read_on_when_it_is_whole(tmp_p
 
 @pytest.fixture
 def open_umask() -> Iterator[None]:
-    """A user whose new files are readable and writable for everybody."""
+    """A user whose new files are readable and writable for all users."""
     before = os.umask(0)
     yield
     os.umask(before)

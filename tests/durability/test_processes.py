@@ -257,7 +257,7 @@ def impatience(monkeypatch: pytest.MonkeyPatch) -> None:
 def _held(path: Path) -> Iterator[None]:
     """Hold the write lock of a store during the block, as a slow writer does."""
     if path.suffix != ".db":
-        # Whoever held it before may be slow to give it back.
+        # The former holder may be slow to give it back.
         with lock.file_lock(path, timeout=60):
             yield
         return

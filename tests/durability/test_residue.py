@@ -1,4 +1,4 @@
-"""After a purge no byte of purged text is in the file or its log, whatever pages went through."""
+"""After a purge no byte of purged text is in the file or its log, on any page."""
 
 import random
 import re
@@ -80,7 +80,7 @@ def _forget_some(memory: Memory, words: dict[str, list[str]], chance: random.Ran
 
 
 def _residue(directory: Path, words: set[str]) -> list[str]:
-    """Return the words of which a part is in a file.
+    """Return the words that are in a file, at least in part.
 
     An index may have stored only the end of one.
     """

@@ -57,7 +57,7 @@ def test_a_large_batch_is_sent_in_several_requests_at_once(
     texts = [f"text {number}" for number in range(embedder.batch_size)]
     ollama.together = threading.Barrier(
         service.MAX_REQUESTS
-    )  # nobody is answered before all are there
+    )  # no request is answered before all are there
     found = embedder.embed(texts)
     ollama.together = None
     assert ollama.most_at_once == service.MAX_REQUESTS

@@ -60,7 +60,7 @@ def read_front_matter(data: bytes) -> None:
 
 
 def search(data: bytes) -> None:
-    """Search with an expression. SQLite must understand whatever we make of it."""
+    """Search with an expression. SQLite must understand every query that we make of it."""
     text = data.decode("utf-8", "replace")
     with suppress(PolymniaError):
         full_text(_filled_memory(), text)

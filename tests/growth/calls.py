@@ -168,7 +168,7 @@ CALLS: Mapping[str, tuple[tuple[str, dict[str, Any]], ...]] = {
     ),
 }
 
-# The tools whose work is about the whole memory, whatever their arguments are.
+# The tools whose work is about the whole memory, for all arguments.
 READS_EVERYTHING = {
     "reference": {"read_graph"},
     "graph": {

@@ -1,4 +1,4 @@
-"""What a session is told when it starts."""
+"""The briefing that a session gets when it starts."""
 
 import json
 import tarfile

@@ -1,4 +1,4 @@
-"""One entity or note as a Markdown file: whatever its texts are, it comes back as it was."""
+"""One entity or note as a Markdown file: it comes back as it was, with any texts."""
 
 import pytest
 from hypothesis import given

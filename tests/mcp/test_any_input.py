@@ -1,4 +1,4 @@
-"""Whatever comes in, JSON or not: nothing makes the server fail, and a request gets its reply."""
+"""Any input, JSON or not: nothing makes the server fail, and a request gets its reply."""
 
 import json
 import logging

@@ -40,7 +40,7 @@ class Erase(Struct, frozen=True):
 
 @tool(Erase, needs="write")
 def erase(call: Call, arguments: Erase) -> Reply:
-    """Erase everything, once somebody has agreed"""
+    """Erase everything, once the user has agreed"""
     if not arguments.confirm:
         if not call.may_ask("elicitation"):
             raise BadInput("erasing needs confirm: true")

@@ -1,4 +1,4 @@
-"""Group commit: every writer gets its own result, whatever the others do."""
+"""Group commit: every writer gets its own result, independently of the others."""
 
 import threading
 from collections.abc import Callable, Iterator

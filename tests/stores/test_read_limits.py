@@ -1,4 +1,4 @@
-"""A read that nobody waits for ends, and the store is as good as before."""
+"""A read ends when its client has left, and the store is as good as before."""
 
 import itertools
 from collections.abc import Callable, Iterator

@@ -99,7 +99,7 @@ class Process:
         return status
 
     def end(self) -> None:
-        """Kill the process and close its pipes, whatever state the test left it in."""
+        """Kill the process and close its pipes, in any state that the test left it in."""
         self.popen.kill()
         self.wait()
         self._watchdog.cancel()
@@ -131,4 +131,4 @@ def _close(pipe: IO[bytes]) -> None:
     try:
         pipe.close()
     except BrokenPipeError:
-        pass  # nobody reads what the buffer still holds
+        pass  # the rest of the buffer is not read

@@ -10,7 +10,7 @@ from pathlib import Path
 from tests.processes import TIMEOUT_S
 from tests.transports.running import Web
 
-# Seconds between two looks at the metrics: a server has no way to tell when one changes.
+# Seconds between two looks at the metrics: a server does not announce their changes.
 METRICS_INTERVAL_S = 0.05
 MEGABYTE = 1 << 20
 

@@ -1,4 +1,4 @@
-"""Very many sessions and slow readers of one client cost little and push nobody else out."""
+"""Very many sessions and slow readers of one client cost little and push no other client out."""
 
 import json
 import socket

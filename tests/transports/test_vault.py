@@ -72,7 +72,7 @@ def greet(process: Process) -> JSON:
 
 
 def write_both(process: Process) -> None:
-    """A memory in each scope, whatever else the server has to tell meanwhile."""
+    """A memory in each scope, even if the server sends other messages meanwhile."""
     assert "error" not in process.ask(commit(1, "mine"))
     assert "error" not in process.ask(commit(2, "lasting", "vault"))
 

@@ -70,7 +70,7 @@ class Server:
         return self.process.wait(TIMEOUT_S)
 
     def end(self) -> None:
-        """Kill the process and close its pipes, whatever state the test left it in."""
+        """Kill the process and close its pipes, in any state that the test left it in."""
         self.process.kill()
         self.process.wait()
         self._log.join()

@@ -37,7 +37,7 @@ class Shown(Struct):
 
 
 class Visitor:
-    """Somebody who uses the web interface of a server on this machine."""
+    """A user of the web interface of a server on this machine."""
 
     def __init__(self, port: int) -> None:
         self.port = port

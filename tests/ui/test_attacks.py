@@ -1,4 +1,4 @@
-"""Attacks that somebody tried by hand on a running server, one test for each line of the table.
+"""Attacks that were tried by hand on a running server, one test for each line of the table.
 
 Forgery, rights and workspaces are tried on every route in test_protection.py, uploads in
 test_uploads.py, stored scripts in tests/web/test_every_page.py.
@@ -21,7 +21,7 @@ SECRET = "salary of Mara is 4711"
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Return a directory with a workspace for everybody and a private one."""
+    """Return a directory with a workspace for all users and a private one."""
     url = f"{tmp_path_factory.mktemp('attacks')}/"
     with closing(open_workspaces(url)) as workspaces:
         for name, text in (("harbour", "Redis keeps sessions"), ("payroll", SECRET)):

@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 
 
 class Machine(Struct):
-    """A home directory with programs in it, and somebody who opened `polymnia ui` there."""
+    """A home directory with programs in it, and a user who opened `polymnia ui` there."""
 
     home: Path
     store: str

@@ -64,5 +64,5 @@ def admin_session(browser: Browser, axe: Path, ui: Ui, admin_token: str) -> Stor
 
 @pytest.fixture
 def admin(ui: Ui, admin_session: StorageState, visit: NewVisit) -> Visit:
-    """Return a visit by somebody who may do everything and has logged in."""
+    """Return a visit by a user who may do everything and has logged in."""
     return visit(ui.origin, session=admin_session)

@@ -21,7 +21,7 @@ class Ui:
     def token(
         self, name: str, can: Capability = "admin", *, only: tuple[str, ...] | None = None
     ) -> str:
-        """Create a token. From the first one on, everybody needs one."""
+        """Create a token. From the first one on, every client needs one."""
         tokens = tokens_of(self.store)
         assert tokens is not None
         return tokens.create(name, can=can, workspaces=only)
