@@ -16,12 +16,10 @@ from xdist.scheduler import LoadScopeScheduling, Scheduling, WorkStealingSchedul
 
 from polymnia.engine.memory import Memory
 from polymnia.stores import open_store
-from tests.groups import EVERY_STORE, MARKED, ONE_AT_A_TIME
+from tests.groups import EVERY_STORE, MARKED, ONE_AT_A_TIME, UNMARKED
 from tests.postgres import new_database, new_workspace, shared_by_test_run, shared_server
 
 HERE = Path(__file__).parent
-# What pytest's option -m says when nothing else is asked for.
-UNMARKED = " and ".join(f"not {marker}" for marker in MARKED)
 
 # No test depends on how busy the machine is: examples have no deadline and may be slow to generate.
 # Every run takes the same examples; `--hypothesis-profile=explore` takes new ones.
@@ -46,6 +44,8 @@ PERSISTENT = (*ON_DISK, "postgres")
 VERSIONED = ("sqlite", "sqlite in memory", "postgres")
 # The stores that also keep ids, tags and changes; the other files cannot hold them.
 WITH_HISTORY = ("memory", *VERSIONED)
+# How many examples of a property an unmarked test tries.
+FEW_EXAMPLES = 20
 # How fixtures and parameters name kinds of stores. Most tests run on the first, others are slower.
 STORES_BY_SPEED = (
     "sqlite in memory",
@@ -97,17 +97,26 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return None
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark the tests below the paths in MARKED, and the variants of a test on further stores.
 
     A test that runs on several stores is unmarked on the first of STORES_BY_SPEED and has the
-    marker `matrix` on the others, except below the paths in EVERY_STORE.
+    marker `matrix` on the others, except below the paths in EVERY_STORE. A property that is tried
+    with many examples is tried with a few among the unmarked tests, and with all in the matrix.
     """
     fastest: dict[str, int] = {}
     variants: list[tuple[pytest.Item, str, int]] = []
     for item in items:
         for marker in markers_of(item.path):
             item.add_marker(marker)
+        property_ = getattr(item, "obj", None)
+        given = getattr(property_, "_hypothesis_internal_use_settings", None)
+        if given and given.max_examples > FEW_EXAMPLES:
+            if config.option.markexpr == UNMARKED:
+                few = settings(given, max_examples=FEW_EXAMPLES)
+                property_._hypothesis_internal_use_settings = few
+            else:
+                item.add_marker("matrix")
         stores = stores_of(item)
         if stores and not is_below(item.path, EVERY_STORE):
             test = item.nodeid

@@ -13,8 +13,13 @@ MARKED = {
         "directory/test_processes.py",
         "durability",
         "soak",
+        "stores/test_postgres_faults.py",
         "stores/test_postgres_oldest.py",
+        "stores/test_postgres_outage.py",
         "stores/test_postgres_processes.py",
+        "stores/test_postgres_replica.py",
+        "stores/test_postgres_server.py",
+        "stores/test_postgres_upgrade.py",
         "test_bench.py",
         "test_bench_agents.py",
         "test_bench_curation.py",
@@ -30,9 +35,18 @@ MARKED = {
         "transports/test_hostile.py",
         "transports/test_stopping.py",
     ),
-    "matrix": (),
+    "matrix": (
+        "cli/test_completion.py",
+        "dialects/test_workspace_isolation.py",
+        "dialects/test_workspace_processes.py",
+        "importers/test_hostile.py",
+        "test_docs_scaling.py",
+        "test_docs_workspaces.py",
+    ),
     "interop": ("conformance", "interop", "web"),
 }
+# What pytest's option -m says when nothing else is asked for.
+UNMARKED = " and ".join(f"not {marker}" for marker in MARKED)
 
 # The modules that read a server's memory or load the machine. They share one worker.
 ONE_AT_A_TIME = (

@@ -25,6 +25,8 @@ from typing import NamedTuple
 import pytest
 from _pytest.main import pytest_runtestloop as run_tests
 
+from tests.groups import UNMARKED
+
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "polymnia"
 # Layer -> the paths whose tests call it in their own process.
@@ -79,8 +81,7 @@ def main() -> None:
         if child == 0:
             paths = [str(ROOT / path) for path in TESTS[layer]]
             quiet = ["-p", "no:terminal", "-p", "no:cacheprovider", "-s", "-o", "addopts="]
-            unmarked = "not slow and not interop and not matrix"
-            pytest.main([*quiet, "-m", unmarked, *paths], plugins=[trial])
+            pytest.main([*quiet, "-m", UNMARKED, *paths], plugins=[trial])
             os._exit(0)
         os.waitpid(child, 0)
 

@@ -19,6 +19,7 @@ import pytest
 from polymnia.clients.table import CLIENTS
 from tests.cli.commands import run
 from tests.clients.schemas import SCHEMAS
+from tests.groups import mostly_matrix
 from tests.processes import TIMEOUT_S
 from tests.transports.running import Running
 
@@ -124,7 +125,7 @@ def test_the_tutorial_works_as_written(reader: Reader) -> None:
             assert not reader.call(json.loads(block.text)).get("isError")
 
 
-@pytest.mark.parametrize("name", CLIENTS)
+@pytest.mark.parametrize("name", mostly_matrix(CLIENTS, unmarked=["claude-code"]))
 def test_the_commands_on_the_page_of_a_client_work(name: str, reader: Reader) -> None:
     page = DOCS / "clients" / f"{name}.md"
     token = run(
@@ -167,6 +168,7 @@ def test_the_entries_on_the_page_of_a_client_are_what_it_accepts(name: str) -> N
         Draft202012Validator(SCHEMAS[name]).validate(entry)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     "page", sorted((DOCS / "dialects").glob("*.md")), ids=lambda page: page.stem
 )
@@ -180,6 +182,7 @@ def test_the_command_on_the_page_of_a_dialect_starts_a_server(page: Path, reader
         ] == []
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("page", ["backup.md", "tokens.md"])
 def test_the_commands_on_the_pages_about_operations_exist(page: str, reader: Reader) -> None:
     shown = [

@@ -13,6 +13,7 @@ import pytest
 
 from polymnia.clients.table import CLIENTS
 from tests.cli.commands import run
+from tests.groups import mostly_matrix
 from tests.processes import TIMEOUT_S
 from tests.transports.running import Running
 
@@ -35,7 +36,7 @@ def servers(path: Path, key: str = "mcpServers") -> dict[str, dict[str, object]]
     return found
 
 
-@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("client", mostly_matrix(CLIENTS, unmarked=["claude-code", "codex"]))
 def test_a_client_gets_an_entry_with_an_absolute_command_that_works(
     client: str, tmp_path: Path
 ) -> None:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.groups import mostly_matrix
 from tests.transports.script import Line, with_a_handshake, without
 from tests.transports.wires import WIRES, Server
 
@@ -26,7 +27,7 @@ class Heard(NamedTuple):
 Hold = Callable[[str, str], Heard]
 
 
-@pytest.fixture(scope="module", params=["reference", "graph"])
+@pytest.fixture(scope="module", params=mostly_matrix(["reference", "graph"], ["reference"]))
 def dialect(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -67,7 +68,7 @@ def heard_over(transport: str, dialect: str, lines: list[Line], directory: Path)
         server.end()
 
 
-@pytest.mark.parametrize("script", SCRIPTS)
+@pytest.mark.parametrize("script", mostly_matrix(SCRIPTS, unmarked=["with a handshake"]))
 @pytest.mark.parametrize("transport", OTHERS)
 def test_every_reply_is_the_one_that_stdio_gives(
     transport: str, script: str, dialect: str, hold: Hold
