@@ -56,7 +56,7 @@ _VOCABULARY: dict[str, Any] = {
     "then": {"required": ["phone"]},
     "else": {"required": ["email"]},
 }
-# A type with words of JSON Schema around it is not a class to the type checker, but it is one to the
+# A type with words of JSON Schema around it is no class for the type checker, but it is one to the
 # decoder.
 DescribedPerson = cast(type[Struct], Annotated[Person, Meta(extra_json_schema=_VOCABULARY)])
 

@@ -1,4 +1,4 @@
-"""Splitting a stream into lines: the same lines in chunks of any size, and none beyond the limit."""
+"""Splitting a stream into lines: the same lines in chunks of any size, none beyond the limit."""
 
 import tracemalloc
 from itertools import pairwise
