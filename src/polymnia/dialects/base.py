@@ -44,7 +44,7 @@ class ServerRules(Struct, frozen=True, kw_only=True):
 class Client(Struct, kw_only=True):
     """The caller, and what the server remembers of it between calls.
 
-    `lasting` is False for a client without a session: whatever a tool stores here is forgotten
+    `lasting` is False for a client without a session: what a tool stores here is forgotten
     after the call. `id` identifies the conversation; it is empty if the server will not learn when
     the conversation ends.
     """
@@ -142,7 +142,7 @@ class Call(Struct):
         """Return the client's answer: see `dialects/questions.py`. Ask before you change anything.
 
         Raise InputRequired while there is no answer, Unanswered if there will be none, and
-        MissingCapability if the client cannot be asked; `may_ask` tells that beforehand.
+        MissingCapability if the client cannot be asked; check `may_ask` first.
         """
         self.require_answers(question)
         answer = self.answers[question.key]

@@ -57,7 +57,7 @@ def unchanged_note(requested: Sequence[str], created: Sequence[str]) -> str | No
 
 
 def matching_notes(memory: Memory, query: str) -> str | None:
-    """Return the notes of the vault that match best, one on each line; None if there are none."""
+    """Return the best matching notes of the vault, one on each line; None if there are none."""
     if not memory.store.capabilities.notes or wants_everything(query):
         return None
     with memory.reading() as read:

@@ -121,7 +121,7 @@ def _key(store: str, transcript: Path | str) -> str:
 
 
 def _find_format(transcript: Path) -> Format | None:
-    """Return the program that wrote the file; None if it is missing or no transcript."""
+    """Return the program that wrote the file; None if it is missing or not a transcript."""
     if not transcript.is_file():
         return None
     with map_os_errors(str(transcript)), transcript.open("rb") as file:

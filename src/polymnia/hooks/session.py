@@ -1,4 +1,4 @@
-"""What the hooks know of one session: which facts it was shown, and whether memory is switched off.
+"""The state of one session: the facts that it was shown, and whether memory is switched off.
 
 Each session has a small file that is only appended to, so two hooks at once do no harm. It is not
 forced to disk: if it is lost, a fact may be shown twice.

@@ -23,7 +23,7 @@ class Turn(Struct, frozen=True):
 
 
 class Conversation(Struct, frozen=True):
-    """What an importer knows of a conversation. `source` names the program, the id is unique there.
+    """A conversation to import. `source` names the program, the id is unique there.
 
     `project` is the name of the directory in which it took place; the entity has it as a tag.
     """

@@ -33,7 +33,7 @@ from polymnia.mcp.request import Request
 
 Run = Callable[[Request, Any], Any]
 
-# Longer messages are decoded and answered on a thread, whatever they ask.
+# Longer messages are decoded and answered on a thread, for every method.
 MAX_INLINE_BYTES = 8 * 1024
 
 

@@ -149,7 +149,7 @@ class Server:
 
 @contextmanager
 def _log_failure(what: str) -> Iterator[None]:
-    """Log an error of work that nobody waits for."""
+    """Log an error of background work."""
     try:
         yield
     except PolymniaError as exc:

@@ -35,7 +35,7 @@ _PAUSE_FACTOR = 20.0
 
 
 class Finding(Struct, frozen=True):
-    """Something that needs attention: the names it is about, and what is known of it.
+    """Something that needs attention: the names it is about, and its details.
 
     `ordinals` are the two facts of a contradiction.
     """
@@ -103,7 +103,7 @@ def _similar(memory: Memory) -> list[Finding]:
 def _summaries(memory: Memory) -> list[Finding]:
     findings = []
     for entity in pending(memory):
-        if entity.summary_at:  # a summary that is merely missing needs nobody's attention
+        if entity.summary_at:  # a summary that is merely missing needs no attention
             findings.append(Finding("summaries", (entity.name,), "older than its facts"))
     return findings[:MAX_FINDINGS]
 
@@ -139,7 +139,7 @@ KINDS = {
         "Contradictions",
         "Contradiction",
         "versus",
-        "Two facts can hardly both be true. Choose what agents are told from now on.",
+        "Two facts can hardly both be true. Choose the one that agents get from now on.",
         _contradictions,
     ),
     "duplicates": Kind(
@@ -211,7 +211,7 @@ class Look(Struct, eq=False):
         return self.task is not None and self.task.done()
 
     def of_kind(self, kind: str) -> list[Finding] | None:
-        """Return what is known of a kind; None if nothing is known yet."""
+        """Return the findings of a kind; None if there was no scan yet."""
         findings = self.findings.get(kind, self.former.get(kind))
         if findings is None or not self.decided:
             return findings

@@ -13,7 +13,7 @@ from msgspec import Struct, json
 from polymnia.model import LINK_OWNER, Principal
 from polymnia.stores.contract import WebStateStore
 
-# A session ends when nobody has used it for this long, and with the token that opened it.
+# A session ends when it was not used for this long, and with the token that opened it.
 IDLE_S = 12 * 3600
 LINK_LIFETIME_S = 600
 MAX_SESSIONS = 1_000

@@ -69,7 +69,7 @@ class Handler(Struct, frozen=True, kw_only=True):
     """The function that answers a method and path below /ui.
 
     `run` blocks, so it runs on a worker thread; `stream` runs on the event loop and sends events
-    until the client leaves. A public handler is open to everybody. One that takes files finds
+    until the client leaves. A public handler needs no login. One that takes files finds
     them in `page.upload`.
     """
 
@@ -149,7 +149,7 @@ def parse_fields(data: bytes) -> Fields:
         pairs = parse_qsl(
             data.decode("ascii"),
             keep_blank_values=True,
-            # Starlette's parser replaces invalid bytes, which would store text that nobody wrote.
+            # Starlette's parser replaces invalid bytes, which would change the user's text.
             errors="strict",
             max_num_fields=MAX_FIELDS,
             separator="&",
@@ -371,7 +371,7 @@ class Page:
         return RedirectResponse(url, 303)
 
     def toast(self, text: str, *changes: int) -> Toast:
-        """Return a message about changes in the chosen workspace. A change of 0 is none."""
+        """Return a message about changes in the chosen workspace. 0 means no change."""
         return Toast(text, tuple(change for change in changes if change), self.workspace)
 
     @cached_property

@@ -65,7 +65,7 @@ _MULTIPART = "multipart/form-data"
 # A form with a text of the greatest length, URL-encoded.
 MAX_FORM_BYTES = 4 << 20
 MAX_TEXT_CHARS = 1 << 20
-# Before a login there is the token, and what somebody wrote whose session has ended.
+# Before a login there is the token, and what a user wrote whose session has ended.
 _MAX_STRANGER_BYTES = 128 << 10
 # Small answers gain nothing from compression, and level 5 takes half the time of the default.
 _MIN_COMPRESSED_BYTES, _COMPRESSION_LEVEL = 1_000, 5
@@ -184,7 +184,7 @@ class Site:
             raise BadInput(f"a text may have {MAX_TEXT_CHARS:,} characters: import it as a file")
 
     def _admit(self, page: Page, owner: Principal | None) -> None:
-        """Let the page be that of the session's owner, or of anybody if no login is needed."""
+        """Let the page be that of the session's owner, or of any visitor if no login is needed."""
         transport: HttpRequest = page.request.scope[TRANSPORT]
         if owner is None:
             # A cookie that opens nothing may come from anywhere: no form token is made from it.
@@ -241,7 +241,7 @@ class Site:
             page = Page(self, Request(transport.scope))
         except BadInput:  # the query itself is malformed
             page = Page(self, Request({**transport.scope, "query_string": b""}))
-        # A database that cannot be reached does not say who asks: show the error to anybody.
+        # Without the database it is unknown who asks: show the error to any visitor.
         with suppress(StoreError):
             self._admit(page, self.parts.sessions.find(page.session))
         if isinstance(exc, NoWorkspace):

@@ -156,7 +156,7 @@ def timestamp(at: int) -> str:
 def own_session(client: Client) -> NoteScope | None:
     """Return the client's session, or None.
 
-    It belongs to its principal, so nobody can enter it by guessing its id.
+    It belongs to its principal, so guessing its id does not let another client in.
     """
     name = client.session or client.id
     return NoteScope(name, client.principal.name) if name else None

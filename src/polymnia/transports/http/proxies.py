@@ -19,8 +19,8 @@ class TrustedProxies(Struct, frozen=True):
     def client_of(self, peer: str, headers: Iterable[tuple[bytes, bytes]]) -> str:
         """Return the address of the client whose request came from `peer`.
 
-        Every proxy appends the address that it sees. The last one that no trusted proxy has is the
-        client's: whatever stands before it may be made up.
+        Every proxy appends the address that it sees. The right-most one that is not a trusted
+        proxy is the client's. Those before it may be invented.
         """
         client = _parse(peer)
         if client is None or not self._is_trusted(client):

@@ -1,4 +1,4 @@
-"""Entity: everything known of one name, how to correct it, and what became of a lost name."""
+"""Entity: everything about one name, how to correct it, and what became of a lost name."""
 
 from collections.abc import Iterable
 

@@ -62,7 +62,7 @@ class FactRow(Struct, frozen=True, kw_only=True):
 
     @property
     def stamp(self) -> str:
-        """What identifies the text, so that a form can tell whether somebody changed it."""
+        """What identifies the text, so that a form notices a change by another client."""
         return sha256(self.text.encode("utf-8", "replace")).hexdigest()
 
 
@@ -201,7 +201,7 @@ def edit(page: Page) -> Response:
 
 @post("/fact/edit")
 def save(page: Page) -> Response:
-    """Save a text, unless somebody changed it meanwhile: then show both."""
+    """Save a text, unless it was changed meanwhile: then show both."""
     key, text = parse_key(page.form), page.form["text"]
     try:
         row = load_row(page.memory, key)

@@ -143,7 +143,7 @@ def _draw(page: Page, view: View) -> tuple[Drawing, str, traverse.Route | None]:
 
 @get("/graph/panel")
 def panel(page: Page) -> Response:
-    """Show what is known of the selected entity."""
+    """Show the facts of the selected entity."""
     name = page.query["name"]
     graph = open_named(page.memory, [name])
     if not graph.entities:

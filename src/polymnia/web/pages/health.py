@@ -29,7 +29,7 @@ class BackupRow(Struct, frozen=True):
 
 @get("/health")
 def show(page: Page) -> Response:
-    """Show what is known without a check."""
+    """Show the state of the memory without a check."""
     return _render(page)
 
 

@@ -26,7 +26,7 @@ from polymnia.web.pages.facts import FactKey, FactRow, hit_row, parse_key
 from polymnia.web.pages.start import show_start
 from polymnia.web.text import client_name
 
-# Hits that are found and counted: more than anybody reads.
+# Hits that are found and counted: more than a person reads.
 MAX_HITS = 200
 # Other workspaces that a search without hits looks into.
 _MAX_OTHERS = 8
@@ -111,7 +111,7 @@ def search(memory: Memory, question: str, filters: SearchFilters) -> SearchResul
             found.append(SignedHit(hit, actor, fit_of(hit, result.match)))
     hits = found
     if not filters.weak:
-        # With vectors every passage is a little like every question, so weak hits are no answer.
+        # With vectors every passage is a little like every question, so weak hits do not answer it.
         best = min([FITS.index(signed.fit) for signed in found], default=0)
         worst = min(best + 1, FITS.index("fair"))
         hits = [signed for signed in found if FITS.index(signed.fit) <= worst]
