@@ -36,7 +36,7 @@ def test_a_reply_is_judged_by_what_it_shows() -> None:
     assert (bare.shown, bare.is_misleading, bare.first_rank) == (1.0, True, 2)
     marked = tasks.judge(question, "#2 35 minutes [was: 20 minutes]", ["35 minutes"])
     assert not marked.is_misleading
-    assert tasks.judge(question, "Nothing about this is stored.", []).is_refusal
+    assert tasks.judge(question, "No fact has: laptop. Nearest:", []).is_refusal
 
 
 def test_prompts_are_typed_and_their_lines_judged(capsys: pytest.CaptureFixture[str]) -> None:

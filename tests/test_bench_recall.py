@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from bench.recall import editions, marks, perspectives, scale, vectors
+from bench.recall import editions, perspectives, scale, vectors
 from bench.recall.__main__ import main
 from bench.recall.mcp import McpStage
 from bench.recall.measures import interval, score
-from bench.recall.questions import Asked, Case, Told
+from bench.recall.questions import Asked
 from bench.recall.sets import load_cases
 from bench.recall.smart import load_collection
 from bench.recall.stage import Stage
@@ -352,29 +352,6 @@ def test_the_questions_can_be_asked_in_other_ways(
     rows = [line.split("|") for line in capsys.readouterr().out.splitlines() if " all |" in line]
     assert "words and meaning" in rows[-1][1]
     assert float(rows[-1][6].split()[0]) > 50  # R@10
-
-
-def test_a_conversation_is_asked_the_questions_of_the_next_one_with_its_own_names() -> None:
-    garden = Case("garden", "person", [Told("Nora", "x"), Told("Otto", "y")], [])
-    kitchen = Case(
-        "kitchen",
-        "person",
-        [Told("Ada", "x"), Told("Bo", "y")],
-        [Asked("Why did Bo leave?", "", {})],
-    )
-    assert marks.foreign_questions([garden, kitchen]) == [["Why did Otto leave?"], []]
-
-
-def test_the_table_of_marks_has_their_recall_and_precision() -> None:
-    threshold = marks.THRESHOLDS[0]
-    table = marks.table(marks.Marks(20, {threshold: 1}), marks.Marks(10, {threshold: 4}))
-    assert f"| {threshold:g} | 40.0 % | 5.0 % | 80 % |" in table
-
-
-def test_marks_of_several_memories_are_added() -> None:
-    both = marks.Marks(10, {1.0: 4})
-    both.add(marks.Marks(30, {1.0: 16, 2.0: 1}))
-    assert (both.percent(1.0), both.percent(2.0)) == (50, 2.5)
 
 
 def test_the_tokens_for_the_same_evidence_are_read_from_a_curve() -> None:

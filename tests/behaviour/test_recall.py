@@ -9,10 +9,10 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from polymnia.engine.graph import entities, facts, relations
+from polymnia.engine.graph import entities, facts
 from polymnia.engine.memory import Memory
 from polymnia.engine.recall.passages import recall
-from polymnia.model import EntityDraft, FactAddition, Hit, PassageKey, Relation, Within
+from polymnia.model import EntityDraft, FactAddition, Hit, PassageKey, Within
 from polymnia.search.terms import fold
 from polymnia.stores import open_store
 from polymnia.stores.memory.store import MemoryStore
@@ -63,10 +63,8 @@ def talk(memory: Memory, when: datetime, *turns: tuple[str, str]) -> None:
         ("which port does it listen on", ("Redis cache", 1), "all words"),
         ("shelter for a kitten", ("Caroline", 1), "any word"),
         ("marat", ("Melanie", 1), "prefix"),
-        ("evcits", ("Redis cache", 2), "typo"),
         ("->>", ("getUserName", 2), "substring"),
         ("user name", ("getUserName", 1), "phrase"),
-        ("favourite colours", ("Melanie", 3), "variant"),
         ("海淀", ("北京大学", 1), "all words"),
         ("海", ("北京大学", 1), "substring"),
     ],
@@ -108,14 +106,6 @@ def test_a_word_of_another_language_is_found_in_other_forms(
     assert keys(memory, question)[0] == ("notes", first)
 
 
-def test_another_spelling_is_shown_as_it_is_written_and_is_no_weak_match(memory: Memory) -> None:
-    create(memory, *LIBRARY)
-    best = hits(memory, "her favourite colour of flowers")[0]
-    assert best.passage.key == ("Melanie", 3)
-    assert best.reasons == ("words: favorite, color",)
-    assert not best.is_weak
-
-
 def test_a_rare_short_form_does_not_outweigh_the_words_that_were_asked_for(memory: Memory) -> None:
     documents = [f"document {number} is in the archive" for number in range(20)]
     create(
@@ -124,38 +114,6 @@ def test_a_rare_short_form_does_not_outweigh_the_words_that_were_asked_for(memor
     )
     assert keys(memory, "document about turbines")[0] == ("Ann", 2)
     assert keys(memory, "documents in the archive", 5).count(("Ann", 1)) == 0
-
-
-def test_a_name_with_a_typo_is_recognized(memory: Memory) -> None:
-    create(memory, *LIBRARY)
-    best = hits(memory, "What does Carolnie paint?")[0]
-    assert (best.passage.key, best.signals.entity) == (("Caroline", 2), 1)
-
-
-@pytest.mark.parametrize(
-    ("typed", "meant"),
-    [
-        ("When does Melanei run?", {"melanei": "melanie"}),
-        ("Who painst sunsets?", {"painst": "paints"}),
-        ("Who has a sutdio?", {"sutdio": "studio"}),
-        ("Who ran mrathons?", {"mrathons": "marathons"}),
-        ("Who adoptd a puppy?", {"adoptd": "adopted"}),
-        ("Who has a wife?", {}),
-        ("Which por does redis have?", {}),
-    ],
-)
-def test_typos_in_known_words_are_corrected_and_reported(
-    memory: Memory, typed: str, meant: dict[str, str]
-) -> None:
-    create(memory, *LIBRARY)
-    assert recall(memory, typed).corrections == meant
-
-
-def test_a_part_of_a_word_is_found_though_it_is_close_to_another_word(memory: Memory) -> None:
-    create(memory, EntityDraft("Cluster", "service", ("needs a deinstallation",)))
-    found = recall(memory, "nstallation")
-    assert found.corrections  # otherwise this would test nothing
-    assert [hit.match_kind for hit in found.hits] == ["substring"]
 
 
 def test_a_text_that_names_the_asked_date_is_found_though_it_was_said_at_another(
@@ -242,7 +200,7 @@ def test_an_answer_is_found_by_the_question_before_it(memory: Memory) -> None:
     create(memory, EntityDraft("Ann", "person"), EntityDraft("Ben", "person"))
     talk(
         memory,
-        datetime(2023, 5, 8, tzinfo=UTC),
+        datetime(2023, 5, 8, 9, tzinfo=UTC),
         ("Ann", "What did you name your turtle?"),
         ("Ben", "He is called Shelly because of his back"),
         ("Ann", "Lovely weather we are having today here"),
@@ -253,19 +211,6 @@ def test_an_answer_is_found_by_the_question_before_it(memory: Memory) -> None:
         "context",
     )
     assert best.signals.before > 0
-
-
-def test_an_answer_is_found_by_the_question_before_it_without_a_valid_time(memory: Memory) -> None:
-    create(memory, EntityDraft("Ann", "person"), EntityDraft("Ben", "person"))
-    said = (
-        ("Ann", "What did you name your turtle?"),
-        ("Ben", "Shelly, because of his back"),
-        ("Ann", "Lovely weather"),
-    )
-    drafts = [FactAddition(name, (text,)) for name, text in said]
-    facts.add(memory, drafts, by=ME, skip_repeats=False)
-    best = hits(memory, "What is the name of Ben's turtle?")[0]
-    assert (best.passage.key, best.match_kind) == (("Ben", 1), "context")
 
 
 def test_a_fact_does_not_add_the_fact_written_after_it(memory: Memory) -> None:
@@ -286,18 +231,6 @@ def test_a_statement_that_ends_with_a_question_is_not_a_question(memory: Memory)
     assert first.passage.text == statement
     assert 0 < first.signals.asks < 0.2
     assert second.signals.asks == 1
-
-
-def test_passages_of_entities_related_to_a_named_one_score_higher(memory: Memory) -> None:
-    create(
-        memory,
-        EntityDraft("Ann", "person"),
-        EntityDraft("One", "project", ("the deadline is Monday",)),
-        EntityDraft("Two", "project", ("the deadline is Friday",)),
-    )
-    relations.create(memory, [Relation("Ann", "Two", "leads")], by=ME)
-    best = hits(memory, "What is the deadline for Ann?")[0]
-    assert (best.passage.entity, best.signals.linked) == ("Two", 1)
 
 
 def test_a_long_text_is_found_by_its_middle_and_shown_there(memory: Memory) -> None:
@@ -331,8 +264,9 @@ def test_a_title_before_a_colon_is_no_speaker() -> None:
     titles = [f"Turbo: part {number}" for number in range(2)]
     mentions = [f"part {number} was measured with Turbo twice" for number in range(12)]
     create(memory, EntityDraft("reports", "folder", (*titles, *mentions)))
-    result = recall(memory, "Which part was measured with Turbo?")
-    assert result.names == ()
+    found = recall(memory, "Which part was measured with Turbo?").hits
+    assert found
+    assert not any(hit.signals.entity for hit in found)
 
 
 def test_repeated_facts_are_shown_once(memory: Memory) -> None:

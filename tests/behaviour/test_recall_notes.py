@@ -74,7 +74,6 @@ def keys(memory: Memory, question: str, within: Within | None = None) -> list[Pa
         ("deploying in a garden", "deploy steps", "any word"),
         ("servic", "deploy steps", "all words"),
         ("resta", "deploy steps", "prefix"),
-        ("cahce", "deploy steps", "typo"),
         ("user name", "deploy steps", "phrase"),
         ("海淀", "地址", "all words"),
         ("海", "地址", "substring"),

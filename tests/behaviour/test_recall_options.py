@@ -110,12 +110,6 @@ def test_the_first_phrasings_count(memory: Memory) -> None:
     assert texts(memory, "where", *others, "Lisbon") == []
 
 
-def test_corrections_of_all_phrasings_are_reported(memory: Memory) -> None:
-    create(memory, EntityDraft("Ann", "person", ("moved to Lisbon", "keeps goats in a stable")))
-    found = recall(memory, "who keeps gaots", also=["in a stabel"])
-    assert found.corrections == {"gaots": "goats", "stabel": "stable"}
-
-
 def test_a_hit_comes_with_its_neighbours(memory: Memory) -> None:
     create(memory, EntityDraft("Ann", "person"))
     tell(memory, "first", "second", "the teal boat", "fourth", "fifth")

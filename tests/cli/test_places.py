@@ -102,7 +102,7 @@ def test_a_note_about_one_of_two_workspaces_names_it(
 ) -> None:
     monkeypatch.setattr(
         "polymnia.cli.search.recall",
-        lambda memory, *_, **__: RecallResult([], note="" if _is_new(memory) else "by words"),
+        lambda memory, *_, **__: RecallResult(hits=[], note="" if _is_new(memory) else "by words"),
     )
     for name in ("Ada", "Bob"):
         run(capsys, "remember", name, "likes tea", "--workspace", "personal")

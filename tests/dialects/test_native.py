@@ -438,25 +438,27 @@ def test_pinned_entities_lead_the_briefing(client: Client) -> None:
     assert estimate_tokens(client.text("briefing", {"max_tokens": 200})) <= 200
 
 
-def test_recall_names_the_words_that_it_corrected(client: Client) -> None:
-    facts = [f"deploys the billing service on day {day}" for day in range(3)]
-    client.text("remember", {"entities": [{"name": "Ada", "facts": facts}]})
-    found = client.call("recall", {"query": "who deploys the billing servise?"})[
-        "structuredContent"
-    ]
-    assert found["items"][0]["text"].startswith("deploys the billing service")
-    assert found["note"] == "Searched for 'service' instead of 'servise'."
-
-
-def test_recall_says_when_perhaps_nothing_is_stored(client: Client) -> None:
+def test_recall_names_the_words_that_no_fact_has_and_advises_to_ask_again(client: Client) -> None:
     client.text("remember", {"entities": [{"name": "Ada", "facts": ["drinks green tea"]}]})
     weak, good = {"query": "tea with penguins near glaciers and volcanoes"}, {"query": "green tea"}
-    _, verdict, *nearest = client.text("recall", weak).splitlines()
-    words = "penguins, near, glaciers, volcanoes"
-    assert verdict == f"Perhaps not stored. No fact has: {words}. Nearest:"
+    _, unknown, *nearest, advice = client.text("recall", weak).splitlines()
+    words = ["penguins", "near", "glaciers", "volcanoes"]
+    assert unknown == f"No fact has: {', '.join(words)}. Nearest:"
     assert nearest[0] == "Ada (thing)"
-    assert client.call("recall", weak)["structuredContent"]["match"] == "perhaps"
-    assert "stored." not in client.text("recall", good)
+    assert advice.startswith("If none of these answers, ask once more")
+    assert client.call("recall", weak)["structuredContent"]["unknown"] == words
+    assert "No fact has" not in client.text("recall", good)
+
+
+def test_a_larger_budget_shows_more_facts(client: Client) -> None:
+    facts = [f"paints boat number {number}" for number in range(40)]
+    client.text("remember", {"entities": [{"name": "Ada", "facts": facts}]})
+    shown = []
+    for budget in (1_000, 3_000):
+        found = client.call("recall", {"query": "paints a boat", "max_tokens": budget})
+        shown.append(len(found["structuredContent"]["items"]))
+    assert shown[0] == 12
+    assert shown[1] >= 30
 
 
 def test_a_question_for_a_list_gets_the_entities_of_that_type(client: Client) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from polymnia.embedders.wordpiece import WordPiece, english_rarity, split
+from polymnia.embedders.wordpiece import WordPiece, split
 
 VOCABULARY = [
     "[PAD]",
@@ -53,10 +53,3 @@ def test_a_long_text_is_divided_equally_by_the_limit_of_the_model() -> None:
 
 def test_cased_models_keep_the_case() -> None:
     assert split("Café", lower=False) == ["Café"]
-
-
-def test_common_words_are_less_rare_than_others() -> None:
-    rarities = [english_rarity(word) for word in ("the", "old", "mortgage", "polymnia")]
-    assert rarities == sorted(rarities)
-    assert rarities[0] == 0
-    assert rarities[-1] == english_rarity("xyzzy")

@@ -214,7 +214,7 @@ def test_a_selection_of_nothing_is_refused(visitor: Visitor) -> None:
 def test_weak_hits_are_shown_only_to_those_who_ask(memory: Memory) -> None:
     passage = Passage("billing-worker", "service", 1, "moved its queue")
     weak = Hit(passage, 0.4, "meaning", Signals(), is_weak=True)
-    with patch("polymnia.web.pages.search.recall", return_value=RecallResult([weak, weak])):
+    with patch("polymnia.web.pages.search.recall", return_value=RecallResult(hits=[weak, weak])):
         found = search(memory, "zzqqxx", SearchFilters())
         assert (len(found.hits), len(found.weak)) == (0, 2)
         found = search(memory, "zzqqxx", SearchFilters(weak=True))

@@ -100,7 +100,7 @@ class RemoteMemory:
             tags=list(tags),
             max_tokens=_MAX_TOKENS,
         )
-        is_weak = reply.get("match") != "clear"
+        is_weak = bool(reply.get("unknown"))
         hits = []
         for rank, item in enumerate(reply["items"]):
             hits.append(_search_hit(item, 1 / (1 + rank), is_weak))

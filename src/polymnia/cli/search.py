@@ -72,7 +72,7 @@ def run_search(settings: Settings, options: argparse.Namespace) -> int:
         results = []
         for place in places:
             if _is_empty(place):
-                results.append((place, RecallResult([], coverage=1.0)))
+                results.append((place, RecallResult(hits=[], coverage=1.0)))
                 continue
             result = recall(
                 place.memory,
@@ -169,7 +169,6 @@ def _hit_shape(hit: Hit) -> dict[str, object]:
             "before": round(signals.before, 4),
             "meaning": meaning,
             "entity": signals.entity,
-            "linked": signals.linked,
             "date": round(signals.date, 4),
             "tells_time": signals.tells_time,
         },

@@ -1,17 +1,12 @@
 """WordPiece: the tokenizer of BERT-like models, and the vocabulary that comes with the package."""
 
 from collections.abc import Sequence
-from functools import cache, lru_cache
-from math import ceil, log1p
+from functools import lru_cache
+from math import ceil
 from pathlib import Path
 from unicodedata import category, normalize
 
 _VOCABULARY = Path(__file__).parent / "uncased.txt"
-# Shorter entries of the vocabulary are pieces of words rather than words.
-MIN_WORD_LETTERS = 3
-# The line of "the", and how many words of the vocabulary are less common. The first hundred hardly
-# differ in what they say.
-_FIRST_WORD, _LAST_RANK, _COMMON_WORDS = 1995, 28_526, 100
 # Longer words count as unknown.
 _MAX_WORD_LETTERS = 100
 _CONTINUED = "##"
@@ -30,47 +25,6 @@ _HAN_RANGES = (
 def read_vocabulary() -> list[str]:
     """Return the pieces of words that the local model knows, in the order of their numbers."""
     return _VOCABULARY.read_text("utf-8").splitlines()
-
-
-@cache
-def english_words() -> dict[str, int]:
-    """Return common English words in lower case, the most common first, each with its rank.
-
-    Well-known names and some foreign words are among them.
-    """
-    ranks: dict[str, int] = {}
-    for piece in read_vocabulary():
-        if piece.isalpha() and len(piece) >= MIN_WORD_LETTERS:
-            ranks[piece] = len(ranks)
-    return ranks
-
-
-def is_english(word: str) -> bool:
-    """Return True for a common English word in lower case.
-
-    It searches the text of the vocabulary. A hook asks for a few words, and making a table of all
-    of them would take longer than its whole search.
-    """
-    is_word = word.isalpha() and len(word) >= MIN_WORD_LETTERS
-    return is_word and f"\n{word}\n".encode() in _vocabulary_lines()
-
-
-@lru_cache(maxsize=2048)
-def english_rarity(word: str) -> float:
-    """Return how rare a word in lower case is in English: from 0 to 5.7, the most for unknown ones.
-
-    The vocabulary has its words in the order of how common they are.
-    """
-    place = _vocabulary_lines().find(f"\n{word}\n".encode())
-    rank = _LAST_RANK
-    if place >= 0:
-        rank = max(0, _vocabulary_lines().count(b"\n", 0, place) - _FIRST_WORD)
-    return log1p(rank / _COMMON_WORDS)
-
-
-@cache
-def _vocabulary_lines() -> bytes:
-    return _VOCABULARY.read_bytes()
 
 
 class WordPiece:

@@ -6,10 +6,13 @@ from typing import Literal
 
 from msgspec import Struct
 
+from polymnia.model.graph import Entity, Fact
+
 PassageKey = tuple[str, int]
 PassageKind = Literal["entity", "fact", "note"]
 # The ordinal and the type of a passage that is a note.
 NOTE, NOTE_TYPE = -1, "note"
+US_PER_DAY = 86_400_000_000
 
 
 class Passage(Struct, frozen=True, gc=False):
@@ -30,6 +33,21 @@ class Passage(Struct, frozen=True, gc=False):
     source: str = ""
     expires: int = 0  # its own time or its entity's, whichever is earlier; 0: never
 
+    @classmethod
+    def of(cls, entity: Entity, fact: Fact) -> "Passage":
+        """Return a fact of an entity as the passage that a search would find."""
+        return cls(
+            entity.name,
+            entity.type,
+            fact.ordinal,
+            fact.text,
+            created_at=fact.created_at,
+            valid_at=fact.valid_at,
+            tags=entity.tags,
+            source=fact.source,
+            expires=min(filter(None, (fact.expires, entity.expires)), default=0),
+        )
+
     @property
     def key(self) -> PassageKey:
         """What identifies the passage among the living ones."""
@@ -39,6 +57,14 @@ class Passage(Struct, frozen=True, gc=False):
     def kind(self) -> PassageKind:
         """What the passage is."""
         return "fact" if self.ordinal > 0 else "note" if self.ordinal == NOTE else "entity"
+
+    @property
+    def is_turn(self) -> bool:
+        """True for what was said in a conversation: what stands beside it has the same topic.
+
+        A fact that is true from a day on, or without a time, was noted, not said.
+        """
+        return self.type == "conversation" or bool(self.valid_at % US_PER_DAY)
 
     @property
     def words(self) -> str:
@@ -104,17 +130,12 @@ class Within(Struct, frozen=True):
 class Signals(Struct, frozen=True, gc=False):
     """The evidence for one candidate, each signal on its own scale."""
 
-    words: float = 0.0  # BM25 of its text, divided by the best in the store
-    before: float = (
-        0.0  # the same of the passage before it, more for a short text and less for a long one
-    )
+    words: float = 0.0  # BM25 of its text, in units of a usual best match
+    # The same of what another one said just before, more for a short text and less for a long one.
+    before: float = 0.0
     meaning: float | None = None  # cosine with the question; None without a vector
-    assumed: float = (
-        0.0  # what counts in place of meaning while the passage has no vector and others have one
-    )
     near: float = 0.0  # how close together neighbouring words of the question stand in its text
     entity: float = 0.0  # the share of its entity's name that the question contains
-    linked: float = 0.0  # 1 if a relation joins its entity to a named one
     date: float = 0.0  # agreement with the date in the question
     tells_time: float = 0.0  # 1 if the question asks when and the text contains time words
     length: float = 0.0  # log of its length in words, less where texts are long

@@ -6,14 +6,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from polymnia.model import Neighbours, Passage, PassageKey
-from polymnia.search.scoring import context_share, is_turn
+from polymnia.search.scoring import MIXED_AFTER, MIXED_BEFORE, MIXED_EARLIER, context_share
 
 if TYPE_CHECKING:
     Matrix = np.ndarray[tuple[int, ...], np.dtype[np.float32]]
 
-# The weights of the passage before, the one before that and the one after
-# in the mixture for an empty text.
-BEFORE, EARLIER, AFTER = 1.5, 1.0, 0.6
 _ALONE = Neighbours()
 
 
@@ -42,9 +39,9 @@ def context_cosines(
 
     near = [_context(passage, neighbours) for passage in embedded]
     shares = [[context_share(len(passage.text.split()))] for passage in embedded]
-    around = BEFORE * select([beside.before for beside in near])
-    around += EARLIER * select([beside.earlier for beside in near])
-    around += AFTER * select([beside.after for beside in near])
+    around = MIXED_BEFORE * select([beside.before for beside in near])
+    around += MIXED_EARLIER * select([beside.earlier for beside in near])
+    around += MIXED_AFTER * select([beside.after for beside in near])
     own = select([*embedded])
     mixed = own + np.array(shares, np.float32) * around
     lengths = np.maximum(np.linalg.norm(mixed, axis=1), 1e-6)  # never divide by zero
@@ -53,6 +50,8 @@ def context_cosines(
 
 
 def _context(passage: Passage, neighbours: Mapping[PassageKey, Neighbours]) -> Neighbours:
-    if not is_turn(passage):
+    """Return what stands around a turn that another one spoke before; of anything else, nothing."""
+    near = neighbours.get(passage.key, _ALONE)
+    if not passage.is_turn or near.before is None or near.before.entity == passage.entity:
         return _ALONE
-    return neighbours.get(passage.key, _ALONE)
+    return near

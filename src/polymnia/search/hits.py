@@ -20,7 +20,6 @@ ALL_WORDS = "all words"
 ANY_WORD = "any word"
 VARIANT = "variant"
 PREFIX = "prefix"
-TYPO = "typo"
 SUBSTRING = "substring"
 MEANING = "meaning"
 CONTEXT = "context"
@@ -36,7 +35,6 @@ WEAK_WORD_SHARE, WEAK_COSINE = 0.34, 0.3
 # Meaning is a reason from this cosine on.
 MIN_REASON_COSINE = 0.3
 
-MatchQuality = Literal["clear", "perhaps", "none"]
 Fit = Literal["strong", "good", "fair", "weak"]
 # The scores from which on a fit is strong, good and fair. On the 112 questions of bench/agents that
 # facts answer, the best needed fact is strong in 56, good in 17, fair in 14; eight questions
@@ -119,8 +117,6 @@ def match_kind(scored: ScoredPassage) -> str:
     """Return the best kind of match of a passage."""
     query = scored.query
     kind = word_kind(query.question.spoken, query.terms, query.widened, scored.terms)
-    if kind and query.corrected.intersection(scored.terms):
-        return TYPO
     if kind:
         return kind
     if query.is_in(scored.passage):
@@ -184,8 +180,6 @@ def reasons(scored: ScoredPassage, kind: str) -> tuple[str, ...]:
     if signals.entity:
         part = "" if signals.entity == 1 else " (part of the name)"
         why.append(f"about: {query.subject(scored.passage)}{part}")
-    if signals.linked:
-        why.append(f"related to: {', '.join(query.whole_names)}")
     if signals.date and query.question.period is not None:
         why.append(f"time: {describe_period(query.question.period)}")
     elif signals.tells_time:
@@ -200,24 +194,15 @@ def is_weak(query: Query, terms: Collection[str], signals: Signals) -> bool:
     return query.matcher.share(terms) < WEAK_WORD_SHARE
 
 
-def fit_of(hit: Hit, match: MatchQuality) -> Fit:
-    """Return how well a hit answers, in absolute terms: other hits do not matter.
-
-    `match` is that of the whole search: if nothing about the question seems to be stored, only a
-    passage that equals it fits.
-    """
-    if hit.match_kind in EXACT_KINDS:
-        return "strong"
-    if match == "none":
-        return "weak"
-    if hit.score >= STRONG_SCORE:
+def fit_of(hit: Hit) -> Fit:
+    """Return how well a hit answers, in absolute terms: other hits do not matter."""
+    if hit.match_kind in EXACT_KINDS or hit.score >= STRONG_SCORE:
         return "strong"
     if hit.score >= GOOD_SCORE or hit.share >= 1:
         return "good"
     if hit.score >= FAIR_SCORE or hit.share >= WEAK_WORD_SHARE:
         return "fair"
-    # A little meaning in common is enough only where the search as a whole found its topic.
-    return "fair" if match == "clear" and not hit.is_weak else "weak"
+    return "weak" if hit.is_weak else "fair"
 
 
 def _excerpt(scored: ScoredPassage) -> str:

@@ -20,6 +20,9 @@ _WORD = re.compile(r"[^\W_]+")
 _REQUEST_WORDS = """
 tell know remember recall remind describe explain mention everything anything something
 information details please
+use used using have has get got go went come run make made do know name called kind type many much
+long often big large like want need thing people person someone somebody mean happen say said told
+list show belong
 """
 # The verb: what is left of `may` in lower case once the date is removed.
 _MAY = re.compile(r"(?<!\S)may(?!\S)")

@@ -1,44 +1,56 @@
-"""Score passages for a question: measure the evidence for each and add it up on fixed scales.
+"""Score passages for a question: one formula, whose weights stand in one table.
 
-Without a vector:
-    match = 4 words + 2.5 before + 0.8 near
-With a vector, when every passage has one:
-    match = 2.25 words + before + 0.8 near + (meaning - 0.1) / 0.12
-Then:
-    score = match + 2 tells_time + 0.6 length - 2 asks + 1.5 linked
-        + entity (bonus + 0.35 max(0, match - 1)) + date (3 + 0.35 max(0, match - 1))
+    score = sum of signal x weight
+    words + before + near + meaning      how well the text matches
+    entity + date + tells_time           what the question names
+    length - asks                        how much a text of that kind says
 
-`words` is BM25 as a share of the best in the store, times sqrt(best / 12): many rare words found at
-once can be trusted more than one common word.
+`words` is BM25 in units of 12, what the best turn of a conversation usually has. `meaning` is the
+cosine of text and question above that of unrelated texts, in units of 0.12. A passage that has a
+vector gets the second column of WEIGHTS, any other the first: its words must say everything.
 
-While only a share of the passages has vectors, `match` lies between the two forms by that share; up
-to a tenth, words alone count. A passage without a vector then counts as if its vector were better
-than three quarters of those that are known, so it is not at a disadvantage. Scales that come from
-the store are taken without a filter: no filter or limit changes a score.
+Every signal is on a fixed scale, so no other passage, filter or limit changes a score, and the hits
+of several memories can be compared. Nothing reorders passages after the score.
+
+The numbers come from backward elimination on LoCoMo, two-person chats, LongMemEval, BEAM (100K),
+Cranfield and CISI: what could go without loss went. `docs/decisions` has the figures, and
+`python -m bench.recall` measures them.
 """
 
 import re
 from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from itertools import pairwise
-from math import log, sqrt
+from math import log
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from polymnia.model import CosineScale, Neighbours, Passage, PassageKey, Signals, WordCounts
-from polymnia.search.dates import Period, agreement, tells_time, text_agreement
+from polymnia.search.dates import agreement, tells_time, text_agreement
 from polymnia.search.pieces import MAX_WHOLE_CHARACTERS, split_text
 from polymnia.search.question import Question, request_terms, speaker_of
 from polymnia.search.terms import fold, plain, terms_of
 
-# BM25: the saturation of repeated words, and the penalty for long texts.
-K1, B = 1.5, 0.7
-# BM25 compares lengths with the average, or with this many words if the average is less: among
-# short texts length matters little.
-MIN_AVERAGE_WORDS = 100
-# The lowest weight of a common term, as a share of a measure that never goes below zero.
-MIN_RARITY_SHARE = 0.5
+# What each signal counts: without a vector, and with one.
+WEIGHTS: dict[str, tuple[float, float]] = {
+    "words": (4.0, 2.25),
+    "before": (2.5, 1.0),
+    "near": (0.8, 0.8),
+    "meaning": (0.0, 1.0),
+    "entity": (2.0, 2.0),  # with 4, a question with a wrong name loses 30 points
+    "date": (3.0, 3.0),
+    "tells_time": (2.0, 2.0),
+    "length": (0.6, 0.6),
+    "asks": (-2.0, -2.0),
+}
+# The unit of `words`, and that of `meaning` with its zero: the cosine of unrelated texts with the
+# local model. Cosines of other models are put on this scale.
+USUAL_BEST = 12.0
+LOCAL_SCALE = CosineScale(0.1, 0.12)
+# BM25: the saturation of repeated words, and the penalty for long texts. It compares lengths with
+# the average, or with 100 words if the average is less: among short texts length matters little.
+K1, B, MIN_AVERAGE_WORDS = 1.5, 0.7, 100
 # A word in the name of its entity counts as much as this many in the text.
 NAME_WORD_COUNT = 0.5
 # From this many content words on, a question's rare words count more and its common ones less: of
@@ -46,41 +58,18 @@ NAME_WORD_COUNT = 0.5
 LONG_QUESTION_TERMS = 12
 # Two words of the question count as near each other up to this many words apart.
 MAX_WORD_DISTANCE = 4
-# The most that such words count together: in a long text they meet by chance.
-MAX_NEAR = 1.0
-
-WORDS, BEFORE, NEAR = 4.0, 2.5, 0.8
-# How much less the words count when every passage has a vector.
-WORDS_COVERED, BEFORE_COVERED = 1.75, 1.5
-# The best BM25 score of a question at which words have just their weight, as in conversations, and
-# the lowest that counts: in a memory of few passages every score is low.
-USUAL_BEST, MIN_BEST = 12.0, 6.0
-# Meaning counts once more than this share of the passages has vectors: a few vectors say little
-# about a question.
-MIN_COVERAGE = 0.1
-# The cosine of unrelated texts, and the difference that counts 1, with the local model. Cosines of
-# other models are put on this scale.
-LOCAL_SCALE = CosineScale(0.1, 0.12)
-DATE, TELLS_TIME, LENGTH, ASKS, LINKED = 3.0, 2.0, 0.6, -2.0, 1.5
 MAX_LENGTH_WORDS = 60
 # How much a question sentence counts that speaks of its author: "I have two cats, can you …?"
 # states something, too.
 FIRST_PERSON_SHARE = 0.25
 # How much a preceding statement counts, compared with a question, whose answer probably follows.
 STATEMENT_LEAD = 0.5
-# A text with this many words depends on its neighbours half as much as an empty one.
+# A text with this many words depends on its neighbours half as much as an empty one. The vectors of
+# the turns before it, before that, and after it are mixed with that of an empty text like this.
 HALF_CONTEXT_WORDS = 30
-# The lowest bonus of a named entity, its growth with the entity's rarity, and the highest. An
-# entity with a high bonus has few passages, so a wrong name puts only these before the answer.
-MIN_ENTITY_BONUS, ENTITY_RARITY, MAX_ENTITY_BONUS = 0.75, 0.5, 4.0
-# Names and dates grow with a match above 1, so that a wrong one raises only passages that match.
-MATCH_SHARE = 0.35
-
+MIXED_BEFORE, MIXED_EARLIER, MIXED_AFTER = 1.5, 1.0, 0.6
 # How much another phrasing of a question counts: a wrong guess at the answer does little harm.
 ALSO_SHARE = 0.3
-
-# Microseconds.
-DAY = 86_400_000_000
 
 # The name of a signal, its value and its weight.
 WeightedSignal = tuple[str, float, float]
@@ -158,10 +147,6 @@ class Matcher:
             by_rarity = sum(self._rarity[term] for term in present) / total
         return max(by_rarity, len(present) / max(1, len(asked)))
 
-    def with_asked_forms(self, terms: Collection[str]) -> set[str]:
-        """Return the terms; another form of a word of the question counts as the word."""
-        return {self._forms.get(term, term) for term in terms}
-
     def knows(self, term: str) -> bool:
         """Return True if a passage has the term, or another form of it."""
         forms = [form for form, meant in self._forms.items() if meant == term]
@@ -188,7 +173,8 @@ class Matcher:
             distance = _shortest_distance(positions.get(one, []), positions.get(other, []))
             if 0 < distance <= MAX_WORD_DISTANCE:
                 total += rarity / distance
-        return min(MAX_NEAR, total / self._mean_rarity)
+        # At most 1: in a long text such words meet by chance.
+        return min(1.0, total / self._mean_rarity)
 
     def _in_name(self, name: str) -> Collection[str]:
         """Return the terms that a name contains; many passages share one entity."""
@@ -213,31 +199,25 @@ def _shortest_distance(ones: Sequence[int], others: Sequence[int]) -> int:
     return shortest
 
 
-class Query(Struct, frozen=True):
-    """A question prepared for one store: spelling corrected, names resolved, words weighted.
+class Query(Struct, frozen=True, kw_only=True):
+    """A question prepared for one memory: names resolved, words weighted.
 
-    `terms` are its content words without the names in it; `widened` are terms it does not contain
-    but probably means, each with its kind of match; `search_terms` are those that candidates are
-    searched by, and `rare_terms` those of them that together occur in few passages. `bonuses` has
-    what a named entity adds to its passages, `linked` the entities one relation away from it,
-    `relation_terms` the words of these relations. `brevity` is how much the length of a text and
-    the questions in it say in this store. `rarities` has how rare the terms are in English.
+    `names` are the entities that it names, each with the share of the name that it contains.
+    `terms` are its content words without these names. `widened` are terms of the memory that it
+    does not contain but probably means, each with its kind of match. `search_terms` are those that
+    passages are looked up by, and `rare_terms` those of them that few passages have. `brevity` is
+    how much the length of a text and the questions in it say in this memory.
     """
 
     question: Question
     names: dict[str, float]
-    bonuses: dict[str, float]
-    linked: frozenset[str]
     terms: tuple[str, ...]
-    widened: dict[str, str]
-    corrected: frozenset[str]
     search_terms: tuple[str, ...]
     matcher: Matcher
     folded: str
-    brevity: float = 1.0
-    relation_terms: frozenset[str] = frozenset()
     rare_terms: tuple[str, ...] = ()
-    rarities: dict[str, float] = {}
+    widened: dict[str, str] = {}
+    brevity: float = 1.0
 
     @property
     def whole_names(self) -> list[str]:
@@ -259,13 +239,7 @@ class Query(Struct, frozen=True):
             period=self.question.period or asked.question.period,
             asks_when=self.question.asks_when or asked.question.asks_when,
         )
-        return replace(
-            self,
-            question=question,
-            names=self.names | asked.names,
-            bonuses=self.bonuses | asked.bonuses,
-            linked=self.linked | asked.linked,
-        )
+        return replace(self, question=question, names=self.names | asked.names)
 
     def subject(self, passage: Passage) -> str:
         """Return whom a passage is about: its entity or, if the question names it, its speaker."""
@@ -295,29 +269,71 @@ def score_passages(
     passages: Collection[Passage],
     neighbours: Mapping[PassageKey, Neighbours],
     cosines: Mapping[int, float],
-    *,
-    scale: Collection[Passage],
-    coverage: float,
 ) -> list[ScoredPassage]:
-    """Score all passages.
+    """Score passages. `cosines` are by passage id, where there is a vector."""
+    question = query.question
+    word_scores: dict[PassageKey, tuple[list[str], float]] = {}
 
-    `scale` are the passages whose best word score is the unit. `cosines` are by passage id, where
-    there is a vector, also of the scale.
-    """
-    measures = _Measures(query, passages, neighbours, scale)
-    gains = []
-    if coverage < 1:
-        for passage in scale:
-            if passage.id in cosines:
-                gains.append(measures.gain(passage, cosines[passage.id]))
-    # The upper quartile: with the mean, a memory that is half embedded found less than by words.
-    assumed = sorted(gains)[len(gains) * 3 // 4] if gains else 0.0
+    def match_words(passage: Passage) -> tuple[list[str], float]:
+        """Return the terms of a passage, or of its best piece, and its BM25 score."""
+        known = word_scores.get(passage.key)
+        if known is None:
+            known = word_scores[passage.key] = _match_words(query, passage)
+        return known
+
     scored = []
     for passage in passages:
-        signals = measures.signals(passage, cosines.get(passage.id), assumed)
-        total = score(signals, query.bonuses.get(query.subject(passage), 0.0), coverage)
-        scored.append(ScoredPassage(passage, measures.terms[passage.key], signals, total, query))
+        terms, words = match_words(passage)
+        count = len(passage.words.split())
+        before = 0.0
+        near = neighbours.get(passage.key)
+        earlier = near.before if near is not None and passage.is_turn else None
+        # The previous message of the same person rarely leads to this one.
+        if earlier is not None and earlier.entity != passage.entity:
+            _, words_before = match_words(earlier)
+            lead = STATEMENT_LEAD + (1 - STATEMENT_LEAD) * question_share(earlier.text)
+            before = 2 * context_share(count) * lead * words_before / USUAL_BEST
+        meaning = cosines.get(passage.id)
+        date = 0.0
+        if question.period is not None:
+            at = passage.valid_at or passage.created_at
+            date = max(
+                agreement(question.period, at), text_agreement(question.period, passage.text, at)
+            )
+        signals = Signals(
+            words=words / USUAL_BEST,
+            before=before,
+            meaning=meaning,
+            near=query.matcher.proximity(terms),
+            entity=0.0 if passage.kind == "entity" else query.names.get(query.subject(passage), 0),
+            date=date,
+            tells_time=float(question.asks_when and tells_time(terms)),
+            length=query.brevity**2 * log(1 + min(count, MAX_LENGTH_WORDS)),
+            asks=query.brevity**2 * question_share(passage.text, FIRST_PERSON_SHARE),
+        )
+        scored.append(ScoredPassage(passage, terms, signals, score(signals), query))
     return scored
+
+
+def score(signals: Signals) -> float:
+    """Add up the signals."""
+    return sum(value * weight for _, value, weight in weigh(signals))
+
+
+def weigh(signals: Signals) -> list[WeightedSignal]:
+    """Return every signal with its weight: the score is the sum of their products.
+
+    The value of `meaning` is the cosine above that of unrelated texts, 0 without a vector.
+    """
+    meaning = 0.0
+    if signals.meaning is not None:
+        meaning = (signals.meaning - LOCAL_SCALE.zero) / LOCAL_SCALE.unit
+    column = 0 if signals.meaning is None else 1
+    weighed = []
+    for name, weights in WEIGHTS.items():
+        value = meaning if name == "meaning" else getattr(signals, name)
+        weighed.append((name, value, weights[column]))
+    return weighed
 
 
 def fuse(scored: Sequence[Sequence[ScoredPassage]]) -> list[ScoredPassage]:
@@ -343,54 +359,9 @@ def _fuse(versions: Sequence[ScoredPassage], weight: float) -> ScoredPassage:
     return replace(best, score=asked.score + weight * (best_other - asked.score))
 
 
-def score(signals: Signals, bonus: float, coverage: float) -> float:
-    """Add up the signals.
-
-    `bonus` is what its entity adds when it is named, `coverage` the share that has vectors.
-    """
-    return sum(value * weight for _, value, weight in weigh(signals, bonus, coverage))
-
-
-def weigh(signals: Signals, bonus: float, coverage: float) -> list[WeightedSignal]:
-    """Return every signal with its weight: the score is the sum of their products.
-
-    The value of `meaning` is the cosine above that of unrelated texts. Without a vector it is 0,
-    and `assumed` counts instead.
-    """
-    share = coverage if coverage > MIN_COVERAGE else 0.0
-    embedded, cosine_above = 0.0, 0.0
-    if share and signals.meaning is not None:
-        embedded = share
-        cosine_above = signals.meaning - LOCAL_SCALE.zero
-    matching = [
-        ("words", signals.words, WORDS - WORDS_COVERED * embedded),
-        ("before", signals.before, BEFORE - BEFORE_COVERED * embedded),
-        ("near", signals.near, NEAR),
-        ("meaning", cosine_above, embedded / LOCAL_SCALE.unit),
-        ("assumed", signals.assumed, share - embedded),
-    ]
-    match = sum(value * weight for _, value, weight in matching)
-    above = max(0.0, match - 1)
-    return [
-        *matching,
-        ("entity", signals.entity, bonus + MATCH_SHARE * above),
-        ("linked", signals.linked, LINKED),
-        ("date", signals.date, DATE + MATCH_SHARE * above),
-        ("tells_time", signals.tells_time, TELLS_TIME),
-        ("length", signals.length, LENGTH),
-        ("asks", signals.asks, ASKS),
-    ]
-
-
 def on_local_scale(cosine: float, scale: CosineScale) -> float:
     """Return what a cosine of a model with another scale would be with the local model."""
     return LOCAL_SCALE.zero + (cosine - scale.zero) / scale.unit * LOCAL_SCALE.unit
-
-
-def entity_bonus(passages: int, own: int) -> float:
-    """Return what being named adds to the passages of an entity that has `own` of all passages."""
-    rarity = log(max(passages, 1) / max(own, 1))
-    return min(MAX_ENTITY_BONUS, MIN_ENTITY_BONUS + ENTITY_RARITY * max(0.0, rarity))
 
 
 def context_share(words: float) -> float:
@@ -401,15 +372,6 @@ def context_share(words: float) -> float:
     return HALF_CONTEXT_WORDS / (HALF_CONTEXT_WORDS + words)
 
 
-def is_turn(passage: Passage) -> bool:
-    """Return True if what was written just before and after probably has the same topic.
-
-    A fact that is true from a day on was noted, not said: the facts beside it are about other
-    things.
-    """
-    return bool(passage.source) or not passage.valid_at or bool(passage.valid_at % DAY)
-
-
 def brevity(counts: WordCounts) -> float:
     """Return how short the texts of a store are: 1 up to 30 words on average, then less.
 
@@ -418,11 +380,6 @@ def brevity(counts: WordCounts) -> float:
     """
     average = counts.words / counts.passages if counts.passages else 0
     return min(1.0, 2 * context_share(average))
-
-
-def lead_share(text: str) -> float:
-    """Return how much a text says about the next passage: 1 for a question, less otherwise."""
-    return STATEMENT_LEAD + (1 - STATEMENT_LEAD) * question_share(text)
 
 
 def question_share(text: str, first_person: float = 1.0) -> float:
@@ -443,78 +400,6 @@ def question_share(text: str, first_person: float = 1.0) -> float:
     return asking / total if total else 0.0
 
 
-class _Measures:
-    """The terms and word scores of passages, and the unit of these scores."""
-
-    def __init__(
-        self,
-        query: Query,
-        passages: Collection[Passage],
-        neighbours: Mapping[PassageKey, Neighbours],
-        scale: Collection[Passage],
-    ) -> None:
-        self._query = query
-        self._before: dict[PassageKey, Passage] = {}
-        for key, near in neighbours.items():
-            if near.before is not None:
-                self._before[key] = near.before
-        self.terms: dict[PassageKey, list[str]] = {}
-        self._words: dict[PassageKey, float] = {}
-        for passage in [*passages, *scale, *self._before.values()]:
-            if passage.key not in self.terms:
-                terms = _best_terms(query, passage)
-                self.terms[passage.key] = terms
-                self._words[passage.key] = _word_score(query, passage, terms)
-        best = max((self._words[passage.key] for passage in scale), default=0.0)
-        self._unit = best or 1.0
-        if query.search_terms:  # a substring match has no BM25 score
-            self._unit /= sqrt(max(best, MIN_BEST) / USUAL_BEST)
-
-    def gain(self, passage: Passage, cosine: float) -> float:
-        """Return how much a passage's vector adds to its match when all passages have one."""
-        meaning = (cosine - LOCAL_SCALE.zero) / LOCAL_SCALE.unit
-        words = self._words[passage.key] / self._unit
-        before = self._before_signal(passage, len(passage.words.split()))
-        return meaning - WORDS_COVERED * words - BEFORE_COVERED * before
-
-    def signals(self, passage: Passage, meaning: float | None, assumed: float) -> Signals:
-        query, terms = self._query, self.terms[passage.key]
-        question = query.question
-        count = len(passage.words.split())
-        names_entity = 0.0
-        if passage.kind != "entity":
-            names_entity = query.names.get(query.subject(passage), 0.0)
-        return Signals(
-            words=self._words[passage.key] / self._unit,
-            before=self._before_signal(passage, count),
-            meaning=meaning,
-            assumed=assumed if meaning is None else 0.0,
-            near=query.matcher.proximity(terms),
-            entity=names_entity,
-            linked=float(passage.entity in query.linked),
-            date=_date_agreement(question.period, passage),
-            tells_time=float(question.asks_when and tells_time(terms)),
-            length=query.brevity**2 * log(1 + min(count, MAX_LENGTH_WORDS)),
-            asks=query.brevity**2 * question_share(passage.text, FIRST_PERSON_SHARE),
-        )
-
-    def _before_signal(self, passage: Passage, count: int) -> float:
-        earlier = self._before.get(passage.key)
-        if earlier is None or not self._words[earlier.key]:
-            return 0.0
-        if earlier.entity == passage.entity:
-            return 0.0  # the previous message of the same person rarely leads to this one
-        share = 2 * context_share(count) * lead_share(earlier.text)
-        return share * self._words[earlier.key] / self._unit
-
-
-def _date_agreement(period: Period | None, passage: Passage) -> float:
-    if period is None:
-        return 0.0
-    at = passage.valid_at or passage.created_at
-    return max(agreement(period, at), text_agreement(period, passage.text, at))
-
-
 def best_piece(query: Query, passage: Passage) -> str:
     """Return the piece of a long text that answers the question best; a short text as it is."""
     pieces = split_text(passage.words)
@@ -523,21 +408,19 @@ def best_piece(query: Query, passage: Passage) -> str:
     return max(pieces, key=lambda piece: query.matcher.score(terms_of(piece)))
 
 
-def _best_terms(query: Query, passage: Passage) -> list[str]:
-    return terms_of(best_piece(query, passage))
+def _match_words(query: Query, passage: Passage) -> tuple[list[str], float]:
+    """Return the terms of a passage, or of its best piece, and its BM25 score.
 
-
-def _word_score(query: Query, passage: Passage, terms: Sequence[str]) -> float:
-    """Return BM25. If no word of the question is known, return 1 for a substring.
-
-    A long text has that of its best piece or of all of it: a long question may match everywhere.
+    If no word of the question is known, the score is that of a usual best match for a substring. A
+    long text has that of its best piece or of all of it: a long question may match everywhere.
     """
+    terms = terms_of(best_piece(query, passage))
     if not query.search_terms:
-        return float(query.is_in(passage))
-    best = query.matcher.score(terms, passage.entity)
+        return terms, USUAL_BEST * query.is_in(passage)
+    words = query.matcher.score(terms, passage.entity)
     if len(passage.words) > MAX_WHOLE_CHARACTERS:
-        best = max(best, query.matcher.score(terms_of(passage.words), passage.entity))
-    return best
+        words = max(words, query.matcher.score(terms_of(passage.words), passage.entity))
+    return terms, words
 
 
 def _emphasis(terms: Sequence[str], rarity: Mapping[str, float]) -> dict[str, float]:
@@ -556,4 +439,4 @@ def _rarity(counts: WordCounts, term: str) -> float:
     """Return the weight of a term by its rarity, positive even for a term that most texts have."""
     having = counts.having.get(term, 0)
     odds = (counts.passages - having + 0.5) / (having + 0.5)
-    return max(log(odds), MIN_RARITY_SHARE * log(1 + odds))
+    return max(log(odds), log(1 + odds) / 2)

@@ -12,7 +12,7 @@ from polymnia.dialects.native.replies import fact_text, prose, short_time
 from polymnia.dialects.native.scope import Place
 from polymnia.engine.graph import entities
 from polymnia.engine.history.changes import client_label
-from polymnia.model import Author, Entity, Fact, Passage, Relation
+from polymnia.model import Author, Passage, Relation
 from polymnia.search.terms import one_line, terms_of
 from polymnia.search.times import day_label, day_name
 from polymnia.search.tokens import count_tokens
@@ -56,20 +56,6 @@ class Line(Struct, frozen=True):
     def subject(self) -> tuple[str, str]:
         """The workspace and the entity."""
         return (self.place.name, self.passage.entity)
-
-
-def fact_passage(entity: Entity, fact: Fact) -> Passage:
-    """Return a fact of an entity as the passage that a search would find."""
-    return Passage(
-        entity.name,
-        entity.type,
-        fact.ordinal,
-        fact.text,
-        created_at=fact.created_at,
-        valid_at=fact.valid_at,
-        tags=entity.tags,
-        source=fact.source,
-    )
 
 
 def excerpt(text: str, matching: str, size: int) -> str:

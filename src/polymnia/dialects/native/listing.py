@@ -6,14 +6,14 @@ from msgspec import Raw, Struct
 from msgspec.json import encode
 
 from polymnia.dialects.base import Call, Reply
-from polymnia.dialects.native.grouping import Line, fact_line, fact_passage, head_of, usual
+from polymnia.dialects.native.grouping import Line, fact_line, head_of, usual
 from polymnia.dialects.native.marks import mark_superseded, successors_of
 from polymnia.dialects.native.replies import describe_plan, offset_of, prose, short_time
 from polymnia.dialects.native.scope import Place, join_names, places
 from polymnia.dialects.native.shapes import Found, Recall
 from polymnia.engine.facts.todos import entities_with_status
 from polymnia.engine.history import changes as history
-from polymnia.model import Entity, Fact, Within, drop_expired_facts
+from polymnia.model import Entity, Fact, Passage, Within, drop_expired_facts
 from polymnia.search.terms import count_noun, fold, one_line, terms_of
 from polymnia.search.times import parse_optional_moment
 from polymnia.search.tokens import count_tokens
@@ -69,7 +69,7 @@ def list_entities(call: Call, arguments: Recall) -> Reply:
     listed.sort(key=lambda one: one.entity.due or 2**62)
     if not listed:
         note = _explain_nothing(read, arguments)
-        return Reply(note, Raw(encode(Found(items=[], note=note, match="clear"))))
+        return Reply(note, Raw(encode(Found(items=[], note=note))))
     return _reply(listed, arguments)
 
 
@@ -105,7 +105,7 @@ def _reply(listed: list[_Listed], arguments: Recall) -> Reply:
         cursor = str(offset + len(items))
         note = f'{left_out} more: pass cursor "{cursor}", or raise max_tokens.'
         texts.append(note)
-    found = Found(items=items, left_out=left_out, cursor=cursor, note=note, match="clear")
+    found = Found(items=items, left_out=left_out, cursor=cursor, note=note)
     return Reply("\n".join(texts), Raw(encode(found)))
 
 
@@ -123,7 +123,7 @@ def _lines(page: list[_Listed], facts_each: int) -> list[Line]:
         authors = history.authors(place.memory, keys)
         for entity, fact in shown:
             author = authors.get((entity.name, fact.ordinal))
-            lines.append(Line(place, fact_passage(entity, fact), _short_text(fact), author))
+            lines.append(Line(place, Passage.of(entity, fact), _short_text(fact), author))
     return mark_superseded(lines, successors_of(lines))
 
 

@@ -12,7 +12,6 @@ from polymnia.dialects.native.grouping import (
     RELATIONS,
     Line,
     fact_line,
-    fact_passage,
     head_of,
     relation_text,
     shared_day_of,
@@ -41,7 +40,16 @@ from polymnia.engine.graph import entities, traverse
 from polymnia.engine.history import changes as history
 from polymnia.engine.recall.names import similar_names
 from polymnia.errors import BadInput
-from polymnia.model import Author, Entity, Fact, Graph, PassageKey, Relation, is_expired
+from polymnia.model import (
+    Author,
+    Entity,
+    Fact,
+    Graph,
+    Passage,
+    PassageKey,
+    Relation,
+    is_expired,
+)
 from polymnia.search.terms import one_line, plain
 from polymnia.search.times import day_name, parse_optional_moment
 
@@ -203,7 +211,7 @@ def _fact_lines(one: Opened) -> list[tuple[Line, dict[str, Any]]]:
     for fact in one.entity.facts:
         author = authors.get((name, fact.ordinal))
         notes = _notes(fact, one.entity)
-        line = Line(one.place, fact_passage(one.entity, fact), prose(fact.text), author, notes)
+        line = Line(one.place, Passage.of(one.entity, fact), prose(fact.text), author, notes)
         facts.append((line, fact_data(name, fact, author)))
     present = {fact.ordinal for fact in one.entity.facts}
     for past in one.replaced:
@@ -220,7 +228,7 @@ def _replaced_line(one: Opened, past: history.SupersededFact) -> tuple[Line, dic
         ended_at = _became_true(past.new[0])
         replaced += f" by {', '.join(f'#{fact.ordinal}' for fact in past.new)}"
     notes = (replaced, *_notes(past.old, one.entity))
-    passage = fact_passage(one.entity, past.old)
+    passage = Passage.of(one.entity, past.old)
     line = Line(one.place, passage, prose(past.old.text), None, notes, ended_at)
     note = f"superseded {short_time(past.ended_at)}"
     return line, fact_data(one.entity.name, past.old, None, note)

@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from contextlib import ExitStack
 
 from msgspec import Raw
 from msgspec.json import encode
@@ -10,13 +11,11 @@ from msgspec.structs import replace
 from polymnia.dialects.base import Call, Reply, tool
 from polymnia.dialects.native.grouping import (
     BEST_EXCERPT,
-    DAY,
     EXCERPT,
     MAX_WHOLE_CHARACTERS,
     Line,
     entity_groups,
     excerpt,
-    fact_passage,
     fit_lines,
     fit_turns,
     head_line,
@@ -41,9 +40,7 @@ from polymnia.engine.recall.names import similar_names
 from polymnia.engine.recall.passages import RecallResult
 from polymnia.engine.recall.passages import recall as find_passages
 from polymnia.model import Author, Entity, Hit, Passage, Signals, Within, drop_expired_facts
-from polymnia.search.hits import EXACT_KINDS, MatchQuality
-from polymnia.search.question import speaker_of
-from polymnia.search.stored import match_quality
+from polymnia.search.hits import EXACT_KINDS
 from polymnia.search.terms import count_noun, fold, one_line, terms_of, words_of
 from polymnia.search.times import parse_optional_moment
 from polymnia.search.tokens import count_tokens
@@ -51,11 +48,12 @@ from polymnia.search.tokens import count_tokens
 # Hits are ranked up to here, so that those left out can be counted.
 MAX_RANKED = 200
 # A fact is shown if its score is this share of the best one's. A list needs more and shorter facts.
+# With a larger budget than the usual one, proportionally more facts and lower scores are shown.
 MIN_SCORE_SHARE, MIN_LIST_SCORE_SHARE = 0.5, 0.42
-MAX_FACTS, MAX_LISTED, MAX_TURNS = 12, 24, 120
-# With "perhaps not stored", and with "nothing is stored".
-MAX_UNSURE_FACTS, MAX_NEAREST_FACTS = 8, 3
+MAX_FACTS, MAX_LISTED, MAX_TURNS, USUAL_TOKENS = 12, 24, 120, 1_000
 MAX_LISTED_CHARACTERS = 200
+# A hit with this share of the question's words probably answers it.
+MIN_SURE_SHARE = 0.5
 # Room for what follows the facts: relations and remarks.
 FACTS_TAIL_TOKENS, TURNS_TAIL_TOKENS = 40, 8
 MAX_PASSAGES_PER_ENTITY = 2
@@ -73,6 +71,9 @@ _MAX_OTHERS = 10
 _MAX_SIMILAR_NAMES = 5
 # What is said of an entity instead of its newest fact.
 _EXPIRED = "all its facts expired; open shows them"
+_ASK_AGAIN = (
+    "If none of these answers, ask once more with other words in also, then say it is not stored."
+)
 
 _LIST_WORDS = re.compile(
     r"\b(?:all|every|list|how many|each of)\b"
@@ -90,9 +91,6 @@ _ASKED_TYPES = {
 }
 
 PlacedHit = tuple[Place, Hit]
-NONE: MatchQuality = "none"
-PERHAPS: MatchQuality = "perhaps"
-CLEAR: MatchQuality = "clear"
 
 
 @tool(Recall, needs="read", returns=Found, always_load=True, brief=True)
@@ -100,11 +98,19 @@ def recall(call: Call, arguments: Recall) -> Reply:
     """Search the memory before you answer or act. Ask one whole question per call; put other \
 wordings, synonyms and guessed answers into also. Without query it lists: \
 {"types":["todo"],"status":"open"} or {"types":["decision"],"since":"last week"}. Facts come \
-grouped by entity; [Fri 13 Nov] is the day a fact became true. "Nothing about \
-this is stored" is an answer: say so. open shows all."""
+grouped by entity; [Fri 13 Nov] is the day a fact became true. If none answers, ask once more with \
+other words, then say it is not stored. open shows all."""
     if not arguments.query.strip() and not arguments.also:
         return list_entities(call, arguments)
     read = places(call, arguments.workspace)
+    with ExitStack() as snapshots:  # the whole reply comes from one state of each workspace
+        for place in read:
+            snapshots.enter_context(place.memory.reading(may_lag=True))
+        return _answer(call, arguments, read)
+
+
+def _answer(call: Call, arguments: Recall, read: list[Place]) -> Reply:
+    """Search the workspaces, decide which hits are shown, and write the reply."""
     offset = offset_of(arguments.cursor)
     within = _within(read, arguments)
     results = []
@@ -119,209 +125,140 @@ this is stored" is an answer: say so. open shows all."""
             within=filters[place.name],
         )
         results.append((place, result))
-    answer = _Answer(arguments, offset, results, filters)
-    if answer.is_empty:
+    ranked = _rank(results)
+    first_ten = [hit.passage for _, hit in ranked[:10]]
+    turns = sum(passage.is_turn for passage in first_ten)
+    shows_turns = bool(turns) and turns >= min(MIN_TURNS, len(first_ten))
+    listed = []
+    if not shows_turns and not arguments.types:
+        listed = _find_listed(read, arguments.query, filters)
+    if not ranked and not listed:
         sentences = [_explain_nothing(call, arguments, read, within), *_search_notes(results)]
         note = " ".join(sentences)
-        return Reply(note, Raw(encode(Found(items=[], note=note, match=NONE))))
-    return answer.reply()
+        return Reply(note, Raw(encode(Found(items=[], note=note))))
 
+    # Which hits: those that come close to the best one, and the best of each named entity. Of a
+    # conversation, or of a number that was asked for, all.
+    room = max(1.0, arguments.max_tokens / USUAL_TOKENS)
+    is_list = bool(
+        arguments.types or arguments.tags or listed or _LIST_WORDS.search(arguments.query)
+    )
+    if shows_turns or arguments.limit:
+        hits = ranked
+    else:
+        share = MIN_LIST_SCORE_SHARE if is_list and not listed else MIN_SCORE_SHARE
+        hits = _relevant_hits(ranked, share / room)
+    if listed:
+        # The list is the answer, or else the best hits are: "how many customers joined".
+        hits = hits[:MAX_BESIDE_LIST]
+    hits = _without_repeats([*listed, *hits])[offset:]
 
-class _Answer:
-    """The reply to one question: which hits it shows, and how."""
+    # How much of them fits.
+    max_characters = MAX_LISTED_CHARACTERS if is_list else MAX_WHOLE_CHARACTERS
+    lines = _lines(hits, max_characters, shows_turns=shows_turns)
+    head = head_line(lines, shows_turns=shows_turns)
+    budget = arguments.max_tokens - count_tokens(head)
+    if shows_turns:
+        limit = arguments.limit or MAX_TURNS
+        shown = fit_turns(lines[:limit], budget - TURNS_TAIL_TOKENS)
+        groups = turn_groups(shown)
+    else:
+        limit = arguments.limit or int(room * (MAX_LISTED if is_list else MAX_FACTS))
+        shown = mark_replaced(fit_lines(lines, budget - FACTS_TAIL_TOKENS, limit))
+        groups = entity_groups(shown, lines, plans_of(shown))
 
-    def __init__(
-        self,
-        arguments: Recall,
-        offset: int,
-        results: list[tuple[Place, RecallResult]],
-        filters: dict[str, Within | None],
-    ) -> None:
-        self._arguments = arguments
-        self._results = results
-        self._filters = filters  # by workspace
-        self._ranked = _rank(results)
-        self._offset = offset
-        first_ten = [hit.passage for _, hit in self._ranked[:10]]
-        turns = sum(map(_is_turn, first_ten))
-        self._shows_turns = bool(turns) and turns >= min(MIN_TURNS, len(first_ten))
-        has_filter = bool(arguments.types or arguments.tags)
-        self._listed = self._find_listed()
-        self._is_list = bool(has_filter or self._listed or _LIST_WORDS.search(arguments.query))
-        self._match: MatchQuality = CLEAR
-        # A filtered list or a further page is shown as it is.
-        if not has_filter and not self._offset:
-            self._match = match_quality([result.support for _, result in results])
-
-    def reply(self) -> Reply:
-        """Return the text and the facts that fit into the budget."""
-        share = MIN_SCORE_SHARE
-        if self._is_list and not self._listed:
-            share = MIN_LIST_SCORE_SHARE
-        relevant = self._relevant_hits(share)
-        if self._listed:
-            self._match = CLEAR
-            # The list is the answer, or else the best hits are: "how many customers joined".
-            relevant = relevant[:MAX_BESIDE_LIST]
-        hits = _without_repeats([*self._listed, *relevant])[self._offset :]
-        lines = self._lines(hits)
-        head = head_line(lines, shows_turns=self._shows_turns)
-        budget = self._arguments.max_tokens - count_tokens(head)
-        limit = self._arguments.limit or self._max_count()
-        if self._shows_turns:
-            shown = fit_turns(lines[:limit], budget - TURNS_TAIL_TOKENS)
-            groups = turn_groups(shown)
-        else:
-            shown = mark_replaced(fit_lines(lines, budget - FACTS_TAIL_TOKENS, limit))
-            groups = entity_groups(shown, lines, plans_of(shown))
-        texts = [head]
-        if self._match != CLEAR:
-            texts.append(self._not_stored())
-        related = self._related_entity(shown)
-        for group in groups:
-            texts += group.texts
-            if related is not None and group.subject == related.subject:
-                texts += relation_lines(related, self._arguments.query, self._max_relations())
-        more = self._count_matches(hits, lines) - len(shown)
-        remarks = self._remarks(more)
-        texts += remarks
-        cursor = ""
-        if more > 0:
-            cursor = str(self._offset + len(shown))
-        found = Found(
-            items=[line_data(line) for line in shown],
-            left_out=max(0, more),
-            cursor=cursor,
-            note=" ".join(remarks),
-            match=self._match,
-        )
-        return Reply("\n".join(texts), Raw(encode(found)))
-
-    def _count_matches(self, hits: list[PlacedHit], lines: list[Line]) -> int:
-        """Return how many of the hits match: with a limit, those that come close to the best."""
-        matches = min(len(hits), len(lines))  # bare names are left out of the lines
-        if self._shows_turns or not self._arguments.limit or not hits:
-            return matches
+    # The reply.
+    texts = [head]
+    unknown = _unknown_everywhere([result for _, result in results])
+    # What is missing matters if the best hits have little of the question, and name nothing in it.
+    first_hits = [hit for _, hit in ranked[:3]]
+    is_unsure = not listed and not offset
+    is_unsure &= not any(hit.signals.entity or hit.share >= MIN_SURE_SHARE for hit in first_hits)
+    if unknown and is_unsure:
+        texts.append(one_line(f"No fact has: {', '.join(unknown[:5])}. Nearest:"))
+    related = None if shows_turns else _related_entity(shown, ranked)
+    max_relations = MAX_LISTED_RELATIONS if is_list else MAX_RELATIONS
+    for group in groups:
+        texts += group.texts
+        if related is not None and group.subject == related.subject:
+            texts += relation_lines(related, arguments.query, max_relations)
+    more = min(len(hits), len(lines)) - len(shown)  # bare names are left out of the lines
+    if arguments.limit and not shows_turns and hits:
         least = MIN_SCORE_SHARE * max(hit.score for _, hit in hits)
-        return min(matches, sum(hit.score >= least for _, hit in hits))
+        more = min(more, sum(hit.score >= least for _, hit in hits) - len(shown))
+    remarks = []
+    if is_unsure and (unknown or all(hit.is_weak for hit in first_hits)):
+        remarks.append(_ASK_AGAIN)
+    elif more > 0 and not shows_turns:  # turns are ranked to the last, so there are always more
+        bound = "limit" if arguments.limit else "max_tokens"
+        remarks.append(f"{more} more match: raise {bound} or ask more narrowly.")
+    remarks += _search_notes(results)
+    found = Found(
+        items=[line_data(line) for line in shown],
+        left_out=max(0, more),
+        cursor=str(offset + len(shown)) if more > 0 else "",
+        note=" ".join(remarks),
+        unknown=unknown,
+    )
+    return Reply("\n".join([*texts, *remarks]), Raw(encode(found)))
 
-    @property
-    def is_empty(self) -> bool:
-        """True if there is nothing to show."""
-        return not self._ranked and not self._listed
 
-    def _find_listed(self) -> list[PlacedHit]:
-        """Return the entities of a type that the question asks a list of, the latest first."""
-        if self._shows_turns or self._arguments.types:
-            return []
-        listed = []
-        for place, _ in self._results:
-            within = self._filters[place.name]
-            for passage in _newest_of_asked_types(place, self._arguments.query, within):
-                listed.append((place, Hit(passage, 0.0, "type", Signals())))
-        return listed
+def _find_listed(
+    read: list[Place], query: str, filters: dict[str, Within | None]
+) -> list[PlacedHit]:
+    """Return the entities of a type that the question asks a list of, the latest first."""
+    listed = []
+    for place in read:
+        for passage in _newest_of_asked_types(place, query, filters[place.name]):
+            listed.append((place, Hit(passage, 0.0, "type", Signals())))
+    return listed
 
-    def _related_entity(self, shown: list[Line]) -> Line | None:
-        """Return the entity whose relations are shown: one that the question names, or the best."""
-        if self._shows_turns or not shown:
-            return None
-        naming: dict[tuple[str, str], float] = {}
-        for place, hit in self._ranked:
-            key = (place.name, hit.passage.entity)
-            naming[key] = max(hit.signals.entity, naming.get(key, 0.0))
-        best = max(shown, key=lambda line: naming.get(line.subject, 0.0))
-        if naming.get(best.subject):
-            return best
-        return shown[0] if self._match == CLEAR else None
 
-    def _max_relations(self) -> int:
-        return MAX_LISTED_RELATIONS if self._is_list else MAX_RELATIONS
+def _relevant_hits(ranked: list[PlacedHit], share: float) -> list[PlacedHit]:
+    """Return the hits with this share of the best score, and the best of each named entity."""
+    least = share * max((hit.score for _, hit in ranked), default=0.0)
+    relevant = []
+    named: set[tuple[str, str]] = set()
+    for place, hit in ranked:
+        subject = (place.name, hit.passage.entity)
+        is_best_of_named = hit.signals.entity == 1 and subject not in named
+        if hit.signals.entity == 1:
+            named.add(subject)
+        if hit.score >= least or hit.match_kind in EXACT_KINDS or is_best_of_named:
+            relevant.append((place, hit))
+    return relevant or ranked[:1]
 
-    def _relevant_hits(self, share: float) -> list[PlacedHit]:
-        """Return the hits that come close to the best one, and the best of each named entity.
 
-        Of a conversation, or of a number that was asked for, return all.
-        """
-        if self._shows_turns or self._arguments.limit or not self._ranked:
-            return self._ranked
-        least = share * max(hit.score for _, hit in self._ranked)
-        relevant = []
-        named: set[tuple[str, str]] = set()
-        for place, hit in self._ranked:
-            subject = (place.name, hit.passage.entity)
-            is_best_of_named = hit.signals.entity == 1 and subject not in named
-            if hit.signals.entity == 1:
-                named.add(subject)
-            if hit.score >= least or hit.match_kind in EXACT_KINDS or is_best_of_named:
-                relevant.append((place, hit))
-        return relevant or self._ranked[:1]
+def _related_entity(shown: list[Line], ranked: list[PlacedHit]) -> Line | None:
+    """Return the entity whose relations are shown: one that the question names, or the best."""
+    if not shown:
+        return None
+    naming: dict[tuple[str, str], float] = {}
+    for place, hit in ranked:
+        key = (place.name, hit.passage.entity)
+        naming[key] = max(hit.signals.entity, naming.get(key, 0.0))
+    return max(shown, key=lambda line: naming.get(line.subject, 0.0))
 
-    def _max_count(self) -> int:
-        if self._match == NONE:
-            return MAX_NEAREST_FACTS
-        if self._match == PERHAPS:
-            return MAX_UNSURE_FACTS
-        if self._shows_turns:
-            return MAX_TURNS
-        return MAX_LISTED if self._is_list else MAX_FACTS
 
-    def _lines(self, hits: list[PlacedHit]) -> list[Line]:
-        """Return what may be shown, best first: texts, authors, and answers to questions."""
-        hits = _with_newest_facts(hits)
-        authors = _authors(hits)
-        passages_shown: Counter[tuple[str, str]] = Counter()
-        lines = []
-        for number, (place, hit) in enumerate(hits):
-            passage = hit.passage
-            text = self._text(hit, is_best=number == 0)
-            if len(passage.text) > MAX_WHOLE_CHARACTERS:
-                passages_shown[place.name, passage.entity] += 1
-                if passages_shown[place.name, passage.entity] > MAX_PASSAGES_PER_ENTITY:
-                    continue  # passages of one document would crowd out other facts
-            author = authors[place.name].get(passage.key)
-            lines.append(Line(place, passage, text, author))
-        if self._shows_turns:
-            return _with_answers(lines)
-        return mark_outdated(lines)
-
-    def _text(self, hit: Hit, *, is_best: bool) -> str:
-        text = prose(hit.passage.text)
-        if len(text) > MAX_WHOLE_CHARACTERS and not self._shows_turns:
-            return excerpt(text, hit.excerpt, BEST_EXCERPT if is_best else EXCERPT)
-        limit = MAX_LISTED_CHARACTERS if self._is_list else MAX_WHOLE_CHARACTERS
-        if self._match != CLEAR:
-            limit = EXCERPT
-        if len(text) > limit:
-            return text[: limit - 1].rstrip() + "…"
-        return text
-
-    def _not_stored(self) -> str:
-        sentence = "Nothing about this is stored."
-        if self._match == PERHAPS:
-            sentence = "Perhaps not stored."
-            sentence += self._mistaken_subject()
-        unknown = _unknown_everywhere([result for _, result in self._results])
-        if unknown:
-            sentence += f" No fact has: {', '.join(unknown[:5])}."
-        return f"{one_line(sentence)} Nearest:"
-
-    def _mistaken_subject(self) -> str:
-        """Return a sentence if the best hit is about somebody else than the question names."""
-        place, best = self._ranked[0]
-        names = [name for owner, result in self._results for name in result.names if owner is place]
-        subject = speaker_of(best.passage.text) or best.passage.entity
-        if not self._shows_turns or not names or subject in names:
-            return ""
-        return f" The best match is about {subject}, not {names[0]}."
-
-    def _remarks(self, more: int) -> list[str]:
-        """Return what qualifies the answer, one line each."""
-        remarks = []
-        # Turns are ranked to the last, so there are always more of them.
-        if more > 0 and self._match == CLEAR and not self._shows_turns:
-            bound = "limit" if self._arguments.limit else "max_tokens"
-            remarks.append(f"{more} more match: raise {bound} or ask more narrowly.")
-        return [*remarks, *_search_notes(self._results)]
+def _lines(hits: list[PlacedHit], max_characters: int, *, shows_turns: bool) -> list[Line]:
+    """Return what may be shown, best first: texts, authors, and answers to questions."""
+    hits = _with_newest_facts(hits)
+    authors = _authors(hits)
+    passages_shown: Counter[tuple[str, str]] = Counter()
+    lines = []
+    for number, (place, hit) in enumerate(hits):
+        passage = hit.passage
+        text = prose(passage.text)
+        if len(text) > MAX_WHOLE_CHARACTERS and not shows_turns:
+            text = excerpt(text, hit.excerpt, BEST_EXCERPT if number == 0 else EXCERPT)
+        elif len(text) > max_characters:
+            text = text[: max_characters - 1].rstrip() + "…"
+        if len(passage.text) > MAX_WHOLE_CHARACTERS:
+            passages_shown[place.name, passage.entity] += 1
+            if passages_shown[place.name, passage.entity] > MAX_PASSAGES_PER_ENTITY:
+                continue  # passages of one document would crowd out other facts
+        lines.append(Line(place, passage, text, authors[place.name].get(passage.key)))
+    return _with_answers(lines) if shows_turns else mark_outdated(lines)
 
 
 def _unknown_everywhere(results: list[RecallResult]) -> list[str]:
@@ -333,25 +270,16 @@ def _unknown_everywhere(results: list[RecallResult]) -> list[str]:
 
 
 def _search_notes(results: list[tuple[Place, RecallResult]]) -> list[str]:
-    """Return sentences on corrected words, and on why meaning was left out."""
+    """Return sentences on names of before, and on why meaning was left out."""
     corrections: dict[str, str] = {}
     notes = []
     for place, result in results:
         corrections |= result.corrections
         if result.note and place.memory.meaning:
             notes.append(f"{result.note[:1].upper()}{result.note[1:]}.")
-    corrected = []
-    for word, meant in corrections.items():
-        if not any(_knows(result, word) for _, result in results):
-            corrected.append(f"Searched for {meant!r} instead of {word!r}.")
+    renamed = [f"Searched for {name!r} instead of {old!r}." for old, name in corrections.items()]
     # What is missing in one workspace says enough.
-    return [one_line(sentence) for sentence in dict.fromkeys(corrected + notes[:1])]
-
-
-def _knows(result: RecallResult, word: str) -> bool:
-    """Return True if a workspace has a word that was taken for a mistake in another one."""
-    unknown = words_of(" ".join(result.unknown))
-    return word not in result.corrections and set(words_of(word)).isdisjoint(unknown)
+    return [one_line(sentence) for sentence in dict.fromkeys(renamed + notes[:1])]
 
 
 def search_places(call: Call, query: str, *, limit: int) -> list[PlacedHit]:
@@ -402,11 +330,6 @@ def _exact_rank(hit: Hit) -> int:
     return len(EXACT_KINDS)
 
 
-def _is_turn(passage: Passage) -> bool:
-    """Return True for what was said at a time of day, or belongs to a conversation."""
-    return passage.type == "conversation" or bool(passage.valid_at % DAY)
-
-
 def _newest_of_asked_types(place: Place, query: str, within: Within | None) -> list[Passage]:
     """Return the newest facts of the entities that the question asks a list of: what is due first.
 
@@ -449,7 +372,7 @@ def _newest_passages(entity: Entity, count: int, within: Within | None = None) -
     """
     if not entity.facts and within is None:
         return [Passage(entity.name, entity.type, 0, entity.summary or "", tags=entity.tags)]
-    passages = [fact_passage(entity, fact) for fact in entity.facts]
+    passages = [Passage.of(entity, fact) for fact in entity.facts]
     if within is not None:
         passages = [passage for passage in passages if within.has(passage)]
     return passages[-count:]

@@ -182,6 +182,6 @@ class Items(Struct, frozen=True, kw_only=True):
 
 
 class Found(Items, frozen=True, kw_only=True):
-    """What recall found, best first, and whether anything about the question seems to be stored."""
+    """What recall found, best first, and the words of the question that no fact has."""
 
-    match: Literal["clear", "perhaps", "none"]
+    unknown: list[str] = []

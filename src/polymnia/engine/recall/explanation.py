@@ -82,7 +82,6 @@ def explain(
         outcome = "alike"
     elif kept_out_by:
         outcome = "filtered"
-    bonus = search.query.bonuses.get(search.query.subject(best.passage), 0.0)
     words = {term: word for word in words_of(question) for term in terms_of(word)}
     missing = [words.get(term, term) for term in search.query.terms if term not in best.terms]
     return Explanation(
@@ -91,7 +90,7 @@ def explain(
         place=place or 1 + sum(hit.score > best.score for hit in ranked),
         total=len(ranked),
         score=best.score,
-        signals=weigh(best.signals, bonus, search.coverage),
+        signals=weigh(best.signals),
         twin=twin,
         missing=tuple(missing),
         has_vector=best.signals.meaning is not None,
@@ -142,21 +141,7 @@ def _passage(read: Reader, name: str, ordinal: int) -> list[Passage]:
 
 
 def _facts(read: Reader, name: str) -> list[Passage]:
-    facts = []
-    for entity in read.entities([name]):
-        for fact in entity.facts:
-            passage = Passage(
-                entity.name,
-                entity.type,
-                fact.ordinal,
-                fact.text,
-                fact.created_at,
-                fact.valid_at,
-                tags=entity.tags,
-                source=fact.source,
-            )
-            facts.append(passage)
-    return facts
+    return [Passage.of(entity, fact) for entity in read.entities([name]) for fact in entity.facts]
 
 
 def _twin(

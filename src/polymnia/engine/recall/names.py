@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterable
 
 from polymnia.engine.memory import Memory
-from polymnia.engine.recall.spelling import repair_spelling
 from polymnia.model import Entity
 from polymnia.search.terms import plain, terms_of, words_of
 from polymnia.stores.contract import Reader
@@ -97,9 +96,8 @@ def with_current_names(text: str, renamed: dict[str, str]) -> str:
 
 
 def _candidates(read: Reader, name: str) -> list[str]:
-    """Return names that contain the text or share a word with it, spelled so or corrected."""
-    repaired, _ = repair_spelling(read, name)
-    words = {*terms_of(name), *terms_of(repaired)}
+    """Return names that contain the text or share a word with it."""
+    words = set(terms_of(name))
     found = [
         entity.name for entity in read.containing(name.casefold(), outlines=True)[:_MAX_CANDIDATES]
     ]

@@ -43,8 +43,6 @@ _CODE_BLOCK = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 FACT_ZERO, FACT_COSINE, FACT_WORDS, FACT_GAP, FACT_ASKS = -4.2, 6.75, 1.15, 0.37, 2.5
 ZERO, WORDS, SHARE, GAP, ASKS = -4.4, 3.1, 0.9, 0.28, 3.2
 MIN_EVIDENCE = 0.0
-_CONVERSATION = "conversation"
-_MICROSECONDS_PER_DAY = 86_400_000_000
 
 
 class PromptVector(Struct, frozen=True):
@@ -96,7 +94,7 @@ def rate_candidates(
         query = searches[0].query
         hits = best_hits(query.folded, score_candidates(read, searches, None), MAX_CANDIDATES)
         hits = [hit for hit in hits if hit.passage.kind == "fact"]
-        facts = [hit.passage for hit in hits if not _is_turn(hit.passage)]
+        facts = [hit.passage for hit in hits if not hit.passage.is_turn]
         cosines = _cosines(read, vector, facts)
     rated = []
     for hit in hits:
@@ -139,9 +137,3 @@ def _compare(asked: bytes, vectors: dict[int, bytes]) -> dict[int, float]:
     for passage_id, vector in vectors.items():
         cosines[passage_id] = cosine(numbers, norm, vector, length(vector))
     return cosines
-
-
-def _is_turn(passage: Passage) -> bool:
-    """Return True for what was said at a time of day, or belongs to a conversation."""
-    is_timed = bool(passage.valid_at % _MICROSECONDS_PER_DAY)
-    return passage.type == _CONVERSATION or is_timed

@@ -13,7 +13,6 @@ from polymnia.model import (
     Counts,
     Entity,
     Erasure,
-    Fact,
     FactSet,
     Match,
     Neighbours,
@@ -389,7 +388,7 @@ class MemoryGraph:
 
 def passages_of(entity: Entity) -> list[Passage]:
     """Return the card of an entity, then its facts."""
-    facts = [fact_of(entity, fact) for fact in entity.facts]
+    facts = [Passage.of(entity, fact) for fact in entity.facts]
     return [card_of(entity), *facts]
 
 
@@ -403,21 +402,6 @@ def card_of(entity: Entity) -> Passage:
         entity.created_at,
         tags=entity.tags,
         expires=entity.expires,
-    )
-
-
-def fact_of(entity: Entity, fact: Fact) -> Passage:
-    """Return a fact of the entity as a passage."""
-    return Passage(
-        entity.name,
-        entity.type,
-        fact.ordinal,
-        fact.text,
-        fact.created_at,
-        fact.valid_at,
-        tags=entity.tags,
-        source=fact.source,
-        expires=min(filter(None, (fact.expires, entity.expires)), default=0),
     )
 
 

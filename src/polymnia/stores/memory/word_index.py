@@ -8,7 +8,7 @@ from math import log
 from polymnia.model import Entity, Fact, Neighbours, Passage, PassageKey, Within, WordCounts
 from polymnia.search.terms import choose_rare, terms_of
 from polymnia.stores.contract import MAX_CONVERSATION_GAP, MAX_CONVERSATION_STEPS
-from polymnia.stores.memory.graph import card_of, fact_of
+from polymnia.stores.memory.graph import card_of
 
 # The order in which facts were written: creation time, number of the entity, ordinal.
 Moment = tuple[int, int, int]
@@ -190,7 +190,7 @@ class WordIndex:
         fact = self._fact(key)
         if fact is None:
             return card_of(entity)
-        return fact_of(entity, fact)
+        return Passage.of(entity, fact)
 
 
 def _same_conversation(passage: Passage, others: list[Passage]) -> list[Passage]:

@@ -108,7 +108,7 @@ def search(memory: Memory, question: str, filters: SearchFilters) -> SearchResul
         author = authors.get(hit.passage.key)
         actor = author.actor if author else ""
         if filters.client in ("", client_name(actor)):
-            found.append(SignedHit(hit, actor, fit_of(hit, result.match)))
+            found.append(SignedHit(hit, actor, fit_of(hit)))
     hits = found
     if not filters.weak:
         # With vectors every passage is a little like every question, so weak hits do not answer it.
