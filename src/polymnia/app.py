@@ -187,7 +187,7 @@ def _serve_http_with(
     """Serve over HTTP. Listen first, so that a busy port is reported before the store is opened."""
     from polymnia.transports.address import parse_bind, parse_public_path, require_protection
     from polymnia.transports.http.proxies import parse_proxies
-    from polymnia.transports.http.serve import Options, listen, serve_http
+    from polymnia.transports.http.serve import HttpOptions, listen, serve_http
     from polymnia.web import WebInterface
     from polymnia.web.login import WebSessions
 
@@ -204,7 +204,7 @@ def _serve_http_with(
     # Who needs a link to log in gets the address with it.
     base = _announce(settings, host, listener.getsockname()[1], is_quiet=requires_login)
     _warn_if_insecure(settings, authenticator)
-    options = Options(
+    options = HttpOptions(
         limit=settings.max_message_bytes,
         max_sessions=settings.max_sessions,
         idle=settings.session_minutes * 60,

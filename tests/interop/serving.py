@@ -9,7 +9,7 @@ from polymnia.mcp.server import Server
 from polymnia.model import OWNER
 from polymnia.stores.memory.store import MemoryStore
 from polymnia.transports.http.guard import RequestGuard
-from polymnia.transports.http.serve import Options, listen, serve_http
+from polymnia.transports.http.serve import HttpOptions, listen, serve_http
 
 
 def serve(dialect: Dialect, memory: Memory | None = None) -> None:
@@ -27,6 +27,6 @@ def serve(dialect: Dialect, memory: Memory | None = None) -> None:
         dialect.name,
         [listener],
         guard,
-        Options(limit=1 << 20),
+        HttpOptions(limit=1 << 20),
         check=server.check,
     )

@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, closing
 from typing import Any
 
 import pytest
+from starlette.types import Message
 
 from polymnia.errors import Refused
 from polymnia.mcp.methods import MAX_INLINE_BYTES
@@ -19,8 +20,7 @@ from polymnia.transports.http.request import (
     CONNECTION,
     RECORD,
     ByteBudget,
-    Message,
-    Request,
+    HttpRequest,
     is_json,
 )
 from polymnia.transports.http.workers import Workers
@@ -45,13 +45,14 @@ class Caller:
         self._body = body
         self.connection = FakeConnection()
         scope: dict[str, object] = {
+            "type": "http",
             "method": "POST",
             "path": "/mcp",
             "query_string": b"",
             "headers": [],
         }
         scope |= {CONNECTION: self.connection, RECORD: RequestRecord(client="")}
-        self.request = Request(scope, self._receive, self._send)
+        self.request = HttpRequest(scope, self._receive, self._send)
 
     @property
     def is_disconnected(self) -> bool:

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 if TYPE_CHECKING:
+    from starlette.types import Receive, Scope, Send
+
     from polymnia.auth.tokens import Tokens
     from polymnia.engine.facts.secrets import SecretRule
     from polymnia.engine.workspaces.workspaces import Workspaces
     from polymnia.stores.contract import WebStateStore
     from polymnia.transports.http.context import HttpContext
-    from polymnia.transports.http.request import Request
     from polymnia.web.login import WebSessions
     from polymnia.web.site import Site
 
@@ -48,11 +49,13 @@ class WebInterface:
         self._lock = Lock()
         self._site: Site | None = None
 
-    async def __call__(self, request: "Request") -> None:
+    async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
+        from polymnia.transports.http.request import HttpRequest
+
         site = self._site
         if site is None:
             site = await self._context.run(self._load)
-        await site(request)
+        await site(HttpRequest(scope, receive, send))
 
     def _load(self) -> "Site":
         from polymnia.web.site import Site

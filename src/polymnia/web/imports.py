@@ -27,7 +27,7 @@ from polymnia.importers.run import UnsupportedNotes, open_source
 from polymnia.importers.source import Source
 from polymnia.model import Principal
 from polymnia.transports.http.context import HttpContext
-from polymnia.transports.http.request import Request as HttpRequest
+from polymnia.transports.http.request import HttpRequest
 from polymnia.web.page import Fields
 
 logger = logging.getLogger(__name__)

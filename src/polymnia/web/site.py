@@ -13,6 +13,7 @@ from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Mount, Route, Router
+from starlette.types import Message
 
 from polymnia.errors import (
     BadInput,
@@ -30,8 +31,7 @@ from polymnia.errors import (
 from polymnia.model import NOBODY, Principal
 from polymnia.transports.http.context import HttpContext
 from polymnia.transports.http.operations import PAGE, UI_PATH
-from polymnia.transports.http.request import REQUEST_ID, Message
-from polymnia.transports.http.request import Request as HttpRequest
+from polymnia.transports.http.request import HttpRequest
 from polymnia.web import SiteParts
 from polymnia.web.findings import FindingsCache
 from polymnia.web.imports import Imports, receive_upload
@@ -174,7 +174,7 @@ class Site:
                 page.form = page.upload.fields
             return
         limit = _MAX_STRANGER_BYTES if is_stranger else MAX_FORM_BYTES
-        body = await transport.body(limit=limit, budget=self.context.budget)
+        body = await transport.read(limit=limit, budget=self.context.budget)
         if body and media_type != _URLENCODED:
             raise BadInput(f"a form is expected as {_URLENCODED}")
         page.form = await self.context.run(lambda: parse_fields(body))
@@ -298,8 +298,6 @@ async def _send(request: HttpRequest, message: Message) -> None:
             headers.setdefault(name, value)
         for name in _VARY:
             headers.add_vary_header(name)
-        headers[REQUEST_ID.decode()] = request.record.id
-        request.record.status = message["status"]
     await request.send(message)
 
 

@@ -1,11 +1,10 @@
 """HTTP connections: how many there may be, how large a head, and how long a client may be silent.
 
-`Connection` extends uvicorn's protocol class by overriding callbacks of asyncio (`connection_made`
-…) and httptools (`on_headers_complete` …), which are public interfaces. It reads nothing of
-uvicorn's own state.
+`HttpConnection` extends uvicorn's protocol class by overriding callbacks of asyncio
+(`connection_made` …) and httptools (`on_headers_complete` …), which are public interfaces. It reads
+nothing of uvicorn's own state.
 """
 
-import socket
 import time
 from asyncio import Event, Transport, get_running_loop
 from typing import Any, cast
@@ -65,7 +64,7 @@ class JoinedWrites:
             self._transport.write(data)
 
 
-class Connection(HttpToolsProtocol):
+class HttpConnection(HttpToolsProtocol):
     """One client's connection."""
 
     def __init__(self, connections: "Connections", **uvicorn_arguments: Any) -> None:
@@ -99,10 +98,6 @@ class Connection(HttpToolsProtocol):
         self._waiting_since = time.monotonic()
         self.peer = (transport.get_extra_info("peername") or ("", 0))[:2]
         self.address = self.peer[0]
-        own = transport.get_extra_info("socket")
-        if own is not None and own.family in (socket.AF_INET, socket.AF_INET6):
-            # Without this a second write waits until the first is acknowledged.
-            own.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._connections.add(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -209,14 +204,14 @@ class Connections:
 
     def __init__(self, limit: int = MAX_CONNECTIONS) -> None:
         self._limit = limit
-        self._by_peer: dict[Peer, Connection] = {}
+        self._by_peer: dict[Peer, HttpConnection] = {}
         # Connections without an admitted request by address, the oldest first.
-        self._anonymous: dict[str, dict[Connection, None]] = {}
+        self._anonymous: dict[str, dict[HttpConnection, None]] = {}
 
     def __len__(self) -> int:
         return len(self._by_peer)
 
-    def get(self, peer: Peer) -> Connection | None:
+    def get(self, peer: Peer) -> HttpConnection | None:
         """Return the connection by the client's address and port; None if it has ended."""
         return self._by_peer.get(peer)
 
@@ -225,14 +220,14 @@ class Connections:
         """Return True if only health checks are answered."""
         return len(self._by_peer) > self._limit
 
-    def add(self, connection: Connection) -> None:
+    def add(self, connection: HttpConnection) -> None:
         """Count a connection, and make room for it if there are too many."""
         self._by_peer[connection.peer] = connection
         self.count_anonymous(connection)
         if len(self._by_peer) > self._limit + HEALTH_CONNECTIONS:
             connection.abort()
 
-    def count_anonymous(self, connection: Connection) -> None:
+    def count_anonymous(self, connection: HttpConnection) -> None:
         """Count a connection for its address, and close another one beyond the limit."""
         anonymous = self._anonymous.setdefault(connection.address, {})
         anonymous[connection] = None
@@ -241,7 +236,7 @@ class Connections:
         elif self.is_full:
             _close_oldest(max(self._anonymous.values(), key=len), but=connection)
 
-    def admit(self, connection: Connection) -> None:
+    def admit(self, connection: HttpConnection) -> None:
         """Stop counting a connection as anonymous."""
         anonymous = self._anonymous.get(connection.address)
         if anonymous is not None:
@@ -249,7 +244,7 @@ class Connections:
             if not anonymous:
                 del self._anonymous[connection.address]
 
-    def remove(self, connection: Connection) -> None:
+    def remove(self, connection: HttpConnection) -> None:
         """Forget a connection that has ended."""
         self.admit(connection)
         if self._by_peer.get(connection.peer) is connection:
@@ -261,7 +256,7 @@ class Connections:
             connection.check(now)
 
 
-def _close_oldest(anonymous: dict[Connection, None], *, but: Connection) -> None:
+def _close_oldest(anonymous: dict[HttpConnection, None], *, but: HttpConnection) -> None:
     """Close the oldest connection on which no request is being answered, but not the new one."""
     for connection in anonymous:
         if connection.is_idle and connection is not but:

@@ -17,7 +17,7 @@ from polymnia.model import Principal
 from polymnia.transports.http.connection import Connections
 from polymnia.transports.http.guard import RequestGuard
 from polymnia.transports.http.proxies import TrustedProxies
-from polymnia.transports.http.request import ByteBudget, Request
+from polymnia.transports.http.request import ByteBudget, HttpRequest
 from polymnia.transports.http.sessions import HttpSessions
 from polymnia.transports.http.stream import EventStream
 from polymnia.transports.http.workers import Workers
@@ -61,9 +61,9 @@ class HttpContext(Struct, kw_only=True):
         finally:
             self.running -= 1
 
-    async def read(self, request: Request) -> tuple[bytes, Message]:
+    async def read(self, request: HttpRequest) -> tuple[bytes, Message]:
         """Return the body of a request and the message in it. Raise Refused."""
-        body = await request.body(limit=self.max_message_bytes, budget=self.budget)
+        body = await request.read(limit=self.max_message_bytes, budget=self.budget)
         if len(body) <= MAX_INLINE_BYTES:
             message = parse(body)
         else:

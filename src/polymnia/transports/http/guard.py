@@ -20,7 +20,7 @@ from polymnia.mcp.server import Server
 from polymnia.model import Principal
 from polymnia.transports.address import host_of, is_loopback, is_origin
 from polymnia.transports.http.connection import MAX_HEAD_BYTES
-from polymnia.transports.http.request import BLANK, CLOSE, Request
+from polymnia.transports.http.request import BLANK, CLOSE, HttpRequest
 
 HEADER_MISMATCH = -32020
 
@@ -58,7 +58,7 @@ class RequestGuard(Struct, frozen=True, kw_only=True):
     # Where clients learn how to get a token; the endpoint's path is appended.
     metadata_url: str | None = None
 
-    def check(self, request: Request) -> None:
+    def check(self, request: HttpRequest) -> None:
         """Raise Refused for a large or ambiguous head, or a foreign Host or Origin."""
         self.check_host(request)
         origin = request.header(b"origin")
@@ -68,17 +68,17 @@ class RequestGuard(Struct, frozen=True, kw_only=True):
             text = "may not use this server; its operator can allow the origin"
             raise Refused(403, f"pages from {origin} {text}")
 
-    def check_host(self, request: Request) -> None:
+    def check_host(self, request: HttpRequest) -> None:
         """Raise Refused for a large or ambiguous head, or a foreign Host (DNS rebinding)."""
         _check_head(request)
-        host, is_immune = _parse_host(request.headers.get(b"host", b""))
+        host, is_immune = _parse_host(request.fields.get(b"host", b""))
         if host is None:
             raise Refused(400, "the header Host is missing or malformed")
         if not (is_immune or host in self.hosts):
             text = f"this server does not serve the host {host!r}"
             raise Refused(421, f"{text}; its operator can allow the host")
 
-    def authenticate(self, request: Request) -> Principal:
+    def authenticate(self, request: HttpRequest) -> Principal:
         """Return who sent the request. Raise Refused."""
         token = None
         authorization = request.header(b"authorization") or ""
@@ -93,11 +93,11 @@ class RequestGuard(Struct, frozen=True, kw_only=True):
         request.record.principal = principal
         return principal
 
-    def client(self, request: Request, principal: Principal, server: Server) -> Client:
+    def client(self, request: HttpRequest, principal: Principal, server: Server) -> Client:
         """Return a new session's client."""
         return Client(principal=principal, workspace=self.workspace(request, principal, server))
 
-    def workspace(self, request: Request, principal: Principal, server: Server) -> str | None:
+    def workspace(self, request: HttpRequest, principal: Principal, server: Server) -> str | None:
         """Return the workspace in the header, the only one the principal may use, or the server's.
 
         If every client must name its workspace, the principal's only one is not taken for it.
@@ -110,7 +110,7 @@ class RequestGuard(Struct, frozen=True, kw_only=True):
             return next(iter(allowed))
         return server.workspace
 
-    def _unauthorized(self, request: Request, token: str | None, exc: NotAdmitted) -> Refused:
+    def _unauthorized(self, request: HttpRequest, token: str | None, exc: NotAdmitted) -> Refused:
         text = "a token is required: send it in the header Authorization as Bearer TOKEN"
         details = []
         if token:
@@ -123,9 +123,9 @@ class RequestGuard(Struct, frozen=True, kw_only=True):
         return Refused(401, text, code=-32001, headers={"www-authenticate": challenge})
 
 
-def named_workspace(request: Request) -> str | None:
+def named_workspace(request: HttpRequest) -> str | None:
     """Return the workspace that a request names in its header. Raise Refused."""
-    value: bytes | None = request.headers.get(WORKSPACE)
+    value: bytes | None = request.fields.get(WORKSPACE)
     if not value:
         return None
     try:
@@ -134,17 +134,17 @@ def named_workspace(request: Request) -> str | None:
         raise Refused(400, "X-Memory-Workspace: expected UTF-8") from exc
 
 
-def is_stateless(request: Request, message: Message) -> bool:
+def is_stateless(request: HttpRequest, message: Message) -> bool:
     """Return True if the header or the body names a revision without sessions."""
     return message.version is not UNSET or names_stateless(request)
 
 
-def names_stateless(request: Request) -> bool:
+def names_stateless(request: HttpRequest) -> bool:
     """Return True if the header names a revision without sessions."""
-    return VERSION in request.headers and request.header(VERSION) in STATELESS
+    return VERSION in request.fields and request.header(VERSION) in STATELESS
 
 
-def check_revision(request: Request) -> None:
+def check_revision(request: HttpRequest) -> None:
     """Raise Refused for a revision that the server does not support."""
     version = request.header(VERSION)
     if version is not None and version not in SUPPORTED:
@@ -152,7 +152,7 @@ def check_revision(request: Request) -> None:
         raise Refused(400, f"{text}: this server supports {', '.join(SUPPORTED)}")
 
 
-def check_headers(request: Request, message: Message) -> None:
+def check_headers(request: HttpRequest, message: Message) -> None:
     """Raise ProtocolError if the headers of a stateless request do not say what its body says."""
     meta = message.params.meta
     if not meta or meta.protocol_version is UNSET or meta.client_capabilities is UNSET:
@@ -185,13 +185,14 @@ def _compare(header: str, given: str | None, expected: object) -> None:
         raise ProtocolError(HEADER_MISMATCH, f"the header {header} does not match the body")
 
 
-def _check_head(request: Request) -> None:
-    size = sum(len(name) + len(value) for name, value in request.raw_headers)
+def _check_head(request: HttpRequest) -> None:
+    fields = request.scope["headers"]
+    size = sum(len(name) + len(value) for name, value in fields)
     if size > MAX_HEAD_BYTES:
         text = f"request head too large: at most {MAX_HEAD_BYTES} bytes"
         raise Refused(431, text, headers=CLOSE)
-    if len(request.headers) < len(request.raw_headers):
-        counts = Counter(name for name, _ in request.raw_headers)
+    if len(request.fields) < len(fields):
+        counts = Counter(name for name, _ in fields)
         for name in _SINGLE:
             if counts[name] > 1:
                 raise Refused(400, f"the header {name.decode().title()} must be given once")

@@ -1,14 +1,15 @@
 """The older HTTP transport: a stream that stays open, and a path to post messages to."""
 
 from functools import partial
-from urllib.parse import parse_qs
+
+from starlette.types import Receive, Scope, Send
 
 from polymnia.errors import Refused
 from polymnia.mcp.message import Answer, Channel, Message
 from polymnia.mcp.server import Server
 from polymnia.transports.http.context import HttpContext
 from polymnia.transports.http.guard import named_workspace
-from polymnia.transports.http.request import JSON, Request, is_json
+from polymnia.transports.http.request import JSON, HttpRequest, is_json
 from polymnia.transports.http.sessions import HttpSession
 from polymnia.transports.http.stream import HEADERS, EventStream, encode_event
 from polymnia.transports.request_log import RequestRecord
@@ -26,7 +27,8 @@ class LegacySse:
         self._context = context
         self._path = path
 
-    async def __call__(self, request: Request) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = HttpRequest(scope, receive, send)
         is_post = request.path.rstrip("/") == f"{self._path}/messages"
         try:
             self._context.guard.check(request)
@@ -43,7 +45,7 @@ class LegacySse:
         finally:
             request.release()
 
-    async def _listen(self, request: Request) -> None:
+    async def _listen(self, request: HttpRequest) -> None:
         """Send the replies and notifications of the session, which lasts as long as the stream."""
         request.require_streams()
         guard = self._context.guard
@@ -64,12 +66,12 @@ class LegacySse:
             session.detach(stream)
             self._context.sessions.end(session)
 
-    async def _post(self, request: Request) -> None:
+    async def _post(self, request: HttpRequest) -> None:
         """Take a message. Its answer is sent on the stream."""
         principal = self._context.guard.authenticate(request)
-        if not is_json(request.headers.get(b"content-type", JSON.encode())):
+        if not is_json(request.fields.get(b"content-type", JSON.encode())):
             raise Refused(415, f"send the message as {JSON}")
-        identifier = parse_qs(request.query.decode("latin-1")).get("session_id", [""])[0]
+        identifier = request.query_params.get("session_id", "")
         session = self._context.sessions.find(identifier, principal, self._path)
         if session.running >= MAX_RUNNING_MESSAGES:
             text = f"{MAX_RUNNING_MESSAGES} messages of this session are waiting"

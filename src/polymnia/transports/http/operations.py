@@ -1,175 +1,150 @@
-"""What operators need: health checks, metrics as Prometheus text, and the access log."""
+"""What operators need: the access log, health checks, and metrics as Prometheus text."""
 
 import asyncio
 import logging
 import time
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from math import inf
-from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from polymnia.errors import PolymniaError, Refused
 from polymnia.mcp.message import Answer
 from polymnia.stores.size import store_bytes
 from polymnia.transports.http.context import HttpContext
-from polymnia.transports.http.request import (
-    CLOSE,
-    CONNECTION,
-    RECORD,
-    REQUEST_ID,
-    Receive,
-    Request,
-    Send,
-)
+from polymnia.transports.http.request import CLOSE, CONNECTION, RECORD, REQUEST_ID, HttpRequest
 from polymnia.transports.request_log import RequestRecord, choose_request_id
 
 logger = logging.getLogger(__name__)
 
-Scope = MutableMapping[str, Any]
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
-Endpoint = Callable[[Request], Awaitable[None]]
 # The path of the web interface, and the key in a request's scope under which it names the page.
 UI_PATH = "/ui"
 PAGE = "polymnia.page"
-_TEXT = {"content-type": "text/plain; charset=utf-8"}
-_METRICS = {"content-type": "text/plain; version=0.0.4"}
 _BUCKETS_S = (0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0, inf)
 
 
-class Operations:
-    """The outermost application: routes, counts and logs requests, and answers health checks."""
+class AccessLog:
+    """The outermost application: it knows whose each request is, counts it and logs it."""
 
     def __init__(
         self,
-        routes: Mapping[str, Endpoint],
-        not_found: Endpoint,
+        app: ASGIApp,
         context: HttpContext,
         metrics: "Metrics",
         *,
-        check: Callable[[], None],
-        shows_metrics: bool,
-        ui: Endpoint | None = None,
+        known_paths: frozenset[str],
+        quiet_paths: frozenset[str],
     ) -> None:
-        """Serve the endpoints at their paths, and `ui` at /ui.
-
-        `check` raises if the store cannot be read.
-        """
-        self._routes = routes
-        self._not_found = not_found
-        self._ui = ui
+        """Requests for `quiet_paths` are answered always, and neither counted nor logged."""
+        self._app = app
         self._context = context
         self._metrics = metrics
-        self._check = check
-        self._health = {"/healthz": self._healthz, "/readyz": self._readyz}
-        self._shows_metrics = shows_metrics
-        self._is_ready = True
+        self._known_paths = known_paths
+        self._quiet_paths = quiet_paths
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        connection = self._context.connections.get(scope["client"])
+        connections = self._context.connections
+        connection = connections.get(scope["client"])
         if connection is None:
             return  # the client left before its request was handled
-        path = scope["path"] = self._own_path(scope["path"])
-        scope[CONNECTION] = connection
+        path, prefix = scope["path"], self._context.public_path
+        if prefix and path not in self._known_paths and path.startswith(f"{prefix}/"):
+            path = scope["path"] = path.removeprefix(prefix)  # some proxies remove it, others not
         client = self._context.proxies.client_of(connection.peer[0], scope["headers"])
-        scope[RECORD] = RequestRecord(client=client)
-        request = Request(scope, receive, send)
-        is_read = request.method in ("GET", "HEAD")
+        record = RequestRecord(client=client)
+        scope[CONNECTION], scope[RECORD] = connection, record
+
+        async def send_and_note(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                record.status = message["status"]
+                message["headers"] = [*message["headers"], (REQUEST_ID, record.id.encode())]
+            await send(message)
+
         connection.begin_request(client)
         try:
-            if is_read and path in self._health:
-                await self._health[path](request)
-            elif self._context.connections.is_full and not connection.is_admitted:
-                await request.refuse(
-                    Refused(503, "too many connections; try again later", headers=CLOSE)
-                )
-            elif is_read and self._shows_metrics and path == "/metrics":
-                await self._send_metrics(request)
+            if path in self._quiet_paths and scope["method"] in ("GET", "HEAD"):
+                await self._app(scope, receive, send_and_note)
+            elif connections.is_full and not connection.is_admitted:
+                full = Refused(503, "too many connections; try again later", headers=CLOSE)
+                await HttpRequest(scope, receive, send_and_note).refuse(full)
             else:
-                await self._serve(request)
+                await self._serve(record, scope, receive, send_and_note)
         finally:
             connection.end_request()
 
-    def _own_path(self, path: str) -> str:
-        """Return the path without that of the public URL, which some proxies remove."""
-        prefix = self._context.public_path
-        if prefix and path not in self._routes and path.startswith(f"{prefix}/"):
-            return path.removeprefix(prefix)
-        return path
-
-    async def _serve(self, request: Request) -> None:
+    async def _serve(
+        self, record: RequestRecord, scope: Scope, receive: Receive, send: Send
+    ) -> None:
         """Give the request to its endpoint. Count and log it."""
-        record = request.record
-        if REQUEST_ID in request.headers:
-            record.id = choose_request_id(request.header(REQUEST_ID))
+        method, path = scope["method"], scope["path"]
+        for name, value in scope["headers"]:
+            if name == REQUEST_ID:
+                record.id = choose_request_id(value.decode("latin-1").strip())
         started = time.perf_counter()
         self._metrics.open_requests += 1
         try:
-            await self._find_endpoint(request.path)(request)
+            await self._app(scope, receive, send)
         finally:
             self._metrics.open_requests -= 1
             seconds = time.perf_counter() - started
-            self._metrics.count(request.method, seconds, record)
-            text = f"{request.method} {self._log_path(request)}"
+            self._metrics.count(method, seconds, record)
+            if path not in self._known_paths:
+                # It is text of the client's choice: it may hold a secret or a forged line.
+                path = scope.get(PAGE, "(another path)")
+            text = f"{method} {path}"
             record.take_late = partial(self._count_late, asyncio.get_running_loop(), text, record)
             is_failed = record.status >= 400 or record.is_failed
             record.log(f"{text} {record.status}", seconds, is_failed=is_failed)
 
-    def _log_path(self, request: Request) -> str:
-        if request.path in self._routes:
-            return request.path
-        # Any other path is text of the client's choice: it may hold a secret or a forged line.
-        page: str = request.scope.get(PAGE, "(another path)")
-        return page
-
     def _count_late(
-        self,
-        loop: asyncio.AbstractEventLoop,
-        text: str,
-        request: RequestRecord,
-        message: Answer,
+        self, loop: asyncio.AbstractEventLoop, text: str, request: RequestRecord, answer: Answer
     ) -> None:
         """Count and log a call whose client left. This runs on the thread of the call."""
-        loop.call_soon_threadsafe(self._metrics.count_call, message)
+        loop.call_soon_threadsafe(self._metrics.count_call, answer)
         late = RequestRecord(
-            client=request.client, id=request.id, principal=request.principal, messages=[message]
+            client=request.client, id=request.id, principal=request.principal, messages=[answer]
         )
-        late.log(text, message.seconds, is_failed=late.is_failed)
+        late.log(text, answer.seconds, is_failed=late.is_failed)
 
-    def _find_endpoint(self, path: str) -> Endpoint:
-        if self._ui is not None and (path == UI_PATH or path.startswith(f"{UI_PATH}/")):
-            return self._ui
-        return self._routes.get(path, self._not_found)
 
-    async def _healthz(self, request: Request) -> None:
-        await request.respond(200, b"ok\n", _TEXT)
+def operator_routes(
+    context: HttpContext, check: Callable[[], None], metrics: "Metrics | None"
+) -> list[Route]:
+    """Return the routes of health checks and, if there are any, of metrics.
 
-    async def _readyz(self, request: Request) -> None:
+    `check` raises if the store cannot be read.
+    """
+    was_ready = True
+
+    async def healthz(request: Request) -> PlainTextResponse:
+        return PlainTextResponse("ok\n")
+
+    async def readyz(request: Request) -> PlainTextResponse:
         """Say whether the store can be read. A stopping server is not ready."""
+        nonlocal was_ready
         try:
-            self._context.check_open()
-            await self._context.run(self._check)
+            context.check_open()
+            await context.run(check)
         except Refused as exc:
-            await request.respond(503, f"{exc}\n".encode(), _TEXT)
+            return PlainTextResponse(f"{exc}\n", 503)
         except PolymniaError as exc:
-            if self._is_ready:  # log it once: any client may ask, any number of times
+            if was_ready:  # log it once: any client may ask, any number of times
                 logger.error("not ready: %s", exc)
-            self._is_ready = False
-            text = b"the store cannot be read; the server's log says why\n"
-            await request.respond(503, text, _TEXT)
-        else:
-            self._is_ready = True
-            await request.respond(200, b"ready\n", _TEXT)
+            was_ready = False
+            return PlainTextResponse("the store cannot be read; the server's log says why\n", 503)
+        was_ready = True
+        return PlainTextResponse("ready\n")
 
-    async def _send_metrics(self, request: Request) -> None:
-        try:
-            self._context.guard.check(request)
-        except Refused as refusal:
-            await request.refuse(refusal)
-            return
-        text = await self._metrics.exposition()
-        await request.respond(200, text.encode(), _METRICS)
+    routes = [Route("/healthz", healthz), Route("/readyz", readyz)]
+    if metrics is not None:
+        routes.append(Route("/metrics", metrics, methods=["GET"]))
+    return routes
 
 
 class Metrics:
@@ -209,6 +184,17 @@ class Metrics:
             self._tool_durations[message.tool, bound] += 1
             seconds = self._tool_seconds.get(message.tool, 0.0) + message.seconds
             self._tool_seconds[message.tool] = seconds
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request for the metrics."""
+        request = HttpRequest(scope, receive, send)
+        try:
+            self._context.guard.check(request)
+        except Refused as refusal:
+            await request.refuse(refusal)
+            return
+        text = await self.exposition()
+        await request.respond(200, text.encode(), {"content-type": "text/plain; version=0.0.4"})
 
     async def exposition(self) -> str:
         """Return all metrics as text."""

@@ -3,21 +3,19 @@
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, MutableMapping
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from functools import lru_cache
-from typing import Any
+
+from starlette.requests import Request
+from starlette.types import Receive, Scope, Send
 
 from polymnia.errors import ProtocolError, Refused
 from polymnia.mcp.message import NO_ID, encode_error
-from polymnia.transports.http.connection import Connection
+from polymnia.transports.http.connection import HttpConnection
 from polymnia.transports.request_log import RequestRecord
 
 logger = logging.getLogger(__name__)
-
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
 
 JSON = "application/json"
 EVENTS = "text/event-stream"
@@ -29,8 +27,6 @@ RECORD = "polymnia.record"
 REQUEST_ID = b"x-request-id"
 # A long response is sent in pieces of this size, each when the last one was taken.
 _PIECE_BYTES = 1 << 18
-# The rest of a refused body is read for this long: closing a connection with unread data would
-# lose the response.
 _DISCARD_TIMEOUT_S = 5
 # When responses take too much memory, clients that read nothing for this long are disconnected.
 STUCK_TIMEOUT_S = 5
@@ -43,7 +39,7 @@ class ByteBudget:
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.used = 0
-        self._responses: dict[Request, int] = {}
+        self._responses: dict[HttpRequest, int] = {}
         self._response_bytes = 0
 
     def take(self, size: int) -> None:
@@ -54,7 +50,7 @@ class ByteBudget:
         self.used += size
 
     @contextmanager
-    def hold_response(self, request: "Request", size: int) -> Iterator[None]:
+    def hold_response(self, request: "HttpRequest", size: int) -> Iterator[None]:
         """Count a large response while it is being sent."""
         self._responses[request] = size
         self._response_bytes += size
@@ -73,40 +69,19 @@ class ByteBudget:
                 logger.info("disconnected a client that was slow to read its response")
                 request.connection.abort()
 
-    def _forget(self, request: "Request") -> None:
+    def _forget(self, request: "HttpRequest") -> None:
         self._response_bytes -= self._responses.pop(request, 0)
 
 
-class Request:
-    """A request that is being answered."""
+class HttpRequest(Request):
+    """A request that is being answered: Starlette's, with bounds on what it reads and sends."""
 
-    __slots__ = (
-        "_budget",
-        "_held_bytes",
-        "_is_body_read",
-        "connection",
-        "headers",
-        "is_http_1_0",
-        "method",
-        "path",
-        "peer",
-        "progress_at",
-        "query",
-        "raw_headers",
-        "receive",
-        "record",
-        "scope",
-        "send",
-    )
-
-    def __init__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
-        self.scope = scope
-        self.method: str = scope["method"]
+    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        super().__init__(scope, receive, send)
+        # By lower-case name; of a repeated header, the last value.
+        self.fields: dict[bytes, bytes] = dict(scope["headers"])
         self.path: str = scope["path"]
-        self.query: bytes = scope["query_string"]
-        self.raw_headers: list[tuple[bytes, bytes]] = scope["headers"]
-        self.headers = dict(self.raw_headers)
-        self.connection: Connection = scope[CONNECTION]
+        self.connection: HttpConnection = scope[CONNECTION]
         self.record: RequestRecord = scope[RECORD]
         # The client's address, as a trusted proxy gives it.
         self.peer = self.record.client
@@ -117,12 +92,11 @@ class Request:
         self._is_body_read = False
         self._budget: ByteBudget | None = None
         self._held_bytes = 0
-        self.receive = receive
         self.send = send
 
     def header(self, name: bytes) -> str | None:
         """Return a header's value by its lower-case name."""
-        value = self.headers.get(name)
+        value = self.fields.get(name)
         return None if value is None else value.decode("latin-1").strip(BLANK)
 
     def accepts(self, kind: str) -> bool:
@@ -132,10 +106,10 @@ class Request:
         """
         if kind == EVENTS and self.is_http_1_0:
             return False
-        accept = self.headers.get(b"accept")
+        accept = self.fields.get(b"accept")
         return accept is None or _accepts(accept, kind)
 
-    async def body(self, *, limit: int, budget: ByteBudget) -> bytes:
+    async def read(self, *, limit: int, budget: ByteBudget) -> bytes:
         """Return the whole body, which counts against the budget until `release`. Raise Refused."""
         self._budget = budget
         parts = []
@@ -158,7 +132,7 @@ class Request:
 
     async def _parts(self, limit: int) -> AsyncIterator[bytes]:
         """Yield the body as the connection gives it. Raise Refused if it exceeds the limit."""
-        length = self.headers.get(b"content-length", b"0")
+        length = self.fields.get(b"content-length", b"0")
         if len(length) > 15 or int(length) > limit:
             raise _too_large(limit)
         size = 0
@@ -187,10 +161,10 @@ class Request:
         self, status: int, body: bytes = b"", headers: Mapping[str, str] | None = None
     ) -> None:
         """Send a whole response, as JSON unless the headers say otherwise."""
-        head = [(b"content-length", b"%d" % len(body))]
-        if body and not (headers and "content-type" in headers):
-            head.append((b"content-type", b"application/json"))
-        await self._start(status, head, headers or {})
+        head = {"content-length": str(len(body))}
+        if body:
+            head["content-type"] = JSON
+        await self.start(status, {**head, **(headers or {})})
         if len(body) <= _PIECE_BYTES or self._budget is None:
             await self.write(body, more=False)
             return
@@ -203,31 +177,19 @@ class Request:
         """Send the reason as a JSON-RPC error, or as a body that the refusal's headers describe."""
         if not body:
             body = encode_error(NO_ID, ProtocolError(refusal.code, str(refusal)))
-        if self._is_body_read or not self._has_body:
+        has_length = self.fields.get(b"content-length", b"0") != b"0"
+        if self._is_body_read or not (has_length or b"transfer-encoding" in self.fields):
             await self.respond(refusal.status, body, refusal.headers)
             return
         head = {"content-length": str(len(body)), "content-type": JSON, **refusal.headers, **CLOSE}
         await self.start(refusal.status, head)
         await self.write(body, more=True)
-        await self._discard_body()
-        await self.write(b"", more=False)
-
-    @property
-    def _has_body(self) -> bool:
-        return (
-            b"transfer-encoding" in self.headers
-            or self.headers.get(b"content-length", b"0") != b"0"
-        )
-
-    async def _discard_body(self) -> None:
-        try:
+        # Closing a connection with unread data would lose the response: read the rest for a while.
+        with suppress(TimeoutError):
             async with asyncio.timeout(_DISCARD_TIMEOUT_S):
-                while True:
-                    message = await self.receive()
-                    if message["type"] == "http.disconnect" or not message.get("more_body"):
-                        return
-        except TimeoutError:
-            return
+                while (await self.receive()).get("more_body"):
+                    continue
+        await self.write(b"", more=False)
 
     def require_streams(self) -> None:
         """Raise Refused if a response cannot be a stream."""
@@ -236,16 +198,7 @@ class Request:
 
     async def start(self, status: int, headers: Mapping[str, str]) -> None:
         """Send the head of a response."""
-        await self._start(status, [], headers)
-
-    async def _start(
-        self, status: int, head: list[tuple[bytes, bytes]], headers: Mapping[str, str]
-    ) -> None:
-        head += [
-            (name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()
-        ]
-        head.append((REQUEST_ID, self.record.id.encode()))
-        self.record.status = status
+        head = [(name.encode("latin-1"), text.encode("latin-1")) for name, text in headers.items()]
         await self.send({"type": "http.response.start", "status": status, "headers": head})
 
     async def write(self, body: bytes, *, more: bool) -> None:

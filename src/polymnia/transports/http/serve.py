@@ -15,16 +15,16 @@ from typing import Any, cast
 
 import uvicorn
 from msgspec import Struct
+from starlette.types import ASGIApp
 
 from polymnia.errors import SettingsError
 from polymnia.mcp.server import Server
-from polymnia.transports.http.app import make_app
-from polymnia.transports.http.connection import MAX_CONNECTIONS, Connection, Connections
+from polymnia.transports.http.connection import MAX_CONNECTIONS, Connections, HttpConnection
 from polymnia.transports.http.context import HttpContext
 from polymnia.transports.http.guard import RequestGuard
-from polymnia.transports.http.operations import App, Endpoint
 from polymnia.transports.http.proxies import TrustedProxies
 from polymnia.transports.http.request import ByteBudget
+from polymnia.transports.http.routes import make_app
 from polymnia.transports.http.sessions import HttpSessions
 from polymnia.transports.http.workers import Workers
 
@@ -49,7 +49,7 @@ LOOP_LOG_INTERVAL_S = 10.0
 BACKLOG = 1024
 
 
-class Options(Struct, frozen=True, kw_only=True):
+class HttpOptions(Struct, frozen=True, kw_only=True):
     """How to run a server."""
 
     limit: int
@@ -69,7 +69,11 @@ def listen(host: str, port: int) -> socket.socket:
     """Return a listening socket. Raise SettingsError."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        return socket.create_server((host, port), family=family, backlog=BACKLOG)
+        created = socket.create_server((host, port), family=family, backlog=BACKLOG)
+        # asyncio turns Nagle's algorithm off only where the protocol is named. With it, a second
+        # write waits until the first is acknowledged.
+        protocol = socket.IPPROTO_TCP
+        return socket.socket(family, socket.SOCK_STREAM, protocol, fileno=created.detach())
     except OSError as exc:
         raise SettingsError(f"cannot listen on {host}:{port}: {exc.strerror or exc}") from exc
 
@@ -79,10 +83,10 @@ def serve_http(
     chosen: str,
     listeners: list[socket.socket],
     guard: RequestGuard,
-    options: Options,
+    options: HttpOptions,
     *,
     check: Callable[[], None],
-    make_ui: Callable[[HttpContext], Endpoint] | None = None,
+    make_ui: Callable[[HttpContext], ASGIApp] | None = None,
 ) -> None:
     """Serve until a signal asks to stop, then finish the running requests.
 
@@ -122,11 +126,11 @@ def serve_http(
         _HttpServer(config, context).run(sockets=listeners)
 
 
-def _make_config(app: App, connections: Connections) -> uvicorn.Config:
+def _make_config(app: ASGIApp, connections: Connections) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         # uvicorn only calls it to make a protocol, so a partial function is enough.
-        http=cast(type[asyncio.Protocol], partial(Connection, connections)),
+        http=cast(type[asyncio.Protocol], partial(HttpConnection, connections)),
         ws="none",
         lifespan="off",
         log_config=None,

@@ -5,7 +5,7 @@ import re
 from collections import deque
 from threading import Lock
 
-from polymnia.transports.http.request import EVENTS, Request
+from polymnia.transports.http.request import EVENTS, HttpRequest
 
 # A comment is sent this often, so that no proxy closes a silent stream.
 PULSE_S = 15.0
@@ -83,7 +83,7 @@ class EventStream:
             self._connections += 1
         self._news.set()
 
-    async def wait(self, request: Request) -> bool:
+    async def wait(self, request: HttpRequest) -> bool:
         """Wait for a message. Return False if there is none after a while, or something ended."""
         connection = self._connections
         deadline = self._loop.time() + PULSE_S
@@ -112,7 +112,7 @@ class EventStream:
         """Return an event without a message, from which a client may resume."""
         return b"id: %d-0\nretry: %d\ndata: \n\n" % (self.number or 0, RETRY_MS)
 
-    async def send(self, request: Request) -> bool:
+    async def send(self, request: HttpRequest) -> bool:
         """Send every message, with a pulse while there is none.
 
         Return True when the stream has ended, and False when the client is gone or has
@@ -133,14 +133,14 @@ class EventStream:
         finally:
             watch.cancel()
 
-    async def send_last(self, request: Request) -> None:
+    async def send_last(self, request: HttpRequest) -> None:
         """Send the last message and end the response."""
         last = b"" if self._last is None else self._encode(self._count + 1, self._last)
         if self.number is None or len(last) > MAX_REPLAY_BYTES:
             self._last = None
         await request.write(last, more=False)
 
-    async def _wake_with(self, request: Request) -> None:
+    async def _wake_with(self, request: HttpRequest) -> None:
         await request.connection.lost.wait()
         self._news.set()
 

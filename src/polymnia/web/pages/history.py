@@ -15,7 +15,7 @@ from polymnia.errors import BadInput
 from polymnia.model import ChangeQuery, Rows, TrashItem, split_actor
 from polymnia.search.terms import count_noun
 from polymnia.search.times import parse_moment
-from polymnia.transports.http.request import Request as HttpRequest
+from polymnia.transports.http.request import HttpRequest
 from polymnia.transports.http.stream import HEADERS, EventStream
 from polymnia.web.changes import change_rows
 from polymnia.web.page import (

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from functools import partial
 
 from msgspec import UNSET
+from starlette.types import Receive, Scope, Send
 
 from polymnia.dialects.base import Client
 from polymnia.errors import InvalidParams, MissingCapability, ProtocolError, Refused
@@ -23,7 +24,7 @@ from polymnia.mcp.session import Session
 from polymnia.model import Principal
 from polymnia.transports.http import guard
 from polymnia.transports.http.context import HttpContext
-from polymnia.transports.http.request import EVENTS, JSON, Request, is_json
+from polymnia.transports.http.request import EVENTS, JSON, HttpRequest, is_json
 from polymnia.transports.http.sessions import HttpSession
 from polymnia.transports.http.stream import HEADERS, EventStream, encode_event, parse_event_id
 from polymnia.transports.http.workers import Job, Workers
@@ -48,7 +49,7 @@ class Post(Channel):
 
     def __init__(
         self,
-        request: Request,
+        request: HttpRequest,
         session: Session,
         *,
         workspace: str | None = None,
@@ -99,7 +100,8 @@ class Streamable:
         self._server = server
         self._context = context
 
-    async def __call__(self, request: Request) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = HttpRequest(scope, receive, send)
         context = self._context
         try:
             context.guard.check(request)
@@ -111,7 +113,7 @@ class Streamable:
         finally:
             request.release()
 
-    async def _answer_method(self, request: Request, principal: Principal) -> None:
+    async def _answer_method(self, request: HttpRequest, principal: Principal) -> None:
         if request.method == "POST":
             await self._post(request, principal)
             return
@@ -124,8 +126,8 @@ class Streamable:
         else:
             await self._end(request, session)
 
-    async def _post(self, request: Request, principal: Principal) -> None:
-        if not is_json(request.headers.get(b"content-type", b"")):
+    async def _post(self, request: HttpRequest, principal: Principal) -> None:
+        if not is_json(request.fields.get(b"content-type", b"")):
             raise Refused(415, f"send the message as {JSON}")
         if not request.accepts(JSON):
             raise Refused(406, f"the response is {JSON} or {EVENTS}; accept both")
@@ -136,7 +138,7 @@ class Streamable:
             await self._post_in_session(request, principal, message, len(body))
 
     async def _post_stateless(
-        self, request: Request, principal: Principal, message: Message, size: int
+        self, request: HttpRequest, principal: Principal, message: Message, size: int
     ) -> None:
         """Answer a request without a session."""
         if message.is_request:
@@ -155,10 +157,10 @@ class Streamable:
             session.close()
 
     async def _post_in_session(
-        self, request: Request, principal: Principal, message: Message, size: int
+        self, request: HttpRequest, principal: Principal, message: Message, size: int
     ) -> None:
         is_initialize = message.method == "initialize"
-        is_new = is_initialize and _SESSION not in request.headers
+        is_new = is_initialize and _SESSION not in request.fields
         if is_new:
             session = self._open_session(request, principal)
         else:
@@ -175,14 +177,14 @@ class Streamable:
         if is_new and not session.session.is_initialized:
             self._context.sessions.end(session)
 
-    def _open_session(self, request: Request, principal: Principal) -> HttpSession:
+    def _open_session(self, request: HttpRequest, principal: Principal) -> HttpSession:
         guard.check_revision(request)
         client = self._context.guard.client(request, principal, self._server)
         return self._context.sessions.open(
             self._server, client, peer=request.peer, path=_path(request)
         )
 
-    def _find_session(self, request: Request, principal: Principal) -> HttpSession:
+    def _find_session(self, request: HttpRequest, principal: Principal) -> HttpSession:
         identifier = request.header(_SESSION)
         if identifier is None:
             text = "send initialize first and use the id it returns"
@@ -190,7 +192,7 @@ class Streamable:
         guard.check_revision(request)
         return self._context.sessions.find(identifier, principal, _path(request))
 
-    async def _listen(self, request: Request, session: HttpSession) -> None:
+    async def _listen(self, request: HttpRequest, session: HttpSession) -> None:
         """Send the notifications of a session."""
         if not request.accepts(EVENTS):
             raise Refused(406, f"notifications are {EVENTS}; accept it")
@@ -213,7 +215,7 @@ class Streamable:
                 session.detach(stream)
             self._context.sessions.touch(session)
 
-    async def _end(self, request: Request, session: HttpSession) -> None:
+    async def _end(self, request: HttpRequest, session: HttpSession) -> None:
         await self._context.run(session.session.close)  # it may delete notes from the store
         self._context.sessions.end(session)
         await request.respond(204)
@@ -293,11 +295,11 @@ class Streamable:
             await stream.send_last(request)
 
 
-def _path(request: Request) -> str:
+def _path(request: HttpRequest) -> str:
     return request.path.rstrip("/")
 
 
-def _find_resumed(request: Request, session: HttpSession) -> EventStream | None:
+def _find_resumed(request: HttpRequest, session: HttpSession) -> EventStream | None:
     """Return the stream that the client resumes, positioned after the last event it received."""
     event = parse_event_id(request.header(_LAST_EVENT) or "")
     if event is None:

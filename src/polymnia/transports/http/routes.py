@@ -1,0 +1,110 @@
+"""The routes of a server: its dialects, metadata for clients, health checks, the web interface."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from starlette.middleware.cors import CORSMiddleware
+from starlette.responses import Response
+from starlette.routing import Route, Router
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from polymnia.errors import Refused
+from polymnia.mcp.message import encode
+from polymnia.mcp.server import Server
+from polymnia.transports.http.context import HttpContext
+from polymnia.transports.http.endpoint import Streamable
+from polymnia.transports.http.legacy_sse import LegacySse
+from polymnia.transports.http.operations import UI_PATH, AccessLog, Metrics, operator_routes
+from polymnia.transports.http.request import JSON, HttpRequest
+
+METADATA_PATH = "/.well-known/oauth-protected-resource"
+
+
+def make_app(
+    servers: Mapping[str, Server],
+    chosen: str,
+    context: HttpContext,
+    *,
+    check: Callable[[], None],
+    shows_metrics: bool = False,
+    metadata: Mapping[str, Any] | None = None,
+    store: str = "",
+    ui: ASGIApp | None = None,
+) -> ASGIApp:
+    """Return the ASGI application.
+
+    The chosen dialect is at /mcp and /sse, every dialect at /NAME/mcp and /NAME/sse, and the web
+    interface `ui` at /ui. `check` raises if the store cannot be read.
+    """
+    routes = _dialect_routes("", servers[chosen], context)
+    for name, server in servers.items():
+        routes += _dialect_routes(f"/{name}", server, context)
+    if metadata is not None:
+        # One document per protected path: clients refuse a document about another path.
+        routes.append(_document(METADATA_PATH, metadata))
+        base = str(metadata["resource"]).removesuffix("/mcp")
+        for prefix in ["", *(f"/{name}" for name in servers)]:
+            for path in (f"{prefix}/mcp", f"{prefix}/sse"):
+                about = {**metadata, "resource": base + path}
+                routes.append(_document(METADATA_PATH + path, about))
+    ui_url = f"{context.public_path}{UI_PATH}/" if ui else ""
+    paths = ["/mcp", "/sse", *(f"/{name}/mcp" for name in servers)]
+    endpoints: ASGIApp = Router(routes, default=_NotFound(paths, ui_url), redirect_slashes=False)
+    if context.guard.origins:
+        # Pages of these origins may read the responses.
+        headers = ("Session-Id", "Protocol-Version", "Method", "Name")
+        endpoints = CORSMiddleware(
+            endpoints,
+            allow_origins=sorted(context.guard.origins),
+            allow_methods=["GET", "POST", "DELETE"],
+            allow_headers=[
+                *("Authorization", "Content-Type", "Last-Event-ID", "X-Request-Id"),
+                *("X-Memory-Workspace", *(f"Mcp-{name}" for name in headers)),
+            ],
+            expose_headers=["Mcp-Session-Id", "WWW-Authenticate", "X-Request-Id"],
+        )
+    tools = {name for server in servers.values() for name in server.dialect.tools}
+    metrics = Metrics(context, tools, store)
+    quiet = operator_routes(context, check, metrics if shows_metrics else None)
+    ui_routes = [] if ui is None else [Route(UI_PATH, ui), Route(UI_PATH + "/{page:path}", ui)]
+    return AccessLog(
+        Router([*ui_routes, *quiet], default=endpoints, redirect_slashes=False),
+        context,
+        metrics,
+        known_paths=frozenset(route.path for route in routes),
+        quiet_paths=frozenset(route.path for route in quiet),
+    )
+
+
+def _dialect_routes(prefix: str, server: Server, context: HttpContext) -> list[Route]:
+    streamable, legacy = Streamable(server, context), LegacySse(server, context, f"{prefix}/sse")
+    return [
+        Route(f"{prefix}/mcp", streamable),
+        Route(f"{prefix}/mcp/", streamable),
+        Route(f"{prefix}/sse", legacy),
+        Route(f"{prefix}/sse/messages", legacy),
+        Route(f"{prefix}/sse/messages/", legacy),
+    ]
+
+
+def _document(path: str, contents: Mapping[str, Any]) -> Route:
+    """Return the route of a JSON document that needs no token."""
+    headers = {"content-type": JSON, "access-control-allow-origin": "*"}
+    return Route(path, Response(encode(contents), headers=headers))
+
+
+class _NotFound:
+    """Answers every other path with the paths of the endpoints."""
+
+    def __init__(self, paths: list[str], ui_url: str) -> None:
+        self._message = f"nothing is here; this server speaks MCP at {', '.join(paths)}"
+        self._ui_url = ui_url
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = HttpRequest(scope, receive, send)
+        # A person who types the server's name looks for the web interface.
+        is_browser = b"text/html" in request.fields.get(b"accept", b"")
+        if self._ui_url and is_browser and request.path == "/":
+            await request.respond(303, headers={"location": self._ui_url})
+            return
+        await request.refuse(Refused(404, self._message))
