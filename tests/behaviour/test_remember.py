@@ -257,3 +257,9 @@ def test_differences_say_what_a_change_altered(versioned_url: str) -> None:
         ("fact", "tea"),
     ]
     memory.store.close()
+
+
+def test_a_fact_of_more_than_a_million_bytes_is_refused(memory: Memory) -> None:
+    large = EntityFacts(name="Ann", facts=(FactDraft("\u00e9" * 500_001),))
+    with pytest.raises(BadInput, match="a fact has 1,000,002 bytes: at most 1,000,000"):
+        remember(memory, [large], by="test")

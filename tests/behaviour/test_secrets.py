@@ -1,5 +1,7 @@
 """Keys, tokens and passwords are recognized; ordinary prose about them is not."""
 
+from time import process_time
+
 import pytest
 
 from polymnia.engine.facts.secrets import find_secret
@@ -120,3 +122,39 @@ def test_an_assigned_value_that_looks_random_is_a_secret(text: str) -> None:
 @pytest.mark.parametrize("text", PROSE)
 def test_prose_is_no_secret(text: str) -> None:
     assert find_secret(text) == ""
+
+
+# Each begins, but never ends, what an expression looks for, or repeats what one may skip.
+ADVERSARIAL = (
+    *(
+        "eyJ-",
+        "eyJaaaaaaaaaa.",
+        "eyJaaaaaaaaaa.eyJaaaaaaaaaa.",
+        "-----BEGIN A PRIVATE KEY ",
+        "SG.a",
+    ),
+    *("password ", "password  ", "token for a ", "bearer  \n", "secret key ", "_token_", "pass_"),
+    *(
+        "host=a;",
+        "host=a ;pwd",
+        "://a",
+        "a.://a:b",
+        "password:=",
+        "key=(",
+        "xapp-1-",
+        "sk-",
+        "api-",
+    ),
+)
+
+
+@pytest.mark.parametrize("unit", ADVERSARIAL)
+def test_the_work_of_finding_secrets_grows_with_the_text_only(unit: str) -> None:
+    def cpu(letters: int) -> float:
+        text = (unit * letters)[:letters]
+        start = process_time()
+        find_secret(text)
+        return process_time() - start
+
+    # Sixteen times the letters: quadratic work is 256 times as much. A millisecond is measured well.
+    assert cpu(64_000) < 80 * max(min(cpu(4_000), cpu(4_000)), 0.001)

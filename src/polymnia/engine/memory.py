@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from polymnia.engine.facts.secrets import SecretRule, refuse_secrets
-from polymnia.model import Change, Entity, Rows, Traces, require_storable, texts_in
+from polymnia.model import Change, Entity, Rows, Traces, require_size, require_storable, texts_in
 from polymnia.stores.contract import Reader, Store, Writer, check_cancelled
 
 if TYPE_CHECKING:
@@ -111,6 +111,8 @@ class Transaction:
             touched=tuple(touched),
         )
         require_storable(change.after)
+        if self._operation not in _REVERSALS:
+            require_size(change.after)
         if self._refuses_secrets:  # here, because every write of every dialect passes
             refuse_secrets(set(texts_in(change.after)) - set(texts_in(change.before)))
         if change.before or change.after:

@@ -29,6 +29,7 @@ from polymnia.model.changes import (
     Traces,
     TrashItem,
     replace_erased,
+    require_size,
     require_storable,
     texts_in,
 )
@@ -125,6 +126,7 @@ __all__ = [
     "is_expired",
     "join_actor",
     "replace_erased",
+    "require_size",
     "require_storable",
     "split_actor",
     "texts_in",

@@ -115,6 +115,7 @@ class TrashItem(Struct, frozen=True):
     owner_gone: bool = False
 
 
+MAX_FACT_BYTES = 1_000_000
 # What the history shows in the place of an erased text.
 ERASED = "(erased)"
 
@@ -215,6 +216,18 @@ def require_storable(rows: Rows) -> None:
             raise BadInput(
                 "a text contains half of a surrogate pair, which is not a character; remove it"
             ) from exc
+
+
+def require_size(rows: Rows) -> None:
+    """Raise BadInput for a fact of more than MAX_FACT_BYTES: each search would read it whole."""
+    parts = [entity.facts for entity in rows.entities] + [part.facts for part in rows.facts]
+    for facts in parts:
+        for fact in facts:
+            if len(fact.text) * 4 > MAX_FACT_BYTES and len(fact.text.encode()) > MAX_FACT_BYTES:
+                raise BadInput(
+                    f"a fact has {len(fact.text.encode()):,} bytes: at most {MAX_FACT_BYTES:,} can "
+                    "be stored; split it, or remember where the text is kept"
+                )
 
 
 def texts_in(rows: Rows) -> Iterator[str]:
