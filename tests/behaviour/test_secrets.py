@@ -156,5 +156,5 @@ def test_the_work_of_finding_secrets_grows_with_the_text_only(unit: str) -> None
         find_secret(text)
         return process_time() - start
 
-    # Sixteen times the letters: quadratic work is 256 times as much. A millisecond is measured well.
+    # Sixteen times the letters: quadratic work is 256 times as much.
     assert cpu(64_000) < 80 * max(min(cpu(4_000), cpu(4_000)), 0.001)

@@ -228,7 +228,7 @@ def test_an_undo_tells_its_steps() -> None:
     create(memory, EntityDraft("Ann", "person", ("tea",)))
     steps: list[tuple[int, int, float]] = []
     undo.undo(memory, [1], by=ME, on_step=lambda *step: steps.append(step))
-    assert [step[:2] for step in steps] == [(1, 4), (2, 4), (3, 4), (4, 4)]
+    assert [step[:2] for step in steps] == [(1, 3), (2, 3), (3, 3)]
     shares = [share for _, _, share in steps]
     assert shares == sorted(shares)
     assert shares[-1] < 1

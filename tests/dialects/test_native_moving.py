@@ -114,3 +114,14 @@ def test_a_number_that_one_workspace_has_is_enough(client: Client) -> None:
     remember(client, "Ben", "drinks coffee", workspace="personal")
     remember(client, "Ben", "drinks water", workspace="personal")
     assert "undid personal:2" in client.text("undo", {"changes": [2]})
+
+
+def test_a_move_with_a_conflict_is_undone_in_neither_workspace(client: Client) -> None:
+    remember(client, "Ada", "drinks tea")
+    client.text("revise", {"name": "Ada", "move_to": "personal"})
+    remember(client, "Ada", "is a ship", workspace="shop")
+    call = {"changes": ["shop:2", "personal:1"], "skip_conflicts": True}
+    reply = client.text("undo", call)
+    assert "the entity Ada: there is another entity Ada now by shop:3" in reply
+    assert "drinks tea" in client.text("open", {"names": ["Ada"], "workspace": "personal"})
+    assert "is a ship" in client.text("open", {"names": ["Ada"], "workspace": "shop"})

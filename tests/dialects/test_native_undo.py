@@ -39,26 +39,6 @@ def merge_kettles(client: Client) -> None:
     client.text("revise", {"name": "kettle", "merge": ["big kettle"]})
 
 
-def test_a_fact_that_replaced_another_since_is_a_conflict(client: Client) -> None:
-    link_gate(client)
-    assert client.text("undo", {"changes": ["shop:2"]}).splitlines()[1] == (
-        "! gate #2 was made to replace #1 since by shop:3: undo shop:3 first, or pass "
-        "skip_conflicts"
-    )
-
-
-def test_a_dry_run_names_the_fact_that_replaced_another(client: Client) -> None:
-    link_gate(client)
-    planned = client.text("undo", {"changes": ["shop:2"], "dry_run": True})
-    assert "gate #2 was made to replace #1 since by shop:3" in planned
-
-
-def test_an_entity_keeps_the_fact_that_replaced_another(client: Client) -> None:
-    link_gate(client)
-    client.text("undo", {"changes": ["shop:2"]})
-    assert "#2 Opens at 8" in client.text("open", {"names": ["gate"]})
-
-
 def test_a_fact_and_its_link_are_undone_together(client: Client) -> None:
     link_gate(client)
     client.text("undo", {"changes": ["shop:2", "shop:3"]})
@@ -76,7 +56,7 @@ def test_a_fact_is_removed_if_another_one_was_linked(client: Client) -> None:
 def test_a_merged_fact_that_was_replaced_since_is_a_conflict(client: Client) -> None:
     merge_kettles(client)
     replace(client, "kettle", "#2", "Stands in the kitchen")
-    assert "! big kettle #1 was merged into kettle and changed there since by shop:4" in (
+    assert "! kettle #2 was changed since by shop:4: undo shop:4 first" in (
         client.text("undo", {"changes": ["shop:3"]})
     )
 
@@ -86,14 +66,6 @@ def test_a_merge_is_undone_without_what_was_replaced_since(client: Client) -> No
     replace(client, "kettle", "#2", "Stands in the kitchen")
     client.text("undo", {"changes": ["shop:3"], "skip_conflicts": True})
     assert "yard" not in client.text("open", {"names": ["kettle", "big kettle"]})
-
-
-def test_a_known_fact_of_a_merge_that_was_replaced_since_is_a_conflict(client: Client) -> None:
-    remember(client, "kettle", "Stands in the yard")
-    remember(client, "big kettle", "Stands in the yard")
-    client.text("revise", {"name": "kettle", "merge": ["big kettle"]})
-    replace(client, "kettle", "#1", "Stands in the kitchen")
-    assert "big kettle #1 was merged into kettle" in client.text("undo", {"changes": ["shop:3"]})
 
 
 def test_a_merge_and_a_later_replacement_are_undone_together(client: Client) -> None:

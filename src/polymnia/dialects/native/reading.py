@@ -34,7 +34,7 @@ from polymnia.dialects.native.scope import Place, join_names, own_names, places
 from polymnia.dialects.native.shapes import Briefing, Explore, Items, Open
 from polymnia.engine.facts.briefing import PINNED_TAG, brief_session
 from polymnia.engine.facts.briefing_text import briefing_text, tokens_for_sections
-from polymnia.engine.facts.names import resolve_name
+from polymnia.engine.facts.names import resolve_names
 from polymnia.engine.facts.todos import DAY
 from polymnia.engine.graph import entities, traverse
 from polymnia.engine.history import changes as history
@@ -52,6 +52,7 @@ from polymnia.model import (
 )
 from polymnia.search.terms import one_line, plain
 from polymnia.search.times import day_name, parse_optional_moment
+from polymnia.stores.contract import check_cancelled
 
 # Types of relations that a reply without relations names.
 _MAX_LISTED_TYPES = 10
@@ -113,7 +114,7 @@ def relations_of(graph: Graph, name: str) -> list[Relation]:
 def _resolve_names(place: Place, names: list[str]) -> dict[str, str]:
     """Return the entities that the names mean: a former or partial name may stand for one."""
     with place.memory.reading() as reader:
-        return {name: resolve_name(reader, name) for name in names}
+        return resolve_names(reader, names)
 
 
 def _resolve_past_names(place: Place, names: list[str], at: int) -> dict[str, str]:
@@ -249,7 +250,8 @@ def _notes(fact: Fact, entity: Entity) -> tuple[str, ...]:
 def _missing_note(read: list[Place], missing: list[str], at: int | None) -> str:
     """Return which names are unknown, or were at a time, and what is spelled like them."""
     sentences = []
-    for name in missing:
+    for name in missing[:10]:  # each is compared with many names
+        check_cancelled()
         if at is not None:
             then = f"The memory held no {name} on {_past_time(at)}."
             sentences.append(f"{then} For what was true then: true_on.")
@@ -259,6 +261,8 @@ def _missing_note(read: list[Place], missing: list[str], at: int | None) -> str:
             sentences.append(f"There is no entity {name}; similar: {', '.join(similar)}.")
         else:
             sentences.append(f"There is no entity {name}.")
+    if len(missing) > 10:
+        sentences.append(f"{len(missing) - 10:,} more names are unknown.")
     return one_line(" ".join(sentences))
 
 

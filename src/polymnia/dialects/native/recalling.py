@@ -462,7 +462,7 @@ def _explain_nothing(
         sentences.append(f"Near it: {names}; open shows what is known of them.")
     # Whoever names another workspace knows where to look.
     if arguments.workspace in ("", "project", "personal"):
-        others = other_places(call, read)[:_MAX_OTHERS]
+        others = other_places(call, read, limit=_MAX_OTHERS)
         names = ", ".join(
             place.name for place in others if _has_hits(place, arguments.query, within)
         )

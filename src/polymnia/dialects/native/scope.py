@@ -1,6 +1,6 @@
 """The workspaces that a call reads and writes: the client's project and its personal one."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -21,8 +21,6 @@ from polymnia.search.terms import fold
 
 # What an argument may say instead of the name of the client's own workspace.
 PROJECT = "project"
-# Workspaces that an error names.
-_MAX_LISTED = 10
 
 
 class Place(Struct, frozen=True):
@@ -78,21 +76,27 @@ def target(call: Call, requested: str = "") -> Place:
 def _unknown_workspace(call: Call, name: str) -> BadInput:
     """Return an error that lists the workspaces that the client may use."""
     names = dict.fromkeys(own_names(call))
-    names |= dict.fromkeys(place.name for place in other_places(call, ())[:_MAX_LISTED])
+    names |= dict.fromkeys(_other_names(call, ())[:10])
     return BadInput(f"there is no workspace {name!r}; there are {', '.join(names)}")
 
 
-def other_places(call: Call, known: Sequence[Place]) -> list[Place]:
-    """Return the workspaces that the client may read besides those."""
+def other_places(
+    call: Call, known: Sequence[Place], *, limit: int | None = None
+) -> Iterator[Place]:
+    """Open the workspaces that the client may read besides those, one after the other."""
+    for name in _other_names(call, known)[:limit]:
+        call.check()
+        yield Place(name, call.workspaces.memory(name))
+
+
+def _other_names(call: Call, known: Sequence[Place]) -> list[str]:
+    """Return the names of the workspaces that the client may read besides those."""
     if call.workspaces.sole is not None:
         return []
+    enters = call.client.principal.enters
+    names = [workspace.name for workspace in call.workspaces.find_all("active")]
     known_names = {place.name for place in known}
-    others = []
-    for workspace in call.workspaces.find_all("active"):
-        name = workspace.name
-        if name not in known_names and call.client.principal.enters(name):
-            others.append(Place(name, call.workspaces.memory(name)))
-    return others
+    return [name for name in names if name not in known_names and enters(name)]
 
 
 def join_names(used: Sequence[Place]) -> str:

@@ -37,7 +37,9 @@ What was changed again later is named and never overwritten. dry_run counts firs
     parts = []
     for workspace, changes in _parse_changes(call, arguments).items():
         parts.append((target(call, workspace), replace(arguments, changes=changes)))
-    if not arguments.skip_conflicts:
+    if arguments.skip_conflicts:
+        parts = _keep_blocked_moves(call, parts)
+    else:
         _refuse_half_moves(call, parts)
     if len(parts) > 1 and not arguments.dry_run and not arguments.skip_conflicts:
         _refuse_conflicts(call, parts)
@@ -104,6 +106,26 @@ def _refuse_half_moves(call: Call, parts: list[tuple[Place, Undo]]) -> None:
                     f"{half} is half of a move between workspaces, {other} is the other: call "
                     f"{both}, or pass skip_conflicts to undo one half"
                 )
+
+
+def _keep_blocked_moves(call: Call, parts: list[tuple[Place, Undo]]) -> list[tuple[Place, Undo]]:
+    """Return the changes to undo without both halves of a move if one of them has a conflict.
+
+    Otherwise the undo would take what moved away from both workspaces.
+    """
+    blocked: set[str] = set()
+    for place, part in parts:
+        planned = _undo(call, place, replace(part, dry_run=True), skip_conflicts=False)
+        conflicting = {conflict.change for conflict in planned.conflicts}
+        for move in _find_moves(place, part):
+            if move.id in conflicting:
+                blocked.add(_find_other_half(call, place, move))
+    kept = []
+    for place, part in parts:
+        changes = [one for one in part.changes if change_label(place, one) not in blocked]
+        if changes or not part.changes:
+            kept.append((place, replace(part, changes=changes)))
+    return kept
 
 
 def _find_moves(place: Place, arguments: Undo) -> list[Change]:

@@ -413,7 +413,7 @@ def _erase(call: Call, place: Place, unwanted: Unwanted, arguments: Forget) -> R
             place.memory,
             unwanted,
             by=call.by,
-            other_memories=lambda: [other.memory for other in other_places(call, [place])],
+            other_memories=lambda: (other.memory for other in other_places(call, [place])),
         )
         line = f"Erased {subject} from facts, history and search in {place.name}."
         line += f" This cannot be undone. {erased_remains(place.memory)}"

@@ -1,17 +1,18 @@
 """Names that mean an entity without being spelled exactly like its name."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from msgspec.structs import replace
 
 from polymnia.model import Entity
 from polymnia.search.similarity import are_names_alike
 from polymnia.search.terms import plain, terms_of, words_of
-from polymnia.stores.contract import Reader
+from polymnia.stores.contract import Reader, check_cancelled
 
 MAX_SIMILAR_NAMES = 3
 # Names that an unknown name is compared with.
 MAX_COMPARED_NAMES = 50
+MAX_RESOLVED_NAMES = 20
 # The type of an entity that is stored without one.
 DEFAULT_TYPE = "thing"
 # A first name stands for a person. "Worker" is not short for "Worker pool".
@@ -27,10 +28,22 @@ def find_candidates(read: Reader, name: str) -> list[Entity]:
 
 def resolve_name(read: Reader, name: str) -> str:
     """Return the name of the only entity that a name can mean; the name itself if none is clear."""
-    if read.existing_names([name]):
-        return name
-    entity = guess_entity(name, find_candidates(read, name))
-    return name if entity is None else entity.name
+    return resolve_names(read, [name])[name]
+
+
+def resolve_names(read: Reader, names: Collection[str]) -> dict[str, str]:
+    """Return for each name that of the only entity that it can mean; the name itself otherwise.
+
+    Only the first MAX_RESOLVED_NAMES unknown names are compared with others.
+    """
+    resolved = {name: name for name in names}
+    unknown = resolved.keys() - read.existing_names(names)
+    for name in [name for name in resolved if name in unknown][:MAX_RESOLVED_NAMES]:
+        check_cancelled()
+        entity = guess_entity(name, find_candidates(read, name))
+        if entity is not None:
+            resolved[name] = entity.name
+    return resolved
 
 
 def guess_entity(name: str, candidates: list[Entity], *, new_type: str = "") -> Entity | None:

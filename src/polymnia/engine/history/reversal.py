@@ -1,23 +1,40 @@
-"""The reversal of changes: the rows that take them back, and conflicts with later changes."""
+"""What an undo ends and creates: a change is taken back if nothing later touched the same rows.
 
-from collections.abc import Collection, Iterable
-from typing import cast
+The idea: a change ended some rows and created others. To undo it is to end what it created and to
+create again what it ended, as one new change. Several changes are undone as if they were one: of
+each row only its value before the first of them and after the last of them counts.
+
+A row is a fact, a relation, a note, an attribute of an entity, or the existence of an entity. Its
+value now decides:
+
+- it is what it was before: there is nothing to do;
+- it is what the changes left, and no other change altered it in between: it is reset;
+- otherwise a later change touched it: a conflict, which names that change.
+
+Some rows depend on others. These are conflicts too:
+
+- an entity that would be deleted, but others added facts or relations to it;
+- a name that another entity has now;
+- a fact whose entity, or a relation one of whose ends, was deleted since.
+
+Invariants: what others wrote is never lost, no entity is left without a name of its own, and a
+merge or a move is undone whole or not at all, because half of one would lose facts or double them.
+The key of a conflict, given as `overwrite`, resets its row all the same; entities and names have no
+key.
+
+Example: change 1 added Ada #2, change 2 gave it another text, change 3 gave Ada a tag. Undoing 1
+conflicts with 2. Undoing 1 and 2 removes Ada #2 and leaves the tag.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import Generic, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from polymnia.engine.graph.relations import redirect
-from polymnia.engine.history.altered import (
-    ATTRIBUTES,
-    Altered,
-    Item,
-    Value,
-    describe_item,
-    is_same,
-    items_of,
-)
-from polymnia.engine.history.changes import merge_target
-from polymnia.engine.history.later import LaterChanges
+from polymnia.engine.history.parts import read_changes
+from polymnia.errors import BadInput
 from polymnia.model import (
     VAULT,
     Change,
@@ -30,16 +47,17 @@ from polymnia.model import (
     RelationKey,
     Rows,
 )
-from polymnia.search.similarity import similar_facts
 from polymnia.search.terms import count_noun
 from polymnia.stores.contract import Reader, check_cancelled, find_note
 
-# How many later changes are searched for the present name of an entity.
-_MAX_SEARCHED = 1_000
-# Conflicts for which the later change is looked up; people and models read no more.
-_MAX_TRACED = 20
-# These give facts of an entity to another one.
-_MERGING_OPERATIONS = ("merge_entities", "move_observations")
+ATTRIBUTES = ("name", "type", "summary", "tags", "aliases", "due", "status", "expires")
+# A half of one of these would lose facts or double them.
+INDIVISIBLE = ("merge_entities", "move_facts", "move_observations", "move")
+# Conflicts for which the later change is looked up, among this many; people read no more.
+_MAX_TRACED, _MAX_SEARCHED = 20, 200
+# What a row is, the id of its entity or its key, and an ordinal or attribute.
+Slot = tuple[str | int, ...]
+T = TypeVar("T", Entity, Fact, Relation, Note)
 
 
 class UndoConflict(Struct, frozen=True):
@@ -69,517 +87,469 @@ class UndoPlan(Struct, frozen=True):
     conflicts: tuple[UndoConflict, ...]
 
 
-def plan_undo(read: Reader, altered: Altered, at: int, overwrite: Collection[str] = ()) -> UndoPlan:
-    """Return how to undo what some changes altered, on the present state.
+class _Span(Struct, Generic[T]):
+    """A row before the first and after the last of the changes that altered it, and now.
 
-    `overwrite` has the keys of conflicts that are undone anyway, with what others changed later.
+    For an attribute the row is the entity that has it.
     """
-    planner = _Planner(read, altered, at, frozenset(overwrite))
-    planner.compare()
-    planner.require_successors()
-    planner.require_structure()
-    return UndoPlan(planner.before(), planner.after(), tuple(planner.conflicts))
+
+    slot: Slot
+    before: T | None
+    after: T | None
+    first: Change
+    last: Change
+    is_interrupted: bool = False  # another change altered it in between
+    now: T | None = None
+    is_reset: bool = False
+
+
+def plan_undo(
+    read: Reader, changes: Sequence[Change], at: int, overwrite: Collection[str] = ()
+) -> UndoPlan:
+    """Return how to undo some changes, which are in order, on the present state.
+
+    Raise BadInput if a purge removed rows of one of them.
+    """
+    planner = _Planner(read, changes, at)
+    for change in changes:
+        planner.add(change)
+    planner.compare(frozenset(overwrite))
+    planner.keep_structure()
+    return UndoPlan(planner.ended_rows(), planner.created_rows(), tuple(planner.conflicts))
 
 
 class _Planner:
-    """Finds the items to reset: compares what the changes left with the present state."""
+    """The rows that the changes altered, and which of them are reset."""
 
-    def __init__(self, read: Reader, altered: Altered, at: int, overwrite: frozenset[str]) -> None:
+    def __init__(self, read: Reader, changes: Sequence[Change], at: int) -> None:
         self._read = read
-        self._overwrite = overwrite
-        self._spans = altered.spans
-        self._names = altered.names
-        self._wholes = altered.wholes
-        self._changes = altered.changes
-        self._later = LaterChanges(read, [change.id for change in altered.changes])
+        self._changes = changes
         self._at = at
-        last_names = {}
-        for item in self._spans:
-            if item[0] not in ("relation", "note"):
-                identity = str(item[1])
-                last_names[identity] = altered.names[identity]
-        self._living = _living_entities(read, last_names)
-        self._names |= {identity: entity.name for identity, entity in self._living.items()}
-        self._now = self._present_values()
-        self._targets: dict[Item, Value] = {}
-        # The relations right after a change, by the names at their ends.
-        self._relations_then: dict[int, dict[str, list[Relation]]] = {}
+        self._entities: dict[str, _Span[Entity]] = {}
+        self._attributes: dict[tuple[str, str], _Span[Entity]] = {}
+        self._facts: dict[tuple[str, int], _Span[Fact]] = {}
+        self._relations: dict[RelationKey, _Span[Relation]] = {}
+        self._notes: dict[str, _Span[Note]] = {}
+        self._names: dict[str, str] = {}  # the last known name of each entity
+        self._living: dict[str, Entity] = {}
         self.conflicts: list[UndoConflict] = []
 
-    def compare(self) -> None:
-        """Decide for each item: leave it, reset it, or refuse because others changed it since."""
-        for item, span in self._spans.items():
-            now = self._now.get(item)
-            if is_same(item, now, span.before):
+    def add(self, change: Change) -> None:
+        """Add what a change altered. Raise BadInput if rows of it were purged."""
+        check_cancelled()
+        owners = {part.entity for part in (*change.before.facts, *change.after.facts)}
+        if "" in owners:
+            raise BadInput(f"change {change.id} cannot be undone: some of its rows were purged")
+        # Also refuses a change that is not newer than the last purge.
+        earlier = self._read.history.state_before(change.id, owners)
+        ids = {entity.name: entity.id for entity in earlier.entities}
+        self._names |= {uid: name for name, uid in ids.items()}
+        old_rows, new_rows = change.before, change.after
+        old = {entity.id: entity for entity in old_rows.entities}
+        new = {entity.id: entity for entity in new_rows.entities}
+        old_facts, new_facts = _facts_by_slot(old_rows, ids), _facts_by_slot(new_rows, ids)
+        for uid in old | new:
+            before, after = old.get(uid), new.get(uid)
+            self._names[uid] = new[uid].name if uid in new else old[uid].name
+            if before is None or after is None:
+                _extend(self._entities, uid, ("entity", uid), change, before, after)
+            for attribute in ATTRIBUTES:
+                if _value(before, attribute) != _value(after, attribute):
+                    place, slot = (uid, attribute), (attribute, uid)
+                    _extend(self._attributes, place, slot, change, before, after)
+        for key in old_facts | new_facts:
+            fact, new_fact = old_facts.get(key), new_facts.get(key)
+            if fact != new_fact:
+                _extend(self._facts, key, ("fact", *key), change, fact, new_fact)
+        links = {link.key: link for link in old_rows.relations}
+        new_links = {link.key: link for link in new_rows.relations}
+        for triple in links.keys() ^ new_links.keys():
+            slot = ("relation", *triple)
+            link, new_link = links.get(triple), new_links.get(triple)
+            _extend(self._relations, triple, slot, change, link, new_link)
+        notes = {note.key: note for note in old_rows.notes}
+        new_notes = {note.key: note for note in new_rows.notes}
+        for name in notes | new_notes:
+            note, new_note = notes.get(name), new_notes.get(name)
+            if note != new_note:
+                _extend(self._notes, name, ("note", name), change, note, new_note)
+
+    def compare(self, overwrite: frozenset[str]) -> None:
+        """Decide for each row: leave it, reset it, or refuse because it was changed since."""
+        ids = {uid for uid, _ in (*self._facts, *self._attributes)} | self._entities.keys()
+        outlines = self._read.outlines(ids=ids) if ids else []
+        names = {outline.name for outline in outlines}
+        for entity in self._read.entities(names) if names else []:
+            self._living[entity.id] = entity
+            self._names[entity.id] = entity.name
+        for uid, whole in self._entities.items():
+            whole.now = self._living.get(uid)
+            self._decide(whole, (whole.now is None) == (whole.before is None), overwrite)
+        refused = {span.slot[1] for span in self._entities.values() if self._is_refused(span)}
+        for (uid, attribute), card in self._attributes.items():
+            card.now = self._living.get(uid)
+            if uid in self._entities and (self._entities[uid].is_reset or uid in refused):
+                card.is_reset = uid not in refused  # as the entity that comes or goes
                 continue
-            is_changed = span.is_interrupted or not is_same(item, now, span.after)
-            # A conflict without a key cannot be overwritten.
-            key = _key(item) if _may_overwrite(item) else ""
-            is_overwritten = bool(key) and key in self._overwrite
-            if not is_changed or is_overwritten:
-                self._targets[item] = span.before
-            elif now is None:
-                self._refuse(item, "it was deleted since", key)
-            else:
-                self._refuse(item, "it was changed since", key)
+            now = _value(card.now, attribute)
+            is_left = now == _value(card.after, attribute)
+            self._decide(card, now == _value(card.before, attribute), overwrite, is_left)
+        for (uid, ordinal), fact in self._facts.items():
+            facts = self._living[uid].facts if uid in self._living else ()
+            fact.now = next((one for one in facts if one.ordinal == ordinal), None)
+            self._decide(fact, fact.now == fact.before, overwrite, fact.now == fact.after)
+        present = self._read.find_relations(self._relations.keys())
+        for key, link in self._relations.items():
+            link.now = present.get(key)
+            self._decide(link, (link.now is None) == (link.before is None), overwrite)
+        for name, note in self._notes.items():
+            note.now = find_note(self._read.notes, VAULT, name)
+            self._decide(note, note.now == note.before, overwrite, note.now == note.after)
 
-    def require_successors(self) -> None:
-        """Refuse to remove what replaced other facts since, and to restore what was replaced."""
-        removed = []
-        for item, target in self._targets.items():
-            if item[0] == "fact" and target is None:
-                removed.append(item)
-        if removed:
-            linked = self._later.linked_names({self._names[str(item[1])] for item in removed})
-            for item in removed:
-                if self._names[str(item[1])] in linked:
-                    self._require_no_link(item)
-        for change in self._changes:
-            if change.operation in _MERGING_OPERATIONS:
-                self._require_merged_facts(change)
+    def _is_refused(self, span: _Span[Entity]) -> bool:
+        return not span.is_reset and (span.now is None) != (span.before is None)
 
-    def require_structure(self) -> None:
+    def _decide(
+        self, span: _Span[T], is_undone: bool, overwrite: frozenset[str], is_left: bool = True
+    ) -> None:
+        """Reset a row or refuse to.
+
+        A row that either exists or not is left as the changes left it, unless it is undone.
+        """
+        check_cancelled()
+        if is_undone:
+            return
+        key = ""
+        if span.slot[0] not in ("entity", "name"):
+            key = "\t".join(map(str, span.slot))
+        span.is_reset = True
+        if (span.is_interrupted or not is_left) and key not in overwrite - {""}:
+            reason = "it was deleted since" if span.now is None else "it was changed since"
+            self._refuse(span, reason, key)
+
+    def keep_structure(self) -> None:
         """Refuse what would lose facts of others, orphan facts, or use a name twice."""
-        self._require_unused_entities()
-        while self._refuse_taken_names():
-            self._require_unused_entities()  # a merge that stays may have added to one of them
-        # A refusal removes the item from the targets, so go through copies.
-        for item, target in list(self._targets.items()):
-            is_part = item[0] in ("fact", *ATTRIBUTES)
-            if is_part and target is not None and not self._will_live(str(item[1])):
-                self._refuse(item, "its entity was deleted since", cause=("entity", item[1]))
-        then, ending = self._names_then(), self._ending_names()
-        for item in list(self._targets):
-            if item[0] == "relation":
-                self._require_ends(item, then, ending)
+        count = -1
+        while len(self.conflicts) > count:  # a row that stays may be in the way of another
+            count = len(self.conflicts)
+            self._keep_indivisible()
+            for span in self._entities.values():
+                if span.is_reset and span.before is None:
+                    self._require_unused(span)
+            self._require_free_names()
+            for (uid, _), fact in self._facts.items():
+                if fact.is_reset and fact.before is not None and not self._will_live(uid):
+                    self._refuse(fact, "its entity was deleted since")
+            for (uid, _), card in self._attributes.items():
+                if card.is_reset and not self._will_live(uid) and uid not in self._entities:
+                    self._refuse(card, "its entity was deleted since")
+            self._require_ends()
 
-    def before(self) -> Rows:
+    def _keep_indivisible(self) -> None:
+        """Refuse to undo the rest of a merge or a move of which a part is refused.
+
+        A fact that was merged and has ended since is a part that a later change touched.
+        """
+        divided = {span.last.id for span in self._spans() if span.is_reset}
+        for span in self._facts.values():
+            is_whole = span.last.operation in INDIVISIBLE and span.last.id in divided
+            if is_whole and span.before is None and span.now is None and span.after is not None:
+                self._refuse(span, "it was changed since")
+        refused = {conflict.change for conflict in self.conflicts}
+        for change in self._changes:
+            if change.operation in INDIVISIBLE and change.id in refused:
+                for span in self._spans():
+                    if change.id in (span.first.id, span.last.id):
+                        span.is_reset = False
+
+    def _spans(self) -> Iterable[_Span[Entity] | _Span[Fact] | _Span[Relation] | _Span[Note]]:
+        yield from self._entities.values()
+        yield from self._attributes.values()
+        yield from self._facts.values()
+        yield from self._relations.values()
+        yield from self._notes.values()
+
+    def _require_unused(self, span: _Span[Entity]) -> None:
+        """Refuse to delete an entity that others have added to or changed since."""
+        entity = span.now
+        assert entity is not None  # it is to be deleted
+        reasons = []
+        added = 0
+        for fact in entity.facts:
+            own = self._facts.get((entity.id, fact.ordinal))
+            added += own is None or not own.is_reset
+        if added:
+            reasons.append(f"{count_noun(added, 'fact')} {_was(added)} added")
+        for attribute in ATTRIBUTES:
+            card = self._attributes.get((entity.id, attribute), span)
+            if card.is_interrupted or _value(entity, attribute) != _value(card.after, attribute):
+                reasons.append("it was changed")
+                break
+        links = [link for link in self._read.relations([entity.name]) if not self._ends(link)]
+        if links:
+            # Some dialects allow a relation before there is an entity at its end.
+            names = [card.name for card in span.first.after.entities if card.id == entity.id]
+            then = self._read.history.state_before(span.first.id + 1, names).relations
+            old = {redirect(link, names, entity.name).key for link in then}
+            links = [link for link in links if link.key not in old]
+        if links:
+            reasons.append(f"{count_noun(len(links), 'relation')} {_was(len(links))} added")
+        if reasons:
+            self._refuse(span, " and ".join(reasons) + " since")
+            for attribute in ATTRIBUTES:
+                if (entity.id, attribute) in self._attributes:
+                    self._attributes[entity.id, attribute].is_reset = False
+
+    def _require_free_names(self) -> None:
+        """Refuse entities whose former name another one has now."""
+        wanted: dict[str, str] = {}
+        for (uid, attribute), card in self._attributes.items():
+            if attribute == "name" and card.is_reset and card.before is not None:
+                wanted[uid] = card.before.name
+        taken = self._read.existing_names(set(wanted.values())) if wanted else set()
+        for uid, entity in self._living.items():
+            if uid in wanted or not self._will_live(uid):
+                taken.discard(entity.name)
+        for uid, name in wanted.items():
+            if name not in taken:
+                taken.add(name)
+                continue
+            span = self._entities.get(uid, self._attributes[uid, "name"])
+            self._refuse(span, f"there is another entity {name} now", blocked_by=name)
+            if uid not in self._living:  # it does not come back, nor does what it had
+                for one in (*self._facts.values(), *self._attributes.values()):
+                    if one.slot[1] == uid:
+                        one.is_reset = False
+
+    def _require_ends(self) -> None:
+        """Refuse to restore a relation if an entity at its end was deleted since."""
+        coming = {self._name_then(uid) for uid in self._names if self._will_live(uid)}
+        going = {one.name for uid, one in self._living.items() if not self._will_live(uid)}
+        for span in self._relations.values():
+            if not span.is_reset or span.before is None:
+                continue
+            ends = set(span.before.ends) - coming
+            missing = ends - (self._read.existing_names(ends) - going)
+            if missing:
+                earlier = self._read.history.state_before(span.first.id, missing)
+                gone = sorted({entity.name for entity in earlier.entities})
+                if gone:
+                    self._refuse(span, f"the entity {' and '.join(gone)} was deleted since")
+
+    def _refuse(self, span: _Span[T], reason: str, key: str = "", blocked_by: str = "") -> None:
+        """Leave a row as it is, and name the newest change that is in the way."""
+        span.is_reset = False
+        kind, owner = span.slot[:2]
+        name = self._names.get(str(owner), str(owner))
+        what = f"the {kind} of {name}"
+        if kind == "entity":
+            what = f"the entity {name}"
+        elif kind == "fact":
+            what = f"fact {span.slot[2]} of {name}"
+        elif kind == "note":
+            what = f"the note {name}"
+        elif kind == "relation":
+            source, target, relation = span.slot[1:]
+            what, name = f"the relation {source} {relation} {target}", str(source)
+        later = 0
+        if len(self.conflicts) < _MAX_TRACED:
+            later = self._find_later(span.slot, blocked_by or name, span.first.id, bool(blocked_by))
+        conflict = UndoConflict(
+            what=what,
+            name=name,
+            reason=reason,
+            change=span.last.id,
+            key=key,
+            now=_text(span.now, str(kind)),
+            then=_text(span.before, str(kind)),
+            later=later,
+            ordinal=int(span.slot[2]) if kind == "fact" else 0,
+        )
+        self.conflicts.append(conflict)
+
+    def _find_later(self, slot: Slot, name: str, after: int, is_any: bool) -> int:
+        """Return the newest change since that touched a row, or else its entity; 0 for none."""
+        undone = {change.id for change in self._changes}
+        query = ChangeQuery(limit=_MAX_SEARCHED, after=after, names=(name,))
+        changes, _ = read_changes(self._read.history, query, 100)
+        others = [change for change in changes if change.id not in undone]
+        former_names = self._read.history.all_names([name])
+        for change in others:
+            if not is_any and _touches(change, slot, former_names):
+                return change.id
+        return others[0].id if others else 0
+
+    def ended_rows(self) -> Rows:
         """Return the rows that the undo ends."""
-        entities = []
-        for identity, entity in self._living.items():
-            if self._has_card_target(identity):
-                entities.append(entity)
+        cards = [entity for uid, entity in self._living.items() if self._alters_card(uid)]
         facts = []
-        for item in self._items_to_end("fact"):
-            facts.append((str(item[1]), cast("Fact", self._now[item])))
-        relations = [cast("Relation", self._now[item]) for item in self._items_to_end("relation")]
-        relations += [relation for relation, _ in self._moved_relations()]
-        notes = [cast("Note", self._now[item]) for item in self._items_to_end("note")]
-        return Rows(tuple(entities), self._sets(facts), tuple(relations), tuple(notes))
+        for (uid, _), span in self._facts.items():
+            if span.is_reset and span.now is not None:
+                facts.append((uid, span.now))
+        links = [link.now for link in self._relations.values() if link.is_reset and link.now]
+        links += [link for link, _ in self._renamed_relations()]
+        notes = [note.now for note in self._notes.values() if note.is_reset and note.now]
+        return Rows(tuple(cards), self._sets(facts), tuple(links), tuple(notes))
 
-    def after(self) -> Rows:
+    def created_rows(self) -> Rows:
         """Return the rows that the undo creates."""
         facts = []
-        facts_by_entity: dict[str, list[Fact]] = {}
-        for item in self._items_to_create("fact"):
-            identity, fact = str(item[1]), cast("Fact", self._targets[item])
-            facts.append((identity, fact))
-            facts_by_entity.setdefault(identity, []).append(fact)
-        entities = []
-        for identity, entity in self._living.items():
-            if self._changes_card(identity):
-                entities.append(self._set_back(entity))
-        for item in self._items_to_create("entity"):
-            identity = str(item[1])
-            entities.append(self._bring_back(identity, facts_by_entity.get(identity, [])))
-        relations = [
-            cast("Relation", self._targets[item]) for item in self._items_to_create("relation")
-        ]
-        relations += self._distinct_moves(relations)
-        notes = [cast("Note", self._targets[item]) for item in self._items_to_create("note")]
-        return Rows(tuple(entities), self._sets(facts), tuple(relations), tuple(notes))
+        for (uid, _), span in self._facts.items():
+            if span.is_reset and span.before is not None:
+                facts.append((uid, span.before))
+        cards = []
+        for uid, entity in self._living.items():
+            if self._alters_card(uid) and self._will_live(uid):
+                cards.append(self._reset_attributes(uid, entity))
+        for uid, whole in self._entities.items():
+            if whole.is_reset and whole.before is not None:
+                own = sorted([fact for one, fact in facts if one == uid], key=lambda f: f.ordinal)
+                card = self._reset_attributes(uid, whole.before)
+                cards.append(replace(card, facts=tuple(own)))
+        links = [link.before for link in self._relations.values() if link.is_reset and link.before]
+        renamed = {link.key: link for _, link in self._renamed_relations()}
+        present = {*self._read.find_relations(renamed), *(link.key for link in links)}
+        links += [link for key, link in renamed.items() if key not in present]
+        notes = [note.before for note in self._notes.values() if note.is_reset and note.before]
+        return Rows(tuple(cards), self._sets(facts), tuple(links), tuple(notes))
 
-    def _present_values(self) -> dict[Item, Value]:
-        now: dict[Item, Value] = {}
-        for entity in self._living.values():
-            now.update(items_of(entity))
-        relation_keys = []
-        for item in self._spans:
-            if item[0] == "relation":
-                relation_keys.append(cast("RelationKey", item[1:]))
-            if item[0] == "note":
-                note = find_note(self._read.notes, VAULT, str(item[1]))
-                if note is not None:
-                    now[item] = note
-        for key, relation in self._read.find_relations(relation_keys).items():
-            now["relation", *key] = relation
-        return now
-
-    def _refuse(
-        self, item: Item, reason: str, key: str = "", *, cause: Item = (), later: int = 0
-    ) -> None:
-        """Leave an item as it is.
-
-        `later` is the change that prevents its undo, otherwise the last that altered the item or
-        its `cause` does.
-        """
-        self._targets.pop(item, None)
-        what, name = describe_item(item, self._names)
-        span = self._spans[item]
-        now, then = _text(self._now.get(item)), _text(span.before)
-        if not later and len(self.conflicts) < _MAX_TRACED:
-            later = self._later.last_to_alter(cause or item, self._names, span.first.id)
-        ordinal = int(item[2]) if item[0] == "fact" else 0
-        number = span.last.id
-        self.conflicts.append(
-            UndoConflict(what, name, reason, number, key, now, then, later, ordinal)
-        )
-
-    def _last_touching(self, name: str, after: int) -> int:
-        """Return the newest change that others made to an entity; 0 beyond the first conflicts."""
-        if len(self.conflicts) >= _MAX_TRACED:
-            return 0
-        changes = self._later.touching(name, after)
-        return changes[0].id if changes else 0
-
-    def _require_no_link(self, item: Item) -> None:
-        """Refuse to remove a fact in favour of which another one has ended since."""
-        entity = self._living[str(item[1])]
-        fact = cast("Fact", self._now[item])
-        for link in self._later.links(entity.name, self._spans[item].last.id):
-            ended = ("fact", entity.id, link.ended.ordinal)
-            is_undone_too = ended in self._spans and self._spans[ended].before is None
-            if self._now.get(ended) is not None or is_undone_too:
-                continue
-            # The change does not say which fact took its place: a similar one, or any.
-            successors = similar_facts(link.ended.text, entity) or entity.facts
-            if fact in successors:
-                perhaps = "perhaps " if len(successors) > 1 else ""
-                reason = f"it was {perhaps}made to replace #{link.ended.ordinal} since"
-                self._refuse(item, reason, later=link.change)
-                return
-
-    def _require_merged_facts(self, merge: Change) -> None:
-        """Refuse to give an entity back the facts that were replaced where they were merged into.
-
-        Otherwise the undo would also undo that.
-        """
-        name = merge_target(merge)
-        if not name:
-            return
-        for holder in self._read.history.state_before(merge.id + 1, [name]).entities:
-            lost = self._facts_lost_since(holder)
-            for item, target in list(self._targets.items()):
-                is_restored = item[0] == "fact" and target is not None
-                is_merged = is_restored and self._spans[item].last.id == merge.id
-                if is_merged and item[1] != holder.id and _text(target) in lost:
-                    reason = f"it was merged into {name} and changed there since"
-                    self._refuse(item, reason, cause=lost[_text(target)])
-
-    def _facts_lost_since(self, holder: Entity) -> dict[str, Item]:
-        """Return the facts of an earlier state of an entity that others have altered, by text."""
-        self._names.setdefault(holder.id, holder.name)
-        now = {}
-        for entity in self._read.entities([self._names[holder.id]]):
-            if entity.id == holder.id:
-                now = dict(items_of(entity))
-        lost: dict[str, Item] = {}
-        for fact in holder.facts:
-            item = ("fact", holder.id, fact.ordinal)
-            span = self._spans.get(item)
-            is_undone = span is not None and is_same(item, now.get(item), span.after)
-            if _text(now.get(item)) != fact.text and not is_undone:
-                lost[fact.text] = item
-        return lost
-
-    def _require_unused_entities(self) -> None:
-        for item, target in list(self._targets.items()):
-            if item[0] == "entity" and target is None:
-                self._require_unused(str(item[1]))
-
-    def _require_unused(self, identity: str) -> None:
-        """Refuse to delete an entity that others have added to or changed since."""
-        check_cancelled()
-        entity, item = self._living[identity], ("entity", identity)
-        reasons = []
-        # What the undone changes made of the entity is a target; the rest is by others.
-        ordinals = [fact.ordinal for fact in entity.facts]
-        facts = [one for one in ordinals if ("fact", identity, one) not in self._targets]
-        if facts:
-            reasons.append(_were_added(len(facts), "fact"))
-        if any((attribute, identity) not in self._targets for attribute in ATTRIBUTES):
-            reasons.append("it was changed")
-        relations = self._relations_since(self._spans[item].first, entity)
-        if relations:
-            reasons.append(_were_added(len(relations), "relation"))
-        if reasons:
-            later = self._last_touching(entity.name, self._spans[item].first.id)
-            self._refuse(item, " and ".join(reasons) + " since", later=later)
-            for attribute in ATTRIBUTES:
-                self._targets.pop((attribute, identity), None)
-
-    def _refuse_taken_names(self) -> bool:
-        """Refuse entities whose former name another one has now.
-
-        Return True if that may affect others.
-        """
-        check_cancelled()
-        wanted = {}
-        for item in self._items_to_create("name"):
-            identity = str(item[1])
-            wanted[identity] = self._name_target(identity)
-        taken = self._read.existing_names(list(wanted.values()))
-        for identity, entity in self._living.items():
-            if not self._keeps_name(identity):
-                taken.discard(entity.name)
-        for identity, name in wanted.items():
-            if name in taken:
-                self._refuse_entity(identity, f"there is another entity {name} now")
-                return True
-            taken.add(name)
-        return False
-
-    def _refuse_entity(self, identity: str, reason: str) -> None:
-        """Refuse to rename an entity or, with all it had, to bring it back."""
-        if identity in self._living:
-            self._refuse(("name", identity), reason)
-            return
-        for item in list(self._targets):
-            if item[0] not in ("relation", "note") and item[1] == identity:
-                del self._targets[item]
-        self._targets[("entity", identity)] = True
-        self._refuse(("entity", identity), reason)
-        ended = self._spans["entity", identity].last
-        if ended.operation == "merge_entities":
-            self._keep_merge(ended)
-
-    def _keep_merge(self, merge: Change) -> None:
-        """Refuse to undo the rest of a merge.
-
-        Otherwise the facts would leave the entity they were merged into and have nowhere to go.
-        """
-        for item in list(self._targets):
-            if self._spans[item].last.id == merge.id:
-                self._refuse(item, "it was merged, and its former entity cannot come back")
-
-    def _require_ends(self, item: Item, then: set[str], ending: dict[str, Entity]) -> None:
-        """Refuse to restore a relation if an entity at its end was deleted since.
-
-        `then` are names that entities have only after the undo, `ending` those that they lose with
-        it.
-        """
-        check_cancelled()
-        if self._targets[item] is None:
-            return
-        _, source, target, _ = cast("tuple[str, str, str, str]", item)
-        ends = {source, target} - then
-        missing = ends - self._read.existing_names(ends)
-        restored = cast("Relation", self._targets[item])
-        for end in ends & ending.keys():
-            if not self._is_older(restored, ending[end]):
-                missing.add(end)
-        if missing:
-            earlier = self._read.history.state_before(self._spans[item].first.id, missing)
-            if gone := {entity.name for entity in earlier.entities}:
-                self._refuse(item, f"the entity {' and '.join(sorted(gone))} was deleted since")
-
-    def _names_then(self) -> set[str]:
-        """Return the names that entities have only after the undo."""
-        return {self._name_target(str(item[1])) for item in self._items_to_create("name")}
-
-    def _ending_names(self) -> dict[str, Entity]:
-        """Return the entities that the undo deletes, by name."""
-        ending = {}
-        for identity, entity in self._living.items():
-            if not self._will_live(identity):
-                ending[entity.name] = entity
-        return ending
-
-    def _is_older(self, relation: Relation, entity: Entity) -> bool:
-        """Return True if the relation existed before the undone creation of the entity."""
-        creation = self._spans["entity", entity.id].first
-        if relation.key in {created.key for created in creation.after.relations}:
-            return False
-        return relation.key in self._relations_after(creation, entity)
-
-    def _relations_since(self, change: Change, entity: Entity) -> list[Relation]:
-        """Return the relations of an entity that others have created since the change."""
-        others = self._others_relations(entity.name)
-        if not others:
-            return []
-        then = self._relations_after(change, entity)
-        return [relation for relation in others if relation.key not in then]
-
-    def _relations_after(self, change: Change, entity: Entity) -> set[RelationKey]:
-        """Return the relations that an entity had right after a change, with its present name.
-
-        Times do not tell which came first: the clock may have been wrong.
-        """
-        if change.id not in self._relations_then:
-            names = [card.name for card in change.after.entities]
-            state = self._read.history.state_before(change.id + 1, names)
-            self._relations_then[change.id] = _by_end(state.relations)
-        keys = set()
-        for card in change.after.entities:
-            if card.id == entity.id:
-                for relation in self._relations_then[change.id].get(card.name, ()):
-                    keys.add(redirect(relation, [card.name], entity.name).key)
-        return keys
-
-    def _others_relations(self, name: str) -> list[Relation]:
-        return [
-            relation
-            for relation in self._read.relations([name])
-            if ("relation", *relation.key) not in self._targets
-        ]
-
-    def _moved_relations(self) -> list[tuple[Relation, Relation]]:
+    def _renamed_relations(self) -> list[tuple[Relation, Relation]]:
         """Return the relations made since a rename, and what they become with the old name."""
-        moved: dict[Item, tuple[Relation, Relation]] = {}
-        for identity, entity in self._living.items():
-            item = ("name", identity)
-            if item not in self._targets or not self._will_live(identity):
+        moved: dict[RelationKey, tuple[Relation, Relation]] = {}
+        for (uid, attribute), card in self._attributes.items():
+            entity = self._living.get(uid)
+            if attribute != "name" or not card.is_reset or entity is None:
                 continue
-            old_name = self._name_target(identity)
-            for relation in self._relations_since(self._spans[item].last, entity):
-                key = ("relation", *relation.key)
-                # The entity at its other end may get its old name back too.
-                _, so_far = moved.get(key, (relation, relation))
-                moved[key] = (relation, redirect(so_far, [entity.name], old_name))
+            if not self._will_live(uid):
+                continue
+            for link in self._read.relations([entity.name]):
+                if not self._ends(link):
+                    # The entity at its other end may get its old name back too.
+                    _, so_far = moved.get(link.key, (link, link))
+                    new = redirect(so_far, [entity.name], self._name_then(uid))
+                    moved[link.key] = (link, new)
         return list(moved.values())
 
-    def _distinct_moves(self, relations: Iterable[Relation]) -> list[Relation]:
-        """Return what moved relations become, without those that exist anyway."""
-        moved = {relation.key: relation for _, relation in self._moved_relations()}
-        present = {*self._read.find_relations(moved), *(relation.key for relation in relations)}
-        return [relation for key, relation in moved.items() if key not in present]
+    def _ends(self, link: Relation) -> bool:
+        span = self._relations.get(link.key)
+        return span is not None and span.is_reset
 
-    def _set_back(self, entity: Entity) -> Entity:
-        """Return a living entity with the attributes it had."""
-        values = {}
+    def _alters_card(self, uid: str) -> bool:
+        span = self._entities.get(uid)
+        if span is not None and span.is_reset:
+            return True
+        cards = [self._attributes.get((uid, attribute)) for attribute in ATTRIBUTES]
+        return any(card is not None and card.is_reset for card in cards)
+
+    def _will_live(self, uid: str) -> bool:
+        span = self._entities.get(uid)
+        if span is not None and span.is_reset:
+            return span.before is not None
+        return uid in self._living
+
+    def _name_then(self, uid: str) -> str:
+        card = self._attributes.get((uid, "name"))
+        if card is not None and card.is_reset and card.before is not None:
+            return card.before.name
+        return self._names[uid]
+
+    def _reset_attributes(self, uid: str, entity: Entity) -> Entity:
         for attribute in ATTRIBUTES:
-            if (attribute, entity.id) in self._targets:
-                values[attribute] = self._targets[attribute, entity.id]
-        return _with_attributes(replace(entity, updated_at=self._at), values)
-
-    def _bring_back(self, identity: str, had: Iterable[Fact]) -> Entity:
-        """Return a deleted entity with all it had."""
-        facts = sorted(had, key=lambda fact: fact.ordinal)
-        values = {attribute: self._targets[attribute, identity] for attribute in ATTRIBUTES}
-        whole = replace(self._wholes[identity], facts=tuple(facts), updated_at=self._at)
-        return _with_attributes(whole, values)
+            card = self._attributes.get((uid, attribute))
+            if card is None or not card.is_reset or card.before is None:
+                continue
+            entity = replace(entity, **{attribute: getattr(card.before, attribute)})
+            if attribute == "summary":
+                entity = replace(entity, summary_at=card.before.summary_at)
+        return replace(entity, updated_at=self._at)
 
     def _sets(self, facts: Iterable[tuple[str, Fact]]) -> tuple[FactSet, ...]:
         """Return facts of entities that live before and after, by the present name."""
         sets: dict[str, list[Fact]] = {}
-        for identity, fact in facts:
-            if identity in self._living and self._will_live(identity):
-                sets.setdefault(self._living[identity].name, []).append(fact)
+        for uid, fact in facts:
+            if uid in self._living and self._will_live(uid):
+                sets.setdefault(self._living[uid].name, []).append(fact)
         return tuple(FactSet(name, tuple(several)) for name, several in sets.items())
 
-    def _items_to_end(self, kind: str) -> list[Item]:
-        return [
-            item for item in self._targets if item[0] == kind and self._now.get(item) is not None
-        ]
 
-    def _items_to_create(self, kind: str) -> list[Item]:
-        return [
-            item for item, value in self._targets.items() if item[0] == kind and value is not None
-        ]
-
-    def _has_card_target(self, identity: str) -> bool:
-        return any((kind, identity) in self._targets for kind in ("entity", *ATTRIBUTES))
-
-    def _changes_card(self, identity: str) -> bool:
-        return self._will_live(identity) and self._has_card_target(identity)
-
-    def _will_live(self, identity: str) -> bool:
-        item = ("entity", identity)
-        if item in self._targets:
-            return self._targets[item] is not None
-        return identity in self._living
-
-    def _keeps_name(self, identity: str) -> bool:
-        return self._will_live(identity) and ("name", identity) not in self._targets
-
-    def _name_target(self, identity: str) -> str:
-        return cast("str", self._targets["name", identity])
+K = TypeVar("K")
 
 
-def _by_end(relations: Iterable[Relation]) -> dict[str, list[Relation]]:
-    """Return relations by the names at their ends."""
-    related: dict[str, list[Relation]] = {}
-    for relation in relations:
-        for name in relation.ends:
-            related.setdefault(name, []).append(relation)
-    return related
+def _extend(
+    spans: dict[K, _Span[T]],
+    key: K,
+    slot: Slot,
+    change: Change,
+    before: T | None,
+    after: T | None,
+) -> None:
+    """Add what one change did to a row."""
+    span = spans.get(key)
+    if span is None:
+        spans[key] = _Span(slot, before, after, change, change)
+        return
+    kind = str(slot[0])
+    span.is_interrupted |= _comparable(span.after, kind) != _comparable(before, kind)
+    span.after, span.last = after, change
 
 
-def _may_overwrite(item: Item) -> bool:
-    """Return True if the item can be reset, whatever its present value.
-
-    An entity cannot: it may hold the work of others. Nor can a name: relations follow its later
-    one.
-    """
-    return item[0] not in ("entity", "name")
-
-
-def _key(item: Item) -> str:
-    return "\t".join(map(str, item))
+def _comparable(row: Entity | Fact | Relation | Note | None, kind: str) -> object:
+    """Return what decides whether another change altered a row in between."""
+    if kind in ("entity", "relation"):
+        return row is None
+    if isinstance(row, Entity):
+        return _value(row, kind)
+    return row
 
 
-def _text(value: Value) -> str:
-    """Return what people read of a value; empty if there is nothing to read."""
-    if isinstance(value, Fact):
-        return value.text
-    if isinstance(value, Note):
-        return value.content
-    if isinstance(value, tuple):  # a summary and its time, or tags
-        return ", ".join(item for item in value if isinstance(item, str))
-    return value if isinstance(value, str) else ""
+def _value(card: Entity | None, attribute: str) -> object:
+    return None if card is None else (getattr(card, attribute),)
 
 
-def _with_attributes(entity: Entity, values: dict[str, Value]) -> Entity:
-    summary, summary_at = cast(
-        "tuple[str | None, int]", values.get("summary", (entity.summary, entity.summary_at))
-    )
-    return replace(
-        entity,
-        name=cast("str", values.get("name", entity.name)),
-        type=cast("str", values.get("type", entity.type)),
-        summary=summary,
-        summary_at=summary_at,
-        tags=cast("tuple[str, ...]", values.get("tags", entity.tags)),
-        aliases=cast("tuple[str, ...]", values.get("aliases", entity.aliases)),
-        due=cast("int", values.get("due", entity.due)),
-        status=cast("str", values.get("status", entity.status)),
-        expires=cast("int", values.get("expires", entity.expires)),
-    )
+def _facts_by_slot(rows: Rows, ids: dict[str, str]) -> dict[tuple[str, int], Fact]:
+    """Return the facts by the id of their entity and their ordinal."""
+    facts = {}
+    for entity in rows.entities:
+        facts |= {(entity.id, fact.ordinal): fact for fact in entity.facts}
+    for part in rows.facts:
+        facts |= {(ids[part.entity], fact.ordinal): fact for fact in part.facts}
+    return facts
 
 
-def _living_entities(read: Reader, names: dict[str, str]) -> dict[str, Entity]:
-    """Return those of the entities that live, by id.
-
-    `names` has the last name that is known of each.
-    """
-    living = _with_ids(names, read.entities(set(names.values())))
-    missing = {identity: name for identity, name in names.items() if identity not in living}
-    if missing:
-        present_names = _present_names(read, missing)
-        if present_names:
-            living |= _with_ids(names, read.entities(present_names))
-    return living
-
-
-def _with_ids(ids: Collection[str], entities: Iterable[Entity]) -> dict[str, Entity]:
-    return {entity.id: entity for entity in entities if entity.id in ids}
-
-
-def _present_names(read: Reader, names: dict[str, str]) -> set[str]:
-    """Return the latest names of entities, which are given by id with an earlier name."""
-    unresolved, present_names = set(names), set()
-    query = ChangeQuery(limit=_MAX_SEARCHED, names=tuple(set(names.values())))
-    # Newest first: the first change that has an entity knows its latest name.
-    for change in read.history.changes(query):
-        check_cancelled()
-        for entity in change.after.entities:
-            if entity.id in unresolved:
-                present_names.add(entity.name)
-        touched = (*change.before.entities, *change.after.entities)
-        unresolved -= {entity.id for entity in touched}
-    return present_names
+def _touches(change: Change, slot: Slot, names: Collection[str]) -> bool:
+    """Return True if a change altered a row, or the entity that had it as a whole."""
+    kind, owner = slot[:2]
+    for rows in (change.before, change.after):
+        if kind == "relation" and any(link.key == slot[1:] for link in rows.relations):
+            return True
+        if kind == "note" and any(note.key == owner for note in rows.notes):
+            return True
+        if kind == "fact":
+            for part in rows.facts:
+                ordinals = {fact.ordinal for fact in part.facts}
+                if part.entity in names and slot[2] in ordinals:
+                    return True
+    old = {entity.id: entity for entity in change.before.entities}
+    new = {entity.id: entity for entity in change.after.entities}
+    if kind in ATTRIBUTES or kind in ("entity", "fact"):
+        before, after = old.get(str(owner)), new.get(str(owner))
+        if (before is None) != (after is None):
+            return True
+        return kind in ATTRIBUTES and _value(before, str(kind)) != _value(after, str(kind))
+    return False
 
 
-def _were_added(count: int, noun: str) -> str:
-    verb = "was" if count == 1 else "were"
-    return f"{count_noun(count, noun)} {verb} added"
+def _text(row: Entity | Fact | Relation | Note | None, kind: str) -> str:
+    """Return the text of a row; empty if it has none."""
+    if isinstance(row, Fact):
+        return row.text
+    if isinstance(row, Note):
+        return row.content
+    if isinstance(row, Entity) and kind in ATTRIBUTES:
+        value = getattr(row, kind)
+        return ", ".join(value) if isinstance(value, tuple) else str(value or "")
+    return ""
+
+
+def _was(count: int) -> str:
+    return "was" if count == 1 else "were"
