@@ -164,9 +164,8 @@ class _Planner:
         links = {link.key: link for link in old_rows.relations}
         new_links = {link.key: link for link in new_rows.relations}
         for triple in links.keys() ^ new_links.keys():
-            slot = ("relation", *triple)
             link, new_link = links.get(triple), new_links.get(triple)
-            _extend(self._relations, triple, slot, change, link, new_link)
+            _extend(self._relations, triple, ("relation", *triple), change, link, new_link)
         notes = {note.key: note for note in old_rows.notes}
         new_notes = {note.key: note for note in new_rows.notes}
         for name in notes | new_notes:
@@ -251,10 +250,10 @@ class _Planner:
         A fact that was merged and has ended since is a part that a later change touched.
         """
         divided = {span.last.id for span in self._spans() if span.is_reset}
-        for span in self._facts.values():
-            is_whole = span.last.operation in INDIVISIBLE and span.last.id in divided
-            if is_whole and span.before is None and span.now is None and span.after is not None:
-                self._refuse(span, "it was changed since")
+        for fact in self._facts.values():
+            is_whole = fact.last.operation in INDIVISIBLE and fact.last.id in divided
+            if is_whole and fact.before is None and fact.now is None and fact.after is not None:
+                self._refuse(fact, "it was changed since")
         refused = {conflict.change for conflict in self.conflicts}
         for change in self._changes:
             if change.operation in INDIVISIBLE and change.id in refused:
@@ -317,8 +316,8 @@ class _Planner:
             span = self._entities.get(uid, self._attributes[uid, "name"])
             self._refuse(span, f"there is another entity {name} now", blocked_by=name)
             if uid not in self._living:  # it does not come back, nor does what it had
-                for one in (*self._facts.values(), *self._attributes.values()):
-                    if one.slot[1] == uid:
+                for one in self._spans():
+                    if one.slot[0] not in ("relation", "note") and one.slot[1] == uid:
                         one.is_reset = False
 
     def _require_ends(self) -> None:
@@ -508,7 +507,7 @@ def _value(card: Entity | None, attribute: str) -> object:
 
 def _facts_by_slot(rows: Rows, ids: dict[str, str]) -> dict[tuple[str, int], Fact]:
     """Return the facts by the id of their entity and their ordinal."""
-    facts = {}
+    facts: dict[tuple[str, int], Fact] = {}
     for entity in rows.entities:
         facts |= {(entity.id, fact.ordinal): fact for fact in entity.facts}
     for part in rows.facts:
