@@ -12,6 +12,7 @@ from polymnia.clients.hooks import (
     remove_hooks,
     remove_plugin,
 )
+from polymnia.clients.jsonc import parse
 from polymnia.errors import BadInput
 from polymnia.hooks.events import EVENTS
 
@@ -75,3 +76,33 @@ def test_a_plugin_of_others_is_not_deleted(tmp_path: Path) -> None:
     path.write_text("export const Mine = () => {}", "utf-8")
     with pytest.raises(BadInput, match="is not a plugin of Polymnia"):
         remove_plugin(path)
+
+
+def test_comments_between_hooks_stay(tmp_path: Path) -> None:
+    path = tmp_path / "hooks.json"
+    before = """{
+  "version": 1,
+  "hooks": {
+    "sessionStart": [
+      // asked for by the security team
+      {"command": "./audit.sh"} // first
+    ]
+  }
+}
+"""
+    path.write_text(before, "utf-8")
+    add_hooks(HOOK_FILES["cursor"], path, COMMAND)
+    text = path.read_text("utf-8")
+    assert "// asked for by the security team" in text
+    assert "// first" in text
+    assert len(parse(text)["hooks"]["sessionStart"]) == 2
+    remove_hooks(HOOK_FILES["cursor"], path)
+    assert parse(path.read_text("utf-8")) == parse(before)
+    assert "// asked for by the security team" in path.read_text("utf-8")
+
+
+def test_a_value_that_is_not_a_list_is_not_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "hooks.json"
+    path.write_text('{"hooks": {"sessionStart": "./audit.sh"}}', "utf-8")
+    with pytest.raises(BadInput, match=r"hooks\.sessionStart is not a list"):
+        add_hooks(HOOK_FILES["cursor"], path, COMMAND)

@@ -155,3 +155,8 @@ def test_comments_survive_an_edit(text: str) -> None:
         added = set_member(text, PATH, ENTRY)
         for comment in ('// a " comment {', "/* , } */"):
             assert added.count(comment) == text.count(comment)
+
+
+def test_a_file_that_is_nested_deeply_is_refused_with_a_sentence() -> None:
+    with pytest.raises(BadInput, match="nested too deeply"):
+        parse('{"a": ' + "[" * 100_000 + "]" * 100_000 + "}")

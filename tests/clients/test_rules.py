@@ -48,3 +48,14 @@ def test_the_users_file_of_all_rules_gets_no_head(tmp_path: Path) -> None:
 def test_rules_that_are_not_there_cannot_be_removed(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="has no rules of Polymnia"):
         remove_rules(RULES_FILES["zed"], tmp_path / "AGENTS.md")
+
+
+def test_writing_the_rules_twice_keeps_the_lines_around_them(tmp_path: Path) -> None:
+    rules, path = RULES_FILES["zed"], tmp_path / "AGENTS.md"
+    path.write_text("Be kind.\n", "utf-8")
+    add_rules(rules, path)
+    path.write_text(path.read_text("utf-8").replace(RULES, "old\n") + "Be brief.\n", "utf-8")
+    add_rules(rules, path)
+    text = path.read_text("utf-8")
+    assert text.startswith("Be kind.\n\n<!-- polymnia: begin -->\n")
+    assert text.endswith("<!-- polymnia: end -->\nBe brief.\n")

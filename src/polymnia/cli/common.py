@@ -145,6 +145,11 @@ def _escape(match: re.Match[str]) -> str:
     return f"\\u{ord(character):04x}"
 
 
+def ask(question: str) -> bool:
+    """Return True if the user at the terminal agrees."""
+    return input(f"{question} [y/N] ").strip().lower() in ("y", "yes")
+
+
 def print_lines(lines: Sequence[str]) -> None:
     for line in lines:
         print(printable(line))

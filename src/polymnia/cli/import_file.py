@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from polymnia.cli.common import (
     Progress,
@@ -18,14 +18,14 @@ from polymnia.cli.common import (
     undo_command,
     workspace_option,
 )
-from polymnia.engine.transfer.intake import IntakeReceipt, Item, take_in
+from polymnia.engine.transfer.intake import IntakeReceipt, take_in
 from polymnia.errors import BadInput
 from polymnia.importers.base import Report
 from polymnia.importers.registry import KINDS
 from polymnia.importers.run import UnsupportedNotes, open_source, require_some
 from polymnia.importers.source import Source
 from polymnia.importers.stores import read_store
-from polymnia.places import Place, open_place, require_store
+from polymnia.places import open_place, require_store
 from polymnia.search.terms import count_noun
 from polymnia.search.times import iso_time
 from polymnia.settings import Settings
@@ -36,10 +36,6 @@ if TYPE_CHECKING:
     from polymnia.cli.common import Subparsers
 
 ACTOR = "polymnia import"
-# An undo of more changes than this is written with their time and actor.
-_MAX_UNDO_IDS = 10
-_LINES_SUFFIX = ".jsonl"
-_READ_BYTES = 1 << 20
 
 
 def add_import(commands: "Subparsers") -> argparse.ArgumentParser:
@@ -67,58 +63,154 @@ def add_import(commands: "Subparsers") -> argparse.ArgumentParser:
 
 def run_import(settings: Settings, options: argparse.Namespace) -> int:
     """Add everything that the store does not have. Raise BadInput for an unknown format."""
-    report = Report(settings.secrets)
-    _require_another_file(options.file, settings.store)
-    # Opening the store may create it, so read first.
-    kind, items = _find(options, report)
-    with open_place(settings, read_only=options.dry_run, creates=True) as place:
-        left_out = UnsupportedNotes(place.memory)
-        with _show_progress(options, report) as progress:
-            receipt = take_in(
-                place.memory,
-                report.screen_items(left_out.filter(items)),
-                by=ACTOR,
-                dry_run=options.dry_run,
-                progress=progress,
-            )
-        has_history = place.memory.store.capabilities.history
-        undo = _undo_command(settings, place, receipt) if has_history else ""
-    if left_out.count:
-        print(f"skipped {left_out.count} vault notes: {left_out.reason}", file=sys.stderr)
+    imported = import_path(
+        settings,
+        options.file,
+        kind=options.kind,
+        from_workspace=options.from_workspace,
+        dry_run=options.dry_run,
+    )
     if options.json:
-        shape = {"store": hide_passwords(settings.store), "workspace": place.name, "from": kind}
-        print_json({**shape, **_shape(options, receipt, report), "undo": undo or None})
+        print_json(imported.shape())
     else:
-        print_lines(_lines(settings, place, options, receipt, report))
-        if undo:
-            print(f"to take it back: {undo}")
+        imported.print()
     return 0
 
 
-def _require_another_file(file: str, store: str) -> None:
-    """Raise BadInput if the input is the store's file, which may be opened as another format."""
-    path = Path(store_kind(store)[1])
+def import_path(
+    settings: Settings,
+    file: str,
+    *,
+    kind: str | None = None,
+    from_workspace: str = "",
+    dry_run: bool = False,
+) -> "Imported":
+    """Import a file, a folder or a store, and draw the progress. Raise BadInput, StoreError."""
+    report = Report(settings.secrets)
+    path = Path(store_kind(settings.store)[1])
     if Path(file).is_file() and path.is_file() and path.samefile(file):
         raise BadInput(
             f"{file} is the store itself: name another file, or another store with --store"
         )
-
-
-def _find(options: argparse.Namespace, report: Report) -> tuple[str, Iterator[Item]]:
-    """Return the kind of the input and its items, which are read when they are asked for."""
-    file = options.file
+    # Opening the store may create it, so read first.
     if not Path(file).exists() and file.partition(":")[1]:
         require_store(file)
-        items = read_store(file, report, options.from_workspace)
-        return "store", require_some(items, file, report)
-    importer, items = open_source(Source(file, options.from_workspace), options.kind, report)
-    return importer.kind, items
+        title, items = "store", require_some(read_store(file, report, from_workspace), file, report)
+    else:
+        importer, items = open_source(Source(file, from_workspace), kind, report)
+        title = importer.kind
+    with open_place(settings, read_only=dry_run, creates=True) as place:
+        left_out = UnsupportedNotes(place.memory)
+        with _show_progress(file, report, dry_run=dry_run) as progress:
+            receipt = take_in(
+                place.memory,
+                report.screen_items(left_out.filter(items)),
+                by=ACTOR,
+                dry_run=dry_run,
+                progress=progress,
+            )
+        if left_out.count:
+            report.drop_part(count_noun(left_out.count, "vault note"), left_out.reason)
+        undo = ""
+        if place.memory.store.capabilities.history:
+            undo = undo_command(settings, place, receipt.changes)
+            if len(receipt.changes) > 10:  # a command with thousands of ids cannot be pasted
+                where = store_option(settings) + workspace_option(place)
+                since = iso_time(receipt.at)
+                undo = f"polymnia undo --since {since} --actor {quote(ACTOR)}{where}"
+        return Imported(
+            file=hide_passwords(file),
+            kind=title,
+            store=hide_passwords(settings.store),
+            workspace=place.name,
+            label=place_label(settings, place),
+            receipt=receipt,
+            report=report,
+            dry_run=dry_run,
+            undo=undo,
+        )
+
+
+class Imported(NamedTuple):
+    """What was imported or, in a dry run, would be."""
+
+    file: str
+    kind: str
+    store: str
+    workspace: str
+    label: str
+    receipt: IntakeReceipt
+    report: Report
+    dry_run: bool
+    undo: str
+
+    def shape(self) -> dict[str, Any]:
+        """Return it for programs."""
+        receipt, report = self.receipt, self.report
+        return {
+            "store": self.store,
+            "workspace": self.workspace,
+            "from": self.kind,
+            "file": self.file,
+            "dry_run": self.dry_run,
+            "entities": receipt.entities,
+            "facts": {"new": receipt.facts},
+            "relations": {"read": receipt.relations.read, "new": receipt.relations.new},
+            "notes": {
+                "read": receipt.notes.read,
+                "new": receipt.notes.new,
+                "updated": receipt.notes.merged,
+            },
+            "skipped": report.dropped_parts,
+            "left_fields": report.dropped_fields,
+            "secrets": report.secret_places,
+            "conflicts": {"count": receipt.conflict_count, "first": receipt.conflicts},
+            "new_ids": receipt.new_ids,
+            "changes": receipt.changes,
+            "undo": self.undo or None,
+        }
+
+    def print(self) -> None:
+        """Print it for people."""
+        receipt, report = self.receipt, self.report
+        entities, relations, notes = receipt.entities, receipt.relations, receipt.notes
+        merged = f", {entities.merged:,} merged" if entities.merged else ""
+        counts = (
+            f"{count_noun(entities.read, 'entity')} ({entities.new:,} new{merged}) and "
+            f"{count_noun(relations.read, 'relation')} ({relations.new:,} new)"
+        )
+        if notes.read:
+            changed = f"({notes.new:,} new, {notes.merged:,} updated)"
+            counts += f" and {count_noun(notes.read, 'note')} {changed}"
+        verb = "would import" if self.dry_run else "imported"
+        lines = [f"{self.file}: {verb} {counts} into {self.label}"]
+        if receipt.facts:
+            lines.append(count_noun(receipt.facts, "new fact"))
+        lines += [f"skipped {part.sentence()}" for part in report.dropped_parts]
+        for field in report.dropped_fields:
+            lines.append(f"left out the field {field.reason} of {field.examples}")
+        if receipt.conflicts:
+            first = receipt.conflicts[0]
+            kept = f"kept what the store says differently: the {first.what} of {first.name}"
+            more = receipt.conflict_count - 1
+            lines.append(f"{kept} and {more:,} more" if more else kept)
+        if receipt.new_ids:
+            renumbered = count_noun(receipt.new_ids, "entity")
+            lines.append(f"{renumbered} got new ids: theirs belong to others here")
+        for secret in report.secret_places:
+            lines.append(f"left out what may contain {secret.reason}: {secret.examples}")
+        if self.undo:
+            lines.append(f"to take it back: {self.undo}")
+        print_lines(lines)
 
 
 @contextmanager
-def _show_progress(options: argparse.Namespace, report: Report) -> Iterator[Callable[[int], None]]:
+def _show_progress(file: str, report: Report, *, dry_run: bool) -> Iterator[Callable[[int], None]]:
     """Draw the progress of the block. Make a KeyboardInterrupt say how much was imported."""
-    total = _count_items(options.file)
+    total = 0  # other formats than JSON lines say how many items they have only when they are read
+    if file.endswith(".jsonl") and sys.stderr.isatty():
+        with Path(file).open("rb") as lines:
+            total = sum(block.count(b"\n") for block in iter(lambda: lines.read(1 << 20), b""))
     progress = Progress("items")
 
     def show(done: int) -> None:
@@ -126,13 +218,13 @@ def _show_progress(options: argparse.Namespace, report: Report) -> Iterator[Call
         if not total and report.parts_in_all:
             progress(report.parts_read, report.parts_in_all, "parts")
         else:
-            progress(done, total)
+            progress(done, max(done, total))
 
     try:
         yield show
     except KeyboardInterrupt:
         outcome = "nothing was changed"
-        if not options.dry_run:
+        if not dry_run:
             outcome = (
                 "what was imported so far stays in the store; "
                 "run the same command again to continue"
@@ -140,82 +232,3 @@ def _show_progress(options: argparse.Namespace, report: Report) -> Iterator[Call
         raise KeyboardInterrupt(f"interrupted: {outcome}") from None
     finally:
         progress.end()
-
-
-def _count_items(file: str) -> int:
-    """Return how many items a file of JSON lines has; 0 for formats that tell only when read."""
-    if not file.endswith(_LINES_SUFFIX) or not sys.stderr.isatty():
-        return 0
-    with Path(file).open("rb") as lines:
-        return sum(block.count(b"\n") for block in iter(lambda: lines.read(_READ_BYTES), b"")) + 1
-
-
-def _undo_command(settings: Settings, place: Place, receipt: IntakeReceipt) -> str:
-    """Return the command that takes the import back; empty if it changed nothing."""
-    if len(receipt.changes) <= _MAX_UNDO_IDS:
-        return undo_command(settings, place, receipt.changes)
-    where = store_option(settings) + workspace_option(place)
-    return f"polymnia undo --since {iso_time(receipt.at)} --actor {quote(ACTOR)}{where}"
-
-
-def _shape(options: argparse.Namespace, receipt: IntakeReceipt, report: Report) -> dict[str, Any]:
-    relations, vault = receipt.relations, receipt.notes
-    return {
-        "file": hide_passwords(options.file),
-        "dry_run": options.dry_run,
-        "entities": receipt.entities,
-        "facts": {"new": receipt.facts},
-        "relations": {"read": relations.read, "new": relations.new},
-        "notes": {"read": vault.read, "new": vault.new, "updated": vault.merged},
-        "skipped": report.dropped_parts,
-        "left_fields": report.dropped_fields,
-        "secrets": report.secret_places,
-        "conflicts": {"count": receipt.conflict_count, "first": receipt.conflicts},
-        "new_ids": receipt.new_ids,
-        "changes": receipt.changes,
-    }
-
-
-def _lines(
-    settings: Settings,
-    place: Place,
-    options: argparse.Namespace,
-    receipt: IntakeReceipt,
-    report: Report,
-) -> list[str]:
-    verb = "would import" if options.dry_run else "imported"
-    file, where = hide_passwords(options.file), place_label(settings, place)
-    lines = [f"{file}: {verb} {_describe_counts(receipt)} into {where}"]
-    if receipt.facts:
-        lines.append(count_noun(receipt.facts, "new fact"))
-    lines += [f"skipped {skipped.sentence()}" for skipped in report.dropped_parts]
-    for field in report.dropped_fields:
-        lines.append(f"left out the field {field.reason} of {field.examples}")
-    if receipt.conflicts:
-        lines.append(_describe_conflicts(receipt))
-    if receipt.new_ids:
-        renumbered = count_noun(receipt.new_ids, "entity")
-        lines.append(f"{renumbered} got new ids: theirs belong to others here")
-    lines += [f"look at {flagged.sentence('may contain ')}" for flagged in report.secret_places]
-    return lines
-
-
-def _describe_counts(receipt: IntakeReceipt) -> str:
-    entities, relations, vault = receipt.entities, receipt.relations, receipt.notes
-    merged = f", {entities.merged:,} merged" if entities.merged else ""
-    counts = (
-        f"{count_noun(entities.read, 'entity')} ({entities.new:,} new{merged}) and "
-        f"{count_noun(relations.read, 'relation')} ({relations.new:,} new)"
-    )
-    if vault.read:
-        notes = count_noun(vault.read, "note")
-        counts += f" and {notes} ({vault.new:,} new, {vault.merged:,} updated)"
-    return counts
-
-
-def _describe_conflicts(receipt: IntakeReceipt) -> str:
-    first = receipt.conflicts[0]
-    sentence = f"kept what the store says differently: the {first.what} of {first.name}"
-    if receipt.conflict_count > 1:
-        sentence += f" and {receipt.conflict_count - 1:,} more"
-    return sentence

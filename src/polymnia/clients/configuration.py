@@ -1,14 +1,16 @@
 """A client's configuration file: read its servers, add or remove one, and keep a backup."""
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from polymnia.clients import jsonc, toml
 from polymnia.clients.table import Client
-from polymnia.disk.replace import dated_name, replace_file
+from polymnia.disk.lock import file_lock
+from polymnia.disk.replace import dated_name, make_directory, replace_file
 from polymnia.errors import BadInput
+from polymnia.settings import runtime_directory
 
 _BOM = "\ufeff"
 
@@ -19,7 +21,7 @@ def read_servers(client: Client, path: Path) -> dict[str, Any]:
     try:
         document = toml.parse(text) if client.form == "toml" else jsonc.parse(text)
     except BadInput as exc:
-        raise _cannot(path, exc) from exc
+        raise _cannot_edit(path, exc) from exc
     servers = document.get(client.key)
     return servers if isinstance(servers, dict) else {}
 
@@ -29,32 +31,48 @@ def change_servers(client: Client, path: Path, entries: Mapping[str, Any]) -> Pa
 
     Return where the former file is kept; None if there was none or nothing changed. Raise BadInput.
     """
-    text = read_text(path)
-    try:
-        new = edit(client, text, entries)
-    except BadInput as exc:
-        raise _cannot(path, exc) from exc
-    return replace_text(path, new)
+
+    def change(text: str) -> str:
+        try:
+            return edit(client, text, entries)
+        except BadInput as exc:
+            raise _cannot_edit(path, exc) from exc
+
+    return change_text(path, change)
 
 
-def replace_text(path: Path, new: str) -> Path | None:
+def change_text(path: Path, change: Callable[[str], str]) -> Path | None:
     """Replace the text of a configuration file, and keep the former file beside it.
 
-    Return where; None if there was none or nothing changed. Raise BadInput.
+    Two of our processes never change a file at the same time. If another program wrote the file
+    meanwhile, its text is changed instead. Return where the former file is kept; None if there was
+    none or nothing changed. Raise BadInput.
     """
-    if new == read_text(path):
-        return None
-    if path.exists() and path.read_bytes().startswith(_BOM.encode()):
-        new = _BOM + new
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        kept = _back_up(path)
-        replace_file(path, [new.encode()])
+        make_directory(runtime_directory())
+        with file_lock(runtime_directory() / "clients"):
+            former = read_text(path)
+            while True:
+                new = change(former)
+                if new == former:
+                    return None
+                present = read_text(path)
+                if present == former:
+                    break
+                former = present
+            path.parent.mkdir(parents=True, exist_ok=True)
+            kept = None
+            if path.exists():
+                kept = dated_name(path, ".bak-")
+                shutil.copy2(path, kept)
+                if path.read_bytes().startswith(_BOM.encode()):
+                    new = _BOM + new
+            replace_file(path, [new.encode()])
+            return kept
     except OSError as exc:
         raise BadInput(
             f"cannot write {path}: {exc.strerror}; use --print and add the entry yourself"
         ) from exc
-    return kept
 
 
 def edit(client: Client, text: str, entries: Mapping[str, Any]) -> str:
@@ -78,13 +96,5 @@ def read_text(path: Path) -> str:
         ) from exc
 
 
-def _back_up(path: Path) -> Path | None:
-    if not path.exists():
-        return None
-    kept = dated_name(path, ".bak-")
-    shutil.copy2(path, kept)
-    return kept
-
-
-def _cannot(path: Path, exc: BadInput) -> BadInput:
+def _cannot_edit(path: Path, exc: BadInput) -> BadInput:
     return BadInput(f"{path}: {exc}; correct it, or use --print and add the entry yourself")

@@ -5,8 +5,9 @@
 
 import shutil
 import sys
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec import Struct
 
@@ -18,8 +19,6 @@ from polymnia.settings import ClientRoots
 from polymnia.stores import store_kind
 
 DEFAULT_NAME = "memory"
-# Directories in which uv keeps environments that it may delete at any time.
-_PASSING_ENVIRONMENTS = ("archive-v0", "environments-v2", "builds-v0")
 
 ClientState = Literal["installed", "reference server", "found", "not found", "unreadable"]
 
@@ -35,15 +34,20 @@ class FoundClient(Struct, frozen=True):
 
 def own_command() -> list[str]:
     """Return the command that starts this program from anywhere, absolute where possible."""
-    places = [
-        Path(sys.argv[0]),
-        *(Path(sys.executable).with_name(f"polymnia{end}") for end in ("", ".exe")),
-    ]
-    scripts = [place.absolute() for place in places if place.stem == "polymnia" and place.is_file()]
     uvx = shutil.which("uvx")
-    if uvx and any(part in _PASSING_ENVIRONMENTS for part in Path(sys.executable).parts):
+    # uv may delete these environments at any time.
+    passing = {"archive-v0", "environments-v2", "builds-v0"}
+    if uvx and passing.intersection(Path(sys.executable).parts):
         return [uvx, "polymnia"]
-    return [str(scripts[0])] if scripts else [sys.executable, "-m", "polymnia"]
+    python = Path(sys.executable)
+    for script in (
+        Path(sys.argv[0]),
+        python.with_name("polymnia"),
+        python.with_name("polymnia.exe"),
+    ):
+        if script.stem == "polymnia" and script.is_file():
+            return [str(script.absolute())]
+    return [sys.executable, "-m", "polymnia"]
 
 
 def store_options(store: str) -> list[str]:
@@ -53,56 +57,74 @@ def store_options(store: str) -> list[str]:
     return ["--store", f"{kind}:{Path(path).absolute()}" if is_path else store]
 
 
-def state_of(client: Client, path: Path, roots: ClientRoots) -> ClientState:
-    """Return whether a client is here and has the server."""
-    try:
-        servers = read_servers(client, path)
-    except BadInput:
-        return "unreadable"
-    if any(is_polymnia(entry) for entry in servers.values()):
-        return "installed"
-    if any(is_reference_server(entry) for entry in servers.values()):
-        return "reference server"
-    return "found" if client.is_installed(roots) else "not found"
-
-
 def find_clients(roots: ClientRoots) -> list[FoundClient]:
     """Return the clients that seem to be on this machine, with their files for all projects."""
-    clients = []
+    found = []
     for client in CLIENTS.values():
         path = client.path("user", roots, Path.cwd())
-        if path is None or not client.is_installed(roots):
-            continue
-        state, problem = state_of(client, path, roots), ""
-        if state == "unreadable":
-            try:
-                read_servers(client, path)
-            except BadInput as exc:
-                problem = str(exc)
-        clients.append(FoundClient(client, path, state, problem))
-    return clients
+        if path is not None and client.is_installed(roots):
+            found.append(inspect_client(client, path, roots))
+    return found
 
 
-def connect(client: Client, path: Path, store: str) -> Path | None:
-    """Add a server for this store to the file of a client, after a try, and return the former file.
+def inspect_client(client: Client, path: Path, roots: ClientRoots) -> FoundClient:
+    """Return whether a client is here and has the server in this file."""
+    try:
+        entries = read_servers(client, path).values()
+    except BadInput as exc:
+        return FoundClient(client, path, "unreadable", str(exc))
+    state: ClientState = "found" if client.is_installed(roots) else "not found"
+    if any(is_polymnia(entry) for entry in entries):
+        state = "installed"
+    elif any(is_reference_server(entry) for entry in entries):
+        state = "reference server"
+    return FoundClient(client, path, state)
+
+
+class Connection(Struct, frozen=True):
+    """An entry that was written: what the server says, whether it is new, and the former file."""
+
+    server: str
+    outcome: Literal["added", "updated", "unchanged"]
+    kept: Path | None
+
+
+def write_entry(
+    client: Client,
+    path: Path,
+    name: str,
+    entry: dict[str, Any],
+    test: Callable[[], str],
+    replaced: Iterable[str] = (),
+) -> Connection:
+    """Test the server, then write its entry in place of others. Raise BadInput."""
+    known = read_servers(client, path).get(name)
+    server = test()
+    kept = change_servers(client, path, {**dict.fromkeys(replaced), name: entry})
+    if known is None:
+        return Connection(server, "added", kept)
+    return Connection(server, "unchanged" if known == entry else "updated", kept)
+
+
+def connect(client: Client, path: Path, store: str) -> Connection:
+    """Add a server for this store to the file of a client.
 
     Raise BadInput if the server does not work, the file cannot be changed, or the name is taken.
     """
-    servers = read_servers(client, path)
-    known = servers.get(DEFAULT_NAME)
+    known = read_servers(client, path).get(DEFAULT_NAME)
     if known is not None and not is_polymnia(known):
         raise BadInput(
             f"{path} has another server {DEFAULT_NAME!r}: `polymnia install {client.name}` "
             "replaces it, or adds this one under another --name"
         )
     command = [*own_command(), "serve", *store_options(store)]
-    try_command(command)
-    return change_servers(client, path, {DEFAULT_NAME: client.local_entry(command)})
+    entry = client.local_entry(command)
+    return write_entry(client, path, DEFAULT_NAME, entry, lambda: try_command(command))
 
 
-def disconnect(client: Client, path: Path) -> Path | None:
-    """Remove our server from the file of a client, and return the former file. Raise BadInput."""
+def disconnect(client: Client, path: Path) -> None:
+    """Remove our server from the file of a client. Raise BadInput."""
     entry = read_servers(client, path).get(DEFAULT_NAME)
     if entry is None or not is_polymnia(entry):
         raise BadInput(f"{path} has no server {DEFAULT_NAME!r} of Polymnia")
-    return change_servers(client, path, {DEFAULT_NAME: None})
+    change_servers(client, path, {DEFAULT_NAME: None})

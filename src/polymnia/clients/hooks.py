@@ -13,11 +13,10 @@ from msgspec import Struct
 from msgspec.json import encode
 
 from polymnia.clients import jsonc
-from polymnia.clients.configuration import read_text, replace_text
+from polymnia.clients.configuration import change_text, read_text
 from polymnia.errors import BadInput
 from polymnia.settings import ClientRoots
 
-_MEMBER = "hooks"
 # Gemini CLI counts milliseconds, Cursor and Copilot seconds.
 _TIMEOUT_MS, _TIMEOUT_S = 5_000, 5
 # The line of OpenCode's plugin that says how to start this program, and how the file begins.
@@ -97,6 +96,13 @@ def plugin_text(command: Sequence[str]) -> str:
     return text.replace(_PLUGIN_COMMAND, f"const COMMAND = {encode(list(command)).decode()}")
 
 
+def write_plugin(path: Path, text: str) -> None:
+    """Write OpenCode's plugin, in place of an earlier one. Raise BadInput for another file."""
+    if read_text(path) and not read_text(path).startswith(_PLUGIN_HEAD):
+        raise BadInput(f"{path} is not a plugin of Polymnia; move it away first")
+    change_text(path, lambda _: text)
+
+
 def remove_plugin(path: Path) -> None:
     """Delete OpenCode's plugin. Raise BadInput if the file is not ours."""
     if not read_text(path).startswith(_PLUGIN_HEAD):
@@ -109,39 +115,40 @@ def add_hooks(hooks: HookFile, path: Path, command: Sequence[str]) -> Path | Non
 
     Raise BadInput.
     """
-    text = _without_ours(hooks, path, read_text(path))
-    for name, value in hooks.fixed.items():
-        if name not in jsonc.parse(text):
-            text = jsonc.set_member(text, (name,), value)
-    for event in hooks.events:
-        entries = [*_entries(text, event), hooks.entry(command, event)]
-        text = jsonc.set_member(text, (_MEMBER, event), entries)
-    return replace_text(path, text)
+
+    def add(text: str) -> str:
+        present = _members(path, text)
+        for name, value in hooks.fixed.items():
+            if name not in jsonc.parse(text):
+                text = jsonc.set_member(text, (name,), value)
+        for event in hooks.events:
+            ours = hooks.entry(command, event)
+            listed = present.get(event, [])
+            if isinstance(listed, list) and [item for item in listed if _is_ours(item)] == [ours]:
+                continue  # another order of the entries would be a change without a reason
+            text = jsonc.remove_items(text, ("hooks", event), _is_ours)
+            text = jsonc.append_item(text, ("hooks", event), ours)
+        return text
+
+    return change_text(path, add)
 
 
 def remove_hooks(hooks: HookFile, path: Path) -> Path | None:
     """Remove our hooks. Return where the former file is kept; None if there were none."""
-    return replace_text(path, _without_ours(hooks, path, read_text(path)))
+
+    def remove(text: str) -> str:
+        for event in _members(path, text).keys() & set(hooks.events):
+            text = jsonc.remove_items(text, ("hooks", event), _is_ours)
+        return text
+
+    return change_text(path, remove)
 
 
-def _without_ours(hooks: HookFile, path: Path, text: str) -> str:
-    members = jsonc.parse(text).get(_MEMBER, {})
+def _members(path: Path, text: str) -> dict[str, Any]:
+    members = jsonc.parse(text).get("hooks", {})
     if not isinstance(members, dict):
-        raise BadInput(f"{path}: {_MEMBER!r} is not an object; correct it first")
-    for event in hooks.events:
-        entries = _entries(text, event)
-        others = [entry for entry in entries if not _is_ours(entry)]
-        if others and others != entries:
-            text = jsonc.set_member(text, (_MEMBER, event), others)
-        elif entries and not others:
-            text = jsonc.remove_member(text, (_MEMBER, event))
-    return text
-
-
-def _entries(text: str, event: str) -> list[Any]:
-    members = jsonc.parse(text).get(_MEMBER, {})
-    entries = members.get(event, [])
-    return entries if isinstance(entries, list) else []
+        raise BadInput(f"{path}: 'hooks' is not an object; correct it first")
+    return members
 
 
 def _is_ours(entry: Any) -> bool:

@@ -19,15 +19,18 @@ _DEFAULT_INDENT = "  "
 
 
 class _Node(Struct):
-    """A value and where it is in the text. An object has its members too."""
+    """A value and where it is in the text, with the parts of an object or an array."""
 
     value: Any
     start: int
     end: int
     members: "list[_Member] | None" = None
+    items: "list[_Member] | None" = None
 
 
 class _Member(Struct):
+    """A member of an object, or an item of an array, whose key is empty."""
+
     key: str
     start: int
     node: _Node
@@ -56,7 +59,45 @@ def remove_member(text: str, path: Sequence[str]) -> str:
         index = None if node is None else _index(node, path[-1])
         if node is None or index is None:
             return text
-        text = _remove_text(text, node, index)
+        text = _remove_text(text, node.members or [], index)
+
+
+def append_item(text: str, path: Sequence[str], value: Any) -> str:
+    """Return the text with a value added to the array at the path, which is created if missing.
+
+    Raise BadInput if something else is there.
+    """
+    array, depth = _find_array(text, path)
+    if array is None:
+        return set_member(text, path, [value])
+    return _insert(text, array, "", value, unit=_unit(text, _parse(text)), depth=depth)
+
+
+def remove_items(text: str, path: Sequence[str], is_unwanted: Callable[[Any], bool]) -> str:
+    """Return the text without those items of the array at the path, and without an empty array.
+
+    Raise BadInput if something else is there.
+    """
+    while True:
+        array, _ = _find_array(text, path)
+        if array is None:
+            return text
+        places = [place for place, item in enumerate(array.value) if is_unwanted(item)]
+        if not places:
+            return text
+        if len(array.value) == 1:
+            return remove_member(text, path)
+        text = _remove_text(text, array.items or [], places[0])
+
+
+def _find_array(text: str, path: Sequence[str]) -> tuple[_Node | None, int]:
+    """Return the array at a path, and how deep it is; None if it is missing. Raise BadInput."""
+    node: _Node | None = _parse(text)
+    for key in path:
+        node = _find(node, key)
+    if node is not None and node.items is None:
+        raise BadInput(f"{'.'.join(path)} is not a list; correct it first")
+    return node, len(path)
 
 
 def render(
@@ -81,7 +122,10 @@ def render(
 def _parse(text: str) -> _Node:
     if not text.strip():
         return _Node({}, 0, len(text), [])
-    node = _read(text, _skip(text, 0))
+    try:
+        node = _read(text, _skip(text, 0))
+    except RecursionError as exc:
+        raise BadInput("it is nested too deeply") from exc
     if _skip(text, node.end) != len(text):
         raise _mistake(text, node.end, "nothing may follow the object")
     if node.members is None:
@@ -115,14 +159,14 @@ def _read_object(text: str, start: int) -> _Node:
 
 
 def _read_array(text: str, start: int) -> _Node:
-    nodes: list[_Node] = []
+    items: list[_Member] = []
 
     def read(at: int) -> int:
-        nodes.append(_read(text, at))
-        return nodes[-1].end
+        items.append(_Member("", at, _read(text, at)))
+        return items[-1].node.end
 
     end = _read_items(text, start, "]", read)
-    return _Node([node.value for node in nodes], start, end)
+    return _Node([item.node.value for item in items], start, end, items=items)
 
 
 def _read_items(text: str, start: int, closing: str, read: Callable[[int], int]) -> int:
@@ -176,14 +220,15 @@ def _set(text: str, node: _Node, path: Sequence[str], value: Any) -> str:
 
 
 def _insert(text: str, node: _Node, key: str, value: Any, *, unit: str, depth: int) -> str:
-    """Add a member after the last one, and after a comment on that one's line."""
-    members = node.members or []
+    """Add a member or an item after the last one, and after a comment on that one's line."""
+    members = (node.members if node.items is None else node.items) or []
     newline = _newline(text)
     margin = unit * (depth + 1)
     if members and _is_first_on_line(text, members[-1].start):
         margin = _margin(text, members[-1].start) or margin
     rendered = render(value, indent=unit, margin=margin, newline=newline)
-    added = f"{newline}{margin}{render(key)}: {rendered}"
+    label = f"{render(key)}: " if node.items is None else ""
+    added = f"{newline}{margin}{label}{rendered}"
     if not members:
         body = text[node.start + 1 : node.end - 1].rstrip()
         return text[: node.start + 1] + body + added + newline + unit * depth + text[node.end - 1 :]
@@ -201,9 +246,8 @@ def _newline(text: str) -> str:
     return "\r\n" if "\r\n" in text else "\n"
 
 
-def _remove_text(text: str, node: _Node, index: int) -> str:
-    """Remove a member, its line if it is alone on it, and a comma."""
-    members = node.members or []
+def _remove_text(text: str, members: Sequence[_Member], index: int) -> str:
+    """Remove a member or an item, its line if it is alone on it, and a comma."""
     start, end = members[index].start, members[index].node.end
     after = _skip(text, end)
     if text.startswith(",", after):

@@ -9,12 +9,12 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from polymnia.clients.configuration import read_text, replace_text
+from polymnia.clients.configuration import change_text, read_text
 from polymnia.errors import BadInput
 from polymnia.settings import ClientRoots
 
 _BEGIN, _END = "<!-- polymnia: begin -->", "<!-- polymnia: end -->"
-_BLOCK = re.compile(rf"\n*{re.escape(_BEGIN)}.*?{re.escape(_END)}\n?", re.DOTALL)
+_BLOCK = re.compile(rf"{re.escape(_BEGIN)}.*?{re.escape(_END)}", re.DOTALL)
 RULES = """\
 ## Memory (Polymnia)
 
@@ -89,13 +89,17 @@ RULES_FILES: Mapping[str, RulesFile] = {
 
 def add_rules(rules: RulesFile, path: Path) -> Path | None:
     """Write our rules, in place of earlier ones. Return where the former file is kept, if any."""
-    others = _BLOCK.sub("", read_text(path))
-    # The user's own file of all rules has no head.
-    if not others.strip() and path.name.startswith("polymnia."):
-        others = rules.head
-    block = f"{_BEGIN}\n{RULES}{_END}\n"
-    text = f"{others.rstrip()}\n\n{block}" if others.strip() else block
-    return replace_text(path, text)
+    block = f"{_BEGIN}\n{RULES}{_END}"
+
+    def add(text: str) -> str:
+        if _BLOCK.search(text):
+            return _BLOCK.sub(lambda _: block, text)
+        # The user's own file of all rules has no head.
+        if not text.strip() and path.name.startswith("polymnia."):
+            text = rules.head
+        return f"{text.rstrip()}\n\n{block}\n" if text.strip() else f"{block}\n"
+
+    return change_text(path, add)
 
 
 def remove_rules(rules: RulesFile, path: Path) -> Path | None:
@@ -103,11 +107,10 @@ def remove_rules(rules: RulesFile, path: Path) -> Path | None:
 
     Raise BadInput if there are none.
     """
-    text = read_text(path)
-    others = _BLOCK.sub("\n", text)
-    if others == text:
+    if not _BLOCK.search(read_text(path)):
         raise BadInput(f"{path} has no rules of Polymnia")
-    if others.strip() in ("", rules.head.strip()):
+    around = re.compile(rf"\n*{_BLOCK.pattern}\n?", re.DOTALL)
+    if around.sub("\n", read_text(path)).strip() in ("", rules.head.strip()):
         path.unlink()
         return None
-    return replace_text(path, others)
+    return change_text(path, lambda text: around.sub("\n", text))

@@ -170,7 +170,7 @@ CLIENTS: Mapping[str, Client] = {
             project_file=".gemini/settings.json",
             remote=Remote(url="httpUrl"),
             program="gemini",
-            then="Start a new session; `gemini mcp list` shows the server.",
+            then="Start a new session in a folder that Gemini CLI trusts; `gemini mcp list` shows it.",
         ),
         Client(
             name="copilot",
@@ -221,9 +221,17 @@ CLIENTS: Mapping[str, Client] = {
 }
 
 
-def is_polymnia(entry: Any) -> bool:
-    """Return True if an entry starts this program."""
-    return any(Path(word).stem == "polymnia" for word in _words(entry))
+def is_polymnia(entry: Any, url: str = "") -> bool:
+    """Return True if an entry starts this program, or connects to it with our token or at `url`."""
+    if any(Path(word).stem == "polymnia" for word in _words(entry)):
+        return True
+    if not isinstance(entry, dict):
+        return False
+    for member in entry.values():
+        header = member.get("Authorization") if isinstance(member, dict) else None
+        if isinstance(header, str) and header.startswith("Bearer ply_"):
+            return True
+    return bool(url) and url in entry.values()
 
 
 def is_reference_server(entry: Any) -> bool:

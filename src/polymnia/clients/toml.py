@@ -20,6 +20,8 @@ def parse(text: str) -> dict[str, Any]:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as exc:
         raise BadInput(str(exc)) from exc
+    except RecursionError as exc:
+        raise BadInput("it is nested too deeply") from exc
 
 
 def set_table(text: str, path: Sequence[str], table: dict[str, Any]) -> str:

@@ -1,0 +1,75 @@
+"""`polymnia install CLIENT --hooks`: let a client's events run `polymnia hook`."""
+
+import sys
+from pathlib import Path
+
+from polymnia.cli.common import print_json
+from polymnia.clients.connect import own_command
+from polymnia.clients.hooks import (
+    HOOK_FILES,
+    PLUGIN_FILES,
+    add_hooks,
+    plugin_text,
+    remove_hooks,
+    remove_plugin,
+    write_plugin,
+)
+from polymnia.clients.rules import RULES_FILES
+from polymnia.clients.table import Client
+from polymnia.errors import BadInput
+from polymnia.settings import client_roots
+
+
+def change_hooks(client: Client, project: Path | None, *, remove: bool, only_print: bool) -> None:
+    """Add the hooks of a project or of the user, remove them or print them. Raise BadInput."""
+    if client.name in PLUGIN_FILES:
+        _change_plugin(client, project, remove=remove, only_print=only_print)
+        return
+    hooks = HOOK_FILES.get(client.name)
+    if hooks is None:
+        raise BadInput(f"there are no hooks to add to {client.title}: {_instead_of_hooks(client)}")
+    path = hooks.path(client_roots(), project)
+    if remove:
+        kept = remove_hooks(hooks, path)
+        if kept is None:
+            raise BadInput(f"{path} has no hooks of Polymnia")
+        print(f"removed the hooks from {path}\nthe former file is {kept}")
+        return
+    command = own_command()
+    if only_print:
+        entries = {event: [hooks.entry(command, event)] for event in hooks.events}
+        print_json({**hooks.fixed, "hooks": entries})
+        return
+    kept = add_hooks(hooks, path, command)
+    print(f"{path} has hooks for {', '.join(hooks.events)}")
+    if kept is not None:
+        print(f"the former file is {kept}")
+
+
+def _instead_of_hooks(client: Client) -> str:
+    if client.name == "claude-code":
+        return (
+            "its hooks come with the plugin: run `claude plugin marketplace add CHECKOUT` with the "
+            "path of your checkout, then `claude plugin install polymnia@polymnia`"
+        )
+    if client.has_plugin:
+        return "its hooks come with the plugin"
+    if client.name in RULES_FILES:
+        return "it has none; --rules tells its agent when to use the memory"
+    return "it has none"
+
+
+def _change_plugin(client: Client, project: Path | None, *, remove: bool, only_print: bool) -> None:
+    """Write the plugin of a program whose hooks are functions of it, delete it or print it."""
+    path = PLUGIN_FILES[client.name].path(client_roots(), project)
+    if remove:
+        remove_plugin(path)
+        print(f"removed {path}")
+        return
+    text = plugin_text(own_command())
+    if only_print:
+        print(text, end="")
+        print(f"# in {path}", file=sys.stderr)
+        return
+    write_plugin(path, text)
+    print(f"{path} is the plugin; start {client.title} again")
