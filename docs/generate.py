@@ -288,7 +288,7 @@ def completion_script(shell: str) -> str:
     """Return a script that completes commands, options and files."""
     parser = build_parser()
     _complete_files(parser)
-    return shtab.complete(parser, shell)
+    return shtab.complete(parser, shell).rstrip("\n") + "\n"
 
 
 def _complete_files(parser: argparse.ArgumentParser) -> None:

@@ -196,3 +196,14 @@ def test_meaning_finds_what_words_do_not(tmp_path: Path) -> None:
         memory.remember("Ada", "likes tea")
         memory.index()
         assert memory.recall("favourite hot drink")[0].text == "likes tea"
+
+
+def test_facts_may_be_given_as_a_list(tmp_path: Path) -> None:
+    with polymnia.open(tmp_path / "memory.db", embedder="none") as memory:
+        assert memory.remember("Ada", ["likes tea", "lives in Paris"]).texts == (
+            "likes tea",
+            "lives in Paris",
+        )
+        with pytest.raises(BadInput, match="a fact is a text"):
+            memory.remember("Ada", [1])  # type: ignore[list-item]
+        assert repr(memory) == f"<LocalMemory in {tmp_path / 'memory.db'}>"

@@ -390,6 +390,6 @@ def _greet(settings: Settings) -> None:
     sys.stderr.write(
         f"polymnia speaks MCP ({settings.dialect} dialect) on standard input and output; "
         f"the memory is {hide_passwords(settings.store)}.\n"
-        "An MCP client is supposed to start it: the README says how to add it to yours.\n"
+        "An MCP client is supposed to start it: `polymnia install CLIENT` adds it to yours.\n"
         "To look inside, press Ctrl-D and run `polymnia export` or `polymnia doctor`.\n"
     )

@@ -20,7 +20,7 @@ from polymnia.engine.workspaces.projects import (
     default_workspace,
     find_project,
 )
-from polymnia.engine.workspaces.workspaces import Workspaces, open_workspaces
+from polymnia.engine.workspaces.workspaces import DEFAULT, Workspaces, open_workspaces
 from polymnia.errors import BadInput, WorkspaceNotFound
 from polymnia.settings import Settings, default_store, runtime_directory
 from polymnia.stores.open import open_store, store_exists, store_kind
@@ -155,6 +155,12 @@ def _open(
     is_own = settings.store == default_store() and settings.workspace in ("", PERSONAL)
     if is_missing and not creates and not is_own:
         require_store(settings.store)
+    kind, _ = store_kind(settings.store)
+    if kind not in ("directory", "postgres") and settings.workspace not in ("", DEFAULT):
+        raise BadInput(
+            f"{settings.store} holds one workspace, without a name: leave out --workspace "
+            f"{settings.workspace}"
+        )
     meaning = open_meaning(settings) if by_meaning else None
     url = settings.store
     with ExitStack() as resources:

@@ -35,7 +35,6 @@ QUESTIONS = (
 EXAMPLES = {
     "demo": ("--no-ui",),
     "remember": ("Zoë", "drinks it cold", "--store", "memory.db"),
-    "recall": ("tea", "--embedder", "none", "--store", "memory.db"),
     "revise": ("Zoë", "--type", "person", "--store", "memory.db"),
     "forget": ("Zoë", "1", "--dry-run", "--store", "memory.db"),
     "list": ("--store", "memory.db"),

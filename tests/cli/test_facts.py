@@ -141,7 +141,7 @@ def test_the_demo_touches_nothing_of_the_user(
     monkeypatch.setattr("tempfile.tempdir", None)
     status, out, _ = run(capsys, "demo")
     assert status == 0
-    for line in ("$ polymnia remember ", "$ polymnia recall ", "undone as change harbour:"):
+    for line in ("$ polymnia remember ", "$ polymnia search ", "undone as change harbour:"):
         assert line in out
     # The runtime of the embedding model leaves a hidden file in the temporary directory.
     assert [path.name for path in tmp_path.iterdir() if not path.name.startswith(".")] == []

@@ -47,6 +47,57 @@ def test_an_unknown_format_is_refused_in_one_short_line(
     assert len(err.replace(str(tmp_path), "")) < 160
 
 
+def test_markdown_files_of_any_program_are_imported(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "Ada.md").write_text("Ada likes tea.\n", "utf-8")
+    assert main(["import", str(tmp_path / "Ada.md"), "--store", str(tmp_path / "new.db")]) == 0
+    assert "imported 1 entity (1 new)" in capsys.readouterr().out
+
+
+def test_an_export_does_not_overwrite_a_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store, output = str(tmp_path / "new.db"), tmp_path / "memory.json"
+    main(["remember", "Ada", "likes tea", "--store", store])
+    output.write_text("precious", "utf-8")
+    words = ["export", "--store", store, "-o", str(output)]
+    assert main(words) == 1
+    assert "exists already" in capsys.readouterr().err
+    assert output.read_text("utf-8") == "precious"
+    assert main([*words, "--force"]) == 0
+    assert "likes tea" in output.read_text("utf-8")
+
+
+@pytest.mark.parametrize("ending", [".db", ".jsonl"])
+def test_a_workspace_of_a_single_file_is_refused(
+    ending: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = str(tmp_path / f"memory{ending}")
+    main(["remember", "Ada", "likes tea", "--store", store])
+    assert main(["search", "tea", "--workspace", "nope", "--store", store]) == 1
+    assert "leave out --workspace nope" in capsys.readouterr().err
+
+
+def test_sync_needs_a_history(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    store = str(tmp_path / "memory.jsonl")
+    lines = (
+        '{"type":"entity","name":"Ada","entityType":"person","observations":[]}\n'
+        '{"type":"relation","from":"Ada","to":"Bob","relationType":"knows"}\n'
+    )
+    Path(store).write_text(lines, "utf-8")
+    (tmp_path / "vault").mkdir()
+    assert main(["sync", str(tmp_path / "vault"), "--store", store]) == 1
+    assert "keeps no history; use a SQLite store" in capsys.readouterr().err
+    output = str(tmp_path / "new")
+    assert main(["export", "--format", "markdown", "-o", output, "--store", store]) == 0
+
+
+def test_an_option_before_the_command_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--store", "x.db", "remember", "Ada", "likes tea"]) == 2
+    assert "write it after the command" in capsys.readouterr().err
+
+
 def test_the_numbers_of_an_import_are_grouped_alike(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -17,6 +17,7 @@ from polymnia.api.records import (
     SearchHit,
     change_record,
     entity_record,
+    flat_texts,
     forgotten_record,
     note_record,
     search_hit,
@@ -88,6 +89,9 @@ class LocalMemory:
     ) -> None:
         self.close()
 
+    def __repr__(self) -> str:
+        return f"<LocalMemory in {self._memory.store.url}>"
+
     def close(self) -> None:
         """Close the memory. Closing it twice is harmless."""
         self._is_closed = True
@@ -101,7 +105,7 @@ class LocalMemory:
     def remember(
         self,
         name: str,
-        *texts: str,
+        *texts: str | Sequence[str],
         type: str = "",  # noqa: A002  # the word that the rest of the API and the tools use
         summary: str | None = None,
         tags: Sequence[str] = (),
@@ -110,11 +114,14 @@ class LocalMemory:
     ) -> EntityRecord:
         """Create an entity or extend it with texts it does not have yet, and return it.
 
+        The texts may also be a list.
         The type counts only if the entity is new. `valid_at` is when the texts were said or true,
         if not now; `source` names the conversation or document they come from.
         """
         at = to_model_time(valid_at)
-        facts = tuple(FactDraft(text=text, valid_at=at, source=source) for text in texts)
+        facts = tuple(
+            FactDraft(text=text, valid_at=at, source=source) for text in flat_texts(texts)
+        )
         entity = EntityFacts(name=name, type=type, facts=facts, summary=summary, tags=tuple(tags))
         remember(self._engine, [entity], by=self._by)
         return self.open(name)

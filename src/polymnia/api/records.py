@@ -1,11 +1,13 @@
 """What the Python API returns: frozen values, times in UTC. Fields are never removed."""
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from msgspec import Struct
 
 from polymnia.engine.facts.forget import ForgetReceipt
 from polymnia.engine.history.changes import Difference, differences
+from polymnia.errors import BadInput
 from polymnia.model import Change, Fact, Graph, Hit, Note
 
 
@@ -90,6 +92,17 @@ class ForgottenRecord(Struct, frozen=True, kw_only=True):
     relations: int
     notes: tuple[str, ...]
     unknown: tuple[str, ...]
+
+
+def flat_texts(texts: Iterable[str | Iterable[str]]) -> list[str]:
+    """Return the texts, which may be in lists. Raise BadInput for anything else."""
+    flat: list[str] = []
+    for text in texts:
+        flat += [text] if isinstance(text, str) else text
+    for text in flat:
+        if not isinstance(text, str):
+            raise BadInput(f"a fact is a text, and this is one of type {type(text).__name__}")
+    return flat
 
 
 def to_datetime(at: int) -> datetime | None:

@@ -16,7 +16,7 @@ from urllib.request import Request, urlopen
 from msgspec import DecodeError, json
 
 from polymnia import __version__
-from polymnia.api.records import NoteRecord, SearchHit
+from polymnia.api.records import NoteRecord, SearchHit, flat_texts
 from polymnia.errors import BadInput, NotAdmitted, StoreUnavailable
 
 _REVISION = "2026-07-28"
@@ -59,6 +59,9 @@ class RemoteMemory:
     ) -> None:
         self.close()
 
+    def __repr__(self) -> str:
+        return f"<RemoteMemory at {self._tools.url}>"
+
     def close(self) -> None:
         """Do nothing: no connection outlives a request."""
 
@@ -70,14 +73,14 @@ class RemoteMemory:
     def remember(
         self,
         name: str,
-        *texts: str,
+        *texts: str | Sequence[str],
         type: str = "",  # noqa: A002  # as in LocalMemory
         tags: Sequence[str] = (),
         valid_at: datetime | None = None,
         source: str = "",
     ) -> None:
         """Create an entity or extend it with texts it does not have yet."""
-        entity: dict[str, Any] = {"name": name, "type": type, "facts": list(texts)}
+        entity: dict[str, Any] = {"name": name, "type": type, "facts": flat_texts(texts)}
         entity["tags"] = list(tags)
         if valid_at is not None:
             entity["when"] = valid_at.astimezone(UTC).isoformat()
@@ -173,7 +176,7 @@ class _Tools:
     """Calls of a server's tools."""
 
     def __init__(self, url: str, token: str, by: str, timeout: float) -> None:
-        self._url = url
+        self.url = url
         self._timeout = timeout
         self._numbers = count(1)
         self._meta = {
@@ -212,20 +215,21 @@ class _Tools:
         return content
 
     def _send(self, body: bytes, tool: str) -> bytes:
-        request = Request(self._url, body, {**self._headers, "Mcp-Name": tool})
+        request = Request(self.url, body, {**self._headers, "Mcp-Name": tool})
         try:
             with urlopen(request, timeout=self._timeout) as response:
                 answer: bytes = response.read()
                 return answer
         except HTTPError as exc:
             if exc.code in (401, 403):
-                raise NotAdmitted(f"{self._url} does not accept the token") from exc
+                raise NotAdmitted(f"{self.url} does not accept the token") from exc
             answer = exc.read()
             if answer.startswith(b"{"):
                 return answer
-            raise StoreUnavailable(f"{self._url} answered with status {exc.code}") from exc
+            raise StoreUnavailable(f"{self.url} answered with status {exc.code}") from exc
         except (URLError, HTTPException, OSError) as exc:
-            raise StoreUnavailable(f"{self._url} cannot be reached: {exc}") from exc
+            reason = getattr(exc, "reason", exc)
+            raise StoreUnavailable(f"{self.url} cannot be reached: {reason}") from exc
 
 
 def _decode(body: bytes) -> dict[str, Any]:

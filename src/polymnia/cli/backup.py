@@ -96,6 +96,7 @@ def run_backup(settings: Settings, options: argparse.Namespace) -> int:
 
 def run_restore(settings: Settings, options: argparse.Namespace) -> int:
     """Replace the store of the settings. Raise BadInput, StoreError."""
+    require_store(options.source)
     with show_elapsed_time("copying and checking the backup"):
         former = restore(settings.store, options.source)
     sentence = f"restored {settings.store} from {options.source}"
@@ -131,7 +132,13 @@ def run_migrate(settings: Settings, options: argparse.Namespace) -> int:
 
 
 def _print_copy(copy: Copy) -> None:
-    counts = ", ".join(f"{count:,} {table}" for table, count in copy.rows.items() if count)
+    # The other tables say nothing to a reader; the checksum covers them.
+    shown = ("changes", "entities", "facts", "observations", "relations", "notes", "vectors")
+    counts = ", ".join(
+        f"{copy.rows[table]:,} {table.replace('observations', 'facts')}"
+        for table in shown
+        if copy.rows.get(table)
+    )
     print(f"{copy.workspace}: {counts or 'empty'} (sha256 {copy.checksum[:16]})")
     if copy.left_behind:
         left_behind = ", ".join(copy.left_behind)

@@ -32,7 +32,8 @@ _GAP = "  "
 _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 _STORE_HELP = (
     "a path ending in .db, .sqlite, .jsonl or .mcpmem, a directory of workspaces (ending in / if "
-    "new), postgresql://… or memory: (default: as for `polymnia serve` without options)"
+    "new), postgresql://… or memory: (default: `workspaces` in your data directory, "
+    "which is ~/.local/share/polymnia on Linux)"
 )
 
 

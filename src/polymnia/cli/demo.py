@@ -46,7 +46,7 @@ _REMEMBERING = (
 _LOOKING = (
     (
         "A question needs none of the words of the answer:",
-        ["recall", "favourite hot drink", "--limit", "1"],
+        ["search", "favourite hot drink", "--limit", "1"],
     ),
     ("Here is everything about one person:", ["show", "Ines Duarte"]),
     ("Every change has an author:", ["history", "Ines Duarte"]),

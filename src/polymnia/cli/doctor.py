@@ -17,9 +17,9 @@ from polymnia.errors import StoreError
 from polymnia.model import Counts
 from polymnia.places import open_place, require_store
 from polymnia.search.terms import count_noun
-from polymnia.settings import Settings
+from polymnia.settings import Settings, default_store
 from polymnia.stores import rebuild_catalogue, store_kind
-from polymnia.stores.open import salvage
+from polymnia.stores.open import salvage, store_exists
 
 if TYPE_CHECKING:
     from polymnia.cli.common import Subparsers
@@ -52,6 +52,12 @@ def run_doctor(settings: Settings, options: argparse.Namespace) -> int:
         return _salvage(settings.store, options.salvage, as_json=options.json)
     if options.rebuild:
         return _rebuild(settings.store, as_json=options.json)
+    if settings.store == default_store() and not store_exists(settings.store):
+        if options.json:
+            print_json(Findings(store=settings.store, sound=True))
+        else:
+            print(f"store: {settings.store}\nsound: nothing is stored yet")
+        return 0
     require_store(settings.store)
     with show_elapsed_time("checking the store"), _log_only_errors():
         found = _check(settings)

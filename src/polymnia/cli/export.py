@@ -52,6 +52,7 @@ def add_export(commands: "Subparsers") -> argparse.ArgumentParser:
         metavar="FILE",
         help="write to FILE, or for markdown to a new folder, not to standard output",
     )
+    parser.add_argument("--force", action="store_true", help="overwrite FILE")
     add_memory_arguments(parser)
     return parser
 
@@ -120,6 +121,8 @@ def _write(options: argparse.Namespace, pieces: Iterable[bytes]) -> None:
         raise BadInput(
             f"{path} is not a regular file: leave out -o and redirect standard output to it"
         )
+    if path.exists() and not options.force:
+        raise BadInput(f"{path} exists already: choose another name, or overwrite it with --force")
     with map_os_errors(str(path)):
         replace_file(path, pieces)
 

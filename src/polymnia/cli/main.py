@@ -20,40 +20,48 @@ from polymnia.settings import Settings, load_settings
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
 
-# Command -> module of this package, which has `add_COMMAND(commands)` and
-# `run_COMMAND(settings, options)`.
-COMMANDS = {
-    "demo": "demo",
-    "serve": "serve",
-    "ui": "serve",
-    "install": "install",
-    "hook": "hook",
-    "remember": "facts",
-    "recall": "search",
-    "search": "search",
-    "show": "show",
-    "list": "show",
-    "revise": "facts",
-    "forget": "facts",
-    "history": "changes",
-    "undo": "changes",
-    "trash": "changes",
-    "stats": "show",
-    "import": "import_file",
-    "export": "export",
-    "sync": "sync",
-    "index": "embedding",
-    "embedder": "embedder",
-    "doctor": "doctor",
-    "backup": "backup",
-    "restore": "backup",
-    "migrate": "backup",
-    "migrate-schema": "schema",
-    "workspace": "workspace",
-    "perspective": "embedding",
-    "token": "token",
-    "completion": "completion",
+# The groups of `polymnia --help`: command -> module of this package, which has
+# `add_COMMAND(commands)` and `run_COMMAND(settings, options)`.
+GROUPS = {
+    "every day": {
+        "demo": "demo",
+        "install": "install",
+        "ui": "serve",
+        "remember": "facts",
+        "search": "search",
+        "show": "show",
+        "revise": "facts",
+        "forget": "facts",
+        "history": "changes",
+        "undo": "changes",
+    },
+    "in and out": {
+        "import": "import_file",
+        "export": "export",
+        "sync": "sync",
+        "backup": "backup",
+        "restore": "backup",
+        "migrate": "backup",
+    },
+    "a server and its stores": {
+        "serve": "serve",
+        "token": "token",
+        "workspace": "workspace",
+        "doctor": "doctor",
+        "index": "embedding",
+        "list": "show",
+        "stats": "show",
+        "trash": "changes",
+    },
+    "more": {
+        "hook": "hook",
+        "completion": "completion",
+        "embedder": "embedder",
+        "perspective": "embedding",
+        "migrate-schema": "schema",
+    },
 }
+COMMANDS = {name: module for group in GROUPS.values() for name, module in group.items()}
 # Words that people try, and the command that does it.
 _SYNONYMS = {
     "add": "remember",
@@ -73,15 +81,8 @@ _SYNONYMS = {
     "update": "revise",
     "web": "ui",
 }
-# Where the help texts start: after the longest command.
-_HELP_COLUMN = 18
 # The width for checks of arguments, which lay out a text that is never shown.
 _ANY_WIDTH = 80
-# What a shell reports for a program that a closed pipe ended.
-_BROKEN_PIPE = 141
-# What a shell reports for a program that Ctrl-C ended.
-_INTERRUPTED = 130
-_MIN_SIMILARITY = 0.6
 # A hook ends before there is much garbage. A server collects it once it listens.
 _WITHOUT_COLLECTOR = ("hook", "serve")
 
@@ -97,7 +98,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             sys.stdout.flush()
     except BrokenPipeError:
         _discard_output()
-        return _BROKEN_PIPE
+        return 141  # what a shell reports for a program that a closed pipe ended
     except PolymniaError as exc:
         _complain(str(exc))
         return 1
@@ -107,7 +108,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     except KeyboardInterrupt as exc:
         _complain(str(exc) or "interrupted")
-        return _INTERRUPTED
+        return 130  # what a shell reports for a program that Ctrl-C ended
     return status
 
 
@@ -144,8 +145,10 @@ def build_parser(command: str = "") -> argparse.ArgumentParser:
         prog="polymnia",
         description="A memory for AI agents. `polymnia demo` shows one at work, and `polymnia "
         "install CLIENT` adds it to your MCP client.",
-        epilog="`polymnia COMMAND --help` shows the options of a command.",
-        formatter_class=partial(argparse.HelpFormatter, max_help_position=_HELP_COLUMN),
+        epilog="`polymnia COMMAND --help` shows the options of a command. For example, `polymnia "
+        "remember Ada 'likes tea'` stores a fact, and `polymnia search what does Ada like` finds "
+        "it.",
+        formatter_class=partial(argparse.HelpFormatter, max_help_position=18),
     )
     parser.add_argument("--version", action="version", version=f"polymnia {__version__}")
     # With `prog`, argparse does not lay out a usage text to find the prefix.
@@ -171,11 +174,27 @@ class Parser(argparse.ArgumentParser):
         # imports shutil and compression libraries, which a server's start does not need.
         if self._is_helping:
             return super()._get_formatter()
-        return argparse.HelpFormatter(self.prog, width=_ANY_WIDTH)
+        return argparse.HelpFormatter(self.prog, width=80)
 
     def format_help(self) -> str:
+        """Return the help. That of the program lists its commands in groups."""
         self._is_helping = True
-        return super().format_help()
+        commands = self._subparsers
+        if self.prog != "polymnia" or commands is None:
+            return super().format_help()
+        formatter = self._get_formatter()
+        formatter.add_usage("polymnia COMMAND [OPTIONS]", [], ())
+        formatter.add_text(self.description)
+        # argparse has no public list of what was added to a parser.
+        (choices,) = commands._group_actions
+        subactions = choices._get_subactions()  # type: ignore[attr-defined]  # typeshed lacks it
+        by_name = {action.dest: action for action in subactions}
+        for title, group in GROUPS.items():
+            formatter.start_section(title)
+            formatter.add_arguments(by_name[name] for name in group)
+            formatter.end_section()
+        formatter.add_text(self.epilog)
+        return formatter.format_help()
 
     def _print_message(self, message: str, file: "SupportsWrite[str] | None" = None) -> None:
         """Print help, and let `main` handle a closed pipe, which argparse would ignore."""
@@ -217,7 +236,7 @@ def suggest(word: str, words: Iterable[str]) -> str:
     """Return a question that names the most similar words, to end a sentence; empty without any."""
     from difflib import get_close_matches  # needed only when something is wrong
 
-    near = get_close_matches(word, list(words), 2, _MIN_SIMILARITY)
+    near = get_close_matches(word, list(words), 2, 0.6)
     return f"; did you mean {' or '.join(near)}?" if near else ""
 
 
@@ -225,12 +244,21 @@ def _run(words: Sequence[str]) -> int:
     try:
         if words and words[0] == "help":
             words = [*words[1:2], "--help"]
+        if words and words[0] == "recall":  # its name in earlier versions, and that of the tool
+            words = ["search", *words[1:]]
+        if words == ["version"]:
+            words = ["--version"]
         if not words:
             build_parser().print_help()
             return 0
         command = words[0]
         if not command.startswith("-") and command not in COMMANDS:
             _refuse_command(command)
+        if command.startswith("--") and command not in ("--help", "--version"):
+            Parser(prog="polymnia").error(
+                f"{command} is an option of a command: write it after the command, as in "
+                f"`polymnia remember … {command} …`"
+            )
         options = build_parser(command).parse_args(words)
         settings = load_settings(_flags(options))
         configure_logging(settings.log_level, settings.log_format)

@@ -1,4 +1,4 @@
-"""`polymnia search`, also called `recall`: find what answers a question."""
+"""`polymnia search`: find what answers a question."""
 
 import argparse
 import sys
@@ -27,24 +27,13 @@ from polymnia.settings import Settings
 if TYPE_CHECKING:
     from polymnia.cli.common import Subparsers
 
-# How long to wait for the embedding model while the user watches.
-_EMBED_TIMEOUT_S = 10.0
-_MIN_WIDTH = 60
 
 _Result = tuple[Place, RecallResult]
 _PlacedHit = tuple[Place, Hit]
 
 
 def add_search(commands: "Subparsers") -> argparse.ArgumentParser:
-    return _add(commands, "search", "find what answers a question")
-
-
-def add_recall(commands: "Subparsers") -> argparse.ArgumentParser:
-    return _add(commands, "recall", "the same as search, under the name that agents use")
-
-
-def _add(commands: "Subparsers", name: str, summary: str) -> argparse.ArgumentParser:
-    parser = commands.add_parser(name, help=summary)
+    parser = commands.add_parser("search", help="find what answers a question")
     parser.add_argument(
         "query", metavar="QUERY", nargs="+", help="words, a name, or a whole question"
     )
@@ -69,30 +58,28 @@ def run_search(settings: Settings, options: argparse.Namespace) -> int:
     within = Within(types=tuple(options.type)) if options.type else None
     with open_places(settings, by_meaning=True) as places:
         _warn_of_unknown_types(places, options.type)
-        results = []
-        for place in places:
-            if _is_empty(place):
-                results.append((place, RecallResult(hits=[], coverage=1.0)))
-                continue
-            result = recall(
-                place.memory,
-                question,
-                limit=options.limit,
-                within=within,
-                timeout=_EMBED_TIMEOUT_S,
-            )
-            results.append((place, result))
+        results = [_search(place, question, options.limit, within) for place in places]
         is_new = all(_is_empty(place) for place in places)
+        has_others = False
+        if within is not None and not any(result.hits for _, result in results):
+            unfiltered = [_search(place, question, 1, None) for place in places]
+            has_others = any(result.hits for _, result in unfiltered)
     hits = _rank(results)[: options.limit]
     if options.json:
         print_json(_result_shape(settings, results, hits))
     else:
         print("\n".join(_result_lines(settings, results, hits)))
         _print_hints(settings, places, has_hits=bool(hits), is_new=is_new)
+        if has_others:
+            print("there are hits without --type")
     return 0 if hits else 1
 
 
-run_recall = run_search
+def _search(place: Place, question: str, limit: int, within: Within | None) -> _Result:
+    if _is_empty(place):
+        return place, RecallResult(hits=[], coverage=1.0)
+    # The user watches while the embedding model is loaded.
+    return place, recall(place.memory, question, limit=limit, within=within, timeout=10.0)
 
 
 def _print_hints(
@@ -184,7 +171,7 @@ def _identity(passage: Passage) -> dict[str, object]:
 def _result_lines(
     settings: Settings, results: Sequence[_Result], hits: Sequence[_PlacedHit]
 ) -> list[str]:
-    width = max(get_terminal_size().columns, _MIN_WIDTH)
+    width = max(get_terminal_size().columns, 60)
     lines = []
     for wrong, right in _corrections(results).items():
         lines.append(printable(f"searched for {right!r} instead of {wrong!r}"))

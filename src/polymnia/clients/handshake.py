@@ -53,6 +53,8 @@ def try_command(command: Sequence[str]) -> str:
 
 def try_url(url: str, token: str) -> str:
     """Return the name and version of the server at a URL. Raise BadInput if it does not answer."""
+    if not url.startswith(("http://", "https://")):
+        raise BadInput(f"{url} is not a URL: it starts with https:// and ends in /mcp")
     headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
     if token:
         headers["Authorization"] = f"Bearer {token}"
@@ -66,7 +68,7 @@ def try_url(url: str, token: str) -> str:
             reason = "it needs a token, or this one is not valid"
         raise BadInput(f"{url} rejected the request: {reason}") from exc
     except (URLError, OSError, ValueError) as exc:
-        raise BadInput(f"{url} cannot be reached: {exc}") from exc
+        raise BadInput(f"{url} cannot be reached: {getattr(exc, 'reason', exc)}") from exc
     events = [line[len(b"data:") :] for line in body.splitlines() if line.startswith(b"data:")]
     result = _decode(events[-1] if events else body).get("result")
     if not result:

@@ -170,7 +170,8 @@ CLIENTS: Mapping[str, Client] = {
             project_file=".gemini/settings.json",
             remote=Remote(url="httpUrl"),
             program="gemini",
-            then="Start a new session in a folder that Gemini CLI trusts; `gemini mcp list` shows it.",
+            then="Start a new session in a folder that Gemini CLI trusts; `gemini mcp list` shows "
+            "the server.",
         ),
         Client(
             name="copilot",

@@ -60,6 +60,8 @@ def find_importer(source: Source, kind: str | None = None) -> Importer:
     for importer in IMPORTERS:
         if importer.kind == kind or (kind is None and importer.recognizes(source)):
             return importer
+    if kind is None and all(name.endswith(".md") for name in source.names) and source.names:
+        return obsidian.IMPORTER  # it reads any folder of Markdown files
     if kind is not None:
         raise BadInput(f"there is no importer {kind!r}; use one of {', '.join(KINDS)}")
     if not source.is_file and any(name.endswith(".zip") for name in source.names):

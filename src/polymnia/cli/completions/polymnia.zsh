@@ -26,7 +26,6 @@ _shtab_polymnia_commands() {
     migrate:'Copy all workspaces with their history, deleted rows, notes, perspectives and vectors, and compare each copy with its source. Run it again to continue a copy that was interrupted.'
     migrate-schema:'Create the tables of a database, or upgrade them, in one transaction. Servers do so themselves if their role may; with this command they need no such right.'
     perspective:'list, set and remove the perspectives in which a memory is embedded'
-    recall:'the same as search, under the name that agents use'
     remember:'Create an entity, or add facts to one that is known.'
     restore:'replace a memory by a backup; the former one is kept'
     revise:'Put a newer fact in place of an old one, or change the entity itself. Relations follow a new name.'
@@ -104,7 +103,7 @@ _shtab_polymnia_backup_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--force[overwrite TARGET]"
   "--json[print JSON for programs]"
-  "--store[a path ending in .db, .sqlite, .jsonl or .mcpmem, a directory of workspaces (ending in \/ if new), postgresql\:\/\/\… or memory\: (default\: as for \`polymnia serve\` without options)]:URL:"
+  "--store[a path ending in .db, .sqlite, .jsonl or .mcpmem, a directory of workspaces (ending in \/ if new), postgresql\:\/\/\… or memory\: (default\: \`workspaces\` in your data directory, which is \~\/.local\/share\/polymnia on Linux)]:URL:"
   "--data-dir[a directory of workspaces\; same as --store DIR\/]:DIR:_files"
   "--log-level[what to log to standard error]:log_level:(debug info warning error)"
   ":the new file, or the new directory for a data directory (default\: the time, in the folder of backups):"
@@ -135,7 +134,7 @@ _shtab_polymnia_doctor_options=(
   "--salvage[write what can be read of a damaged .mcpmem or .db file to FILE (default\: beside it, named .salvaged)]:FILE:_files"
   "--rebuild[write a new registry for a data directory that lost it]"
   "--json[print JSON for programs]"
-  "--store[a path ending in .db, .sqlite, .jsonl or .mcpmem, a directory of workspaces (ending in \/ if new), postgresql\:\/\/\… or memory\: (default\: as for \`polymnia serve\` without options)]:URL:"
+  "--store[a path ending in .db, .sqlite, .jsonl or .mcpmem, a directory of workspaces (ending in \/ if new), postgresql\:\/\/\… or memory\: (default\: \`workspaces\` in your data directory, which is \~\/.local\/share\/polymnia on Linux)]:URL:"
   "--data-dir[a directory of workspaces\; same as --store DIR\/]:DIR:_files"
   "--log-level[what to log to standard error]:log_level:(debug info warning error)"
   "--workspace[workspace to use (default\: that of the project in this directory, and \`personal\`)]:NAME:"
@@ -172,8 +171,9 @@ _shtab_polymnia_export_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--format[(default\: jsonl)]:format:(json jsonl markdown)"
   {--output,-o}"[write to FILE, or for markdown to a new folder, not to standard output]:FILE:_files"
+  "--force[overwrite FILE]"
   "--json[print JSON for programs]"
-  "--store[a path ending in .db, .sqlite, .jsonl or .mcpmem, a directory of workspaces (ending in \/ if new), postgresql\:\/\/\… or memory\: (default\: as for \`polymnia serve\` without options)]:URL:"
+  "--store[a path ending in .db, .sqlite, .jsonl or .mcpmem, a directory of workspaces (ending in \/ if new), postgresql\:\/\/\… or memory\: (default\: \`workspaces\` in your data directory, which is \~\/.local\/share\/polymnia on Linux)]:URL:"
   "--data-dir[a directory of workspaces\; same as --store DIR\/]:DIR:_files"
   "--log-level[what to log to standard error]:log_level:(debug info warning error)"
   "--workspace[workspace to use (default\: that of the project in this directory, and \`personal\`)]:NAME:"
@@ -189,7 +189,7 @@ _shtab_polymnia_forget_options=(
   "--erase[remove the texts from the history and the files too\; it cannot be undone]"
   "--yes[agree to --erase]"
   "--json[print JSON for programs]"
-  "--store[a path ending in .db, .sqlite, .jsonl or .mcpmem, a directory of workspaces (ending in \/ if new), postgresql\:\/\/\… or memory\: (default\: as for \`polymnia serve\` without options)]:URL:"
+  "--store[a path ending in .db, .sqlite, .jsonl or .mcpmem, a directory of workspaces (ending in \/ if new), postgresql\:\/\/\… or memory\: (default\: \`workspaces\` in your data directory, which is \~\/.local\/share\/polymnia on Linux)]:URL:"
   "--data-dir[a directory of workspaces\; same as --store DIR\/]:DIR:_files"
   "--log-level[what to log to standard error]:log_level:(debug info warning error)"
   "--workspace[workspace to use (default\: that of the project in this directory, and \`personal\`)]:NAME:"
@@ -208,7 +208,7 @@ _shtab_polymnia_history_options=(
   "--before[only changes before this one, in its workspace, for the next page]:ID:"
   "--limit[at most this many (default\: 20)]:N:"
   "--json[print JSON for programs]"
-  "--store[a path ending in .db, .sqlite, .jsonl or .mcpmem, a directory of workspaces (ending in \/ if new), postgresql\:\/\/\… or memory\: (default\: as for \`polymnia serve\` without options)]:URL:"
+  "--store[a path ending in .db, .sqlite, .jsonl or .mcpmem, a directory of workspaces (ending in \/ if new), postgresql\:\/\/\… or memory\: (default\: \`workspaces\` in your data directory, which is \~\/.local\/share\/polymnia on Linux)]:URL:"
   "--data-dir[a directory of workspaces\; same as --store DIR\/]:DIR:_files"
   "--log-level[what to log to standard error]:log_level:(debug info warning error)"
   "--workspace[workspace to use (default\: that of the project in this directory, and \`personal\`)]:NAME:"
@@ -221,7 +221,7 @@ _shtab_polymnia_history_defaults_added=0
 _shtab_polymnia_hook_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--for[the program, if its answers have another form\: copilot, opencode]:PROGRAM:"
-  "--store[a path ending in .db, .sqlite, .jsonl or .mcpmem, a directory of workspaces (ending in \/ if new), postgresql\:\/\/\… or memory\: (default\: as for \`polymnia serve\` without options)]:URL:"
+  "--store[a path ending in .db, .sqlite, .jsonl or .mcpmem, a directory of workspaces (ending in \/ if new), postgresql\:\/\/\… or memory\: (default\: \`workspaces\` in your data directory, which is \~\/.local\/share\/polymnia on Linux)]:URL:"
   "--data-dir[a directory of workspaces\; same as --store DIR\/]:DIR:_files"
   "--log-level[what to log to standard error]:log_level:(debug info warning error)"
   "--workspace[workspace to use (default\: that of the project in this directory, and \`personal\`)]:NAME:"
@@ -237,7 +237,7 @@ _shtab_polymnia_import_options=(
   "--from-workspace[the workspace of PATH, if it has several]:NAME:"
   "--dry-run[only say what would be imported]"
   "--json[print JSON for programs]"
-  "--store[a path ending in .db, .sqlite, .jsonl or .mcpmem, a directory of workspaces (ending in \/ if new), postgresql\:\/\/\… or memory\: (default\: as for \`polymnia serve\` without options)]:URL:"
+  "--store[a path ending in .db, .sqlite, .jsonl or .mcpmem, a directory of workspaces (ending in \/ if new), postgresql\:\/\/\… or memory\: (default\: \`workspaces\` in your data directory, which is \~\/.local\/share\/polymnia on Linux)]:URL:"
   "--data-dir[a directory of workspaces\; same as --store DIR\/]:DIR:_files"
   "--log-level[what to log to standard error]:log_level:(debug info warning error)"
   "--workspace[workspace to use (default\: that of the project in this directory, and \`personal\`)]:NAME:"
@@ -251,7 +251,7 @@ _shtab_polymnia_index_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--embedder[embedding model\: local, multilingual, onnx\:DIRECTORY, ollama\:MODEL, openai\:MODEL or none (default\: local)]:URL:"
   "--json[print JSON for programs]"
-  "--store[a path ending in .db, .sqlite, .jsonl or .mcpmem, a directory of workspaces (ending in \/ if new), postgresql\:\/\/\… or memory\: (default\: as for \`polymnia serve\` without options)]:URL:"
+  "--store[a path ending in .db, .sqlite, .jsonl or .mcpmem, a directory of workspaces (ending in \/ if new), postgresql\:\/\/\… or memory\: (default\: \`workspaces\` in your data directory, which is \~\/.local\/share\/polymnia on Linux)]:URL:"
   "--data-dir[a directory of workspaces\; same as --store DIR\/]:DIR:_files"
   "--log-level[what to log to standard error]:log_level:(debug info warning error)"
   "--workspace[workspace to use (default\: that of the project in this directory, and \`personal\`)]:NAME:"
@@ -279,7 +279,7 @@ _shtab_polymnia_install_options=(
   "--json[print JSON for programs]"
   "--dialect[the tool catalogue to serve\: graph, native, project, reference, vault, workspace]:NAME:(graph native project reference vault workspace)"
   "--workspace[the workspace to use]:NAME:"
-  "--store[a path ending in .db, .sqlite, .jsonl or .mcpmem, a directory of workspaces (ending in \/ if new), postgresql\:\/\/\… or memory\: (default\: as for \`polymnia serve\` without options)]:URL:"
+  "--store[a path ending in .db, .sqlite, .jsonl or .mcpmem, a directory of workspaces (ending in \/ if new), postgresql\:\/\/\… or memory\: (default\: \`workspaces\` in your data directory, which is \~\/.local\/share\/polymnia on Linux)]:URL:"
   "--data-dir[a directory of workspaces\; same as --store DIR\/]:DIR:_files"
   "--log-level[what to log to standard error]:log_level:(debug info warning error)"
   ":claude-code, claude-desktop, cursor, vscode, codex, windsurf, gemini, copilot, opencode, zed, continue:(claude-code claude-desktop cursor vscode codex windsurf gemini copilot opencode zed continue)"
@@ -293,7 +293,7 @@ _shtab_polymnia_list_options=(
   "--type[only entities of this type]:type:"
   "--limit[at most this many (default\: 20)]:N:"
   "--json[print JSON for programs]"
-  "--store[a path ending in .db, .sqlite, .jsonl or .mcpmem, a directory of workspaces (ending in \/ if new), postgresql\:\/\/\… or memory\: (default\: as for \`polymnia serve\` without options)]:URL:"
+  "--store[a path ending in .db, .sqlite, .jsonl or .mcpmem, a directory of workspaces (ending in \/ if new), postgresql\:\/\/\… or memory\: (default\: \`workspaces\` in your data directory, which is \~\/.local\/share\/polymnia on Linux)]:URL:"
   "--data-dir[a directory of workspaces\; same as --store DIR\/]:DIR:_files"
   "--log-level[what to log to standard error]:log_level:(debug info warning error)"
   "--workspace[workspace to use (default\: that of the project in this directory, and \`personal\`)]:NAME:"
@@ -318,7 +318,7 @@ _shtab_polymnia_migrate_schema_options=(
   "--grant[let this role use the tables, without the right to change them]:ROLE:"
   "--check[change nothing\; fail if the tables must be upgraded or this version is too old]"
   "--json[print JSON for programs]"
-  "--store[a path ending in .db, .sqlite, .jsonl or .mcpmem, a directory of workspaces (ending in \/ if new), postgresql\:\/\/\… or memory\: (default\: as for \`polymnia serve\` without options)]:URL:"
+  "--store[a path ending in .db, .sqlite, .jsonl or .mcpmem, a directory of workspaces (ending in \/ if new), postgresql\:\/\/\… or memory\: (default\: \`workspaces\` in your data directory, which is \~\/.local\/share\/polymnia on Linux)]:URL:"
   "--data-dir[a directory of workspaces\; same as --store DIR\/]:DIR:_files"
   "--log-level[what to log to standard error]:log_level:(debug info warning error)"
 )
@@ -337,7 +337,7 @@ _shtab_polymnia_perspective_list_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--embedder[embedding model\: local, multilingual, onnx\:DIRECTORY, ollama\:MODEL, openai\:MODEL or none (default\: local)]:URL:"
   "--json[print JSON for programs]"
-  "--store[a path ending in .db, .sqlite, .jsonl or .mcpmem, a directory of workspaces (ending in \/ if new), postgresql\:\/\/\… or memory\: (default\: as for \`polymnia serve\` without options)]:URL:"
+  "--store[a path ending in .db, .sqlite, .jsonl or .mcpmem, a directory of workspaces (ending in \/ if new), postgresql\:\/\/\… or memory\: (default\: \`workspaces\` in your data directory, which is \~\/.local\/share\/polymnia on Linux)]:URL:"
   "--data-dir[a directory of workspaces\; same as --store DIR\/]:DIR:_files"
   "--log-level[what to log to standard error]:log_level:(debug info warning error)"
   "--workspace[workspace to use (default\: that of the project in this directory, and \`personal\`)]:NAME:"
@@ -350,7 +350,7 @@ _shtab_polymnia_perspective_remove_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--embedder[embedding model\: local, multilingual, onnx\:DIRECTORY, ollama\:MODEL, openai\:MODEL or none (default\: local)]:URL:"
   "--json[print JSON for programs]"
-  "--store[a path ending in .db, .sqlite, .jsonl or .mcpmem, a directory of workspaces (ending in \/ if new), postgresql\:\/\/\… or memory\: (default\: as for \`polymnia serve\` without options)]:URL:"
+  "--store[a path ending in .db, .sqlite, .jsonl or .mcpmem, a directory of workspaces (ending in \/ if new), postgresql\:\/\/\… or memory\: (default\: \`workspaces\` in your data directory, which is \~\/.local\/share\/polymnia on Linux)]:URL:"
   "--data-dir[a directory of workspaces\; same as --store DIR\/]:DIR:_files"
   "--log-level[what to log to standard error]:log_level:(debug info warning error)"
   "--workspace[workspace to use (default\: that of the project in this directory, and \`personal\`)]:NAME:"
@@ -366,7 +366,7 @@ _shtab_polymnia_perspective_set_options=(
   "--query[what is embedded of a question\: \{query\} (default\: \{query\})]:TEMPLATE:"
   "--embedder[embedding model\: local, multilingual, onnx\:DIRECTORY, ollama\:MODEL, openai\:MODEL or none (default\: local)]:URL:"
   "--json[print JSON for programs]"
-  "--store[a path ending in .db, .sqlite, .jsonl or .mcpmem, a directory of workspaces (ending in \/ if new), postgresql\:\/\/\… or memory\: (default\: as for \`polymnia serve\` without options)]:URL:"
+  "--store[a path ending in .db, .sqlite, .jsonl or .mcpmem, a directory of workspaces (ending in \/ if new), postgresql\:\/\/\… or memory\: (default\: \`workspaces\` in your data directory, which is \~\/.local\/share\/polymnia on Linux)]:URL:"
   "--data-dir[a directory of workspaces\; same as --store DIR\/]:DIR:_files"
   "--log-level[what to log to standard error]:log_level:(debug info warning error)"
   "--workspace[workspace to use (default\: that of the project in this directory, and \`personal\`)]:NAME:"
@@ -376,29 +376,13 @@ _shtab_polymnia_perspective_set_options=(
 # guard to ensure default positional specs are added only once per session
 _shtab_polymnia_perspective_set_defaults_added=0
 
-_shtab_polymnia_recall_options=(
-  "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--limit[maximum number of hits (default\: 10)]:N:"
-  "*--type[only entities of this type (repeatable)]:type:"
-  "--embedder[embedding model\: local, multilingual, onnx\:DIRECTORY, ollama\:MODEL, openai\:MODEL or none (default\: local)]:URL:"
-  "--json[print JSON for programs]"
-  "--store[a path ending in .db, .sqlite, .jsonl or .mcpmem, a directory of workspaces (ending in \/ if new), postgresql\:\/\/\… or memory\: (default\: as for \`polymnia serve\` without options)]:URL:"
-  "--data-dir[a directory of workspaces\; same as --store DIR\/]:DIR:_files"
-  "--log-level[what to log to standard error]:log_level:(debug info warning error)"
-  "--workspace[workspace to use (default\: that of the project in this directory, and \`personal\`)]:NAME:"
-  "(*):words, a name, or a whole question:"
-)
-
-# guard to ensure default positional specs are added only once per session
-_shtab_polymnia_recall_defaults_added=0
-
 _shtab_polymnia_remember_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--type[its type if it is new, e.g. person]:type:"
   "*--tag[a tag (repeatable)]:tag:"
   "--from[read more facts from a file, one in each line\; - is standard input]:FILE:_files"
   "--json[print JSON for programs]"
-  "--store[a path ending in .db, .sqlite, .jsonl or .mcpmem, a directory of workspaces (ending in \/ if new), postgresql\:\/\/\… or memory\: (default\: as for \`polymnia serve\` without options)]:URL:"
+  "--store[a path ending in .db, .sqlite, .jsonl or .mcpmem, a directory of workspaces (ending in \/ if new), postgresql\:\/\/\… or memory\: (default\: \`workspaces\` in your data directory, which is \~\/.local\/share\/polymnia on Linux)]:URL:"
   "--data-dir[a directory of workspaces\; same as --store DIR\/]:DIR:_files"
   "--log-level[what to log to standard error]:log_level:(debug info warning error)"
   "--workspace[workspace to use (default\: that of the project in this directory, and \`personal\`)]:NAME:"
@@ -412,7 +396,7 @@ _shtab_polymnia_remember_defaults_added=0
 _shtab_polymnia_restore_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--json[print JSON for programs]"
-  "--store[a path ending in .db, .sqlite, .jsonl or .mcpmem, a directory of workspaces (ending in \/ if new), postgresql\:\/\/\… or memory\: (default\: as for \`polymnia serve\` without options)]:URL:"
+  "--store[a path ending in .db, .sqlite, .jsonl or .mcpmem, a directory of workspaces (ending in \/ if new), postgresql\:\/\/\… or memory\: (default\: \`workspaces\` in your data directory, which is \~\/.local\/share\/polymnia on Linux)]:URL:"
   "--data-dir[a directory of workspaces\; same as --store DIR\/]:DIR:_files"
   "--log-level[what to log to standard error]:log_level:(debug info warning error)"
   ":what \`polymnia backup\` wrote, or any store of the same kind:"
@@ -430,7 +414,7 @@ _shtab_polymnia_revise_options=(
   "*--tag[add a tag (repeatable)]:tag:"
   "*--untag[remove a tag (repeatable)]:untag:"
   "--json[print JSON for programs]"
-  "--store[a path ending in .db, .sqlite, .jsonl or .mcpmem, a directory of workspaces (ending in \/ if new), postgresql\:\/\/\… or memory\: (default\: as for \`polymnia serve\` without options)]:URL:"
+  "--store[a path ending in .db, .sqlite, .jsonl or .mcpmem, a directory of workspaces (ending in \/ if new), postgresql\:\/\/\… or memory\: (default\: \`workspaces\` in your data directory, which is \~\/.local\/share\/polymnia on Linux)]:URL:"
   "--data-dir[a directory of workspaces\; same as --store DIR\/]:DIR:_files"
   "--log-level[what to log to standard error]:log_level:(debug info warning error)"
   "--workspace[workspace to use (default\: that of the project in this directory, and \`personal\`)]:NAME:"
@@ -448,7 +432,7 @@ _shtab_polymnia_search_options=(
   "*--type[only entities of this type (repeatable)]:type:"
   "--embedder[embedding model\: local, multilingual, onnx\:DIRECTORY, ollama\:MODEL, openai\:MODEL or none (default\: local)]:URL:"
   "--json[print JSON for programs]"
-  "--store[a path ending in .db, .sqlite, .jsonl or .mcpmem, a directory of workspaces (ending in \/ if new), postgresql\:\/\/\… or memory\: (default\: as for \`polymnia serve\` without options)]:URL:"
+  "--store[a path ending in .db, .sqlite, .jsonl or .mcpmem, a directory of workspaces (ending in \/ if new), postgresql\:\/\/\… or memory\: (default\: \`workspaces\` in your data directory, which is \~\/.local\/share\/polymnia on Linux)]:URL:"
   "--data-dir[a directory of workspaces\; same as --store DIR\/]:DIR:_files"
   "--log-level[what to log to standard error]:log_level:(debug info warning error)"
   "--workspace[workspace to use (default\: that of the project in this directory, and \`personal\`)]:NAME:"
@@ -461,7 +445,7 @@ _shtab_polymnia_search_defaults_added=0
 _shtab_polymnia_serve_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--dialect[the tool catalogue to serve\: graph, native, project, reference, vault, workspace (default\: native)]:NAME:(graph native project reference vault workspace)"
-  "--store[a path ending in .db, .sqlite, .jsonl or .mcpmem, a directory of workspaces (ending in \/ if new), postgresql\:\/\/\… or memory\: (default\: as for \`polymnia serve\` without options)]:URL:"
+  "--store[a path ending in .db, .sqlite, .jsonl or .mcpmem, a directory of workspaces (ending in \/ if new), postgresql\:\/\/\… or memory\: (default\: \`workspaces\` in your data directory, which is \~\/.local\/share\/polymnia on Linux)]:URL:"
   "--data-dir[a directory of workspaces\; same as --store DIR\/]:DIR:_files"
   "--log-level[what to log to standard error]:log_level:(debug info warning error)"
   {--memory-file,-f}"[the memory file, in the dialect\'s own format]:FILE:_files"
@@ -488,7 +472,7 @@ _shtab_polymnia_serve_defaults_added=0
 _shtab_polymnia_show_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--json[print JSON for programs]"
-  "--store[a path ending in .db, .sqlite, .jsonl or .mcpmem, a directory of workspaces (ending in \/ if new), postgresql\:\/\/\… or memory\: (default\: as for \`polymnia serve\` without options)]:URL:"
+  "--store[a path ending in .db, .sqlite, .jsonl or .mcpmem, a directory of workspaces (ending in \/ if new), postgresql\:\/\/\… or memory\: (default\: \`workspaces\` in your data directory, which is \~\/.local\/share\/polymnia on Linux)]:URL:"
   "--data-dir[a directory of workspaces\; same as --store DIR\/]:DIR:_files"
   "--log-level[what to log to standard error]:log_level:(debug info warning error)"
   "--workspace[workspace to use (default\: that of the project in this directory, and \`personal\`)]:NAME:"
@@ -501,7 +485,7 @@ _shtab_polymnia_show_defaults_added=0
 _shtab_polymnia_stats_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--json[print JSON for programs]"
-  "--store[a path ending in .db, .sqlite, .jsonl or .mcpmem, a directory of workspaces (ending in \/ if new), postgresql\:\/\/\… or memory\: (default\: as for \`polymnia serve\` without options)]:URL:"
+  "--store[a path ending in .db, .sqlite, .jsonl or .mcpmem, a directory of workspaces (ending in \/ if new), postgresql\:\/\/\… or memory\: (default\: \`workspaces\` in your data directory, which is \~\/.local\/share\/polymnia on Linux)]:URL:"
   "--data-dir[a directory of workspaces\; same as --store DIR\/]:DIR:_files"
   "--log-level[what to log to standard error]:log_level:(debug info warning error)"
   "--workspace[workspace to use (default\: that of the project in this directory, and \`personal\`)]:NAME:"
@@ -514,7 +498,7 @@ _shtab_polymnia_sync_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--dry-run[only say what would happen]"
   "--json[print JSON for programs]"
-  "--store[a path ending in .db, .sqlite, .jsonl or .mcpmem, a directory of workspaces (ending in \/ if new), postgresql\:\/\/\… or memory\: (default\: as for \`polymnia serve\` without options)]:URL:"
+  "--store[a path ending in .db, .sqlite, .jsonl or .mcpmem, a directory of workspaces (ending in \/ if new), postgresql\:\/\/\… or memory\: (default\: \`workspaces\` in your data directory, which is \~\/.local\/share\/polymnia on Linux)]:URL:"
   "--data-dir[a directory of workspaces\; same as --store DIR\/]:DIR:_files"
   "--log-level[what to log to standard error]:log_level:(debug info warning error)"
   "--workspace[workspace to use (default\: that of the project in this directory, and \`personal\`)]:NAME:"
@@ -538,7 +522,7 @@ _shtab_polymnia_token_create_options=(
   "--expires[lifetime, e.g. 30d, 12h or 45m (default\: unlimited)]:TIME:"
   "--json[print JSON for programs]"
   "--tokens[the token file (default\: beside the store, or tokens in the database)]:FILE:_files"
-  "--store[a path ending in .db, .sqlite, .jsonl or .mcpmem, a directory of workspaces (ending in \/ if new), postgresql\:\/\/\… or memory\: (default\: as for \`polymnia serve\` without options)]:URL:"
+  "--store[a path ending in .db, .sqlite, .jsonl or .mcpmem, a directory of workspaces (ending in \/ if new), postgresql\:\/\/\… or memory\: (default\: \`workspaces\` in your data directory, which is \~\/.local\/share\/polymnia on Linux)]:URL:"
   "--data-dir[a directory of workspaces\; same as --store DIR\/]:DIR:_files"
   "--log-level[what to log to standard error]:log_level:(debug info warning error)"
   ":who uses it\; the change log shows this name:"
@@ -551,7 +535,7 @@ _shtab_polymnia_token_list_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--json[print JSON for programs]"
   "--tokens[the token file (default\: beside the store, or tokens in the database)]:FILE:_files"
-  "--store[a path ending in .db, .sqlite, .jsonl or .mcpmem, a directory of workspaces (ending in \/ if new), postgresql\:\/\/\… or memory\: (default\: as for \`polymnia serve\` without options)]:URL:"
+  "--store[a path ending in .db, .sqlite, .jsonl or .mcpmem, a directory of workspaces (ending in \/ if new), postgresql\:\/\/\… or memory\: (default\: \`workspaces\` in your data directory, which is \~\/.local\/share\/polymnia on Linux)]:URL:"
   "--data-dir[a directory of workspaces\; same as --store DIR\/]:DIR:_files"
   "--log-level[what to log to standard error]:log_level:(debug info warning error)"
 )
@@ -563,7 +547,7 @@ _shtab_polymnia_token_revoke_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--json[print JSON for programs]"
   "--tokens[the token file (default\: beside the store, or tokens in the database)]:FILE:_files"
-  "--store[a path ending in .db, .sqlite, .jsonl or .mcpmem, a directory of workspaces (ending in \/ if new), postgresql\:\/\/\… or memory\: (default\: as for \`polymnia serve\` without options)]:URL:"
+  "--store[a path ending in .db, .sqlite, .jsonl or .mcpmem, a directory of workspaces (ending in \/ if new), postgresql\:\/\/\… or memory\: (default\: \`workspaces\` in your data directory, which is \~\/.local\/share\/polymnia on Linux)]:URL:"
   "--data-dir[a directory of workspaces\; same as --store DIR\/]:DIR:_files"
   "--log-level[what to log to standard error]:log_level:(debug info warning error)"
   ":NAME:"
@@ -578,7 +562,7 @@ _shtab_polymnia_token_rotate_options=(
   "--expires[lifetime, e.g. 30d, 12h or 45m (default\: unlimited)]:TIME:"
   "--json[print JSON for programs]"
   "--tokens[the token file (default\: beside the store, or tokens in the database)]:FILE:_files"
-  "--store[a path ending in .db, .sqlite, .jsonl or .mcpmem, a directory of workspaces (ending in \/ if new), postgresql\:\/\/\… or memory\: (default\: as for \`polymnia serve\` without options)]:URL:"
+  "--store[a path ending in .db, .sqlite, .jsonl or .mcpmem, a directory of workspaces (ending in \/ if new), postgresql\:\/\/\… or memory\: (default\: \`workspaces\` in your data directory, which is \~\/.local\/share\/polymnia on Linux)]:URL:"
   "--data-dir[a directory of workspaces\; same as --store DIR\/]:DIR:_files"
   "--log-level[what to log to standard error]:log_level:(debug info warning error)"
   ":NAME:"
@@ -597,7 +581,7 @@ _shtab_polymnia_trash_defaults_added=0
 _shtab_polymnia_trash_list_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--json[print JSON for programs]"
-  "--store[a path ending in .db, .sqlite, .jsonl or .mcpmem, a directory of workspaces (ending in \/ if new), postgresql\:\/\/\… or memory\: (default\: as for \`polymnia serve\` without options)]:URL:"
+  "--store[a path ending in .db, .sqlite, .jsonl or .mcpmem, a directory of workspaces (ending in \/ if new), postgresql\:\/\/\… or memory\: (default\: \`workspaces\` in your data directory, which is \~\/.local\/share\/polymnia on Linux)]:URL:"
   "--data-dir[a directory of workspaces\; same as --store DIR\/]:DIR:_files"
   "--log-level[what to log to standard error]:log_level:(debug info warning error)"
   "--workspace[workspace to use (default\: that of the project in this directory, and \`personal\`)]:NAME:"
@@ -610,7 +594,7 @@ _shtab_polymnia_trash_purge_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--older-than[only what was deleted more than DAYS days ago (default\: trash_days)]:DAYS:"
   "--json[print JSON for programs]"
-  "--store[a path ending in .db, .sqlite, .jsonl or .mcpmem, a directory of workspaces (ending in \/ if new), postgresql\:\/\/\… or memory\: (default\: as for \`polymnia serve\` without options)]:URL:"
+  "--store[a path ending in .db, .sqlite, .jsonl or .mcpmem, a directory of workspaces (ending in \/ if new), postgresql\:\/\/\… or memory\: (default\: \`workspaces\` in your data directory, which is \~\/.local\/share\/polymnia on Linux)]:URL:"
   "--data-dir[a directory of workspaces\; same as --store DIR\/]:DIR:_files"
   "--log-level[what to log to standard error]:log_level:(debug info warning error)"
   "--workspace[workspace to use (default\: that of the project in this directory, and \`personal\`)]:NAME:"
@@ -622,7 +606,7 @@ _shtab_polymnia_trash_purge_defaults_added=0
 _shtab_polymnia_trash_restore_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--json[print JSON for programs]"
-  "--store[a path ending in .db, .sqlite, .jsonl or .mcpmem, a directory of workspaces (ending in \/ if new), postgresql\:\/\/\… or memory\: (default\: as for \`polymnia serve\` without options)]:URL:"
+  "--store[a path ending in .db, .sqlite, .jsonl or .mcpmem, a directory of workspaces (ending in \/ if new), postgresql\:\/\/\… or memory\: (default\: \`workspaces\` in your data directory, which is \~\/.local\/share\/polymnia on Linux)]:URL:"
   "--data-dir[a directory of workspaces\; same as --store DIR\/]:DIR:_files"
   "--log-level[what to log to standard error]:log_level:(debug info warning error)"
   "--workspace[workspace to use (default\: that of the project in this directory, and \`personal\`)]:NAME:"
@@ -634,7 +618,7 @@ _shtab_polymnia_trash_restore_defaults_added=0
 
 _shtab_polymnia_ui_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--store[a path ending in .db, .sqlite, .jsonl or .mcpmem, a directory of workspaces (ending in \/ if new), postgresql\:\/\/\… or memory\: (default\: as for \`polymnia serve\` without options)]:URL:"
+  "--store[a path ending in .db, .sqlite, .jsonl or .mcpmem, a directory of workspaces (ending in \/ if new), postgresql\:\/\/\… or memory\: (default\: \`workspaces\` in your data directory, which is \~\/.local\/share\/polymnia on Linux)]:URL:"
   "--data-dir[a directory of workspaces\; same as --store DIR\/]:DIR:_files"
   "--log-level[what to log to standard error]:log_level:(debug info warning error)"
   "--workspace[workspace to use (default\: that of the project in this directory, and \`personal\`)]:NAME:"
@@ -655,7 +639,7 @@ _shtab_polymnia_undo_options=(
   "--dry-run[only say what would change]"
   "--skip-conflicts[undo everything except what was changed since]"
   "--json[print JSON for programs]"
-  "--store[a path ending in .db, .sqlite, .jsonl or .mcpmem, a directory of workspaces (ending in \/ if new), postgresql\:\/\/\… or memory\: (default\: as for \`polymnia serve\` without options)]:URL:"
+  "--store[a path ending in .db, .sqlite, .jsonl or .mcpmem, a directory of workspaces (ending in \/ if new), postgresql\:\/\/\… or memory\: (default\: \`workspaces\` in your data directory, which is \~\/.local\/share\/polymnia on Linux)]:URL:"
   "--data-dir[a directory of workspaces\; same as --store DIR\/]:DIR:_files"
   "--log-level[what to log to standard error]:log_level:(debug info warning error)"
   "--workspace[workspace to use (default\: that of the project in this directory, and \`personal\`)]:NAME:"
@@ -675,7 +659,7 @@ _shtab_polymnia_workspace_defaults_added=0
 _shtab_polymnia_workspace_archive_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--json[print JSON for programs]"
-  "--store[a path ending in .db, .sqlite, .jsonl or .mcpmem, a directory of workspaces (ending in \/ if new), postgresql\:\/\/\… or memory\: (default\: as for \`polymnia serve\` without options)]:URL:"
+  "--store[a path ending in .db, .sqlite, .jsonl or .mcpmem, a directory of workspaces (ending in \/ if new), postgresql\:\/\/\… or memory\: (default\: \`workspaces\` in your data directory, which is \~\/.local\/share\/polymnia on Linux)]:URL:"
   "--data-dir[a directory of workspaces\; same as --store DIR\/]:DIR:_files"
   "--log-level[what to log to standard error]:log_level:(debug info warning error)"
   ":NAME:"
@@ -687,7 +671,7 @@ _shtab_polymnia_workspace_archive_defaults_added=0
 _shtab_polymnia_workspace_create_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--json[print JSON for programs]"
-  "--store[a path ending in .db, .sqlite, .jsonl or .mcpmem, a directory of workspaces (ending in \/ if new), postgresql\:\/\/\… or memory\: (default\: as for \`polymnia serve\` without options)]:URL:"
+  "--store[a path ending in .db, .sqlite, .jsonl or .mcpmem, a directory of workspaces (ending in \/ if new), postgresql\:\/\/\… or memory\: (default\: \`workspaces\` in your data directory, which is \~\/.local\/share\/polymnia on Linux)]:URL:"
   "--data-dir[a directory of workspaces\; same as --store DIR\/]:DIR:_files"
   "--log-level[what to log to standard error]:log_level:(debug info warning error)"
   "--description[what it is for]:TEXT:"
@@ -700,7 +684,7 @@ _shtab_polymnia_workspace_create_defaults_added=0
 _shtab_polymnia_workspace_delete_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--json[print JSON for programs]"
-  "--store[a path ending in .db, .sqlite, .jsonl or .mcpmem, a directory of workspaces (ending in \/ if new), postgresql\:\/\/\… or memory\: (default\: as for \`polymnia serve\` without options)]:URL:"
+  "--store[a path ending in .db, .sqlite, .jsonl or .mcpmem, a directory of workspaces (ending in \/ if new), postgresql\:\/\/\… or memory\: (default\: \`workspaces\` in your data directory, which is \~\/.local\/share\/polymnia on Linux)]:URL:"
   "--data-dir[a directory of workspaces\; same as --store DIR\/]:DIR:_files"
   "--log-level[what to log to standard error]:log_level:(debug info warning error)"
   "--yes[do not ask for confirmation]"
@@ -714,7 +698,7 @@ _shtab_polymnia_workspace_list_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--status[(default\: all)]:status:(active archived all)"
   "--json[print JSON for programs]"
-  "--store[a path ending in .db, .sqlite, .jsonl or .mcpmem, a directory of workspaces (ending in \/ if new), postgresql\:\/\/\… or memory\: (default\: as for \`polymnia serve\` without options)]:URL:"
+  "--store[a path ending in .db, .sqlite, .jsonl or .mcpmem, a directory of workspaces (ending in \/ if new), postgresql\:\/\/\… or memory\: (default\: \`workspaces\` in your data directory, which is \~\/.local\/share\/polymnia on Linux)]:URL:"
   "--data-dir[a directory of workspaces\; same as --store DIR\/]:DIR:_files"
   "--log-level[what to log to standard error]:log_level:(debug info warning error)"
 )
@@ -725,7 +709,7 @@ _shtab_polymnia_workspace_list_defaults_added=0
 _shtab_polymnia_workspace_rename_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--json[print JSON for programs]"
-  "--store[a path ending in .db, .sqlite, .jsonl or .mcpmem, a directory of workspaces (ending in \/ if new), postgresql\:\/\/\… or memory\: (default\: as for \`polymnia serve\` without options)]:URL:"
+  "--store[a path ending in .db, .sqlite, .jsonl or .mcpmem, a directory of workspaces (ending in \/ if new), postgresql\:\/\/\… or memory\: (default\: \`workspaces\` in your data directory, which is \~\/.local\/share\/polymnia on Linux)]:URL:"
   "--data-dir[a directory of workspaces\; same as --store DIR\/]:DIR:_files"
   "--log-level[what to log to standard error]:log_level:(debug info warning error)"
   ":NAME:"
@@ -738,7 +722,7 @@ _shtab_polymnia_workspace_rename_defaults_added=0
 _shtab_polymnia_workspace_restore_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--json[print JSON for programs]"
-  "--store[a path ending in .db, .sqlite, .jsonl or .mcpmem, a directory of workspaces (ending in \/ if new), postgresql\:\/\/\… or memory\: (default\: as for \`polymnia serve\` without options)]:URL:"
+  "--store[a path ending in .db, .sqlite, .jsonl or .mcpmem, a directory of workspaces (ending in \/ if new), postgresql\:\/\/\… or memory\: (default\: \`workspaces\` in your data directory, which is \~\/.local\/share\/polymnia on Linux)]:URL:"
   "--data-dir[a directory of workspaces\; same as --store DIR\/]:DIR:_files"
   "--log-level[what to log to standard error]:log_level:(debug info warning error)"
   ":NAME:"
@@ -782,7 +766,6 @@ _shtab_polymnia() {
         migrate) _arguments -C -s $_shtab_polymnia_migrate_options ;;
         migrate-schema) _arguments -C -s $_shtab_polymnia_migrate_schema_options ;;
         perspective) _shtab_polymnia_perspective ;;
-        recall) _arguments -C -s $_shtab_polymnia_recall_options ;;
         remember) _arguments -C -s $_shtab_polymnia_remember_options ;;
         restore) _arguments -C -s $_shtab_polymnia_restore_options ;;
         revise) _arguments -C -s $_shtab_polymnia_revise_options ;;

@@ -64,7 +64,7 @@ def change_entry(settings: Settings, client: Client, options: argparse.Namespace
         offer_import(settings, options)
     if client.has_plugin and _has_plugin():
         print(
-            f"{client.title} has the plugin, too, so its agents see the tools twice: "
+            f"{client.title} also has the plugin, so its agents see the tools twice: "
             f"`polymnia install {client.name} --remove` removes this entry",
             file=sys.stderr,
         )
