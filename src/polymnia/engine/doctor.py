@@ -18,17 +18,17 @@ _ADVICE_DIRECTORY = (
 
 
 class Finding(Struct, frozen=True, kw_only=True):
-    """What is known of one workspace; the nameless one is the store itself."""
+    """The state of one workspace; the nameless one is the store itself."""
 
     workspace: str = ""
     counts: Counts | None = None
     notes: int = 0
     problems: tuple[str, ...] = ()
-    remarks: tuple[str, ...] = ()  # what is no damage, but should be known
+    remarks: tuple[str, ...] = ()  # worth knowing, but not damage
 
 
 class Findings(Struct, frozen=True, kw_only=True):
-    """What is known of a store, and what to do."""
+    """The state of a store, and what to do."""
 
     store: str
     sound: bool

@@ -184,7 +184,7 @@ def _with_times(state: State, before: Rows, after: Rows, at: int) -> State:
 def _copy_of(
     contents: Contents, base: Base, memory: State, *, holds_notes: bool, report: SyncReport
 ) -> tuple[Places, State]:
-    """Return the places and the content of the files. Of two files of a note the known one wins."""
+    """Return the places and the content of the files. The known one of two files of a note wins."""
     places, state = Places({}, {}), State()
     known_ids = {path: key for key, path in base.places.entities.items()}
 
@@ -389,7 +389,7 @@ def _write_base(path: Path, head: _Line, base: Base) -> None:
 def _base_file(path: Path) -> Path:
     """Return where the state of a folder is kept. Raise BadInput if a link leads elsewhere.
 
-    A folder that somebody shared may bring such a link, and writing would overwrite other files.
+    A shared folder may contain such a link, and writing would overwrite other files.
     """
     file = path / _STATE / _BASE
     for place in (file.parent, file):

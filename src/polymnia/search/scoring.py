@@ -352,7 +352,7 @@ def fuse(scored: Sequence[Sequence[ScoredPassage]]) -> list[ScoredPassage]:
 
 
 def _fuse(versions: Sequence[ScoredPassage], weight: float) -> ScoredPassage:
-    """Join the scores of one passage, the first of which is that for the question."""
+    """Join the scores of one passage. The first is its score for the question."""
     asked, *others = versions
     best_other = max(version.score for version in others)
     best = max(versions, key=lambda version: version.score)

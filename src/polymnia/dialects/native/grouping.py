@@ -123,7 +123,7 @@ def fit_lines(lines: list[Line], budget: int, limit: int) -> list[Line]:
 def fit_turns(lines: list[Line], budget: int) -> list[Line]:
     """Return the turns that fit, best first.
 
-    The best one is always shown. Of others with nearly the same rank, the shorter ones go first,
+    The best one is always shown. Among others with nearly the same rank, the shorter ones go first,
     because more of them fit. The rest is left out once so many did not fit: only short remarks
     would fill it.
     """
@@ -219,7 +219,7 @@ def fact_line(line: Line, usual_author: str, shared_day: str = "") -> str:
 
 
 def _day_note(line: Line) -> str:
-    """Return the day a fact became true or, if nobody said, the day it was written.
+    """Return the day a fact became true or, if that is unknown, the day it was written.
 
     For a fact that was replaced, the day that it ended follows.
     """
@@ -236,7 +236,7 @@ def _day_note(line: Line) -> str:
 
 
 def known_since(line: Line) -> int:
-    """Return when a fact became true or, if nobody said, when it was written."""
+    """Return when a fact became true or, if that is unknown, when it was written."""
     if line.passage.valid_at:
         return line.passage.valid_at
     return line.passage.created_at if line.author is None else line.author.at

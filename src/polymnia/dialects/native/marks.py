@@ -11,7 +11,7 @@ from polymnia.engine.history.changes import client_label
 from polymnia.search.hits import is_outdated
 from polymnia.search.terms import one_line, terms_of
 
-# Of the text that a fact replaced.
+# The length of the text that a fact replaced.
 MAX_FORMER_CHARACTERS = 80
 # The facts of one call are a microsecond apart.
 _ONE_CALL = 1_000_000

@@ -1,4 +1,4 @@
-"""`open`, `explore` and `briefing`: the tools that read what is known."""
+"""`open`, `explore` and `briefing`: the tools that read the memory."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -205,7 +205,7 @@ def _fact_lines(one: Opened) -> list[tuple[Line, dict[str, Any]]]:
     """Return the facts of an entity by their numbers, as lines and as JSON."""
     name = one.entity.name
     authors: dict[PassageKey, Author] = {}
-    if not one.is_past:  # the past has no authors: they are known of living rows
+    if not one.is_past:  # the past has no authors: only living rows have them
         keys = [(name, fact.ordinal) for fact in one.entity.facts]
         authors = history.authors(one.place.memory, keys)
     facts = []

@@ -460,7 +460,7 @@ def _explain_nothing(
     if similar:
         names = ", ".join(list(similar)[:_MAX_SIMILAR_NAMES])
         sentences.append(f"Near it: {names}; open shows what is known of them.")
-    # Whoever names another workspace knows where to look.
+    # A client that names another workspace knows where to look.
     if arguments.workspace in ("", "project", "personal"):
         others = other_places(call, read, limit=_MAX_OTHERS)
         names = ", ".join(

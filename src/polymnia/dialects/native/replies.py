@@ -177,7 +177,7 @@ def fitting_items(
     fitting: list[Item] = []
     for item in items:
         if item.tokens > tokens_left:
-            # No page has room for it: cut it here, or nobody could read beyond it.
+            # No page has room for it: cut it here, or the pages after it could not be read.
             is_too_long = item.tokens > max_tokens - _FRAME_TOKENS and tokens_left > _MIN_CUT_TOKENS
             if is_too_long or not fitting:
                 fitting.append(_shorten(item, max(tokens_left, _MIN_ITEM_TOKENS)))

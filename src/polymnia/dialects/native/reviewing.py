@@ -186,7 +186,7 @@ when asked to tidy up."""
         except Cancelled:
             raise
         except PolymniaError as exc:
-            # What nobody asked for may fail, for lack of an embedder say: show the rest.
+            # A kind that was not asked for may fail, say without an embedder: show the rest.
             if arguments.kinds and not isinstance(exc, BadInput):
                 raise
             notes.append(f"{kind}: {exc.public}")

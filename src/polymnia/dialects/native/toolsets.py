@@ -257,7 +257,7 @@ def manage_workspace(call: Call, arguments: ManageWorkspace) -> Reply:
 
 
 def _confirm_deletion(call: Call, arguments: ManageWorkspace) -> None:
-    """Raise BadInput if the user declines, or nobody confirms where no user can be asked."""
+    """Raise BadInput if the user declines, or cannot be asked and the call does not confirm."""
     text = f"Delete the workspace {arguments.name} with everything in it?"
     is_agreed = call.confirm(confirmation("delete", text), otherwise=arguments.confirm)
     if is_agreed is None:
@@ -327,7 +327,7 @@ def search(call: Call, arguments: Search) -> Reply:
 
 @tool(Fetch, needs="read", returns=FetchReply)
 def fetch(call: Call, arguments: Fetch) -> Reply:
-    """Return the document of a search result: everything known of an entity."""
+    """Return the document of a search result: everything about an entity."""
     workspace, _, name = arguments.id.rpartition(_SEPARATOR)
     for place in places(call, workspace):
         graph = entities.open_named(place.memory, [name])

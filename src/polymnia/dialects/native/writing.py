@@ -118,7 +118,7 @@ def _entity_facts(shape: EntityShape, source: str) -> EntityFacts:
     if len(shape.replaces) > len(shape.facts):
         raise BadInput("replaces: give a new fact for each of them; to delete facts, use forget")
     expires = parse_optional_moment(shape.expires, "expires", ahead=True) or 0
-    # Of the facts alone: a fact that ends must not take all that is known of a person along.
+    # Only the facts move: a fact that ends must not take the whole person along.
     common = FactDraft("", valid_at, source, expires=expires)
     facts = [_fact_draft(fact, common) for fact in shape.facts]
     for position, older in enumerate(shape.replaces):

@@ -20,7 +20,7 @@ MAX_GROUPS = 4_096
 # The cells of a block of scores, 4 bytes each.
 _BLOCK_CELLS = 2_000_000
 _ASSIGN_BATCH = 2_000
-# More pairs than anybody reads. This bounds the memory that a request can take.
+# More pairs than a person reads. This bounds the memory that a request can take.
 MAX_PAIRS = 10_000
 
 Indexes = NDArray[np.int64]

@@ -111,7 +111,7 @@ def _alike(names: list[str], progress: Progress, check: Check) -> Iterator[list[
 
 
 def _keys(name: str) -> set[str]:
-    """Return keys of which two names share one if they are alike."""
+    """Return keys for a name. Two names that are alike share a key."""
     words = _words(name)
     if not words:
         return set()

@@ -65,7 +65,7 @@ class BriefingLine(Struct, frozen=True):
     is_overdue: bool = False
     actor: str = ""
     change: int = 0
-    ordinal: int = 0  # of a fact that somebody changed; 0 if it is the plan of the entity
+    ordinal: int = 0  # of a fact that another client changed; 0 if it is the plan of the entity
 
 
 class Section(Struct, frozen=True):

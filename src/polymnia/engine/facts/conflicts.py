@@ -1,4 +1,4 @@
-"""New facts that may contradict what is known of other entities."""
+"""New facts that may contradict facts about other entities."""
 
 from collections.abc import Iterator, Sequence
 

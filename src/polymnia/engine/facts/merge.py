@@ -129,7 +129,7 @@ def move_facts(
 def keep_authors(memory: Memory, read: Reader, parts: Iterable[FactSet]) -> list[Fact]:
     """Return the facts with the names of those who wrote them.
 
-    They get rows of a change that somebody else makes.
+    They get rows of a change that the caller makes.
     """
     facts = [(part.entity, fact) for part in parts for fact in part.facts]
     authors: dict[PassageKey, Author] = {}

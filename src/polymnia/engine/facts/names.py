@@ -76,7 +76,7 @@ def guess_entity(name: str, candidates: list[Entity], *, new_type: str = "") -> 
 def similar_names(entity: Entity, candidates: Iterable[Entity]) -> tuple[str, ...]:
     """Return names of other entities that may mean the same thing.
 
-    A thing that nobody gave a type may be of any.
+    An entity without a given type may be of any type.
     """
     others = []
     for other in candidates:

@@ -132,7 +132,7 @@ def remember(
 ) -> RememberReceipt:
     """Create or extend entities and relate them, as one change. Return a receipt for each item.
 
-    A text that an entity already has, whatever its case and spaces, is not added again. With
+    A text that an entity already has is not added again, regardless of case and spaces. With
     `guess_names` an unknown name stands for the only entity that it can mean. With `compare`, the
     receipt names facts of other entities that a new one may contradict. Raise
     BadInput for a blank name or text and for a fact to replace that does not exist, and what

@@ -152,7 +152,7 @@ def tag_entities(
 
 
 class FactIndex:
-    """The facts of an entity by ordinal and by text, whatever its case and spaces.
+    """The facts of an entity by ordinal and by text, regardless of case and spaces.
 
     The beginning of a text is enough if no other text begins so.
     """
@@ -182,7 +182,7 @@ class FactIndex:
         return ordinal in self._by_ordinal
 
     def with_text(self, text: str) -> Fact | None:
-        """Return the fact with that text, whatever its case and spaces."""
+        """Return the fact with that text, regardless of case and spaces."""
         return self._by_text.get(normalize_text(text))
 
     def _beginning_with(self, text: str) -> Fact | None:
@@ -246,7 +246,7 @@ class _Edits:
 
     def _correct(self, edit: Edit) -> None:
         old = _find_expected(self._entity, self._index, edit)
-        # Whoever expects a text is editing this one fact.
+        # A caller that expects a text is editing this one fact.
         if edit.expected is None and self._link(old, edit):
             return
         text = _require_text(edit)

@@ -151,7 +151,7 @@ def _is_secret_value(assignment: re.Match[str]) -> bool:
     if value.startswith("/") or _compiled(_PLACEHOLDER).match(value):
         return False
     is_password = _is_password(assignment["label"])
-    # A shell sets a variable: whatever the value is, it is meant literally.
+    # A shell sets a variable: its value is meant literally.
     is_variable = assignment["label"].isupper() and assignment["sign"] == "="
     is_literal = not value.isdigit() and not _compiled(_CODE).search(value)
     if is_variable and (is_password or is_literal):
@@ -167,7 +167,7 @@ def _is_secret_value(assignment: re.Match[str]) -> bool:
 
 
 def _is_spoken_password(assignment: re.Match[str], value: str) -> bool:
-    """Return True for "pwd is swordfish": a word that ends its sentence and is no state."""
+    """Return True for "pwd is swordfish": a word that ends its sentence and is not a state."""
     if assignment["sign"] or assignment["label"].lower() == "pass":
         return False
     goes_on = assignment["more"] and assignment["value"] == value

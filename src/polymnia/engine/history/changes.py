@@ -97,7 +97,7 @@ def latest(
     """Return the latest changes: all, or those of an actor, of some entities or of a period.
 
     `actor` is any part of a name; `actors` are whole names. `names` finds an entity under its
-    former names too. Of a change with more than `max_rows` rows only those of the entities in
+    former names too. If a change has more than `max_rows` rows, only those of the entities in
     `names` are read, and none without `names`. Raise NotSupported.
     """
     shown_limit = min(limit, MAX_LIMIT)
@@ -352,7 +352,7 @@ def _superseded_by(change: Change, names: Collection[str]) -> list[SupersededFac
         return []
     facts = []
     for place, old in enumerate(ended):
-        # As many new facts as old ones: each replaces its own. Otherwise nobody can tell.
+        # As many new facts as old ones: each replaces its own. Otherwise it is unknown.
         successors = (new[place],) if len(new) == len(ended) else tuple(new)
         facts.append(SupersededFact(old, successors, change.at, change.actor, change.id))
     return facts

@@ -14,7 +14,7 @@ def read_changes(
 ) -> tuple[list[Change], dict[int, ChangeSize]]:
     """Return the changes that a query selects, and the sizes of those with more than `max_rows`.
 
-    A change of a large import has thousands of rows. Of a large change only the rows of the
+    A change of a large import has thousands of rows. For a large change only the rows of the
     entities in `query.names` are read, and none without names.
     """
     heads = history.change_heads(query)

@@ -48,7 +48,7 @@ def restore_item(memory: Memory, wanted: str, *, by: str) -> tuple[Rows, int]:
 def purge(memory: Memory, *, days: float) -> PurgeCounts:
     """Remove everything that was deleted more than `days` days ago, and its text everywhere.
 
-    0 days or less means all of it, whatever the clock says.
+    0 days or less means all of it, regardless of the clock.
     """
     _require_trash(memory)
     if days <= 0:
@@ -95,7 +95,7 @@ def _items(memory: Memory, read: Reader) -> list[TrashItem]:
 
 
 def _is_relation(item: TrashItem) -> bool:
-    """Return True for a relation that was deleted by itself."""
+    """Return True for a relation that was deleted without its ends."""
     return bool(item.rows.relations) and not item.rows.entities
 
 

@@ -64,7 +64,7 @@ MAX_NEAREST = 60
 MAX_QUESTION_CHARACTERS = 10_000
 MAX_SEARCH_TERMS = 40
 MAX_NAMES = 8
-# A term in more passages than this is no help in finding a name.
+# A term in more passages than this does not help to find a name.
 MAX_NAME_TERM_PASSAGES = 5_000
 # Meaning counts once more than this share of the passages has vectors: a few vectors say little
 # about a question.
@@ -349,7 +349,7 @@ def _ask(
 ) -> "PendingQuestion | str":
     """Start to embed the question without its names, which are scored separately.
 
-    A part of a name with a capital letter is one, too: "Saga" of "Saga Holm".
+    A part of a name with a capital letter also counts as a name: "Saga" of "Saga Holm".
     """
     if memory.meaning is None:
         return "no embedder is configured, or this kind of store has no vectors"

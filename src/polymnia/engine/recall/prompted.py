@@ -1,8 +1,9 @@
 """Facts for a prompt: the few that clearly bear on what a user has just typed, or none.
 
-A tool call asks a question and gets the best answer there is. Nobody asked here, so a wrong line
-costs more than a missing one. Candidates come from words alone, and the model's cosine only judges
-them: that needs neither numpy nor an index of all vectors, which would cost a new process 200 ms.
+A tool call asks a question and gets the best answer there is. Here the user did not ask, so a wrong
+line costs more than a missing one. Candidates come from words alone, and the model's cosine only
+judges them: that needs neither numpy nor an index of all vectors, which would cost a new process
+200 ms.
 
 A fact that has a vector is judged by both, a turn of a conversation by its words: among turns,
 which are short and many on the same topic, the cosine told less than the words did.

@@ -28,9 +28,9 @@ _REMOVE_BATCH_SIZE = 5_000
 # Texts of one run whose vectors are kept, because the same text often comes again soon.
 _KEPT_TEXTS = 2_000
 # One server embeds a store at a time. It renews the lease with every batch. The lease ends with the
-# server, or after this long if nobody can tell whether it runs.
+# server, or after this long if it is unknown whether it runs.
 _LEASE, _LEASE_S = "embedding", 60.0
-# How often somebody who waits for another server looks at its progress.
+# How often a command that waits for another server looks at its progress.
 _POLL_S = 0.5
 
 Progress = Callable[[int, int], None]
@@ -430,7 +430,7 @@ def _hold_lease(store: Store) -> Iterator[bool]:
     try:
         yield is_leased
     except _Stopped:
-        # The store may be closed already. Whoever stopped us gives up the lease.
+        # The store may be closed already. The caller of `close` gives up the lease.
         is_leased = False
         raise
     finally:

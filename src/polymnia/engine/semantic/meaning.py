@@ -62,7 +62,7 @@ class SharedEmbedder:
 
     @property
     def is_loading(self) -> bool:
-        """True while somebody waits for the model to be loaded, here or in the shared process."""
+        """True while a question waits for the model to be loaded, here or in the shared process."""
         return self._is_opening or getattr(self._embedder, "is_loading", False)
 
     @cached_property
@@ -201,7 +201,7 @@ class Meaning:
 
         If another server is doing so, wait for it. Raise EmbedderError, StoreError.
         """
-        self._embedder.load()  # whether all vectors are of its model, only the model can tell
+        self._embedder.load()  # only the model knows whether all vectors are its own
         return index_store(store, self._embedder, progress=progress)
 
     def settle(self, timeout: float) -> bool:

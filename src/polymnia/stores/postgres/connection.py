@@ -33,7 +33,7 @@ class ConnectionLost(psycopg.OperationalError):
 
 
 class CommitLost(ConnectionLost):
-    """The connection ended during a commit, and nobody knows whether it took place."""
+    """The connection ended during a commit, and it is unknown whether it took place."""
 
 
 class Connection(psycopg.Connection[Row]):

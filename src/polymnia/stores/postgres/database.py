@@ -381,7 +381,7 @@ class WorkspaceConnection:
     def commit(self) -> None:
         """Carry out what is queued, and make everything durable, in one round trip.
 
-        Raise psycopg.Error. If it is CommitLost, nobody knows whether the commit took place.
+        Raise psycopg.Error. If it is CommitLost, it is unknown whether the commit took place.
         """
         cursor: psycopg.Cursor[Row] | None = None
         try:

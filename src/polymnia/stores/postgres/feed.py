@@ -32,7 +32,7 @@ class PostgresChangeFeed:
     ) -> None:
         """Follow from now on what others than the store of that name change. Raise StoreError.
 
-        With `read_only`, ask nobody to notify: that writes a row, and a replica cannot listen.
+        With `read_only`, ask no server to notify: that writes a row, and a replica cannot listen.
         """
         self.workspace = workspace
         self._database = database
@@ -49,7 +49,7 @@ class PostgresChangeFeed:
             self._since: int = run(connection, "last_change")[0][0]
 
     def wake(self) -> None:
-        """Let the next call read, and whoever makes it know."""
+        """Let the next call read, and wake the thread that makes it."""
         self._is_awake.set()
         if self._listener is not None:
             self._listener()

@@ -43,7 +43,7 @@ class PostgresPort:
     ) -> None:
         """`store` tells the changes of this store from those that others make."""
         self.connection = connection
-        # Of the change that this transaction makes: it tells whether a lost commit took place.
+        # The key of this transaction's change: it shows whether a lost commit took place.
         self.key: UUID | None = None
         self.change: int | None = None
         self.rows_written = 0

@@ -74,7 +74,7 @@ class ServerPresence:
         return self._connect is not None
 
     def wake(self, feed: "PostgresChangeFeed") -> None:
-        """Wake the feed, from now on, when somebody changes its workspace. Raise psycopg.Error."""
+        """Wake the feed when another server changes its workspace. Raise psycopg.Error."""
         self.acquire()
         self._feeds.add(feed)
 

@@ -8,7 +8,7 @@ c.aliases, c.due, c.status, c.expires
 o.entity, o.ordinal, o.text, o.created_at, o.valid_at, o.source, o.expires, o.author
 
 -- fragment: named_cards
--- The living cards of these names. LATERAL makes one lookup for each name, whatever the planner believes.
+-- The living cards of these names. LATERAL makes one lookup for each name, regardless of statistics.
 (SELECT DISTINCT unnest($2::text[]) AS name) AS n CROSS JOIN LATERAL (
     SELECT * FROM cards AS c WHERE c.name_key = name_key($1, n.name) AND c.name = n.name AND c.until IS NULL LIMIT 1
 ) AS c
@@ -90,7 +90,7 @@ WHERE c.entity_key BETWEEN row_key($1, 0) AND last_key($1) AND c.until IS NULL
 ORDER BY c.entity_key;
 
 -- name: entities_page
--- A page of the entities, or of those of one type, oldest first; a limit of NULL is none.
+-- A page of the entities, or of those of one type, oldest first; NULL means no limit.
 SELECT {entity_columns}
 FROM (SELECT * FROM {typed_cards} ORDER BY c.entity_key LIMIT $3 OFFSET $4) AS c {entity_of_card}
 ORDER BY c.entity_key;
@@ -600,7 +600,7 @@ SELECT uid, name, description, status, created_at, updated_at, workspace_id, gen
 FROM catalogue WHERE folded = $1 AND name = $2;
 
 -- name: workspaces_active
--- The active workspaces of these names, whatever their case, with the ids that their rows have and their generations.
+-- The active workspaces of these names, regardless of case, with the ids that their rows have and their generations.
 SELECT name, workspace_id, generation FROM catalogue WHERE folded = ANY ($1::text[]) AND status = 'active';
 
 -- name: workspaces_listed
@@ -733,7 +733,7 @@ SELECT
 FROM workspaces AS w WHERE w.workspace_id = $1;
 
 -- name: changes_since
--- Changes after an id, oldest first; NULL is no limit.
+-- Changes after an id, oldest first; NULL means no limit.
 SELECT id, at, actor, operation, last_row, server FROM changes
 WHERE row_key > row_key($1, $2) AND row_key <= last_key($1) ORDER BY row_key LIMIT $3;
 
@@ -1025,7 +1025,7 @@ SELECT entity, ordinal, text, created_at, valid_at, source, expires, author FROM
 WHERE entity_key = row_key($1, $2) AND until = $3 ORDER BY ordinal;
 
 -- name: trashed_observations
--- The last version of each observation that was deleted by itself, the latest first, with its entity.
+-- The last version of each observation that was deleted without its entity, the latest first, with its entity.
 SELECT o.ordinal, o.text, o.created_at, o.valid_at, o.source, o.expires, o.author, ch.at, o.until, e.uid, c.name, c.until
 FROM observations AS o
 CROSS JOIN LATERAL (SELECT * FROM changes AS ch WHERE ch.row_key = row_key($1, o.until) LIMIT 1) AS ch
@@ -1182,7 +1182,7 @@ UPDATE observations SET text = '(erased)', source = NULL
 WHERE row_key = ANY (ARRAY(SELECT row_key($1, unnest($2::bigint[])))) AND until IS NOT NULL;
 
 -- name: erase_cards
--- Replace what is known of entities in cards (row ids) that have ended.
+-- Replace the attributes of entities in cards (row ids) that have ended.
 UPDATE cards SET name = '(erased)', type = '(erased)', summary = NULL, tags = NULL, aliases = NULL, status = NULL
 WHERE row_key = ANY (ARRAY(SELECT row_key($1, unnest($2::bigint[])))) AND until IS NOT NULL;
 

@@ -261,7 +261,7 @@ class PostgresStore:
                     return
             except StoreUnavailable as exc:
                 # Other calls fail at once while the server refuses connections. This one waits,
-                # because nobody else can find out.
+                # because no other process can find out.
                 if monotonic() < deadline:
                     continue
                 raise ChangeInDoubt(

@@ -70,7 +70,7 @@ class TokenTable:
     @contextmanager
     def edit(self) -> Iterator[list[Token]]:
         with self._database.transaction(write=True) as connection:
-            connection.send("count_token_edit")  # it also locks out everybody else
+            connection.send("count_token_edit")  # it also locks out other editors
             before = [_token(row) for row in run(connection, "tokens_all")]
             tokens = list(before)
             yield tokens

@@ -3,7 +3,7 @@
 SELECT number FROM token_edits;
 
 -- name: count_token_edit
--- Count an edit. Whoever edits the tokens waits here for those who do so already.
+-- Count an edit. An editor of the tokens waits here for the one before.
 UPDATE token_edits SET number = number + 1;
 
 -- name: tokens_all

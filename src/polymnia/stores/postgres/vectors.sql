@@ -168,7 +168,7 @@ WHERE c.entity_key BETWEEN row_key($1, 0) AND last_key($1) AND c.until IS NULL G
 
 -- name: pending_vectors
 -- Living observations and notes between two row ids without a vector of the model, the newest first, with what a template
--- may use: text, name, type and time. OFFSET 0 keeps the lookup for each row, whatever the planner believes.
+-- may use: text, name, type and time. OFFSET 0 keeps the lookup for each row, regardless of statistics.
 SELECT id, text, name, type, at FROM (
     (
         SELECT o.id, o.text, c.name, c.type, coalesce(o.valid_at, o.created_at) AS at FROM observations AS o
@@ -220,7 +220,7 @@ RETURNING l.server;
 DELETE FROM leases WHERE workspace_id = $1 AND name = $2::text AND server = $3::text;
 
 -- name: lock_near_vectors
--- Take the lock of whoever builds a table of near vectors, until the connection ends.
+-- Take the lock of the process that builds a table of near vectors, until the connection ends.
 SELECT pg_try_advisory_lock(hashtext(near_table($1::bigint, $2::bigint, $3::bigint)), 0);
 
 -- name: has_many_vectors

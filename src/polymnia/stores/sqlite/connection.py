@@ -140,7 +140,7 @@ def _require_writable(connection: apsw.Connection, path: str) -> None:
 def _enable_wal(connection: apsw.Connection) -> None:
     """Turn write-ahead logging on.
 
-    SQLite does not wait while another process does so on a new file, so retry.
+    SQLite does not wait while another process does this on a new file, so retry.
     """
     deadline = monotonic() + BUSY_TIMEOUT_MS / 1000
     while True:
@@ -162,7 +162,7 @@ def store_error(path: str, exc: apsw.Error | UnicodeError) -> PolymniaError:
     """Return our error for what the driver raised about the store at that path."""
     if isinstance(exc, UnicodeEncodeError):
         return BadInput(
-            "a text contains half of a surrogate pair, which is no character; remove it"
+            "a text contains half of a surrogate pair, which is not a character; remove it"
         )
     if isinstance(exc, apsw.BusyError | apsw.LockedError):
         return StoreBusy(
@@ -192,7 +192,7 @@ def store_error(path: str, exc: apsw.Error | UnicodeError) -> PolymniaError:
     return StoreError(f"{path}: {exc}")
 
 
-# After one of these nobody knows what is on disk: the operating system may have dropped pages that
+# After one of these it is unknown what is on disk: the operating system may have dropped pages that
 # it had accepted.
 _LOST_WRITES = frozenset(
     {

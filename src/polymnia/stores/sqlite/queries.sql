@@ -47,7 +47,7 @@ SELECT {entity_columns}
 FROM cards AS c NOT INDEXED CROSS JOIN entities AS e ON e.id = c.entity WHERE c.until IS NULL ORDER BY e.id;
 
 -- name: entities_page
--- A page of the entities, or of those of one type, oldest first; NULL is no limit.
+-- A page of the entities, or of those of one type, oldest first; NULL means no limit.
 SELECT {entity_columns}
 FROM entities AS e CROSS JOIN cards AS c ON c.entity = e.id AND c.until IS NULL
 WHERE ?1 IS NULL OR c.type = ?1 ORDER BY e.id LIMIT coalesce(?2, -1) OFFSET ?3;
@@ -278,7 +278,7 @@ DELETE FROM session_notes WHERE owner = ? AND session = ? AND key = ?;
 DELETE FROM session_notes;
 
 -- name: delete_all_session_members
--- Nobody uses a session of a copy.
+-- A session of a copy is not in use.
 DELETE FROM session_members;
 
 -- name: insert_words
@@ -631,7 +631,7 @@ SELECT server, owner, session FROM session_members;
 SELECT DISTINCT owner, session FROM session_notes;
 
 -- name: changes_since
--- Changes after an id, oldest first; NULL is no limit.
+-- Changes after an id, oldest first; NULL means no limit.
 SELECT c.id, c.at, a.name, c.operation, c.last_row, a.server FROM changes AS c CROSS JOIN actors AS a ON a.id = c.actor
 WHERE c.id > ?1 ORDER BY c.id LIMIT coalesce(?2, -1);
 
@@ -847,7 +847,7 @@ ORDER BY c.until DESC, e.id;
 SELECT entity, ordinal, text, created_at, valid_at, source, expires, author FROM observations WHERE entity = ? AND until = ? ORDER BY ordinal;
 
 -- name: trashed_observations
--- The last version of each observation that was deleted by itself, the latest first, with its entity.
+-- The last version of each observation that was deleted without its entity, the latest first, with its entity.
 SELECT o.ordinal, o.text, o.created_at, o.valid_at, o.source, o.expires, o.author, ch.at, o.until, e.uid, c.name, c.until
 FROM observations AS o CROSS JOIN changes AS ch ON ch.id = o.until CROSS JOIN entities AS e ON e.id = o.entity
 CROSS JOIN cards AS c ON c.id = (
@@ -1009,7 +1009,7 @@ UPDATE observations SET text = '(erased)', source = NULL
 WHERE id IN (SELECT value FROM json_each(?)) AND until IS NOT NULL;
 
 -- name: erase_cards
--- Replace what is known of entities in cards (a JSON array of row ids) that have ended.
+-- Replace the attributes of entities in cards (a JSON array of row ids) that have ended.
 UPDATE cards SET name = '(erased)', type = '(erased)', summary = NULL, tags = NULL, aliases = NULL, status = NULL
 WHERE id IN (SELECT value FROM json_each(?)) AND until IS NOT NULL;
 

@@ -244,7 +244,7 @@ class _Tables:
 
 
 class _Salvage:
-    """Entities, relations and notes from rows, of which some may be missing."""
+    """Entities, relations and notes from rows, some of which may be missing."""
 
     def __init__(self, tables: _Tables) -> None:
         self._embeddings = tables.embeddings
@@ -368,7 +368,7 @@ class _Salvage:
 
 
 def _card_in_place_of_lost(entity: int, created_at: int) -> Row:
-    """Return a card for an entity of which only facts are left."""
+    """Return a card for an entity that lost its own."""
     name, kind = f"salvaged-{entity}", "unknown"
     summary = summary_at = tags = None
     return (0, entity, name, kind, summary, summary_at, tags, created_at, *_NO_PLAN, None)

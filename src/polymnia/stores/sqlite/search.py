@@ -186,7 +186,7 @@ class SqliteWords:
         return unpack_passages(self._port, self._port.run("passages_by_id", list(ids)))
 
     def _verify_expression(self, expression: Expression, ids: Collection[int]) -> set[int]:
-        """Return the passages that really match: the index cannot tell how a stemmed word began."""
+        """Return the passages that match: the index does not know how a stemmed word began."""
         verified = set()
         for passage in self._passages(ids):
             if matches(expression, columns_of(passage)):

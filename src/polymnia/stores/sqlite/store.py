@@ -209,7 +209,7 @@ class SqliteStore:
             self._close()
             return
         try:
-            # Nobody moves the file between the look at its path and the last use of its log.
+            # The file is not moved between the look at its path and the last use of its log.
             with file_lock(Path(self._moved_under), timeout=0):
                 if not self.in_place:
                     self._keep_log()

@@ -85,7 +85,7 @@ class SqliteVectors:
         return self._nearest_of(model, _TEXT_TEMPLATE, vector, k, allowed)
 
     def vectors(self, model: int, template: int, passages: Collection[int]) -> dict[int, bytes]:
-        # Some vectors by id need no index of all. Whoever searched by meaning has it already.
+        # Some vectors by id need no index of all. After a search by meaning there is one.
         if self._cache.find(model, template) is not None:
             with self._index(model, template) as index:
                 return index.vectors(passages)

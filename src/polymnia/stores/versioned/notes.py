@@ -97,7 +97,7 @@ class VersionNotes:
 
     def abandoned_sessions(self) -> list[NoteScope]:
         dead_servers = self._dead_servers()
-        # Sessions with notes, and sessions that somebody joined without writing one.
+        # Sessions with notes, and sessions that a conversation joined without writing one.
         sessions = set(self._port.run("sessions"))
         sessions_in_use = set()
         for server, owner, session in self._port.run("session_members"):

@@ -286,7 +286,7 @@ class VersionWriter(VersionReader):
 
     def __init__(self, port: DatabasePort) -> None:
         super().__init__(port)
-        # Of the entities that were read: a change need not look for them again.
+        # The entities that were read: a change need not look for them again.
         self._identities: Identities = {}
 
     def clock(self) -> int:

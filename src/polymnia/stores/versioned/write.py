@@ -177,7 +177,7 @@ class _ChangeWriter:
         written = [
             (self._identities[part.entity][0], fact) for part in parts for fact in part.facts
         ]
-        # Ids are in the order in which facts were written, whatever the entity.
+        # Ids are in the order in which facts were written, across entities.
         written.sort(key=lambda pair: pair[1].created_at)
         rows = [self._fact(entity, fact) for entity, fact in written]
         self._port.write_rows("insert_observations", rows, self._id)
