@@ -185,6 +185,10 @@ def _serve_http_with(
     settings: Settings, tokens: "Tokens | None", on_ready: "OnReady", requires_login: bool
 ) -> None:
     """Serve over HTTP. Listen first, so that a busy port is reported before the store is opened."""
+    from tempfile import TemporaryDirectory
+
+    from msgspec.structs import replace
+
     from polymnia.transports.address import parse_bind, parse_public_path, require_protection
     from polymnia.transports.http.proxies import parse_proxies
     from polymnia.transports.http.serve import HttpOptions, listen, serve_http
@@ -214,10 +218,16 @@ def _serve_http_with(
         proxies=proxies,
         store=settings.store,
     )
-    with open_servers(settings) as servers, _open_web_state(settings) as state:
+    with (
+        # The process ends without exit handlers, so uploads are removed here.
+        TemporaryDirectory(prefix="polymnia-uploads-", ignore_cleanup_errors=True) as scratch,
+        open_servers(settings) as servers,
+        _open_web_state(settings) as state,
+    ):
         sessions = WebSessions(authenticator.holds, shared=None if settings.read_only else state)
         server = servers[settings.dialect]
         parts = _site_parts(settings, tokens, state, server, sessions, base, requires_login)
+        parts = replace(parts, scratch=scratch)
         make_ui = partial(WebInterface, parts)
         on_ready(base, sessions)
         server.workspaces.warm_up()

@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -513,3 +514,44 @@ def test_the_cosines_of_every_model_count_on_one_scale(path: str) -> None:
 
 def _give(model: Embedder, url: str) -> Embedder:
     return model
+
+
+class BrokenEmbedder(BagEmbedder):
+    """Raises an error that nobody expects, once."""
+
+    is_broken = True
+
+    def embed(self, texts: Sequence[str], *, asking: bool = False) -> NDArray[np.float32]:
+        if self.is_broken:
+            self.is_broken = False
+            raise ArithmeticError("of a driver")
+        return super().embed(texts, asking=asking)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_an_indexer_that_died_delays_no_end_and_starts_again(sqlite_path: str) -> None:
+    with open_memory(sqlite_path, lambda url: BrokenEmbedder()) as memory:
+        assert memory.meaning is not None
+        entities.create(memory, LIBRARY, by=ME)
+        assert memory.meaning.settle(TIMEOUT_S)
+        memory.request_indexing()
+        assert memory.meaning.settle(TIMEOUT_S)
+        with memory.reading() as read:
+            model = read.vectors.models()[-1].number
+            assert read.vectors.coverage(model) == (4, 4)
+
+
+def test_vectors_of_another_length_are_not_stored(sqlite_path: str) -> None:
+    embedder = BagEmbedder()
+    with open_memory(sqlite_path, lambda url: embedder) as memory:
+        assert memory.meaning is not None
+        with patch.object(BagEmbedder, "embed", lambda *_, **__: np.zeros((4, 9), np.float32)):
+            entities.create(memory, LIBRARY, by=ME)
+            assert memory.meaning.settle(TIMEOUT_S)
+        with memory.reading() as read:
+            assert read.vectors.coverage(read.vectors.models()[-1].number)[0] == 0
+
+
+@pytest.fixture
+def sqlite_path(tmp_path: Path) -> str:
+    return str(tmp_path / "memory.db")

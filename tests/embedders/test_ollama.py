@@ -6,6 +6,7 @@ Batches at once, retries, and a memory that survives whatever the server does.
 import threading
 from collections.abc import Iterator
 from functools import partial
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import msgspec
@@ -262,3 +263,40 @@ def test_a_stopped_server_is_caught_up_with_after_it_returns(
         assert [item.passage.entity for item in search(found)] == ["Ann"]
     of(found).close()
     store.close()
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_redirect_is_refused_and_the_key_stays_with_the_server(
+    ollama: Ollama, status: int
+) -> None:
+    heard: list[str | None] = []
+
+    class Elsewhere(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            heard.append(self.headers.get("Authorization"))
+            self.send_error(404)
+
+        def do_POST(self) -> None:
+            self.do_GET()
+
+        def log_message(self, *args: object) -> None:
+            pass
+
+    class Redirecting(Elsewhere):
+        def do_POST(self) -> None:
+            self.send_response(status)
+            self.send_header("Location", f"http://127.0.0.1:{elsewhere.server_port}/")
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+    with (
+        ThreadingHTTPServer(("127.0.0.1", 0), Elsewhere) as elsewhere,
+        ThreadingHTTPServer(("127.0.0.1", 0), Redirecting) as first,
+    ):
+        for server in (elsewhere, first):
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+        with pytest.raises(EmbedderError, match=f"refused the request \\({status}\\)"):
+            open_embedder(f"ollama:bag@http://127.0.0.1:{first.server_port}", key="secret")
+        for server in (elsewhere, first):
+            server.shutdown()
+    assert heard == []

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from polymnia.errors import BadInput, Refused
 from polymnia.web.imports import Upload, UploadForm, safe_parts
 from polymnia.web.page import Fields
+from tests.transports.running import Running
 from tests.ui.client import Visitor, make_token, serve
 
 BODY = (
@@ -123,3 +124,27 @@ def test_an_upload_needs_the_form_token_and_the_right_to_write(tmp_path: Path) -
             shown = visitor._send("POST", "/ui/import/upload", body % token.encode(), headers)
             assert shown.status == status, (can, forged, shown.text)
         assert "1 entity" in visitor.get(shown.headers["location"]).words
+
+
+def test_an_upload_ends_with_the_server(tmp_path: Path) -> None:
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    body = (
+        b'--XX\r\nContent-Disposition: form-data; name="form_token"\r\n\r\n%b\r\n'
+        b'--XX\r\nContent-Disposition: form-data; name="file"; filename="a.jsonl"\r\n\r\n'
+        b'{"type":"entity","name":"Elena","entityType":"person","observations":[]}\r\n--XX--\r\n'
+    )
+    settings = {"TMPDIR": str(scratch)}
+    with Running(str(tmp_path / "memory.db"), dialect="native", settings=settings) as server:
+        visitor = Visitor(server.port)
+        token = visitor.get("/ui/more").form_token
+        headers = {"Content-Type": "multipart/form-data; boundary=XX", "Origin": visitor.origin}
+        sent = visitor._send("POST", "/ui/import/upload", body % token.encode(), headers)
+        assert sent.status == 303
+        assert list(scratch.rglob("a.jsonl"))
+        assert server.stop() == 0
+    assert list(scratch.iterdir()) == []
+
+
+def test_a_part_of_the_import_page_can_be_asked_for(visitor: Visitor) -> None:
+    assert visitor.get("/ui/import", HX_Request="true").status == 200

@@ -8,7 +8,7 @@ from functools import partial
 from http.client import HTTPException
 from typing import TYPE_CHECKING, Any
 from urllib.error import HTTPError, URLError
-from urllib.request import Request, urlopen
+from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 import numpy as np
 from msgspec import DecodeError, Struct, ValidationError, json
@@ -130,7 +130,7 @@ class ServiceEmbedder:
 
     def _send(self, request: Request) -> bytes:
         try:
-            with urlopen(request, timeout=TIMEOUT_S) as reply:
+            with _opener.open(request, timeout=TIMEOUT_S) as reply:
                 return bytes(reply.read())
         except HTTPError as exc:
             text = exc.read(300).decode(errors="replace")
@@ -140,6 +140,16 @@ class ServiceEmbedder:
             raise _Unavailable(
                 f"{self._url} cannot be reached ({exc}); is the server running?"
             ) from exc
+
+
+class _NoRedirects(HTTPRedirectHandler):
+    """Follows no redirect: urllib would send the key to whatever host the answer names."""
+
+    def redirect_request(self, *args: Any) -> None:
+        return None
+
+
+_opener = build_opener(_NoRedirects)
 
 
 class _Unavailable(EmbedderError):

@@ -24,7 +24,8 @@ class SiteParts(Struct, frozen=True, kw_only=True):
     Clients reach the server at `mcp_url`. `backups` is the folder for backups if it is not the
     usual one, and `secrets` says what an import does with keys and tokens. With `requires_login`
     (`polymnia ui`) the pages ask for a login even if there are no tokens, and end with the command.
-    `state` is where a database keeps saved questions and dismissed findings.
+    `state` is where a database keeps dismissed findings. Uploads are kept below `scratch`, which
+    ends with the server.
     """
 
     workspaces: "Workspaces"
@@ -38,6 +39,7 @@ class SiteParts(Struct, frozen=True, kw_only=True):
     secrets: "SecretRule" = "warn"
     mcp_url: str = ""
     requires_login: bool = False
+    scratch: str = ""
 
 
 class WebInterface:

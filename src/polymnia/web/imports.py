@@ -51,8 +51,8 @@ Step = Literal["new", "checking", "checked", "importing", "imported", "failed"]
 class Upload:
     """The files of a form, below a temporary directory that is removed with this object."""
 
-    def __init__(self) -> None:
-        self._directory = TemporaryDirectory(prefix="polymnia-upload-")
+    def __init__(self, scratch: str = "") -> None:
+        self._directory = TemporaryDirectory(prefix="upload-", dir=scratch or None)
         self.fields = Fields()
         self.files = 0
         self.bytes = 0
@@ -103,10 +103,14 @@ class LocalFiles:
 
 
 async def receive_upload(
-    request: HttpRequest, context: HttpContext, content_type: str, check: Callable[[Fields], None]
+    request: HttpRequest,
+    context: HttpContext,
+    content_type: str,
+    check: Callable[[Fields], None],
+    scratch: str,
 ) -> Upload:
     """Read a form with files. Raise BadInput, and Refused if it is too large or `check` does."""
-    form = UploadForm(content_type, check)
+    form = UploadForm(content_type, check, scratch)
     try:
         async for piece in request.pieces(limit=MAX_UPLOAD_BYTES, size=_PIECE_BYTES):
             await context.run(partial(form.feed, piece))
@@ -123,10 +127,12 @@ class UploadForm:
     take them before the form token is known.
     """
 
-    def __init__(self, content_type: str, check: Callable[[Fields], None]) -> None:
+    def __init__(
+        self, content_type: str, check: Callable[[Fields], None], scratch: str = ""
+    ) -> None:
         """`check` raises if a form with these fields may not send files."""
         options = parse_options_header(content_type)[1]
-        self.upload = Upload()
+        self.upload = Upload(scratch)
         self._check = check
         self._pairs: list[tuple[str, str]] = []
         self._header = (bytearray(), bytearray())

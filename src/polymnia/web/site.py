@@ -170,7 +170,9 @@ class Site:
         check = partial(self._check_form_token, page)
         if takes_files and media_type == _MULTIPART:
             if not is_stranger:
-                page.upload = await receive_upload(transport, self.context, content_type, check)
+                page.upload = await receive_upload(
+                    transport, self.context, content_type, check, self.parts.scratch
+                )
                 page.form = page.upload.fields
             return
         limit = _MAX_STRANGER_BYTES if is_stranger else MAX_FORM_BYTES

@@ -32,6 +32,8 @@ _KEPT_TEXTS = 2_000
 _LEASE, _LEASE_S = "embedding", 60.0
 # How often a command that waits for another server looks at its progress.
 _POLL_S = 0.5
+# How long a closing server waits for the thread to leave the store.
+CLOSE_TIMEOUT_S = 5.0
 
 Progress = Callable[[int, int], None]
 # The passage id up to which everything is embedded, by model number and document template.
@@ -116,15 +118,18 @@ class Indexer:
     def close(self) -> None:
         """Stop. The thread uses no store from then on.
 
-        A batch that is being embedded is dropped: on a busy machine it may take seconds.
+        A batch that is being embedded is dropped: on a busy machine it may take seconds. A thread
+        that does not leave the store in time is left alone.
         """
         with self._wake:
             self._stopped = True
             self._requested.clear()
             self._wake.notify_all()
-            self._wake.wait_for(lambda: self._is_embedding or not self._is_working)
+            is_idle = self._wake.wait_for(
+                lambda: self._is_embedding or not self._is_working, CLOSE_TIMEOUT_S
+            )
             leased = self._leased
-        if leased is not None:
+        if leased is not None and is_idle:
             leased.vectors.lease(_LEASE, 0)
 
     @contextmanager
@@ -144,13 +149,22 @@ class Indexer:
                     raise _Stopped
 
     def _work(self) -> None:
-        while not self._stopped:
-            for memory in self._next_memories():
-                self._index(memory)
+        try:
+            while not self._stopped:
+                for memory in self._next_memories():
+                    self._index(memory)
+                with self._wake:
+                    self._is_working = False
+                    self._wake.notify_all()
+                self._embedder.release_if_idle()
+        finally:
+            # An error that nobody expects ends this thread, but nobody waits for it, and the next
+            # request starts another one.
             with self._wake:
-                self._is_working = False
+                self._thread = self._leased = None
+                self._is_working = self._is_embedding = False
+                self._requested.clear()
                 self._wake.notify_all()
-            self._embedder.release_if_idle()
 
     def _next_memories(self) -> list[IndexedMemory]:
         """Wait for a request, then for a burst of writes to end."""
@@ -338,6 +352,11 @@ class Embedding:
                 self._known = {text: self._known[text] for text in texts if text in self._known}
             with self._outside_store():
                 vectors = self._embedder.embed(new)
+            length = 4 * self._embedder.dimension
+            if [len(vector) for vector in vectors] != [length] * len(new):
+                raise EmbedderError(
+                    f"{self._embedder.url} returned vectors of another length; check the model"
+                )
             self._known.update(zip(new, vectors, strict=True))
         return self._known
 

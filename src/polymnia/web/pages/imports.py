@@ -114,7 +114,7 @@ def take_back(page: Page) -> Response:
 def _render(page: Page, item: Import | None, conflicts: tuple[UndoConflict, ...] = ()) -> Response:
     return page.render(
         "imports/page.html",
-        fragment="imports/report.html",
+        fragment="imports/report.html" if item is not None else "",
         found=item,
         importers=IMPORTERS,
         exports=EXPORTS.values(),
