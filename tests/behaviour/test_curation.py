@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from polymnia.engine.curation.findings import Gap, orphans, pending, relation_gaps
+from polymnia.engine.curation.findings import Gap, orphans, pending, relation_gaps, take_sample
 from polymnia.engine.graph import entities, facts
 from polymnia.engine.memory import Memory
 from polymnia.errors import Cancelled
@@ -207,3 +207,19 @@ def test_a_summary_that_was_taken_back_is_pending(summaries: Memory) -> None:
 def test_every_entity_of_a_store_without_summaries_is_pending(memory: Memory) -> None:
     create(memory, person("Ann", "tea"))
     assert [item.name for item in pending(memory)] == ["Ann"]
+
+
+def test_a_large_memory_is_looked_at_in_part(summaries: Memory) -> None:
+    create(summaries, *(person(f"e{number}", f"saw e{number + 1}") for number in range(60)))
+    create(summaries, person("late", "saw e59"))
+    everything = take_sample(summaries, latest=50, others=11)
+    assert (everything.names, everything.total) == (None, 61)
+    sample = take_sample(summaries, latest=5, others=10)
+    assert sample.names is not None
+    assert sample.names[0] == "late"
+    assert sample.total == 61
+    assert 10 <= len(set(sample.names)) <= 15
+    found = relation_gaps(summaries, among=("late", "e59", "e3"))
+    assert found == [Gap("late", "e59", 1)]
+    assert [entity.name for entity in orphans(summaries, among=("late",))] == ["late"]
+    assert [entity.name for entity in pending(summaries, among=("e3",))] == ["e3"]

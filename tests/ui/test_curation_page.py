@@ -231,7 +231,7 @@ def test_findings_are_computed_once_for_each_state_of_a_memory(memory_of_two: Me
     runs: list[str] = []
     gate = Event()
 
-    def find(memory: Memory) -> list[Finding]:
+    def find(memory: Memory, among: object) -> list[Finding]:
         gate.wait(TIMEOUT_S)
         runs.append("run")
         return [Finding("orphans", ("one",)), Finding("orphans", ("two",))]

@@ -12,7 +12,7 @@ from msgspec import Struct, field
 
 from polymnia.engine.curation.clusters import clusters
 from polymnia.engine.curation.contradictions import contradictions
-from polymnia.engine.curation.findings import orphans, pending, relation_gaps
+from polymnia.engine.curation.findings import orphans, pending, relation_gaps, take_sample
 from polymnia.engine.curation.similar import duplicate_names, similar_pairs
 from polymnia.engine.history.changes import last_change
 from polymnia.engine.memory import Memory
@@ -25,13 +25,16 @@ logger = logging.getLogger(__name__)
 MAX_FINDINGS = 1_000
 # Members of a cluster that are shown: it may have thousands.
 MAX_CLUSTER_NAMES = 12
-# Up to this many entities, every page lets the findings be computed; in a larger memory only a
-# visit to Curation does.
-MAX_QUICK_ENTITIES = 5_000
+# The entities that are looked at: those that changed last, and others each day.
+MAX_LATEST, MAX_OTHERS = 4_000, 1_000
 # How long a page waits for findings that were quick to compute before.
 _WAIT_S, _QUICK_S = 0.25, 0.1
 # Pages besides Curation start a new look after this many times as long as the last one took.
 _PAUSE_FACTOR = 20.0
+
+
+# The names that are looked at; None for all.
+Among = tuple[str, ...] | None
 
 
 class Finding(Struct, frozen=True):
@@ -67,32 +70,34 @@ def key_id(key: Iterable[str]) -> str:
     return sha256(joined).hexdigest()[:16]
 
 
-def _contradictions(memory: Memory) -> list[Finding]:
+def _contradictions(memory: Memory, among: Among) -> list[Finding]:
     findings = []
-    for pair in contradictions(memory, limit=MAX_FINDINGS):
+    for pair in contradictions(memory, among=among, limit=MAX_FINDINGS):
         ordinals = (pair.older.ordinal, pair.newer.ordinal)
         about = f"{pair.older.text[:40]} / {pair.newer.text[:40]}"
         findings.append(Finding("contradictions", (pair.entity,), about, ordinals))
     return findings
 
 
-def _duplicates(memory: Memory) -> list[Finding]:
+def _duplicates(memory: Memory, among: Among) -> list[Finding]:
     findings = []
-    for pair in duplicate_names(memory, limit=MAX_FINDINGS):
+    for pair in duplicate_names(memory, among=among, limit=MAX_FINDINGS):
         about = "the same letters" if pair.similarity == 1 else "spelled alike"
         findings.append(Finding("duplicates", (pair.a, pair.b), about))
     return findings
 
 
-def _gaps(memory: Memory) -> list[Finding]:
+def _gaps(memory: Memory, among: Among) -> list[Finding]:
     findings = []
-    for gap in relation_gaps(memory, limit=MAX_FINDINGS):
+    for gap in relation_gaps(memory, among=among, limit=MAX_FINDINGS):
         about = f"mentioned {gap.count} times" if gap.count > 1 else "mentioned once"
         findings.append(Finding("gaps", (gap.entity, gap.referenced), about))
     return findings
 
 
-def _similar(memory: Memory) -> list[Finding]:
+def _similar(memory: Memory, among: Among) -> list[Finding]:
+    if among is not None:  # comparing all vectors of a large memory takes too long for a page
+        return []
     findings = []
     for pair in similar_pairs(memory, limit=MAX_FINDINGS):
         about = f"similarity {pair.similarity:.2f}"
@@ -100,22 +105,24 @@ def _similar(memory: Memory) -> list[Finding]:
     return findings
 
 
-def _summaries(memory: Memory) -> list[Finding]:
+def _summaries(memory: Memory, among: Among) -> list[Finding]:
     findings = []
-    for entity in pending(memory):
+    for entity in pending(memory, among=among):
         if entity.summary_at:  # a summary that is merely missing needs no attention
             findings.append(Finding("summaries", (entity.name,), "older than its facts"))
     return findings[:MAX_FINDINGS]
 
 
-def _orphans(memory: Memory) -> list[Finding]:
+def _orphans(memory: Memory, among: Among) -> list[Finding]:
     findings = []
-    for entity in orphans(memory, limit=MAX_FINDINGS):
+    for entity in orphans(memory, among=among, limit=MAX_FINDINGS):
         findings.append(Finding("orphans", (entity.name,), "no relation"))
     return findings
 
 
-def _clusters(memory: Memory) -> list[Finding]:
+def _clusters(memory: Memory, among: Among) -> list[Finding]:
+    if among is not None:
+        return []
     groups = clusters(memory, limit=MAX_FINDINGS)
     return [Finding("clusters", group.names, group.label or "") for group in groups]
 
@@ -130,7 +137,7 @@ class Kind(Struct, frozen=True):
     one: str
     icon: str
     meaning: str
-    find: Callable[[Memory], list[Finding]]
+    find: Callable[[Memory, Among], list[Finding]]
     waits: bool = True
 
 
@@ -204,6 +211,8 @@ class Look(Struct, eq=False):
     at: int = 0
     seconds: float = 0.0
     finished: float = 0.0
+    # The number of all entities if only some were looked at, else 0.
+    sampled_from: int = 0
     task: "Future[None] | None" = None
 
     @property
@@ -265,10 +274,8 @@ class FindingsCache:
             return look
         with memory.reading() as read:
             change = last_change(memory, read)
-            is_small = look is not None or read.counts().entities <= MAX_QUICK_ENTITIES
-        if look is None:
-            is_due = is_small
-        else:
+        is_due = True
+        if look is not None:
             rests = monotonic() - look.finished < _PAUSE_FACTOR * look.seconds
             is_due = look.change != change and not rests
         if not is_due:
@@ -300,9 +307,12 @@ class FindingsCache:
 
 def _run(memory: Memory, look: Look) -> None:
     began = monotonic()
+    sample = take_sample(memory, latest=MAX_LATEST, others=MAX_OTHERS)
+    if sample.names is not None:
+        look.sampled_from = sample.total
     for name, kind in KINDS.items():
         try:
-            look.findings[name] = kind.find(memory)
+            look.findings[name] = kind.find(memory, sample.names)
         except PolymniaError as exc:
             # Without vectors or in a store of files, some kinds cannot be found.
             logger.info("no findings of the kind %s: %s", name, exc)

@@ -3,6 +3,8 @@
 import heapq
 from collections.abc import Callable, Iterable, Iterator
 
+from msgspec import Struct
+
 from polymnia.dialects.base import Call, Reply, tool
 from polymnia.dialects.native.replies import (
     Item,
@@ -18,11 +20,13 @@ from polymnia.dialects.native.scope import Place, join_names, other_places, plac
 from polymnia.dialects.native.shapes import History, Items, Review, ReviewKind
 from polymnia.engine.curation.contradictions import contradictions
 from polymnia.engine.curation.findings import (
+    Check,
     Progress,
     orphans,
     part_of,
     pending,
     relation_gaps,
+    take_sample,
 )
 from polymnia.engine.curation.similar import duplicate_names, similar_pairs
 from polymnia.engine.facts.names import resolve_name
@@ -35,6 +39,8 @@ from polymnia.search.times import parse_optional_moment
 
 _DEFAULT_KINDS: tuple[ReviewKind, ...] = ("contradictions", "overdue", "duplicates")
 _MAX_LISTED_ACTORS = 10
+# Entities of a workspace that a review looks at: those that changed last, and others each day.
+MAX_LATEST, MAX_OTHERS = 1_000, 500
 _MAX_QUOTED_LETTERS = 120
 
 
@@ -169,6 +175,16 @@ def _cursor(read: list[Place], last_ids: list[int], shown: list[tuple[Place, Cha
     return ".".join(ids)
 
 
+class ReviewTask(Struct, frozen=True):
+    """One kind of finding to look for in one workspace, among some entities or, if None, all."""
+
+    place: Place
+    limit: int
+    among: tuple[str, ...] | None
+    progress: Progress
+    check: Check
+
+
 @tool(Review, needs="read", returns=Items, brief=True)
 def review(call: Call, arguments: Review) -> Reply:
     """Find what needs care, worst first: facts that contradict each other, overdue to-dos, names \
@@ -177,31 +193,44 @@ when asked to tidy up."""
     items: list[Item] = []
     notes: list[str] = []
     kinds = arguments.kinds or _DEFAULT_KINDS
-    steps = [(place, kind) for place in places(call, arguments.workspace) for kind in kinds]
-    for number, (place, kind) in enumerate(steps):
-        call.check()
-        share = part_of(call.progress, 100 * number / len(steps), 100 * (number + 1) / len(steps))
-        try:
-            items += _FINDERS[kind](call, place, arguments.limit, share)
-        except Cancelled:
-            raise
-        except PolymniaError as exc:
-            # A kind that was not asked for may fail, say without an embedder: show the rest.
-            if arguments.kinds and not isinstance(exc, BadInput):
+    read = places(call, arguments.workspace)
+    for number, place in enumerate(read):
+        sample = take_sample(place.memory, latest=MAX_LATEST, others=MAX_OTHERS)
+        if sample.names is not None:
+            looked = f"the {MAX_LATEST:,} entities that changed last and {MAX_OTHERS} others"
+            notes.append(f"looked at {looked} of {sample.total:,} in {place.name}")
+        for step, kind in enumerate(kinds, number * len(kinds)):
+            call.check()
+            steps = len(read) * len(kinds)
+            progress = part_of(call.progress, 100 * step / steps, 100 * (step + 1) / steps)
+            task = ReviewTask(place, arguments.limit, sample.names, progress, call.check)
+            try:
+                items += _FINDERS[kind](task)
+            except Cancelled:
                 raise
-            notes.append(f"{kind}: {exc.public}")
+            except PolymniaError as exc:
+                # A kind that was not asked for may fail, say without an embedder: show the rest.
+                if arguments.kinds and not isinstance(exc, BadInput):
+                    raise
+                notes.append(f"{kind}: {exc.public}")
     note = "; ".join(notes)
-    if not items and not notes:
-        note = "Nothing needs attention."
+    if not items:
+        note = f"Nothing needs attention{f' ({note})' if note else ''}."
     return page_reply(items, arguments, note=note)
 
 
-def _contradictions(call: Call, place: Place, limit: int, progress: Progress) -> Iterator[Item]:
-    pairs = contradictions(place.memory, limit=limit, progress=progress, check=call.check)
+def _contradictions(task: ReviewTask) -> Iterator[Item]:
+    pairs = contradictions(
+        task.place.memory,
+        among=task.among,
+        limit=task.limit,
+        progress=task.progress,
+        check=task.check,
+    )
     for pair in pairs:
         older, newer = _quote(pair.older), _quote(pair.newer)
         line = f"- contradiction? {pair.entity} {older} and {newer}: ask, then revise one"
-        yield _finding(place, "contradiction", line, pair.entity)
+        yield _finding(task.place, "contradiction", line, pair.entity)
 
 
 def _quote(fact: Fact) -> str:
@@ -211,40 +240,58 @@ def _quote(fact: Fact) -> str:
     return f'#{fact.ordinal} "{text}" ({short_time(fact.valid_at or fact.created_at)[:10]})'
 
 
-def _overdue(call: Call, place: Place, limit: int, progress: Progress) -> Iterator[Item]:
-    with place.memory.reading() as reader:
+def _overdue(task: ReviewTask) -> Iterator[Item]:
+    with task.place.memory.reading() as reader:
         entities = entities_with_status(reader, OVERDUE)
     entities.sort(key=lambda entity: entity.due)
-    for entity in entities[:limit]:
+    for entity in entities[: task.limit]:
         done = '{"name": …, "status": "done"} or a new due'
         line = f"- overdue: {entity.name} ({short_time(entity.due)}): revise with {done}"
-        yield _finding(place, "overdue", line, entity.name)
+        yield _finding(task.place, "overdue", line, entity.name)
 
 
-def _duplicates(call: Call, place: Place, limit: int, progress: Progress) -> Iterator[Item]:
-    pairs = duplicate_names(place.memory, limit=limit, progress=progress, check=call.check)
+def _duplicates(task: ReviewTask) -> Iterator[Item]:
+    pairs = duplicate_names(
+        task.place.memory,
+        among=task.among,
+        limit=task.limit,
+        progress=task.progress,
+        check=task.check,
+    )
     for pair in pairs:
         entities = f"{pair.a} ({pair.a_type}) and {pair.b} ({pair.b_type})"
         line = f"- duplicate? {entities}: revise with merge"
-        yield _finding(place, "duplicate", line, pair.a, pair.b)
+        yield _finding(task.place, "duplicate", line, pair.a, pair.b)
 
 
-def _gaps(call: Call, place: Place, limit: int, progress: Progress) -> Iterator[Item]:
-    gaps = relation_gaps(place.memory, limit=limit, progress=progress, check=call.check)
+def _gaps(task: ReviewTask) -> Iterator[Item]:
+    gaps = relation_gaps(
+        task.place.memory,
+        among=task.among,
+        limit=task.limit,
+        progress=task.progress,
+        check=task.check,
+    )
     for gap in gaps:
         mentions = f"facts of {gap.entity} mention {gap.referenced} {count_noun(gap.count, 'time')}"
         line = f"- gap: {mentions}, but no relation joins them"
-        yield _finding(place, "gap", line, gap.entity, gap.referenced)
+        yield _finding(task.place, "gap", line, gap.entity, gap.referenced)
 
 
-def _orphans(call: Call, place: Place, limit: int, progress: Progress) -> Iterator[Item]:
-    for entity in orphans(place.memory, limit=limit):
+def _orphans(task: ReviewTask) -> Iterator[Item]:
+    for entity in orphans(task.place.memory, among=task.among, limit=task.limit):
         line = f"- orphan: {entity.name} ({entity.type}) has no relations"
-        yield _finding(place, "orphan", line, entity.name)
+        yield _finding(task.place, "orphan", line, entity.name)
 
 
-def _summaries(call: Call, place: Place, limit: int, progress: Progress) -> Iterator[Item]:
-    entities = pending(place.memory, limit=limit, progress=progress, check=call.check)
+def _summaries(task: ReviewTask) -> Iterator[Item]:
+    entities = pending(
+        task.place.memory,
+        among=task.among,
+        limit=task.limit,
+        progress=task.progress,
+        check=task.check,
+    )
     for entity in entities:
         facts = count_noun(entity.facts, "fact")
         summary = "no summary"
@@ -252,21 +299,23 @@ def _summaries(call: Call, place: Place, limit: int, progress: Progress) -> Iter
             summary = f"a summary of {short_time(entity.summary_at)}"
         last = short_time(entity.last_fact_at)
         line = f"- summary: {entity.name} has {facts}, last of {last}, and {summary}"
-        yield _finding(place, "summary", line, entity.name)
+        yield _finding(task.place, "summary", line, entity.name)
 
 
-def _similar(call: Call, place: Place, limit: int, progress: Progress) -> Iterator[Item]:
-    pairs = similar_pairs(place.memory, limit=limit, progress=progress, check=call.check)
+def _similar(task: ReviewTask) -> Iterator[Item]:
+    pairs = similar_pairs(
+        task.place.memory, limit=task.limit, progress=task.progress, check=task.check
+    )
     for pair in pairs:
         line = f"- similar: {pair.a} and {pair.b} ({pair.similarity:.2f}) have no relation"
-        yield _finding(place, "similar", line, pair.a, pair.b)
+        yield _finding(task.place, "similar", line, pair.a, pair.b)
 
 
 def _finding(place: Place, kind: str, line: str, *names: str) -> Item:
     return line_item(line, {"kind": kind, "names": list(names), "workspace": place.name})
 
 
-_FINDERS: dict[ReviewKind, Callable[[Call, Place, int, Progress], Iterator[Item]]] = {
+_FINDERS: dict[ReviewKind, Callable[[ReviewTask], Iterator[Item]]] = {
     "contradictions": _contradictions,
     "overdue": _overdue,
     "duplicates": _duplicates,

@@ -49,6 +49,7 @@ class Contradiction(Struct, frozen=True):
 def contradictions(
     memory: Memory,
     *,
+    among: Collection[str] | None = None,
     limit: int | None = None,
     progress: Progress = ignore_progress,
     check: Check = never_stop,
@@ -59,7 +60,7 @@ def contradictions(
     """
     pairs: list[Contradiction] = []
     with memory.reading() as read:
-        for entity in scan(read, "comparing facts", progress=progress, check=check):
+        for entity in scan(read, "comparing facts", among, progress=progress, check=check):
             if len(entity.facts) > 1:
                 pairs += contradictions_of(entity)
     pairs.sort(key=lambda pair: -_said_at(pair.newer))

@@ -1,7 +1,11 @@
-"""What one look at every entity finds: relation gaps, orphans and pending summaries."""
+"""What a scan of entities finds: relation gaps, orphans and pending summaries.
+
+Every verb looks at the entities `among` the given names, or at all.
+"""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
+from time import time
 
 from msgspec import Struct
 
@@ -36,13 +40,43 @@ def part_of(progress: Progress, first: float, last: float) -> Progress:
     return report
 
 
-def scan(read: Reader, message: str, *, progress: Progress, check: Check) -> Iterator[Entity]:
-    """Yield every entity with its facts, in order of creation, page by page."""
-    total = read.counts().entities
-    for offset in range(0, total, PAGE_SIZE):
+class Sample(Struct, frozen=True):
+    """The entities that are looked at: those that changed last, and some others.
+
+    `names` is None for all of a small memory. `total` is the number of all entities.
+    """
+
+    names: tuple[str, ...] | None
+    total: int
+
+
+def take_sample(memory: Memory, *, latest: int, others: int) -> Sample:
+    """Return what to look at, so that the work does not grow with the memory."""
+    with memory.reading() as read:
+        total = read.counts().entities
+        if total <= latest + others:
+            return Sample(None, total)
+        names = dict.fromkeys(entity.name for entity in read.outlines(latest=latest))
+        # Others each day, so that in time everything is looked at.
+        start = int(time() // 86_400) * others % total
+        names |= dict.fromkeys(entity.name for entity in read.entities(offset=start, limit=others))
+    return Sample(tuple(names), total)
+
+
+def scan(
+    read: Reader,
+    message: str,
+    among: Collection[str] | None = None,
+    *,
+    progress: Progress,
+    check: Check,
+) -> Iterator[Entity]:
+    """Yield the named entities, or all, with their facts, some at a time."""
+    names = list(among) if among is not None else [entity.name for entity in read.outlines()]
+    for start in range(0, len(names), PAGE_SIZE):
         check()
-        yield from read.entities(offset=offset, limit=PAGE_SIZE)
-        progress(min(offset + PAGE_SIZE, total), total, message)
+        yield from read.entities(names[start : start + PAGE_SIZE])
+        progress(min(start + PAGE_SIZE, len(names)), len(names), message)
 
 
 class Gap(Struct, frozen=True):
@@ -56,6 +90,7 @@ class Gap(Struct, frozen=True):
 def relation_gaps(
     memory: Memory,
     *,
+    among: Collection[str] | None = None,
     limit: int | None = None,
     progress: Progress = ignore_progress,
     check: Check = never_stop,
@@ -67,29 +102,32 @@ def relation_gaps(
     """
     counts: Counter[tuple[str, str]] = Counter()
     with memory.reading() as read:
-        finder = MentionFinder([entity.name for entity in read.outlines()])
-        for entity in scan(read, "looking for names", progress=progress, check=check):
+        names = among if among is not None else [entity.name for entity in read.outlines()]
+        finder = MentionFinder(names)
+        for entity in scan(read, "looking for names", names, progress=progress, check=check):
             for text in entity.texts:
                 counts.update(
                     [(entity.name, name) for name in finder.find(text) if name != entity.name]
                 )
-        for relation in read.relations() if counts else ():
+        for relation in read.relations(among) if counts else ():
             counts.pop((relation.source, relation.target), None)
             counts.pop((relation.target, relation.source), None)
     ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     return [Gap(entity, referenced, count) for (entity, referenced), count in ranked[:limit]]
 
 
-def orphans(memory: Memory, *, limit: int | None = None) -> list[Entity]:
+def orphans(
+    memory: Memory, *, among: Collection[str] | None = None, limit: int | None = None
+) -> list[Entity]:
     """Return outlines of the entities without relations, the last updated first."""
     with memory.reading() as read:
-        return orphans_in(read)[:limit]
+        return orphans_in(read, among)[:limit]
 
 
-def orphans_in(read: Reader) -> list[Entity]:
+def orphans_in(read: Reader, among: Collection[str] | None = None) -> list[Entity]:
     """Return the orphans of a snapshot."""
-    joined = {name for relation in read.relations() for name in (relation.source, relation.target)}
-    alone = [entity for entity in read.outlines() if entity.name not in joined]
+    joined = {name for relation in read.relations(among) for name in relation.ends}
+    alone = [entity for entity in read.outlines(among) if entity.name not in joined]
     return sorted(alone, key=lambda entity: (-entity.updated_at, entity.name))
 
 
@@ -110,6 +148,7 @@ class PendingSummary(Struct, frozen=True):
 def pending(
     memory: Memory,
     *,
+    among: Collection[str] | None = None,
     limit: int | None = None,
     with_empty: bool = False,
     progress: Progress = ignore_progress,
@@ -121,7 +160,7 @@ def pending(
     """
     waiting = []
     with memory.reading() as read:
-        for entity in scan(read, "looking at summaries", progress=progress, check=check):
+        for entity in scan(read, "looking at summaries", among, progress=progress, check=check):
             summary = pending_of(entity)
             if summary is not None and (summary.facts or with_empty):
                 waiting.append(summary)

@@ -2,7 +2,7 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from importlib.util import find_spec
 from itertools import combinations
 from typing import TYPE_CHECKING
@@ -48,6 +48,7 @@ class DuplicateNames(Struct, frozen=True):
 def duplicate_names(
     memory: Memory,
     *,
+    among: Collection[str] | None = None,
     limit: int | None = None,
     progress: Progress = ignore_progress,
     check: Check = never_stop,
@@ -58,7 +59,7 @@ def duplicate_names(
     letter. Numbers and short words must be equal.
     """
     with memory.reading() as read:
-        types = {entity.name: entity.type for entity in read.outlines()}
+        types = {entity.name: entity.type for entity in read.outlines(among)}
     pairs: dict[tuple[str, str], float] = {}
     for alike in _alike(list(types), progress, check):
         for a, b in combinations(alike[:MAX_ALIKE], 2):
