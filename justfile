@@ -50,6 +50,10 @@ types:
 bench *arguments='--quick':
     {{bin}}/python -m bench {{arguments}}
 
+# Write the table of benchmarks in docs/benchmarks.md, before a release, on an idle machine (an hour).
+bench-all *arguments:
+    {{bin}}/python -m bench.whole {{arguments}}
+
 # Check that the documentation is complete and its links resolve, and build the site.
 docs:
     {{bin}}/pytest -n 0 tests/test_docs.py

@@ -109,12 +109,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         for marker in markers_of(item.path):
             item.add_marker(marker)
-        property_ = getattr(item, "obj", None)
-        given = getattr(property_, "_hypothesis_internal_use_settings", None)
+        function = getattr(item, "obj", None)
+        given = getattr(function, "_hypothesis_internal_use_settings", None)
         if given and given.max_examples > FEW_EXAMPLES:
             if config.option.markexpr == UNMARKED:
                 few = settings(given, max_examples=FEW_EXAMPLES)
-                property_._hypothesis_internal_use_settings = few
+                function.__dict__["_hypothesis_internal_use_settings"] = few
             else:
                 item.add_marker("matrix")
         stores = stores_of(item)

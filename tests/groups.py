@@ -27,6 +27,7 @@ MARKED = {
         "test_bench_moving.py",
         "test_bench_recall.py",
         "test_bench_web.py",
+        "test_bench_whole.py",
         "test_newcomer.py",
         "test_rerun.py",
         "test_run.py",

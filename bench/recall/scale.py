@@ -52,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog="python -m bench.recall.scale", description="Search and write at size."
     )
     parser.add_argument(
-        "--observations", type=int, default=100_000, metavar="N", help="(default: %(default)s)"
+        "--facts", type=int, default=100_000, metavar="N", help="(default: %(default)s)"
     )
     parser.add_argument(
         "--questions", type=int, default=100, metavar="N", help="(default: %(default)s)"
