@@ -210,7 +210,7 @@ def one_line(text: str) -> str:
 def choose_rare(terms: Iterable[str], having: Mapping[str, int]) -> list[str]:
     """Return the rarest terms, given how many passages have each, that few passages have in all.
 
-    At least one is returned, if any is known.
+    None is returned if every known term is common.
     """
     known_terms = [term for term in terms if having.get(term)]
     known_terms.sort(key=having.__getitem__)
@@ -218,7 +218,7 @@ def choose_rare(terms: Iterable[str], having: Mapping[str, int]) -> list[str]:
     passages = 0
     for term in known_terms:
         passages += having[term]
-        if chosen and passages > MAX_RARE_PASSAGES:
+        if passages > MAX_RARE_PASSAGES:
             break
         chosen.append(term)
     return chosen

@@ -369,20 +369,27 @@ def _ask(
 
 
 def _propose_by_words(read: Reader, query: Query, within: Within | None) -> list[Passage]:
-    """Return the candidates by words, names and dates."""
-    terms = query.search_terms if within is None else query.rare_terms
-    found = read.candidates(terms, MAX_WORD_CANDIDATES, within)
+    """Return the candidates by words, names and dates.
+
+    Rare words propose, and common words only weigh what they find. If all words are common, the
+    newest passages with all of them are looked at, then those with any.
+    """
+    rare, limit = query.rare_terms, MAX_WORD_CANDIDATES
+    found = read.candidates(rare, limit, within)
+    if not rare:
+        found = read.candidates(query.search_terms, limit, within, every=True, newest=True)
+        if len(found) < limit:
+            found += read.candidates(query.search_terms, limit, within, newest=True)
+    elif len(rare) < len(query.terms) and len(found) >= limit:
+        found += read.candidates(query.search_terms, limit, within, every=True, newest=True)
     if not found and query.folded:
-        found = read.passages_containing(query.folded, MAX_WORD_CANDIDATES)
+        found = read.passages_containing(query.folded, limit)
     # The card of the entity whose name is the question, however common its words are.
     names = [name for name in query.whole_names if fold(name.strip()) == query.folded]
     if names:
         found = read.passages(cards_of=names) + found
-    if len(query.rare_terms) < len(query.terms) and len(found) >= MAX_WORD_CANDIDATES:
-        all_terms = query.terms[:MAX_SEARCH_TERMS]
-        found += read.candidates(all_terms, MAX_WORD_CANDIDATES, within, every=True)
     if query.names:
-        found += read.candidates(query.rare_terms, MAX_WORD_CANDIDATES, _about(query))
+        found += read.candidates(rare or query.search_terms, limit, _about(query))
     period = query.question.period
     if period is not None and period.bounds is not None:
         found += read.facts_between(*period.bounds, MAX_WORD_CANDIDATES)

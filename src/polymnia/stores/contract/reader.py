@@ -150,8 +150,13 @@ class SearchReader(Protocol):
         within: Within | None = None,
         *,
         every: bool = False,
+        newest: bool = False,
     ) -> list[Passage]:
-        """Return the `limit` best passages by BM25 that contain one of the terms, or every term."""
+        """Return the best passages by BM25 with one of the terms, or with every one.
+
+        With `newest`, return the newest ones instead, from the newest part of the memory: the best
+        passages with very common terms would have to be chosen among most of the memory.
+        """
 
     def names_with(self, terms: Collection[str], limit: int) -> list[str]:
         """Return names of entities that contain one of the terms, best matches first."""

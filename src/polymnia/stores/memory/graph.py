@@ -179,6 +179,7 @@ class MemoryGraph:
         within: Within | None = None,
         *,
         every: bool = False,
+        newest: bool = False,
     ) -> list[Passage]:
         return drop_expired(self._word_index().candidates(terms, limit, within, every=every))
 

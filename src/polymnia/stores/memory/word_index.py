@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 from math import log
 
 from polymnia.model import Entity, Fact, Neighbours, Passage, PassageKey, Within, WordCounts
-from polymnia.search.terms import choose_rare, terms_of
+from polymnia.search.terms import terms_of
 from polymnia.stores.contract import MAX_CONVERSATION_GAP, MAX_CONVERSATION_STEPS
 from polymnia.stores.memory.graph import card_of
 
@@ -75,8 +75,6 @@ class WordIndex:
     def candidates(
         self, terms: Collection[str], limit: int, within: Within | None, *, every: bool
     ) -> list[Passage]:
-        if within is None and not every:
-            terms = choose_rare(terms, self.word_counts(terms).having)
         scores: defaultdict[PassageKey, float] = defaultdict(float)
         for term in terms:
             weight = self._weight(term)

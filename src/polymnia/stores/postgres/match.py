@@ -7,6 +7,7 @@ words of the passages decide.
 
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping
+from math import log
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -22,7 +23,6 @@ from polymnia.search.terms import (
     words_with_shorter_stems,
 )
 from polymnia.stores.postgres.words import LABELS, quote
-from polymnia.stores.versioned.common_terms import term_score
 
 _EVERYWHERE = frozenset(LABELS)
 
@@ -208,6 +208,19 @@ class PassageWords:
         if query.initial:
             found = {column: starts[:1] for column, starts in found.items() if starts[:1] == [0]}
         return {column: starts for column, starts in found.items() if starts}
+
+
+def rarity(passages: int, having: int) -> float:
+    """Return the idf of FTS5: hardly anything for a term that half of all passages have."""
+    if passages <= 2 * having:
+        return 1e-6
+    return log((passages - having + 0.5) / (having + 0.5))
+
+
+def term_score(count: float, length: int, average: float) -> float:
+    """Return BM25 of one term as FTS5 computes it, without its rarity."""
+    k1, b = 1.2, 0.75
+    return (count * (k1 + 1.0)) / (count + k1 * (1 - b + b * length / average))
 
 
 def score(

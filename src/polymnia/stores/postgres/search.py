@@ -7,7 +7,7 @@ from polymnia.model import Match, Note, Passage, PassageKind, Within, WordCounts
 from polymnia.search.expression import Expression
 from polymnia.search.matching import PARTS, is_exact, matches
 from polymnia.search.relevance import Scores
-from polymnia.search.terms import fold
+from polymnia.search.terms import MAX_RARE_PASSAGES, fold
 from polymnia.stores.postgres.match import (
     AnyOf,
     Every,
@@ -16,27 +16,22 @@ from polymnia.stores.postgres.match import (
     Stems,
     mere_stems,
     phrases_of,
+    rarity,
     render,
     score,
     translate,
 )
 from polymnia.stores.postgres.port import PostgresPort
 from polymnia.stores.postgres.words import LABELS, lexeme, word_vector
-from polymnia.stores.versioned.common_terms import (
-    MAX_WITH_EVERY,
-    rarity,
-    weights_of,
-)
 from polymnia.stores.versioned.notes import columns_of_note
-from polymnia.stores.versioned.port import CommonTerm, Posting, Row
+from polymnia.stores.versioned.port import Row
 from polymnia.stores.versioned.rows import columns_of, unpack_passages
 
 # A match in a name weighs most, then one in a label, one in content, and one in derived parts.
 MATCH_WEIGHTS = {"name": 8.0, "labels": 4.0, "content": 1.0, PARTS: 0.5}
 EQUAL_WEIGHTS = dict.fromkeys(MATCH_WEIGHTS, 1.0)
-# If more passages than this have each term of a question, those with every term are not looked up
-# in the index of words: some of the newest passages are looked at instead.
-_MAX_INTERSECTED, _MAX_LOOKED_AT = 50_000, 20_000
+# The newest passages with common terms are looked for among so many.
+_MAX_LOOKED_AT = 20_000
 # How many passages are read at once to look into their words.
 _READ_BATCH = 1_000
 # What the trigram indexes need to find a text.
@@ -121,7 +116,7 @@ class PostgresWords:
             return WordCounts(0, 0, {})
         by_lexeme = {lexeme(term): term for term in terms}
         queries = [render(_word(term)) for term in by_lexeme.values()]
-        rows = self._port.run("word_counts", list(by_lexeme), queries)
+        rows = self._port.run("word_counts", list(by_lexeme), queries, MAX_RARE_PASSAGES)
         having = {by_lexeme[word]: count for _, _, word, count in rows if count}
         if not having:
             return WordCounts(0, 0, {})
@@ -131,51 +126,25 @@ class PostgresWords:
     def best_passages(
         self,
         terms: Collection[str],
-        counts: WordCounts,
-        common: Collection[str],
         limit: int,
         within: Within | None,
         *,
         every: bool,
-    ) -> Scores:
+        newest: bool,
+    ) -> list[int]:
+        counts = self.word_counts(terms)
         if not counts.passages:
-            return {}
+            return []
         stems = tuple([_word(term) for term in terms])
         bound = _weigh(Every(stems) if every else AnyOf(stems), terms, counts)
-        if within is None:
-            newest = MAX_WITH_EVERY if every and common else None
-            rarest = min([counts.having.get(term, 0) for term in terms])
-            if newest and rarest > _MAX_INTERSECTED:
-                rows = self._port.run("best_newest_words", *bound, _MAX_LOOKED_AT, newest, limit)
-            else:
-                rows = self._port.run("best_words", *bound, newest, limit)
-            return dict(rows)
-        filters = (within.names, within.types, within.since, within.until, within.tags)
-        return dict(self._port.run("best_words_within", *bound, limit, *filters))
-
-    def score_passages(
-        self, terms: Collection[str], weighed: Collection[str], counts: WordCounts
-    ) -> Scores:
-        bound = _weigh(AnyOf(tuple([_word(term) for term in terms])), weighed, counts)
-        return dict(self._port.run("best_words", *bound, None, None))
-
-    def common_terms(self, terms: Collection[str]) -> dict[str, CommonTerm]:
-        rows = self._port.run("common_terms", list(terms))
-        return {term: CommonTerm(*known) for term, *known in rows}
-
-    def stored_postings(self, term: str) -> list[Posting]:
-        return self._port.run("stored_postings", term)
-
-    def listed(self, term: str) -> list[Posting]:
-        recent = ("recent_postings", lexeme(term), render(_word(term)))
-        stored_rows, recent_rows = self._port.run_together(("stored_postings", term), recent)
-        return stored_rows + recent_rows
-
-    def postings(self, term: str, last_row: int) -> list[Posting]:
-        return self._port.run("postings_until", lexeme(term), render(_word(term)), last_row)
-
-    def terms_between(self, ranked_row: int, last_row: int) -> dict[int, list[str]]:
-        return dict(self._port.run("new_terms", ranked_row, last_row))
+        if within is not None:
+            filters = (within.names, within.types, within.since, within.until, within.tags)
+            rows = self._port.run("best_words_within", *bound, limit, *filters)
+        elif newest:
+            rows = self._port.run("best_newest_words", *bound, _MAX_LOOKED_AT, limit, limit)
+        else:
+            rows = self._port.run("best_words", *bound, None, limit)
+        return [passage for passage, _ in rows]
 
     def best_names(self, terms: Collection[str], limit: int) -> list[str]:
         stems = [Stems((term,), _IN_NAMES) for term in terms]
@@ -253,7 +222,7 @@ def _weigh(query: Query, terms: Collection[str], counts: WordCounts) -> tuple[ob
         render(query),
         [lexeme(term) for term in terms],
         [render(_word(term)) for term in terms],
-        weights_of(terms, counts),
+        [rarity(counts.passages, counts.having.get(term, 0)) for term in terms],
         counts.words / max(counts.passages, 1),
     )
 

@@ -123,67 +123,25 @@ WHERE ($9::text[] IS NULL OR p.type = ANY ($9::text[]))
 ORDER BY f.score DESC, f.passage LIMIT $7::bigint;
 
 -- name: word_counts
--- The totals of the index, and how many passages have each of the lexemes that were ever indexed. Of a common one only those
--- that are not ranked yet are counted.
+-- The totals of the index, and how many passages have each of the lexemes that were ever indexed. The number of a common one
+-- ($4 passages or more) is estimated from the newest passages: the index would have to read all of its entries.
+WITH sample AS MATERIALIZED (
+    SELECT s.terms FROM workspaces AS p CROSS JOIN LATERAL (
+        SELECT w.terms FROM words AS w WHERE w.workspace_id = $1 ORDER BY w.passage DESC
+        LIMIT CASE WHEN p.passages >= $4::bigint THEN 500 ELSE 0 END
+    ) AS s WHERE p.workspace_id = $1
+)
 SELECT p.passages, p.words, t.term, CASE
-    WHEN c.passages IS NULL THEN count_words($1::bigint, q.query)
-    ELSE c.passages + (
-        SELECT count(*) FROM words_between($1::bigint, p.ranked_row, last_key(0)) AS w WHERE w.terms @@ q.query)
-    END
+    WHEN s.having * p.passages >= $4::bigint * 500 THEN s.having * p.passages / 500
+    ELSE count_words($1::bigint, q.query)
+END
 FROM unnest($2::text[], $3::tsquery[]) AS q (lexeme, query)
 -- LIMIT, because a join could read every term of the workspace and compare them.
 CROSS JOIN LATERAL (
     SELECT t.term FROM terms AS t WHERE t.workspace_id = $1 AND t.term = q.lexeme COLLATE "C" LIMIT 1
 ) AS t
-JOIN workspaces AS p ON p.workspace_id = $1
-LEFT JOIN common_terms AS c ON c.term_key = name_key($1, q.lexeme);
-
--- name: common_terms
--- What is stored of those of the terms that are common.
-SELECT c.term, c.passages, c.listed, c.bound FROM common_terms AS c
-WHERE c.term_key = ANY (ARRAY(SELECT name_key($1, t) FROM unnest($2::text[]) AS t));
-
--- name: stored_postings
--- The listed passages of a common term.
-SELECT passage, count, length FROM best_passages WHERE term_key = name_key($1, $2::text);
-
--- name: recent_postings
--- The passages that are not ranked yet and have a term.
-SELECT w.passage, cardinality(t.positions), w.length
-FROM workspaces AS p
-CROSS JOIN LATERAL words_between($1::bigint, p.ranked_row, last_key(0)) AS w
-CROSS JOIN LATERAL unnest(w.terms) AS t
-WHERE p.workspace_id = $1 AND w.terms @@ $3::tsquery AND t.lexeme = $2::text;
-
--- name: postings_until
--- The passages up to a row id that have a term.
-SELECT passage, count, length FROM term_postings($1::bigint, $2::text, $3::tsquery, $4::bigint);
-
--- name: new_terms
--- The terms of the passages after one row id and up to another, as often as they occur.
-SELECT w.passage, ARRAY(SELECT t.lexeme FROM unnest(w.terms) AS t, generate_series(1, cardinality(t.positions)))
-FROM words_between($1::bigint, $2::bigint, $3::bigint) AS w;
-
--- name: set_ranked_row
--- Remember up to which row the counts and lists of common terms go.
-UPDATE workspaces SET ranked_row = $2::bigint WHERE workspace_id = $1;
-
--- name: put_common_terms
--- Add or replace what is stored of common terms.
-INSERT INTO common_terms (workspace_id, term, passages, listed, bound)
-SELECT $1, c.* FROM unnest($2::text[], $3::bigint[], $4::integer[], $5::float8[]) AS c
-ON CONFLICT (term_key) DO UPDATE SET passages = excluded.passages, listed = excluded.listed, bound = excluded.bound;
-
--- name: put_best_passages
--- Add passages to the lists of terms.
-INSERT INTO best_passages (workspace_id, term_key, passage, count, length)
-SELECT $1, name_key($1, b.term), b.passage, b.count, b.length
-FROM unnest($2::text[], $3::bigint[], $4::integer[], $5::integer[]) AS b (term, passage, count, length)
-ON CONFLICT DO NOTHING;
-
--- name: delete_best_passages
--- Delete the lists of terms.
-DELETE FROM best_passages WHERE term_key = ANY (ARRAY(SELECT name_key($1, t) FROM unnest($2::text[]) AS t));
+CROSS JOIN LATERAL (SELECT count(*) AS having FROM sample WHERE sample.terms @@ q.query) AS s
+JOIN workspaces AS p ON p.workspace_id = $1;
 
 -- name: phrase_counts
 -- The totals of the index, and how many passages match each of the queries, in order.
@@ -200,11 +158,7 @@ SELECT passage, length FROM matching_words($1::bigint, $2::tsquery);
 -- The terms from one to before another, up to a limit, without those whose passages are all gone.
 SELECT t.term FROM terms AS t
 WHERE t.workspace_id = $1 AND t.term >= $2::text COLLATE "C" AND t.term < $3::text COLLATE "C"
-    AND (
-        -- Very many passages have a common term: to find them all takes long.
-        EXISTS (SELECT 1 FROM common_terms AS c WHERE c.term_key = name_key($1, t.term))
-        OR EXISTS (SELECT 1 FROM matching_words($1::bigint, quote_literal(t.term)::tsquery))
-    )
+    AND EXISTS (SELECT 1 FROM matching_words($1::bigint, quote_literal(t.term)::tsquery))
 ORDER BY t.term LIMIT $4::bigint;
 
 -- name: delete_unused_terms

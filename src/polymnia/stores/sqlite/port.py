@@ -1,6 +1,5 @@
 """One transaction of a SQLite file, for the versioned store."""
 
-from collections import Counter
 from collections.abc import Collection, Iterable, KeysView, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +20,6 @@ from polymnia.stores.sqlite.rows import (
     unpack_tags,
     unpack_uid,
 )
-from polymnia.stores.versioned import common_terms
 from polymnia.stores.versioned.port import Identity, IndexedText, LastChange, Row
 
 if TYPE_CHECKING:
@@ -103,23 +101,8 @@ class SqlitePort:
 
     def unindex_ended(self, change: int) -> None:
         ended = run(self.connection, "ended_by", change)
-        if run(self.connection, "has_common_terms"):
-            self._unlist(change, ended)
         run_many(self.connection, "delete_trigrams", ended)
         run_many(self.connection, "delete_words", ended)
-
-    def _unlist(self, change: int, ended: Collection[Row]) -> None:
-        """Take the passages that a change ended from the lists of common terms."""
-        counts: Counter[str] = Counter()
-        for terms in self.words.ended_terms(change).values():
-            counts.update(set(terms))
-        reduced = [(count, term) for term, count in counts.items()]
-        run_many(self.connection, "reduce_common_term", reduced)
-        run_many(self.connection, "shorten_lists", ended)
-        run_many(self.connection, "unlist_passage", ended)
-        least = (common_terms.COMMON_PASSAGES // 2, common_terms.LISTED // 2)
-        thin = run(self.connection, "drop_thin_lists", *least)
-        run_many(self.connection, "delete_best_passages", thin)
 
     def after_erasing(self) -> None:
         self.write("request_rewrite")  # unused space of the file has copies

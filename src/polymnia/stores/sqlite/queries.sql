@@ -305,109 +305,25 @@ INSERT INTO words (words, rank) VALUES ('merge', ?);
 -- Merge index segments, up to some pages of work; a negative number starts to merge everything.
 INSERT INTO trigrams (trigrams, rank) VALUES ('merge', ?);
 
--- name: word_frequencies
--- How many passages contain each of the terms (a JSON array).
-SELECT t.term, t.doc FROM json_each(?) AS wanted CROSS JOIN word_terms AS t ON t.term = wanted.value;
-
 -- name: word_totals
 -- How many passages and words are indexed, from the index itself; it answers only about a match.
 SELECT index_totals(words) FROM words WHERE words MATCH ? LIMIT 1;
+
+-- name: newest_with_word
+-- How many passages match the expression, up to a limit: the newest, with the range of their ids.
+SELECT count(*), min(rowid), max(rowid) FROM (SELECT rowid FROM words WHERE words MATCH ?1 ORDER BY rowid DESC LIMIT ?2);
+
+-- name: newest_words
+-- The newest passages that match the expression, among the newest of all.
+SELECT rowid FROM words WHERE words MATCH ?1 AND rowid > (SELECT max(last_row) FROM changes) - ?2 ORDER BY rowid DESC LIMIT ?3;
 
 -- name: terms_between
 -- The indexed terms from one to before another, up to a limit.
 SELECT term FROM word_terms WHERE term >= ? AND term < ? LIMIT ?;
 
 -- name: best_words
--- The passages that match the expression best, with their scores.
-SELECT rowid, -rank FROM words WHERE words MATCH ? ORDER BY rank LIMIT ?;
-
--- name: newest_words
--- The newest passages that match the expression, scored with the weights (a JSON array).
-SELECT rowid, word_score(words, ?2) FROM words WHERE words MATCH ?1 ORDER BY rowid DESC LIMIT ?3;
-
--- name: best_words_named
--- The newest passages of some names (a JSON array) that match the expression, scored with the weights (likewise).
-WITH named AS MATERIALIZED (
-    SELECT c.id FROM json_each(?3) AS wanted CROSS JOIN cards AS c ON c.name = wanted.value AND c.until IS NULL
-    UNION ALL
-    SELECT o.id FROM json_each(?3) AS wanted CROSS JOIN cards AS c ON c.name = wanted.value AND c.until IS NULL
-    CROSS JOIN observations AS o ON o.entity = c.entity AND o.until IS NULL
-    UNION ALL
-    SELECT n.id FROM json_each(?3) AS wanted CROSS JOIN notes AS n ON n.key = wanted.value AND n.until IS NULL
-    ORDER BY 1 DESC LIMIT ?4
-)
-SELECT w.rowid, word_score(words, ?2) FROM named CROSS JOIN words AS w ON w.rowid = named.id WHERE w.words MATCH ?1;
-
--- name: common_terms
--- What is stored of those of the terms (a JSON array) that are common.
-SELECT c.term, c.passages, c.listed, c.bound FROM json_each(?) AS wanted CROSS JOIN common_terms AS c ON c.term = wanted.value;
-
--- name: has_common_terms
--- A row if any term is common.
-SELECT 1 FROM common_terms LIMIT 1;
-
--- name: stored_postings
--- The listed passages of a common term.
-SELECT passage, count, length FROM best_passages WHERE term = ?;
-
--- name: recent_count
--- How many passages that are not ranked yet match the expression.
-SELECT count(*) FROM words WHERE words MATCH ? AND rowid > (SELECT last FROM ranked_row);
-
--- name: recent_postings
--- The passages that are not ranked yet and match the expression.
-SELECT rowid, posting(words) FROM words WHERE words MATCH ? AND rowid > (SELECT last FROM ranked_row);
-
--- name: postings_until
--- The passages up to a row id that match the expression.
-SELECT rowid, posting(words) FROM words WHERE words MATCH ? AND rowid <= ?;
-
--- name: texts_between
--- The texts of living passages after one row id and up to another.
-SELECT id, name, type, tags, summary FROM cards WHERE id > ?1 AND id <= ?2 AND until IS NULL
-UNION ALL SELECT id, NULL, NULL, NULL, text FROM observations WHERE id > ?1 AND id <= ?2 AND until IS NULL
-UNION ALL SELECT id, key, NULL, tags, text FROM notes WHERE id > ?1 AND id <= ?2 AND until IS NULL;
-
--- name: ended_texts
--- The texts of the ranked passages that a change ended.
-SELECT id, name, type, tags, summary FROM cards WHERE until = ?1 AND id <= (SELECT last FROM ranked_row)
-UNION ALL
-SELECT id, NULL, NULL, NULL, text FROM observations WHERE until = ?1 AND id <= (SELECT last FROM ranked_row)
-UNION ALL
-SELECT id, key, NULL, tags, text FROM notes WHERE until = ?1 AND id <= (SELECT last FROM ranked_row);
-
--- name: set_ranked_row
--- Remember up to which row the counts and lists of common terms go.
-UPDATE ranked_row SET last = ?;
-
--- name: put_common_terms
--- Add or replace what is stored of a common term.
-INSERT OR REPLACE INTO common_terms (term, passages, listed, bound) VALUES (?, ?, ?, ?);
-
--- name: put_best_passages
--- Add a passage to the list of a term.
-INSERT OR REPLACE INTO best_passages (term, passage, count, length) VALUES (?, ?, ?, ?);
-
--- name: delete_best_passages
--- Delete the list of a term.
-DELETE FROM best_passages WHERE term = ?;
-
--- name: reduce_common_term
--- Count the passages of a term that ended.
-UPDATE common_terms SET passages = passages - ? WHERE term = ?;
-
--- name: shorten_lists
--- Count a passage that leaves the lists.
-UPDATE common_terms SET listed = listed - 1 WHERE term IN (SELECT term FROM best_passages WHERE passage = ?);
-
--- name: unlist_passage
--- Remove a passage from the lists.
-DELETE FROM best_passages WHERE passage = ?;
-
--- name: drop_thin_lists
--- Forget terms that are no longer common, and those that have lost much of their list: they are searched for exactly, until
--- a later write lists their passages anew.
-DELETE FROM common_terms WHERE passages < ?1 OR listed < ?2 RETURNING term;
+-- The passages that match the expression best.
+SELECT rowid FROM words WHERE words MATCH ? ORDER BY rank LIMIT ?;
 
 -- name: best_words_within
 -- The same among the passages of some names (a JSON array), some types (likewise), a period and all of some tags; NULL allows any.

@@ -1,26 +1,18 @@
 """Search in SQLite: substrings by trigrams, and words by FTS5 with BM25."""
 
 from collections.abc import Collection, Iterable
-from functools import lru_cache
 
 import apsw
-from msgspec import json
 
 from polymnia.model import Match, Note, Passage, PassageKind, Within, WordCounts
 from polymnia.search.expression import Expression
 from polymnia.search.matching import is_exact, matches
 from polymnia.search.relevance import Scores
-from polymnia.search.terms import fold, rarest, terms_of, trigrams, word_with_stem
+from polymnia.search.terms import MAX_RARE_PASSAGES, fold, rarest, trigrams, word_with_stem
 from polymnia.stores.sqlite.match import render
 from polymnia.stores.sqlite.port import SqlitePort, word_row
-from polymnia.stores.sqlite.rows import as_json
-from polymnia.stores.versioned.common_terms import (
-    MAX_WITH_EVERY,
-    term_score,
-    weights_of,
-)
 from polymnia.stores.versioned.notes import columns_of_note
-from polymnia.stores.versioned.port import CommonTerm, Posting, Row
+from polymnia.stores.versioned.port import Row
 from polymnia.stores.versioned.rows import columns_of, unpack_passages
 from polymnia.stores.versioned.write import note_text
 
@@ -29,8 +21,9 @@ _PROBED_TRIGRAMS = 3
 _MAX_PROBED = 200
 # A query of one or two characters goes through the trigrams that start with it, up to this many.
 _MAX_PREFIX_TRIGRAMS = 500
-# Passages of named entities that a common word is looked for in: the newest.
-MAX_NAMED = 2_000
+# A term in at least so many passages is common: how many have it is estimated, and the newest are
+# looked for among so many rows.
+MAX_COUNTED, MAX_LOOKED_AT = MAX_RARE_PASSAGES + 1, 200_000
 _NO_LIMIT = -1
 _LAST_CHARACTER = "\U0010ffff"
 
@@ -38,8 +31,6 @@ _LAST_CHARACTER = "\U0010ffff"
 def define_functions(connection: apsw.Connection) -> None:
     """Register the functions that queries call."""
     connection.register_fts5_function("index_totals", _index_totals)
-    connection.register_fts5_function("posting", _posting)
-    connection.register_fts5_function("word_score", _word_score)
 
 
 class SqliteWords:
@@ -101,82 +92,43 @@ class SqliteWords:
         return verified
 
     def word_counts(self, terms: Collection[str]) -> WordCounts:
-        common = self.common_terms(terms)
-        rare_terms = [term for term in terms if term not in common]
-        having: dict[str, int] = dict(self._port.run("word_frequencies", rare_terms))
-        for term, known in common.items():
-            ((recent,),) = self._port.run("recent_count", _join([term], ""))
-            having[term] = known.passages + recent
-        for term in having:
-            if rows := self._port.run("word_totals", _join([term], "")):
-                passages, words = rows[0][0].split()
-                return WordCounts(int(passages), int(words), having)
-        return WordCounts(0, 0, {})
+        having: dict[str, int] = {}
+        last_ids: dict[str, tuple[int, int]] = {}
+        for term in terms:
+            ((count, first, last),) = self._port.run(
+                "newest_with_word", _join([term], ""), MAX_COUNTED
+            )
+            if count:
+                having[term] = count
+                last_ids[term] = first, last
+        if not having:
+            return WordCounts(0, 0, {})
+        ((totals,),) = self._port.run("word_totals", _join([next(iter(having))], ""))
+        passages, words = map(int, totals.split())
+        for term, (first, last) in last_ids.items():
+            if having[term] == MAX_COUNTED:
+                # As common among the older passages as among the newest.
+                estimate = MAX_COUNTED * last // (last - first + 1)
+                having[term] = max(MAX_COUNTED, min(passages, estimate))
+        return WordCounts(passages, words, having)
 
     def best_passages(
         self,
         terms: Collection[str],
-        counts: WordCounts,
-        common: Collection[str],
         limit: int,
         within: Within | None,
         *,
         every: bool,
-    ) -> Scores:
+        newest: bool,
+    ) -> list[int]:
         query = _join(terms, " AND " if every else " OR ")
-        if not common:
-            if within is None:
-                return dict(self._port.run("best_words", query, limit))
-            return dict(self._port.run("best_words_within", query, limit, *bind_within(within)))
-        # The index's own BM25 would read all passages of every term to count them.
-        average = counts.words / max(counts.passages, 1)
-        weights = as_json([average, *weights_of(terms, counts)])
-        if within is None:
-            newest = self._port.run("newest_words", query, weights, MAX_WITH_EVERY)
-            return dict(newest)
-        if within == Within(names=within.names):
-            named = self._port.run("best_words_named", query, weights, within.names, MAX_NAMED)
-            return dict(named)
-        return dict(self._port.run("best_words_within", query, limit, *bind_within(within)))
-
-    def score_passages(
-        self, terms: Collection[str], weighed: Collection[str], counts: WordCounts
-    ) -> Scores:
-        # The first part finds the passages, and only the second one has weights.
-        query = f"({_join(terms, ' OR ')}) AND ({_join(weighed, ' OR ')})"
-        average = counts.words / max(counts.passages, 1)
-        weights = as_json([average, *[0.0] * len(terms), *weights_of(weighed, counts)])
-        return dict(self._port.run("newest_words", query, weights, _NO_LIMIT))
-
-    def common_terms(self, terms: Collection[str]) -> dict[str, CommonTerm]:
-        rows = self._port.run("common_terms", list(terms))
-        return {term: CommonTerm(*known) for term, *known in rows}
-
-    def stored_postings(self, term: str) -> list[Posting]:
-        return self._port.run("stored_postings", term)
-
-    def listed(self, term: str) -> list[Posting]:
-        recent = self._port.run("recent_postings", _join([term], ""))
-        return self.stored_postings(term) + _unpack_postings(recent)
-
-    def postings(self, term: str, last_row: int) -> list[Posting]:
-        return _unpack_postings(self._port.run("postings_until", _join([term], ""), last_row))
-
-    def terms_between(self, ranked_row: int, last_row: int) -> dict[int, list[str]]:
-        return self._split(self._port.run("texts_between", ranked_row, last_row))
-
-    def ended_terms(self, change: int) -> dict[int, list[str]]:
-        """Return the terms of the ranked passages that a change ended."""
-        return self._split(self._port.run("ended_texts", change))
-
-    def _split(self, rows: list[Row]) -> dict[int, list[str]]:
-        """Return the terms of passages as the index has them."""
-        terms = {}
-        for number, name, kind, tags, content in rows:
-            labels = " ".join(filter(None, (kind, *self._port.unpack_tags(tags))))
-            text = " ".join(filter(None, (name, labels, content)))
-            terms[number] = terms_of(text)
-        return terms
+        if within is not None:
+            rows = self._port.run("best_words_within", query, limit, *bind_within(within))
+        elif newest:
+            rows = self._port.run("newest_words", query, MAX_LOOKED_AT, limit)
+        else:
+            rows = self._port.run("best_words", query, limit)
+        return [number for number, *_ in rows]
 
     def best_names(self, terms: Collection[str], limit: int) -> list[str]:
         query = f"{{name parts}} : ({_join(terms, ' OR ')})"
@@ -240,39 +192,6 @@ def _contains(passage: Passage, folded: str) -> bool:
 
 def _index_totals(api: apsw.FTS5ExtensionApi, /, *_: object) -> str:
     return f"{api.row_count} {api.column_total_size()}"
-
-
-def _posting(api: apsw.FTS5ExtensionApi, /, *_: object) -> str:
-    """Return how often the only word of the query occurs, and how many words the passage has."""
-    return f"{_occurrences(api, 0)} {api.column_size()}"
-
-
-def _word_score(api: apsw.FTS5ExtensionApi, /, *weights: object) -> float:
-    """Return BM25, given the average length and the rarity of each word of the query."""
-    average, *rarities = _decode_weights(str(weights[0]))
-    total, length = 0.0, api.column_size()
-    for phrase, weight in enumerate(rarities):
-        count = _occurrences(api, phrase) if weight else 0
-        if count:
-            total += weight * term_score(count, length, average)
-    return total
-
-
-@lru_cache(maxsize=8)
-def _decode_weights(weights: str) -> list[float]:
-    return json.decode(weights, type=list[float])
-
-
-def _occurrences(api: apsw.FTS5ExtensionApi, phrase: int) -> int:
-    return sum(map(len, api.phrase_locations(phrase)))
-
-
-def _unpack_postings(rows: Iterable[Row]) -> list[Posting]:
-    postings = []
-    for passage, packed in rows:
-        count, length = packed.split()
-        postings.append((passage, int(count), int(length)))
-    return postings
 
 
 def _join(terms: Iterable[str], operator: str) -> str:

@@ -39,21 +39,6 @@ class IndexedText(NamedTuple):
     characters: str
 
 
-# A passage that has a term: its id, how often it has it, and how many words it has.
-Posting = tuple[int, int, int]
-
-
-class CommonTerm(NamedTuple):
-    """What is stored of a term: its ranked passages, how many are listed, and the worst of these.
-
-    `bound` is what BM25 gave the worst one, without the rarity of the term.
-    """
-
-    passages: int
-    listed: int
-    bound: float
-
-
 class WordSearch(Protocol):
     """Searches by characters and by words. BM25 scores of notes are negative: less is better."""
 
@@ -78,42 +63,21 @@ class WordSearch(Protocol):
         """Return those of the notes that match, with their BM25 scores among these notes alone."""
 
     def word_counts(self, terms: Collection[str]) -> WordCounts:
-        """Return how many passages contain each term; the totals are 0 if none does."""
+        """Return how many passages contain each term; the totals are 0 if none does.
+
+        For a common term the number is an estimate, from the newest part of the memory.
+        """
 
     def best_passages(
         self,
         terms: Collection[str],
-        counts: WordCounts,
-        common: Collection[str],
         limit: int,
         within: Within | None,
         *,
         every: bool,
-    ) -> Scores:
-        """Return the best passages by BM25 with one of the terms, or every one, best first.
-
-        Of the passages with every term, if some are common, the newest MAX_WITH_EVERY count.
-        """
-
-    def score_passages(
-        self, terms: Collection[str], weighed: Collection[str], counts: WordCounts
-    ) -> Scores:
-        """Return all passages that contain one of the terms, scored by all the weighed terms."""
-
-    def common_terms(self, terms: Collection[str]) -> dict[str, CommonTerm]:
-        """Return what is stored of those of the terms that are common."""
-
-    def stored_postings(self, term: str) -> list[Posting]:
-        """Return the listed passages of a common term."""
-
-    def listed(self, term: str) -> list[Posting]:
-        """Return the listed passages of a common term, and all that are not ranked yet."""
-
-    def postings(self, term: str, last_row: int) -> list[Posting]:
-        """Return all passages up to a row id that have the term."""
-
-    def terms_between(self, ranked_row: int, last_row: int) -> dict[int, list[str]]:
-        """Return the terms of the passages after one row id and up to another."""
+        newest: bool,
+    ) -> list[int]:
+        """Return the best passages by BM25 with one of the terms, or every one, or the newest."""
 
     def best_names(self, terms: Collection[str], limit: int) -> list[str]:
         """Return names of entities that have one of the terms in their name or their labels."""

@@ -27,7 +27,6 @@ from polymnia.search.expression import Expression
 from polymnia.search.terms import terms_of
 from polymnia.stores.clock import next_change_time
 from polymnia.stores.contract import MAX_CONVERSATION_GAP, MAX_CONVERSATION_STEPS, TableRow
-from polymnia.stores.versioned.common_terms import find_candidates
 from polymnia.stores.versioned.port import DatabasePort, Row
 from polymnia.stores.versioned.rows import assemble, outlines, unpack_passages, unpack_relations
 from polymnia.stores.versioned.write import Identities, apply_change
@@ -172,11 +171,12 @@ class VersionReader:
         within: Within | None = None,
         *,
         every: bool = False,
+        newest: bool = False,
     ) -> list[Passage]:
         if not terms:
             return []
         words = self._port.words
-        return self.passages(find_candidates(words, terms, limit, within, every=every))
+        return self.passages(words.best_passages(terms, limit, within, every=every, newest=newest))
 
     def names_with(self, terms: Collection[str], limit: int) -> list[str]:
         if not terms:

@@ -14,7 +14,6 @@ from polymnia.model import (
     Relation,
     Rows,
 )
-from polymnia.stores.versioned.common_terms import rank_recent
 from polymnia.stores.versioned.port import DatabasePort, IndexedText, Row
 
 # The url of the models that stand for the clients' own vectors.
@@ -59,7 +58,6 @@ class _ChangeWriter:
     def __init__(self, port: DatabasePort, change: Change, identities: Identities) -> None:
         last = port.last_change()
         self._port = port
-        self._ranked_row = last.ranked_row
         self._change = change
         self._identities = dict(identities)
         self._id = last.id + 1
@@ -85,7 +83,6 @@ class _ChangeWriter:
         if before:
             self._port.unindex_ended(self._id)
         self._port.index(self._texts)
-        rank_recent(self._port, self._ranked_row, self._row)
         self._port.record(self._change, self._id, self._row)
         return self._id
 
