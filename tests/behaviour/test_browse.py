@@ -12,7 +12,6 @@ from polymnia.engine import notes
 from polymnia.engine.facts.forget import Unwanted, forget
 from polymnia.engine.facts.merge import merge
 from polymnia.engine.facts.revise import Revision, revise
-from polymnia.engine.graph import facts
 from polymnia.engine.history import changes as history
 from polymnia.engine.history.changes import find_former
 from polymnia.engine.memory import Memory
@@ -21,7 +20,6 @@ from polymnia.errors import BadInput, TextChanged
 from polymnia.model import (
     ChangeSize,
     EntityDraft,
-    FactAddition,
     Note,
     RowCounts,
     join_actor,
@@ -63,15 +61,6 @@ def test_names_are_suggested_by_any_part(memory: Memory) -> None:
         "The old sloop",
     ]
     assert names_containing(memory, " ") == []
-
-
-def test_facts_are_counted_by_the_time_they_were_said(memory: Memory) -> None:
-    create(memory, EntityDraft("Ann", "person"))
-    for at in (100, 150, 250, 900):
-        draft = FactAddition("Ann", (f"said at {at}",), valid_at=at)
-        facts.add(memory, [draft], by=ME, skip_repeats=False)
-    with memory.reading() as read:
-        assert read.fact_times(100, 900, 100) == {1: 2, 2: 1}
 
 
 def test_a_large_change_is_counted_and_a_small_one_read(memory: Memory) -> None:

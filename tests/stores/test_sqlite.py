@@ -15,6 +15,7 @@ import pytest
 
 from polymnia.engine import notes
 from polymnia.engine.graph import entities, facts, relations
+from polymnia.engine.history import trash
 from polymnia.engine.memory import Memory
 from polymnia.errors import BadInput, StoreError, StoreForeign, StoreSealed, StoreTooNew
 from polymnia.model import (
@@ -341,7 +342,9 @@ WHOLE_TABLE = {
     "all_observations_until",
     "count_orphans",
     "count_unindexed",
-    "counts",
+    "count_broken_vectors",
+    "delete_broken_vectors",
+    "count_living",
     "entities_all",
     "entities_page",
     "entity_types",
@@ -400,3 +403,35 @@ def test_neighbours_are_found_without_a_scan(store: SqliteStore) -> None:
         ">?)",
     ] * 2
     assert not any(step.startswith(("SCAN n ", "SCAN o ", "SCAN made ")) for step in plan)
+
+
+def test_the_totals_follow_every_kind_of_change(store: SqliteStore) -> None:
+    memory = Memory(store)
+
+    def differences() -> list[str]:
+        connection = apsw.Connection(store.url)
+        ((change, *totals),) = connection.execute(
+            "SELECT change, entities, facts, relations, notes FROM totals"
+        ).fetchall()
+        counted = connection.execute(QUERIES["count_living"]).fetchall()[0]
+        ((last,),) = connection.execute("SELECT max(id) FROM changes").fetchall()
+        connection.close()
+        return (
+            [f"{change} {last} {totals} {counted}"]
+            if (last, totals) != (change, [*counted])
+            else []
+        )
+
+    drafts = [EntityDraft(name, "person", ("one", "two")) for name in ("Ann", "Ben", "Cid")]
+    entities.create(memory, drafts, by="me")
+    assert differences() == []
+    relations.create(memory, [Relation("Ann", "Ben", "knows")], by="me")
+    entities.delete(memory, ["Ben"], by="me")
+    assert differences() == []
+    notes.commit(memory, Note("key", "text"), by="me")
+    trash.restore(memory, trash.items(memory)[0].id, by="me")
+    assert differences() == []
+    entities.delete(memory, ["Cid"], by="me")
+    store.purge(None)
+    entities.create(memory, [EntityDraft("Cid", "person", ("three",))], by="me")
+    assert differences() == []

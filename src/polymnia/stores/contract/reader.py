@@ -191,12 +191,6 @@ class SearchReader(Protocol):
         Their time is the valid time, or else the creation time.
         """
 
-    def fact_times(self, start: int, end: int, step: int) -> dict[int, int]:
-        """Return how many facts with start <= time < end each interval has.
-
-        Intervals are `step` long and counted from 1970 on.
-        """
-
 
 class NoteReader(Protocol):
     """Reads of living notes, and of the sessions that conversations use.

@@ -249,15 +249,6 @@ class MemoryGraph:
     def facts_between(self, start: int, end: int, limit: int) -> list[Passage]:
         return drop_expired(self._word_index().facts_between(start, end, limit))
 
-    def fact_times(self, start: int, end: int, step: int) -> dict[int, int]:
-        counts: dict[int, int] = {}
-        for _, entity in self._entities.values():
-            for fact in entity.facts:
-                at = fact.valid_at or fact.created_at
-                if start <= at < end:
-                    counts[at // step] = counts.get(at // step, 0) + 1
-        return counts
-
     def apply(self, change: Change) -> int:
         """Remove the rows of `before` and add those of `after`.
 

@@ -7,29 +7,31 @@ from struct import unpack
 from typing import TYPE_CHECKING, Any
 from uuid import UUID, uuid4
 
-from polymnia.model import Change
+from polymnia.model import Change, Counts
 from polymnia.search.embedding import shorten, unpack_vector
 from polymnia.search.terms import fold
-from polymnia.stores.contract import GraphReader
+from polymnia.stores.contract import TABLES, GraphReader
 from polymnia.stores.paths import MAX_PATH_NAMES, PathStep
 from polymnia.stores.postgres.connection import array_literal
 from polymnia.stores.postgres.database import WorkspaceConnection
 from polymnia.stores.postgres.words import word_vector
 from polymnia.stores.versioned.port import Identity, IndexedText, LastChange, Row
+from polymnia.stores.versioned.rows import NewCard, NewFact, NewNote
 
 if TYPE_CHECKING:
     from polymnia.stores.postgres.presence import ServerPresence
     from polymnia.stores.postgres.search import PostgresWords
     from polymnia.stores.postgres.vectors import PostgresVectors
 
-# Which columns of a row substring search looks into, for the statements that store them folded.
+# For the statements that store texts folded, too: the columns of their rows, and those that
+# substring search looks into.
 _SEARCHED_COLUMNS = {
-    "insert_cards": (2, 3),
-    "write_cards": (2, 3),
-    "insert_observations": (3,),
-    "write_observations": (3,),
-    "insert_notes": (1, 2),
-    "write_notes": (1, 2),
+    "insert_cards": (NewCard._fields, ("name", "type")),
+    "write_cards": (TABLES["cards"], ("name", "type")),
+    "insert_observations": (NewFact._fields, ("text",)),
+    "write_observations": (TABLES["observations"], ("text",)),
+    "insert_notes": (NewNote._fields, ("key", "text")),
+    "write_notes": (TABLES["notes"], ("key", "text")),
 }
 # What precedes the numbers of a vector in pgvector's binary format.
 _HEADER_BYTES = 4
@@ -94,7 +96,8 @@ class PostgresPort:
         if searched is None:
             self.connection.write(query, *arrays, *values)
             return
-        texts = zip(*[arrays[column] for column in searched], strict=True)
+        columns_of_rows, names = searched
+        texts = zip(*[arrays[columns_of_rows.index(name)] for name in names], strict=True)
         folded = [fold_beyond_ascii("\n".join(parts)) for parts in texts]
         self.connection.write(query, *arrays, *values, folded)
 
@@ -112,6 +115,9 @@ class PostgresPort:
     def find_identities(self, ids: Collection[str]) -> list[Identity]:
         rows = self.run("entities_by_uid", ids) if ids else []
         return [(uid, entity, name) for uid, entity, name in rows]
+
+    def counts(self) -> Counts:
+        return Counts(*self.run("count_living")[0])
 
     def last_change(self) -> LastChange:
         return self.connection.last_change()

@@ -13,15 +13,6 @@ o.entity, o.ordinal, o.text, o.created_at, o.valid_at, o.source, o.expires, o.au
     SELECT * FROM cards AS c WHERE c.name_key = name_key($1, n.name) AND c.name = n.name AND c.until IS NULL LIMIT 1
 ) AS c
 
--- fragment: typed_cards
--- The living cards of a type, or all.
-(
-    SELECT * FROM cards AS c
-    WHERE $2::text IS NULL AND c.entity_key BETWEEN row_key($1, 0) AND last_key($1) AND c.until IS NULL
-    UNION ALL
-    SELECT * FROM cards AS c WHERE c.type_key = name_key($1, $2) AND c.type = $2 AND c.until IS NULL
-) AS c
-
 -- fragment: entity_of_card
 -- The identity behind a card.
 CROSS JOIN LATERAL (SELECT * FROM entities AS e WHERE e.row_key = c.entity_key LIMIT 1) AS e
@@ -90,9 +81,21 @@ WHERE c.entity_key BETWEEN row_key($1, 0) AND last_key($1) AND c.until IS NULL
 ORDER BY c.entity_key;
 
 -- name: entities_page
--- A page of the entities, or of those of one type, oldest first; NULL means no limit.
+-- A page of the entities, oldest first; a limit of NULL means no limit.
 SELECT {entity_columns}
-FROM (SELECT * FROM {typed_cards} ORDER BY c.entity_key LIMIT $3 OFFSET $4) AS c {entity_of_card}
+FROM (
+    SELECT * FROM cards AS c WHERE c.entity_key BETWEEN row_key($1, 0) AND last_key($1) AND c.until IS NULL
+    ORDER BY c.entity_key LIMIT $2 OFFSET $3
+) AS c {entity_of_card}
+ORDER BY c.entity_key;
+
+-- name: entities_typed
+-- A page of the entities of a type, oldest first; a limit of NULL means no limit.
+SELECT {entity_columns}
+FROM (
+    SELECT * FROM cards AS c WHERE c.type_key = name_key($1, $2) AND c.type = $2 AND c.until IS NULL
+    ORDER BY c.entity_key LIMIT $3 OFFSET $4
+) AS c {entity_of_card}
 ORDER BY c.entity_key;
 
 -- name: outlines
@@ -102,8 +105,9 @@ WHERE $3::text IS NULL OR c.type = $3
 ORDER BY e.id;
 
 -- name: outlines_all
--- The entities of a type, or all, without their observations, oldest first.
-SELECT {entity_columns} FROM {typed_cards} {entity_of_card} ORDER BY c.entity_key;
+-- All entities, without their observations, oldest first.
+SELECT {entity_columns} FROM cards AS c {entity_of_card}
+WHERE c.entity_key BETWEEN row_key($1, 0) AND last_key($1) AND c.until IS NULL ORDER BY c.entity_key;
 
 -- name: recent_entities
 -- The entities updated since a time, the latest first, without their observations.
@@ -277,7 +281,7 @@ SELECT type, count(*) FROM relations
 WHERE row_key BETWEEN row_key($1, 0) AND last_key($1) AND until IS NULL
 GROUP BY type ORDER BY count(*) DESC, type;
 
--- name: counts
+-- name: count_living
 -- How many rows live.
 SELECT
     (SELECT count(*) FROM cards WHERE entity_key BETWEEN row_key($1, 0) AND last_key($1) AND until IS NULL),
@@ -738,12 +742,21 @@ SELECT id, at, actor, operation, last_row, server FROM changes
 WHERE row_key > row_key($1, $2) AND row_key <= last_key($1) ORDER BY row_key LIMIT $3;
 
 -- name: latest_changes
--- Changes between two ids, newest first, perhaps of some actors, operations or ids; NULL allows any.
+-- Changes between two ids, newest first, perhaps of some actors or operations; NULL allows any.
 SELECT id, at, actor, operation, last_row, server FROM changes
 WHERE row_key > row_key($1, $2) AND row_key < row_key($1, least($3, 1099511627775))
     AND ($4::text[] IS NULL OR actor = ANY ($4::text[]))
-    AND ($5::text[] IS NULL OR operation = ANY ($5::text[])) AND ($6::bigint[] IS NULL OR id = ANY ($6::bigint[]))
-ORDER BY row_key DESC LIMIT $7;
+    AND ($5::text[] IS NULL OR operation = ANY ($5::text[]))
+ORDER BY row_key DESC LIMIT $6;
+
+-- name: changes_among
+-- The same among some ids. Only these are read.
+SELECT c.id, c.at, c.actor, c.operation, c.last_row, c.server
+FROM (SELECT DISTINCT row_key($1, unnest($7::bigint[])) AS row_key) AS n
+CROSS JOIN LATERAL (SELECT * FROM changes AS c WHERE c.row_key = n.row_key LIMIT 1) AS c
+WHERE c.id > $2 AND c.id < $3 AND ($4::text[] IS NULL OR c.actor = ANY ($4::text[]))
+    AND ($5::text[] IS NULL OR c.operation = ANY ($5::text[]))
+ORDER BY c.id DESC LIMIT $6;
 
 -- name: actor_names
 -- Everyone who made a change.

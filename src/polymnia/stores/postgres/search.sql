@@ -201,13 +201,6 @@ WHERE workspace_id = $1 AND until IS NULL
     AND coalesce(valid_at, created_at) >= $2::bigint AND coalesce(valid_at, created_at) < $3::bigint
 ORDER BY coalesce(valid_at, created_at) DESC, id DESC LIMIT $4::bigint;
 
--- name: observation_times
--- How many observations of a period each interval of a length has, for a calendar.
-SELECT coalesce(valid_at, created_at) / $4::bigint, count(*) FROM observations
-WHERE workspace_id = $1 AND until IS NULL
-    AND coalesce(valid_at, created_at) >= $2::bigint AND coalesce(valid_at, created_at) < $3::bigint
-GROUP BY 1;
-
 -- name: neighbour_ids
 -- For observations up to two before and one after in the same conversation. Ids are in order of writing. Without a source, a
 -- few observations before and after ($3) are considered, if the same client wrote them and their times are at most $4 apart.

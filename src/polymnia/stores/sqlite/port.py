@@ -7,7 +7,7 @@ import apsw
 
 from polymnia.disk.lock import ServerLock
 from polymnia.errors import StoreError
-from polymnia.model import Change
+from polymnia.model import Change, Counts
 from polymnia.search.terms import fold, parts_of
 from polymnia.stores.sqlite.rows import (
     as_json,
@@ -89,6 +89,10 @@ class SqlitePort:
     def find_identities(self, ids: Collection[str]) -> list[Identity]:
         return find_identities(self.connection, ids)
 
+    def counts(self) -> Counts:
+        rows = run(self.connection, "totals") or run(self.connection, "count_living")
+        return Counts(*rows[0])
+
     def last_change(self) -> LastChange:
         rows = run(self.connection, "last_change")
         return LastChange(*rows[0]) if rows else LastChange()
@@ -115,6 +119,11 @@ class SqlitePort:
             rows = run(self.connection, "actor_id", *actor)
         about = (number, change.at, rows[0][0], change.operation, last_row)
         run(self.connection, "insert_change", *about)
+        before = run(self.connection, "last_row_of", number - 1)
+        last_row_before = before[0][0] if before else 0
+        if not run(self.connection, "update_totals", number, last_row_before, last_row):
+            # The first change, or one after rows were copied or salvaged.
+            run(self.connection, "set_totals", number, *run(self.connection, "count_living")[0])
 
     def sort(self, rows: Iterable[Row]) -> list[Row]:
         return sort_rows(rows)

@@ -47,10 +47,16 @@ SELECT {entity_columns}
 FROM cards AS c NOT INDEXED CROSS JOIN entities AS e ON e.id = c.entity WHERE c.until IS NULL ORDER BY e.id;
 
 -- name: entities_page
--- A page of the entities, or of those of one type, oldest first; NULL means no limit.
+-- A page of the entities, oldest first; NULL means no limit.
 SELECT {entity_columns}
 FROM entities AS e CROSS JOIN cards AS c ON c.entity = e.id AND c.until IS NULL
-WHERE ?1 IS NULL OR c.type = ?1 ORDER BY e.id LIMIT coalesce(?2, -1) OFFSET ?3;
+ORDER BY e.id LIMIT coalesce(?1, -1) OFFSET ?2;
+
+-- name: entities_typed
+-- A page of the entities of a type, oldest first; NULL means no limit.
+SELECT {entity_columns}
+FROM cards AS c INDEXED BY cards_by_type CROSS JOIN entities AS e ON e.id = c.entity
+WHERE c.type = ?1 AND c.until IS NULL ORDER BY c.entity LIMIT coalesce(?2, -1) OFFSET ?3;
 
 -- name: outlines
 -- The entities with these names (a JSON array) and of this type, without their observations, oldest first.
@@ -59,10 +65,10 @@ FROM json_each(?1) AS wanted CROSS JOIN cards AS c ON c.name = wanted.value AND 
 CROSS JOIN entities AS e ON e.id = c.entity WHERE ?2 IS NULL OR c.type = ?2 ORDER BY e.id;
 
 -- name: outlines_all
--- The entities of a type, or all, without their observations, oldest first.
+-- All entities, without their observations, oldest first.
 SELECT {entity_columns}
 FROM cards AS c NOT INDEXED CROSS JOIN entities AS e ON e.id = c.entity
-WHERE c.until IS NULL AND (?1 IS NULL OR c.type = ?1) ORDER BY e.id;
+WHERE c.until IS NULL ORDER BY e.id;
 
 -- name: recent_entities
 -- The entities updated since a time, the latest first, without their observations.
@@ -153,7 +159,28 @@ SELECT type, count(*) FROM cards NOT INDEXED WHERE until IS NULL GROUP BY type O
 -- The types of living relations, the most frequent first.
 SELECT type, count(*) FROM relations NOT INDEXED WHERE until IS NULL GROUP BY type ORDER BY count(*) DESC, type;
 
--- name: counts
+-- name: totals
+-- How many rows live, if the last change recorded that.
+SELECT entities, facts, relations, notes FROM totals WHERE change = (SELECT max(id) FROM changes);
+
+-- name: update_totals
+-- Record how many rows live after a change (?1), which created the rows after ?2 up to ?3.
+UPDATE totals SET change = ?1,
+    entities = entities + (SELECT count(*) FROM cards WHERE id > ?2 AND id <= ?3)
+        - (SELECT count(*) FROM cards WHERE until = ?1),
+    facts = facts + (SELECT count(*) FROM observations WHERE id > ?2 AND id <= ?3)
+        - (SELECT count(*) FROM observations WHERE until = ?1),
+    relations = relations + (SELECT count(*) FROM relations WHERE id > ?2 AND id <= ?3)
+        - (SELECT count(*) FROM relations WHERE until = ?1),
+    notes = notes + (SELECT count(*) FROM notes WHERE id > ?2 AND id <= ?3)
+        - (SELECT count(*) FROM notes WHERE until = ?1)
+WHERE change = ?1 - 1 RETURNING id;
+
+-- name: set_totals
+-- Record what was counted after a change.
+INSERT OR REPLACE INTO totals (id, change, entities, facts, relations, notes) VALUES (1, ?, ?, ?, ?, ?);
+
+-- name: count_living
 -- How many rows live. The smallest index that has exactly the living ones is counted.
 SELECT
     (SELECT count(*) FROM cards INDEXED BY cards_living WHERE until IS NULL),
@@ -387,12 +414,6 @@ SELECT id FROM observations
 WHERE coalesce(valid_at, created_at) >= ? AND coalesce(valid_at, created_at) < ? AND until IS NULL
 ORDER BY coalesce(valid_at, created_at) DESC, id DESC LIMIT ?;
 
--- name: observation_times
--- How many observations of a period each interval of a length has, for a calendar.
-SELECT coalesce(valid_at, created_at) / ?3, count(*) FROM observations
-WHERE coalesce(valid_at, created_at) >= ?1 AND coalesce(valid_at, created_at) < ?2 AND until IS NULL
-GROUP BY coalesce(valid_at, created_at) / ?3;
-
 -- name: neighbour_ids
 -- For observations (a JSON array of ids) up to two before and one after in the same conversation; NULL if there are none. Ids are in
 -- order of writing. Without a source, a few observations before and after (?2) are considered, if the same client wrote
@@ -552,12 +573,19 @@ SELECT c.id, c.at, a.name, c.operation, c.last_row, a.server FROM changes AS c C
 WHERE c.id > ?1 ORDER BY c.id LIMIT coalesce(?2, -1);
 
 -- name: latest_changes
--- Changes between two ids, newest first, perhaps of some actors, operations or ids (JSON arrays; NULL allows any).
+-- Changes between two ids, newest first, perhaps of some actors or operations (JSON arrays; NULL allows any).
 SELECT c.id, c.at, a.name, c.operation, c.last_row, a.server FROM changes AS c CROSS JOIN actors AS a ON a.id = c.actor
 WHERE c.id > ?1 AND c.id < ?2 AND (?3 IS NULL OR a.name IN (SELECT value FROM json_each(?3)))
     AND (?4 IS NULL OR c.operation IN (SELECT value FROM json_each(?4)))
-    AND (?5 IS NULL OR c.id IN (SELECT value FROM json_each(?5)))
-ORDER BY c.id DESC LIMIT coalesce(?6, -1);
+ORDER BY c.id DESC LIMIT coalesce(?5, -1);
+
+-- name: changes_among
+-- The same among some ids (?6, a JSON array). Only these are read.
+SELECT c.id, c.at, a.name, c.operation, c.last_row, a.server
+FROM json_each(?6) AS wanted CROSS JOIN changes AS c ON c.id = wanted.value CROSS JOIN actors AS a ON a.id = c.actor
+WHERE c.id > ?1 AND c.id < ?2 AND (?3 IS NULL OR a.name IN (SELECT value FROM json_each(?3)))
+    AND (?4 IS NULL OR c.operation IN (SELECT value FROM json_each(?4)))
+ORDER BY c.id DESC LIMIT coalesce(?5, -1);
 
 -- name: actor_names
 -- Everyone who made a change.

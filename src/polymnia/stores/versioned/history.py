@@ -30,8 +30,12 @@ from polymnia.stores.clock import is_ahead, now_us
 from polymnia.stores.contract.limits import check_cancelled
 from polymnia.stores.versioned.port import DatabasePort, Row
 from polymnia.stores.versioned.rows import (
-    ENTITY_COLUMNS,
+    CardVersion,
+    ChangeRow,
+    FactVersion,
     assemble,
+    card_versions,
+    fact_versions,
     unpack_entity,
     unpack_fact,
     unpack_note,
@@ -40,8 +44,6 @@ from polymnia.stores.versioned.rows import (
 
 # Above the id of every change.
 _NO_CHANGE = 1 << 62
-# The column of a card that is read with its versions: the last change to the entity.
-_TOUCHED = 2 + ENTITY_COLUMNS
 # A question about this moment arrives a little later.
 _PRESENT_US = 2_000_000
 
@@ -53,17 +55,21 @@ class VersionHistory:
         self._port = port
 
     def changes(self, query: ChangeQuery) -> list[Change]:
+        # The versions of changes without a gap between their ids are read together.
+        runs: list[list[ChangeRow]] = []
+        for row in self._select(query):
+            if runs and runs[-1][-1].id == row.id + 1:
+                runs[-1].append(row)
+            else:
+                runs.append([row])
         changes: list[Change] = []
-        for rows in _consecutive(self._select(query)):
-            oldest_first = assemble_changes(self._port, rows[::-1])
-            changes += reversed(oldest_first)
+        for newest_first in runs:
+            changes += reversed(assemble_changes(self._port, newest_first[::-1]))
         return changes
 
     def change_heads(self, query: ChangeQuery) -> list[Change]:
-        heads = []
-        for number, at, actor, operation, *_ in self._select(query):
-            heads.append(Change(operation, actor, at, id=number))
-        return heads
+        rows = self._select(query)
+        return [Change(row.operation, row.actor, row.at, id=row.id) for row in rows]
 
     def change_sizes(self, changes: Collection[int]) -> dict[int, ChangeSize]:
         sizes = {}
@@ -75,8 +81,8 @@ class VersionHistory:
         known = self._port.run("identities_named", names)
         return {*names, *(name for _, name in known)}
 
-    def _select(self, query: ChangeQuery) -> list[Row]:
-        """Return rows of the change table, newest first."""
+    def _select(self, query: ChangeQuery) -> list[ChangeRow]:
+        """Return the changes that the query selects, newest first."""
         above = max(query.after, 0)  # below it, a key would be that of another workspace
         if query.since is not None:
             above = max(above, self._last_before(query.since))
@@ -89,9 +95,12 @@ class VersionHistory:
         if query.names is not None:
             touching = self._touching(query.names)
             ids = touching if ids is None else ids & touching
-        return self._port.run(
-            "latest_changes", above, below, query.actors, query.operations, ids, query.limit
-        )
+        bounds = (above, below, query.actors, query.operations, query.limit)
+        if ids is None:
+            rows = self._port.run("latest_changes", *bounds)
+        else:
+            rows = self._port.run("changes_among", *bounds, ids)
+        return [ChangeRow(*row) for row in rows]
 
     def actors(self) -> list[str]:
         return [name for (name,) in self._port.run("actor_names")]
@@ -146,17 +155,17 @@ class VersionHistory:
         self._port.write("set_mark", name, mark.change, mark.at)
 
     def _all_at(self, change: int) -> Rows:
-        cards = self._port.run("all_cards_until", change)
-        facts = self._port.run("all_observations_until", change)
+        cards = card_versions(self._port.run("all_cards_until", change))
+        facts = fact_versions(self._port.run("all_observations_until", change))
         entities = self._entities_at(change, cards, facts)
         relations = unpack_relations(self._port.run("relations_at", change))
         notes = [unpack_note(self._port, row) for row in self._port.run("notes_at", change)]
         return Rows(entities=tuple(entities), relations=tuple(relations), notes=tuple(notes))
 
     def _named_at(self, change: int, names: Collection[str]) -> Rows:
-        ids = [row[0] for row in self._port.run("entities_called", names, change)]
-        cards = self._port.run("cards_until", change, ids)
-        facts = self._port.run("observations_until", change, ids)
+        ids = [number for (number,) in self._port.run("entities_called", names, change)]
+        cards = card_versions(self._port.run("cards_until", change, ids))
+        facts = fact_versions(self._port.run("observations_until", change, ids))
         entities = self._entities_at(change, cards, facts)
         names_then = [entity.name for entity in entities]
         # A relation between two of the entities is found from both ends.
@@ -164,43 +173,41 @@ class VersionHistory:
         relations = unpack_relations(self._port.sort(touching))
         return Rows(entities=tuple(entities), relations=tuple(relations))
 
-    def _entities_at(self, change: int, cards: list[Row], facts: list[Row]) -> list[Entity]:
+    def _entities_at(
+        self, change: int, cards: list[CardVersion], facts: list[FactVersion]
+    ) -> list[Entity]:
         """Return the entities that lived after the change, from all their versions until then."""
-        living_cards = [row[2:_TOUCHED] for row in cards if _lives(row, change)]
-        living_facts = [row[2:] for row in facts if _lives(row, change)]
+        living_cards = [card.row for card in cards if _lives(card, change)]
+        living_facts = [fact.row for fact in facts if _lives(fact, change)]
         entities = assemble(
             self._port, self._port.sort(living_cards), self._port.sort(living_facts)
         )
-        ids = sorted([row[0] for row in living_cards])
         # Entities have the time of their last update, which may have been after the change.
-        touched = self._touched_before(change, cards, facts)
-        for place, number in enumerate(ids):
-            if number in touched:
-                entities[place] = replace(entities[place], updated_at=touched[number])
+        touched_later = {card.row.id for card in cards if card.touched > change}
+        their_cards = [card for card in cards if card.row.id in touched_later]
+        updates = last_updates(self._port, change, their_cards, facts)
+        for place, number in enumerate(sorted([card.id for card in living_cards])):
+            if number in updates:
+                entities[place] = replace(entities[place], updated_at=updates[number])
         return entities
-
-    def _touched_before(self, change: int, cards: list[Row], facts: list[Row]) -> dict[int, int]:
-        """Return when entities were last updated until a change, if they were touched after it."""
-        touched_later = {row[2] for row in cards if row[_TOUCHED] > change}
-        their_cards = [row for row in cards if row[2] in touched_later]
-        return last_updates(self._port, change, their_cards, facts)
 
 
 def last_updates(
-    port: DatabasePort, change: int, cards: list[Row], facts: list[Row]
+    port: DatabasePort, change: int, cards: Iterable[CardVersion], facts: Iterable[FactVersion]
 ) -> dict[int, int]:
     """Return when the entities of these cards were last updated until a change.
 
     The versions until then tell, and the updates that a purge recorded.
     """
     last: defaultdict[int, int] = defaultdict(int)
-    for since, _, entity, *_ in cards:
-        last[entity] = max(last[entity], since)
-    for since, until, entity, *_ in facts:
+    for card in cards:
+        last[card.row.id] = max(last[card.row.id], card.since)
+    for fact in facts:
+        entity = fact.row.entity
         if entity not in last:
             continue
-        has_ended = until is not None and until <= change
-        last[entity] = max(last[entity], until if has_ended else since)
+        has_ended = fact.until is not None and fact.until <= change
+        last[entity] = max(last[entity], fact.until or 0 if has_ended else fact.since)
     times: dict[int, int] = dict(port.run("change_times", set(last.values())))
     updates = {entity: (number, times[number]) for entity, number in last.items()}
     for number, at, entity in port.run("updates_until", change, last):
@@ -211,39 +218,24 @@ def last_updates(
 
 def changes_by_server(port: DatabasePort, since: int, limit: int) -> list[tuple[str, Change]]:
     """Return the changes after an id, each with the server that made it."""
-    rows = port.run("changes_since", since, limit)
-    servers = [row[5] for row in rows]
+    rows = [ChangeRow(*row) for row in port.run("changes_since", since, limit)]
+    servers = [row.server for row in rows]
     return list(zip(servers, assemble_changes(port, rows), strict=True))
 
 
-def _consecutive(rows: list[Row]) -> list[list[Row]]:
-    """Divide rows of the change table, newest first, into runs without a gap between their ids.
-
-    The versions of a run are read together.
-    """
-    runs: list[list[Row]] = []
-    for row in rows:
-        if runs and runs[-1][-1][0] == row[0] + 1:
-            runs[-1].append(row)
-        else:
-            runs.append([row])
-    return runs
-
-
-def assemble_changes(port: DatabasePort, changes: list[Row]) -> list[Change]:
-    """Return the changes of consecutive rows of the change table, with the rows they touched."""
+def assemble_changes(port: DatabasePort, changes: list[ChangeRow]) -> list[Change]:
+    """Return consecutive changes, oldest first, with the rows they touched."""
     if not changes:
         return []
-    first_change, last_change = changes[0][0], changes[-1][0]
+    first_change, last_change = changes[0].id, changes[-1].id
     # Rows are numbered through, and a change knows the last row that it created.
     rows_before = port.run("last_row_of", first_change - 1)
     first_row = rows_before[0][0] + 1 if rows_before else 1
-    last_row = changes[-1][4]
-    versions = _Versions(port, (first_row, last_row, first_change, last_change))
+    versions = _Versions(port, (first_row, changes[-1].last_row, first_change, last_change))
     assembled = []
-    for number, at, actor, operation, *_ in changes:
-        before, after = versions.ended_by(number), versions.created_by(number)
-        assembled.append(Change(operation, actor, at, before, after, number))
+    for row in changes:
+        before, after = versions.ended_by(row.id), versions.created_by(row.id)
+        assembled.append(Change(row.operation, row.actor, row.at, before, after, row.id))
     return assembled
 
 
@@ -285,29 +277,29 @@ class _Versions:
     """The rows that a span of changes created or ended."""
 
     def __init__(self, port: DatabasePort, span: tuple[int, int, int, int]) -> None:
-        cards = port.run("cards_changed", *span)
-        self._cards = _ByChange(
-            [_Version(row[1], row[2], row[3], unpack_entity(port, row[3:])) for row in cards]
-        )
+        cards = []
+        for _, since, until, *columns in port.run("cards_changed", *span):
+            entity = unpack_entity(port, tuple(columns))
+            cards.append(_Version(since, until, columns[0], entity))
+        self._cards = _ByChange(cards)
         check_cancelled()
-        facts = port.run("observations_changed", *span)
+        facts = []
+        for _, since, until, entity_row, *columns in port.run("observations_changed", *span):
+            facts.append(_Version(since, until, entity_row, unpack_fact(*columns)))
+        self._facts = _ByChange(facts)
         check_cancelled()
-        self._facts = _ByChange(
-            [_Version(row[1], row[2], row[3], unpack_fact(*row[4:])) for row in facts]
-        )
-        check_cancelled()
-        relations = port.run("relations_changed", *span)
-        self._relations = _ByChange(
-            [_Version(row[1], row[2], 0, Relation(*row[3:])) for row in relations]
-        )
-        notes = port.run("notes_changed", *span)
-        self._notes = _ByChange(
-            [_Version(row[1], row[2], 0, unpack_note(port, (row[0], *row[3:]))) for row in notes]
-        )
+        relations = []
+        for _, since, until, *columns in port.run("relations_changed", *span):
+            relations.append(_Version(since, until, 0, Relation(*columns)))
+        self._relations = _ByChange(relations)
+        notes = []
+        for number, since, until, *columns in port.run("notes_changed", *span):
+            notes.append(_Version(since, until, 0, unpack_note(port, (number, *columns))))
+        self._notes = _ByChange(notes)
         check_cancelled()
         self._names: defaultdict[int, list[Row]] = defaultdict(list)
-        for entity, *version in port.run("card_versions", {row[3] for row in facts}):
-            self._names[entity].append(tuple(version))
+        for number, *version in port.run("card_versions", {fact.entity for fact in facts}):
+            self._names[number].append(tuple(version))
 
     def created_by(self, change: int) -> Rows:
         """Return the rows after the change: those that it created."""
@@ -364,5 +356,5 @@ class _Versions:
         return ""
 
 
-def _lives(row: Row, change: int) -> bool:
-    return row[1] is None or row[1] > change
+def _lives(version: CardVersion | FactVersion, change: int) -> bool:
+    return version.until is None or version.until > change

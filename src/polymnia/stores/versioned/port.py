@@ -7,7 +7,7 @@ and columns. `queries.sql` of each database says how it runs them.
 from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from polymnia.model import Change, Match, Note, PassageKind, Within, WordCounts
+from polymnia.model import Change, Counts, Match, Note, PassageKind, Within, WordCounts
 from polymnia.search.expression import Expression
 from polymnia.search.relevance import Scores
 
@@ -165,6 +165,9 @@ class DatabasePort(Protocol):
 
     def find_identities(self, ids: Collection[str]) -> list[Identity]:
         """Return the entities with these ids, living or not."""
+
+    def counts(self) -> Counts:
+        """Return how many rows live."""
 
     def last_change(self) -> LastChange:
         """Return the last change before this transaction."""

@@ -28,7 +28,7 @@ from polymnia.search.terms import terms_of
 from polymnia.stores.clock import next_change_time
 from polymnia.stores.contract import MAX_CONVERSATION_GAP, MAX_CONVERSATION_STEPS, TableRow
 from polymnia.stores.versioned.port import DatabasePort, Row
-from polymnia.stores.versioned.rows import assemble, outlines, unpack_passages, unpack_relations
+from polymnia.stores.versioned.rows import assemble, unpack_passages, unpack_relations
 from polymnia.stores.versioned.write import Identities, apply_change
 
 if TYPE_CHECKING:
@@ -64,7 +64,10 @@ class VersionReader:
         if kind is None and limit is None and not offset:
             rows, facts = self._port.run_together(("entities_all",), ("observations_all",))
             return assemble(self._port, rows, self._port.sort(facts))
-        rows = self._port.run("entities_page", kind, limit, offset)
+        if kind is None:
+            rows = self._port.run("entities_page", limit, offset)
+        else:
+            rows = self._port.run("entities_typed", kind, limit, offset)
         if not rows:
             return []
         ids = [row[0] for row in rows]
@@ -84,19 +87,21 @@ class VersionReader:
             names = [name for _, _, name in identities if name is not None]
         if latest is not None:
             rows = self._port.run("recent_entities", updated_since, latest)
+        elif names is None and kind is None:
+            rows = self._port.run("outlines_all")
         elif names is None:
-            rows = self._port.run("outlines_all", kind)
+            rows = self._port.run("entities_typed", kind, None, 0)
         elif names:
             rows = self._port.run("outlines", names, kind)
         else:
             rows = []
-        return outlines(self._port, rows)
+        return assemble(self._port, rows)
 
     def aliased(self) -> list[Entity]:
-        return outlines(self._port, self._port.run("aliased_entities"))
+        return assemble(self._port, self._port.run("aliased_entities"))
 
     def with_status(self, status: str | None = None) -> list[Entity]:
-        return outlines(self._port, self._port.run("entities_with_status", status))
+        return assemble(self._port, self._port.run("entities_with_status", status))
 
     def find_relations(self, keys: Collection[RelationKey]) -> dict[RelationKey, Relation]:
         rows = self._port.run_keyed("relations_keyed", keys)
@@ -140,14 +145,14 @@ class VersionReader:
         return [TypeCount(*row) for row in self._port.run(query)]
 
     def counts(self) -> Counts:
-        return Counts(*self._port.run("counts")[0])
+        return self._port.counts()
 
     def containing(self, folded: str, *, outlines: bool = False) -> list[Entity]:
         if not folded:
             return self.outlines() if outlines else self.entities()
         ids = self._port.words.entities_containing(folded)
         if outlines:
-            return assemble(self._port, self._port.run("entities_by_id", ids), [])
+            return assemble(self._port, self._port.run("entities_by_id", ids))
         rows, facts = self._port.run_together(
             ("entities_by_id", ids), ("observations_of_many", ids)
         )
@@ -224,9 +229,6 @@ class VersionReader:
         ids = [number for (number,) in self._port.run("observations_between", start, end, limit)]
         by_id = {passage.id: passage for passage in self.passages(ids)}
         return [by_id[number] for number in ids if number in by_id]
-
-    def fact_times(self, start: int, end: int, step: int) -> dict[int, int]:
-        return dict(self._port.run("observation_times", start, end, step))
 
     # Few servers use the following, so their modules are imported when first needed.
 

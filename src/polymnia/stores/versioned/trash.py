@@ -4,71 +4,74 @@ Every such store has the named queries that are run here, with the same paramete
 """
 
 from collections import defaultdict
+from typing import NamedTuple
 
 from polymnia.model import FactSet, PurgeCounts, Relation, Rows, TrashItem
 from polymnia.stores.clock import now_us
 from polymnia.stores.versioned.history import last_updates
-from polymnia.stores.versioned.port import DatabasePort, Row
+from polymnia.stores.versioned.port import DatabasePort
 from polymnia.stores.versioned.rows import (
-    ENTITY_COLUMNS,
+    card_versions,
+    fact_versions,
     unpack_entity,
     unpack_fact,
     unpack_note,
 )
 
-# Deleted relations by a name they touched and the change that ended them.
-Ended = defaultdict[tuple[str, int], list[Relation]]
-
 
 def deleted_items(port: DatabasePort) -> list[TrashItem]:
     """Return the deleted rows that were not restored."""
-    deleted = port.run("trashed_relations")
-    ended: Ended = defaultdict(list)
-    for _, source, target, kind, created_at, change, _ in deleted:
-        for name in {source, target}:
-            ended[name, change].append(Relation(source, target, kind, created_at))
-    entities = [_entity(port, row, ended) for row in port.run("trashed_cards")]
-    with_entity = {relation.key for item in entities for relation in item.rows.relations}
-    relations = []
+    deleted = [_TrashedRelation(*row) for row in port.run("trashed_relations")]
+    # Deleted relations by a name they touched and the change that ended them.
+    ended: defaultdict[tuple[str, int], list[Relation]] = defaultdict(list)
     for row in deleted:
-        _, source, target, kind, *_ = row
-        if (source, target, kind) not in with_entity:
-            relations.append(_relation(row))
-    facts = [_fact(port, row) for row in port.run("trashed_observations")]
-    notes = [_note(port, row) for row in port.run("trashed_notes")]
-    return [*entities, *facts, *relations, *notes]
+        for name in {row.source, row.target}:
+            ended[name, row.change].append(row.relation)
+    items: list[TrashItem] = []
+    with_entity = set()
+    for *columns, change, deleted_at in port.run("trashed_cards"):
+        facts = []
+        for _, *fact_columns in port.run("ended_with", columns[0], change):
+            facts.append(unpack_fact(*fact_columns))
+        entity = unpack_entity(port, tuple(columns), tuple(facts))
+        relations = tuple(ended.get((entity.name, change), ()))
+        with_entity.update(relation.key for relation in relations)
+        rows = Rows(entities=(entity,), relations=relations)
+        items.append(TrashItem(entity.id, deleted_at, change, rows))
+    for *columns, deleted_at, change, uid, name, owner_until in port.run("trashed_observations"):
+        fact = unpack_fact(*columns)
+        owner = port.unpack_uid(uid)
+        item = TrashItem(
+            f"{owner}/{fact.ordinal}",
+            deleted_at,
+            change,
+            Rows(facts=(FactSet(name, (fact,)),)),
+            owner=owner,
+            owner_gone=owner_until is not None,
+        )
+        items.append(item)
+    for row in deleted:
+        if row.relation.key not in with_entity:
+            rows = Rows(relations=(row.relation,))
+            items.append(TrashItem(f"relation/{row.id}", row.deleted_at, row.change, rows))
+    for *columns, deleted_at, change in port.run("trashed_notes"):
+        rows = Rows(notes=(unpack_note(port, tuple(columns)),))
+        items.append(TrashItem(f"note/{columns[0]}", deleted_at, change, rows))
+    return items
 
 
-def _entity(port: DatabasePort, row: Row, ended: Ended) -> TrashItem:
-    """Return a deleted entity with the facts and relations that were deleted with it."""
-    change, deleted_at = row[ENTITY_COLUMNS:]
-    facts = []
-    for _, *columns in port.run("ended_with", row[0], change):
-        facts.append(unpack_fact(*columns))
-    entity = unpack_entity(port, row, tuple(facts))
-    relations = tuple(ended.get((entity.name, change), ()))
-    return TrashItem(entity.id, deleted_at, change, Rows(entities=(entity,), relations=relations))
+class _TrashedRelation(NamedTuple):
+    id: int
+    source: str
+    target: str
+    type: str
+    created_at: int
+    change: int
+    deleted_at: int
 
-
-def _fact(port: DatabasePort, row: Row) -> TrashItem:
-    *columns, deleted_at, change, uid, name, owner_until = row
-    fact = unpack_fact(*columns)
-    ordinal = fact.ordinal
-    changed = Rows(facts=(FactSet(name, (fact,)),))
-    owner = port.unpack_uid(uid)
-    return TrashItem(
-        f"{owner}/{ordinal}",
-        deleted_at,
-        change,
-        changed,
-        owner=owner,
-        owner_gone=owner_until is not None,
-    )
-
-
-def _note(port: DatabasePort, row: Row) -> TrashItem:
-    deleted_at, change = row[7:]
-    return TrashItem(f"note/{row[0]}", deleted_at, change, Rows(notes=(unpack_note(port, row),)))
+    @property
+    def relation(self) -> Relation:
+        return Relation(self.source, self.target, self.type, self.created_at)
 
 
 def purge(port: DatabasePort, before: int | None) -> PurgeCounts:
@@ -110,18 +113,8 @@ def _last_certainly_before(port: DatabasePort, before: int) -> int:
 def _settle_updates(port: DatabasePort, change: int) -> None:
     """Record when entities were last updated, before the rows that show it are purged."""
     entities = [entity for (entity,) in port.run("entities_to_purge", change)]
-    cards = port.run("cards_until", change, entities)
-    facts = port.run("observations_until", change, entities)
+    cards = card_versions(port.run("cards_until", change, entities))
+    facts = fact_versions(port.run("observations_until", change, entities))
     updates = last_updates(port, change, cards, facts)
     port.write("forget_updates", list(updates), change)
     port.write("settle_updates", list(updates), list(updates.values()), change)
-
-
-def _relation(row: Row) -> TrashItem:
-    number, source, target, kind, created_at, change, deleted_at = row
-    return TrashItem(
-        f"relation/{number}",
-        deleted_at,
-        change,
-        Rows(relations=(Relation(source, target, kind, created_at),)),
-    )

@@ -11,10 +11,10 @@ from polymnia.model import (
     Fact,
     FactSet,
     Note,
-    Relation,
     Rows,
 )
 from polymnia.stores.versioned.port import DatabasePort, IndexedText, Row
+from polymnia.stores.versioned.rows import NewCard, NewFact, NewNote, SessionNoteRow
 
 # The url of the models that stand for the clients' own vectors.
 CLIENT_MODEL = "client"
@@ -78,7 +78,10 @@ class _ChangeWriter:
         self._create_entities(after.entities, entities, kept)
         self._create_facts(after.facts)
         self._touch(before.facts + after.facts)
-        self._create_relations(after.relations)
+        relations = [
+            (self._next_row(), *relation.key, relation.created_at) for relation in after.relations
+        ]
+        self._port.write_rows("insert_relations", relations, self._id)
         self._write_notes(before.notes, after.notes)
         if before:
             self._port.unindex_ended(self._id)
@@ -130,8 +133,8 @@ class _ChangeWriter:
         created: list[Row] = []
         updated: list[Row] = []
         own_times: list[Row] = []
-        cards: list[Row] = []
-        facts: list[Row] = []
+        cards: list[NewCard] = []
+        facts: list[NewFact] = []
         for entity in entities:
             card = self._next_row()
             number = numbers.get(entity.id, card)
@@ -142,33 +145,50 @@ class _ChangeWriter:
                 updated.append((number, *times))
             if entity.updated_at != self._change.at:
                 own_times.append((number, entity.updated_at))
-            cards.append(self._card(card, number, entity))
+            cards.append(
+                NewCard(
+                    id=card,
+                    entity=number,
+                    name=entity.name,
+                    type=entity.type,
+                    summary=entity.summary,
+                    summary_at=entity.summary_at or None,
+                    tags=self._port.pack_tags(entity.tags),
+                    created_at=entity.created_at,
+                    aliases=self._port.pack_tags(entity.aliases),
+                    due=entity.due or None,
+                    status=entity.status or None,
+                    expires=entity.expires or None,
+                )
+            )
+            text = card_text(card, entity.name, entity.type, entity.tags, entity.summary)
+            self._texts.append(text)
             if entity.id not in kept:
-                facts += [self._fact(number, one) for one in entity.facts]
+                facts += [self._new_fact(number, fact) for fact in entity.facts]
         self._port.write_rows("insert_entities", created, self._id)
         self._port.write_rows("update_entities", updated, self._id)
         self._port.write_rows("insert_updates", own_times, self._id)
         self._port.write_rows("insert_cards", cards, self._id)
         self._port.write_rows("insert_observations", facts, self._id)
 
-    def _card(self, card: int, number: int, entity: Entity) -> Row:
-        self._texts.append(card_text(card, entity.name, entity.type, entity.tags, entity.summary))
-        tags = self._port.pack_tags(entity.tags)
-        about = (entity.summary, entity.summary_at or None, tags, entity.created_at)
-        aliases = self._port.pack_tags(entity.aliases)
-        plan = (entity.due or None, entity.status or None, entity.expires or None)
-        return (card, number, entity.name, entity.type, *about, aliases, *plan)
-
-    def _fact(self, entity: int, fact: Fact) -> Row:
+    def _new_fact(self, entity: int, fact: Fact) -> NewFact:
         if not 0 < fact.ordinal <= MAX_ORDINAL:
             raise BadInput(
-                f"an entity cannot have more than {MAX_ORDINAL} observations; create another entity"
+                f"an entity cannot have more than {MAX_ORDINAL} facts; create another entity"
             )
         row = self._next_row()
         self._texts.append(fact_text(row, fact.text))
-        about = (fact.created_at, fact.valid_at or None, fact.source or None)
-        more = (fact.expires or None, fact.author or None)
-        return (row, entity, fact.ordinal, fact.text, *about, *more)
+        return NewFact(
+            id=row,
+            entity=entity,
+            ordinal=fact.ordinal,
+            text=fact.text,
+            created_at=fact.created_at,
+            valid_at=fact.valid_at or None,
+            source=fact.source or None,
+            expires=fact.expires or None,
+            author=fact.author or None,
+        )
 
     def _create_facts(self, parts: Iterable[FactSet]) -> None:
         written = [
@@ -176,7 +196,7 @@ class _ChangeWriter:
         ]
         # Ids are in the order in which facts were written, across entities.
         written.sort(key=lambda pair: pair[1].created_at)
-        rows = [self._fact(entity, fact) for entity, fact in written]
+        rows = [self._new_fact(entity, fact) for entity, fact in written]
         self._port.write_rows("insert_observations", rows, self._id)
 
     def _touch(self, parts: Iterable[FactSet]) -> None:
@@ -190,10 +210,6 @@ class _ChangeWriter:
             self._port.write("touch_entities", *touched)
             self._port.write("insert_touches", *touched)
 
-    def _create_relations(self, relations: Iterable[Relation]) -> None:
-        rows = [(self._next_row(), *relation.key, relation.created_at) for relation in relations]
-        self._port.write_rows("insert_relations", rows, self._id)
-
     def _write_notes(self, before: Sequence[Note], after: Sequence[Note]) -> None:
         ended = [(note.key,) for note in before if note.scope == VAULT]
         self._port.write_rows("delete_note_tags", ended)
@@ -205,40 +221,41 @@ class _ChangeWriter:
             if note.scope != VAULT and (note.scope, note.key) not in replaced
         ]
         self._port.write_rows("delete_session_notes", deleted)
-        rows = [self._session_row(note) for note in after if note.scope != VAULT]
-        self._port.write_rows("upsert_session_notes", rows)
-        self._create_notes([note for note in after if note.scope == VAULT])
-
-    def _create_notes(self, notes: Sequence[Note]) -> None:
-        rows: list[Row] = []
+        session_notes: list[SessionNoteRow] = []
+        notes: list[NewNote] = []
         tagged: list[Row] = []
-        for note in notes:
+        vectors: list[tuple[int, bytes]] = []
+        for note in after:
             row = self._next_row()
             tags = self._port.pack_tags(note.tags)
-            rows.append((row, note.key, note.content, tags, note.created_at, note.updated_at))
+            if note.scope != VAULT:
+                session_notes.append(
+                    SessionNoteRow(
+                        id=row,
+                        owner=note.scope.owner,
+                        session=note.scope.session,
+                        key=note.key,
+                        text=note.content,
+                        tags=tags,
+                        embedding=note.embedding or None,
+                        created_at=note.created_at,
+                        updated_at=note.updated_at,
+                    )
+                )
+                continue
+            times = (note.created_at, note.updated_at)
+            notes.append(NewNote(row, note.key, note.content, tags, *times))
             if note.tags:
                 tagged.append((row,))
-            self._texts.append(note_text(row, note.key, note.content, note.tags))
-        self._port.write_rows("insert_notes", rows, self._id)
-        self._port.write_rows("insert_note_tags", tagged)
-        for note, (row, *_) in zip(notes, rows, strict=True):
             if note.embedding:
-                identity = client_model(len(note.embedding) // 4)
-                self._port.vectors.put_client_vector(identity, row, note.embedding)
-
-    def _session_row(self, note: Note) -> Row:
-        scope = (note.scope.owner, note.scope.session)
-        tags = self._port.pack_tags(note.tags)
-        times = (note.created_at, note.updated_at)
-        return (
-            self._next_row(),
-            *scope,
-            note.key,
-            note.content,
-            tags,
-            note.embedding or None,
-            *times,
-        )
+                vectors.append((row, note.embedding))
+            self._texts.append(note_text(row, note.key, note.content, note.tags))
+        self._port.write_rows("upsert_session_notes", session_notes)
+        self._port.write_rows("insert_notes", notes, self._id)
+        self._port.write_rows("insert_note_tags", tagged)
+        for row, vector in vectors:
+            identity = client_model(len(vector) // 4)
+            self._port.vectors.put_client_vector(identity, row, vector)
 
     def _next_row(self) -> int:
         self._row += 1
