@@ -344,6 +344,7 @@ WHOLE_TABLE = {
     "count_unindexed",
     "count_broken_vectors",
     "delete_broken_vectors",
+    "facts_with_texts",
     "count_living",
     "entities_all",
     "entities_page",

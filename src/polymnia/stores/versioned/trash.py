@@ -6,7 +6,7 @@ Every such store has the named queries that are run here, with the same paramete
 from collections import defaultdict
 from typing import NamedTuple
 
-from polymnia.model import FactSet, PurgeCounts, Relation, Rows, TrashItem
+from polymnia.model import FactSet, PurgeCounts, Relation, RelationKey, Rows, TrashItem
 from polymnia.stores.clock import now_us
 from polymnia.stores.versioned.history import last_updates
 from polymnia.stores.versioned.port import DatabasePort
@@ -28,7 +28,7 @@ def deleted_items(port: DatabasePort) -> list[TrashItem]:
         for name in {row.source, row.target}:
             ended[name, row.change].append(row.relation)
     items: list[TrashItem] = []
-    with_entity = set()
+    with_entity: set[RelationKey] = set()
     for *columns, change, deleted_at in port.run("trashed_cards"):
         facts = []
         for _, *fact_columns in port.run("ended_with", columns[0], change):
