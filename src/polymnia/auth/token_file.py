@@ -38,12 +38,18 @@ class TokenFile:
         self._stamp: object = None
         self._by_id: dict[str, Token] = {}
         self._existed = False
+        self._looked_at = 0.0
         self._used_at: dict[str, float] = {}
 
     @property
     def exist(self) -> bool:
         """True if there ever was a token, even if the file is lost while this process runs."""
-        self._existed = self._existed or os.path.lexists(self.path)
+        if not self._existed:
+            # Requests that arrive together share a look: each would let other threads go first.
+            now = time.monotonic()
+            if now - self._looked_at > 0.001:
+                self._existed = os.path.lexists(self.path)
+                self._looked_at = now
         return self._existed
 
     def read(self) -> Mapping[str, Token]:

@@ -22,7 +22,7 @@ class TrustedProxies(Struct, frozen=True):
         Every proxy appends the address that it sees. The right-most one that is not a trusted
         proxy is the client's. Those before it may be invented.
         """
-        client = _parse(peer)
+        client = _parse(peer) if self.networks else None
         if client is None or not self._is_trusted(client):
             return peer
         values = [value for name, value in headers if name == FORWARDED_FOR]

@@ -1,6 +1,7 @@
 """The routes of a server: its dialects, metadata for clients, health checks, the web interface."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from starlette.middleware.cors import CORSMiddleware
@@ -18,6 +19,15 @@ from polymnia.transports.http.operations import UI_PATH, AccessLog, Metrics, ope
 from polymnia.transports.http.request import JSON, HttpRequest
 
 METADATA_PATH = "/.well-known/oauth-protected-resource"
+_OUR_HEADERS = (
+    "Mcp-Session-Id",
+    "Mcp-Protocol-Version",
+    "Mcp-Method",
+    "Mcp-Name",
+    "X-Memory-Workspace",
+    "Last-Event-ID",
+    "X-Request-Id",
+)
 
 
 def make_app(
@@ -49,29 +59,29 @@ def make_app(
                 routes.append(_document(METADATA_PATH + path, about))
     ui_url = f"{context.public_path}{UI_PATH}/" if ui else ""
     paths = ["/mcp", "/sse", *(f"/{name}/mcp" for name in servers)]
-    endpoints: ASGIApp = Router(routes, default=_NotFound(paths, ui_url), redirect_slashes=False)
+    not_found: ASGIApp = _NotFound(paths, ui_url)
+    known_paths = frozenset(route.path for route in routes)
     if context.guard.origins:
         # Pages of these origins may read the responses.
-        headers = ("Session-Id", "Protocol-Version", "Method", "Name")
-        endpoints = CORSMiddleware(
-            endpoints,
+        allow_origin = partial(
+            CORSMiddleware,
             allow_origins=sorted(context.guard.origins),
             allow_methods=["GET", "POST", "DELETE"],
-            allow_headers=[
-                *("Authorization", "Content-Type", "Last-Event-ID", "X-Request-Id"),
-                *("X-Memory-Workspace", *(f"Mcp-{name}" for name in headers)),
-            ],
+            allow_headers=["Authorization", "Content-Type", *_OUR_HEADERS],
             expose_headers=["Mcp-Session-Id", "WWW-Authenticate", "X-Request-Id"],
         )
+        routes = [Route(route.path, allow_origin(route.app)) for route in routes]
+        not_found = allow_origin(not_found)
     tools = {name for server in servers.values() for name in server.dialect.tools}
     metrics = Metrics(context, tools, store)
     quiet = operator_routes(context, check, metrics if shows_metrics else None)
-    ui_routes = [] if ui is None else [Route(UI_PATH, ui), Route(UI_PATH + "/{page:path}", ui)]
+    if ui is not None:
+        routes += [Route(UI_PATH, ui), Route(UI_PATH + "/{page:path}", ui)]
     return AccessLog(
-        Router([*ui_routes, *quiet], default=endpoints, redirect_slashes=False),
+        Router([*routes, *quiet], default=not_found, redirect_slashes=False),
         context,
         metrics,
-        known_paths=frozenset(route.path for route in routes),
+        known_paths=known_paths,
         quiet_paths=frozenset(route.path for route in quiet),
     )
 
