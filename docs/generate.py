@@ -125,7 +125,8 @@ _COMMANDS_PAGE = """\
 # Command line
 
 `polymnia` alone lists the commands, and `polymnia COMMAND --help` shows the options of one. `polymnia completion SHELL`
-prints a completion script. `man polymnia` shows this page.
+prints a completion script, and `man polymnia` shows the manual page.
+`polymnia recall` is another name of `polymnia search`.
 
 The exit status is 0 for success, 1 for a failure and 2 for wrong arguments. Only results go to standard output;
 `--json` prints them as JSON.
