@@ -144,7 +144,10 @@ class JsonlStore(GraphOnlyStore):
         data = self._file.read()
         loaded = parse(data)
         for number, reason in loaded.problems:
-            logger.warning(
+            # Other programs may well have lines of their own in the file.
+            is_foreign = number in loaded.foreign_lines
+            logger.log(
+                logging.INFO if is_foreign else logging.WARNING,
                 "%s, line %d: %s; the line is kept and the rest is loaded",
                 self._path,
                 number,
@@ -257,6 +260,7 @@ class LoadedFile:
         self.surrogates = Surrogates()
         self.rejected: list[bytes] = []
         self.problems: list[tuple[int, str]] = []
+        self.foreign_lines: set[int] = set()  # valid JSON of another type
 
     def reject(self, number: int, line: bytes, reason: str) -> None:
         """Note a line that cannot be loaded."""
@@ -295,6 +299,7 @@ def _parse_lines(data: bytes, loaded: LoadedFile) -> list[_Line]:
             items.append(_parse_line(line))
         except ValidationError as exc:
             loaded.reject(number, line, f"not an entity or a relation ({exc})")
+            loaded.foreign_lines.add(number)
         except (DecodeError, UnicodeDecodeError, RecursionError) as exc:
             loaded.reject(number, line, f"not valid JSON ({exc})")
     return items
