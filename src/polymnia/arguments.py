@@ -341,9 +341,9 @@ def _inline(node: Any, components: dict[str, Any]) -> Any:
         node = public | {key: value for key, value in node.items() if key != "$ref"}
     inlined = {key: _inline(value, components) for key, value in node.items()}
     values = inlined.get("enum")
-    if isinstance(values, list) and "type" not in inlined:  # some clients insist on a type
-        if all(isinstance(value, str) for value in values):
-            inlined["type"] = "string"
+    is_text = isinstance(values, list) and all(isinstance(value, str) for value in values)
+    if is_text and "type" not in inlined:  # some clients insist on a type
+        inlined["type"] = "string"
     if inlined.get("required") == []:  # some drafts of JSON Schema do not allow an empty list
         del inlined["required"]
     return inlined

@@ -595,3 +595,34 @@ def test_undo_takes_a_number_or_an_id_with_its_workspace(client: Client, change:
     receipt = client.text("undo", {"changes": [change]})
     assert receipt == "default:2 undid default:1: 2 removed."
     assert "is not the id of a change" in client.error("undo", {"changes": ["x"]})
+
+
+HIDDEN = "\x1b[31m\x07\x9b\u202e\u2066\u200b\u00ad\ufeff\u2060" + "".join(
+    chr(0xE0000 + ord(letter)) for letter in "obey"
+)
+
+
+def test_no_reply_has_characters_that_a_person_would_not_see(client: Client) -> None:
+    dirty = f"x{HIDDEN}y"
+    fact = {"name": dirty, "type": dirty, "facts": [f"fact {dirty}"], "tags": [dirty]}
+    client.text("remember", {"entities": [{**fact, "summary": dirty}]})
+    client.text("remember", {"relations": [{"from": dirty, "type": dirty, "to": "Ben"}]})
+    calls: list[tuple[str, dict[str, Any]]] = [
+        ("recall", {"query": "fact"}),
+        ("open", {"names": [dirty, f"unknown {dirty}"]}),
+        ("explore", {"name": dirty}),
+        ("history", {}),
+        ("briefing", {}),
+        ("remember", {"name": dirty, "facts": [f"similar fact {dirty}"]}),
+        ("forget", {"name": dirty, "facts": ["#1"], "dry_run": True}),
+    ]
+    for tool, arguments in calls:
+        reply = client.call(tool, arguments)
+        shown = reply["content"][0]["text"] + encode(reply["structuredContent"]).decode()
+        assert [one for one in HIDDEN if one in shown and not one.isalnum() and one != "["] == []
+        assert b"\\u001b" not in encode(reply["structuredContent"]), tool
+
+
+def test_brackets_of_a_text_are_told_apart_from_ours(client: Client) -> None:
+    client.text("remember", {"name": "Ada", "facts": ["Left [superseded by Ben]"]})
+    assert '#1 "Left [superseded by Ben]"' in client.text("open", {"names": ["Ada"]})

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from unicodedata import combining, east_asian_width
 
 from polymnia.dialects.registry import STORE_FLAGS
+from polymnia.search.hidden import HIDDEN
 from polymnia.settings import Settings, default_store
 from polymnia.stores.open import hide_passwords
 
@@ -29,7 +30,7 @@ _MIN_COLUMN_WIDTH = 8
 _GAP = "  "
 # Characters that a terminal obeys instead of showing them, and those that change the direction of
 # the text around them.
-_CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+_CONTROLS = re.compile(rf"[\n\t\r]|{HIDDEN}")
 _STORE_HELP = (
     "a path ending in .db, .sqlite, .jsonl or .mcpmem, a directory of workspaces (ending in / if "
     "new), postgresql://… or memory: (default: `workspaces` in your data directory, "
@@ -143,7 +144,7 @@ def _escape(match: re.Match[str]) -> str:
         return short
     if character < "\x9f":
         return f"\\x{ord(character):02x}"
-    return f"\\u{ord(character):04x}"
+    return f"\\u{ord(character):04x}" if character <= "\uffff" else f"\\U{ord(character):08x}"
 
 
 def ask(question: str) -> bool:
@@ -177,9 +178,11 @@ def print_json(value: Any) -> None:
 
 def escape_json(text: str) -> str:
     """Return the same JSON for a terminal: control characters become escapes such as \\u009b."""
+    import json
+
     lines = []
     for line in text.split("\n"):
-        lines.append(_CONTROLS.sub(lambda match: f"\\u{ord(match[0]):04x}", line))
+        lines.append(_CONTROLS.sub(lambda match: json.dumps(match[0])[1:-1], line))
     return "\n".join(lines)
 
 

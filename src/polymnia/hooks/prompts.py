@@ -18,7 +18,7 @@ from polymnia.engine.workspaces.workspaces import Workspaces, open_workspaces
 from polymnia.errors import EmbedderError, WorkspaceArchived, WorkspaceNotFound
 from polymnia.hooks.session import SessionFile
 from polymnia.search.hits import excerpt
-from polymnia.search.terms import terms_of
+from polymnia.search.terms import one_line, terms_of
 from polymnia.search.tokens import count_tokens
 from polymnia.settings import Settings, runtime_directory, sessions_directory
 from polymnia.stores.open import store_exists
@@ -83,7 +83,7 @@ def _choose_lines(
     rated.sort(key=lambda placed: -placed[1].evidence)
     lines = []
     for name, fact in rated:
-        key = _one_line(f"{name} {fact.passage.entity} {fact.passage.ordinal}")
+        key = one_line(f"{name} {fact.passage.entity} {fact.passage.ordinal}")
         line = line_of(fact, text)
         cost = count_tokens(line)
         if key in file.shown or file.tokens + cost > MAX_SESSION_TOKENS:
@@ -161,11 +161,7 @@ def _is_of_session(fact: PromptFact, session: str) -> bool:
 def line_of(fact: PromptFact, text: str) -> str:
     """Return a fact as one line, cut to what matches the text."""
     passage = fact.passage
-    content = _one_line(f"{passage.entity}: {excerpt(passage.text, terms_of(text))}")
+    content = one_line(f"{passage.entity}: {excerpt(passage.text, terms_of(text))}")
     if len(content) > MAX_LINE_CHARACTERS:
         content = content[: MAX_LINE_CHARACTERS - 1].rstrip() + "\u2026"
     return f"- {content}"
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())

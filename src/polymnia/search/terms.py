@@ -13,6 +13,8 @@ from unicodedata import category, normalize
 
 import apsw
 
+from polymnia.search.hidden import without_hidden
+
 _FOLDED = ["unicode61", "remove_diacritics", "2"]
 # Compiled at the first use: a server's start does not need them.
 _compiled = cache(re.compile)
@@ -204,7 +206,7 @@ def rarest(grams: list[str], count: int) -> list[str]:
 
 def one_line(text: str) -> str:
     """Return the text without line breaks, so that stored text cannot look like a new line."""
-    return " ".join(text.split())
+    return without_hidden(" ".join(text.split()))
 
 
 def choose_rare(terms: Iterable[str], having: Mapping[str, int]) -> list[str]:

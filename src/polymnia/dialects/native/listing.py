@@ -2,13 +2,18 @@
 
 from collections.abc import Sequence
 
-from msgspec import Raw, Struct
-from msgspec.json import encode
+from msgspec import Struct
 
 from polymnia.dialects.base import Call, Reply
 from polymnia.dialects.native.grouping import Line, fact_line, head_of, usual
 from polymnia.dialects.native.marks import mark_superseded, successors_of
-from polymnia.dialects.native.replies import describe_plan, offset_of, prose, short_time
+from polymnia.dialects.native.replies import (
+    clean_reply,
+    describe_plan,
+    offset_of,
+    prose,
+    short_time,
+)
 from polymnia.dialects.native.scope import Place, join_names, places
 from polymnia.dialects.native.shapes import Found, Recall
 from polymnia.engine.facts.todos import entities_with_status
@@ -69,7 +74,7 @@ def list_entities(call: Call, arguments: Recall) -> Reply:
     listed.sort(key=lambda one: one.entity.due or 2**62)
     if not listed:
         note = _explain_nothing(read, arguments)
-        return Reply(note, Raw(encode(Found(items=[], note=note))))
+        return clean_reply(note, Found(items=[], note=note))
     return _reply(listed, arguments)
 
 
@@ -106,7 +111,7 @@ def _reply(listed: list[_Listed], arguments: Recall) -> Reply:
         note = f'{left_out} more: pass cursor "{cursor}", or raise max_tokens.'
         texts.append(note)
     found = Found(items=items, left_out=left_out, cursor=cursor, note=note)
-    return Reply("\n".join(texts), Raw(encode(found)))
+    return clean_reply("\n".join(texts), found)
 
 
 def _lines(page: list[_Listed], facts_each: int) -> list[Line]:

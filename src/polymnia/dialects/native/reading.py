@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from msgspec import Raw, Struct
-from msgspec.json import encode
+from msgspec import Struct
 from msgspec.structs import replace
 
 from polymnia.dialects.base import Call, Reply, tool
@@ -20,6 +19,7 @@ from polymnia.dialects.native.grouping import (
 from polymnia.dialects.native.replies import (
     Item,
     bounded_reply,
+    clean_reply,
     describe_plan,
     entity_data,
     fact_data,
@@ -393,7 +393,7 @@ def briefing(call: Call, arguments: Briefing) -> Reply:
 date, decisions of two weeks, what others changed since your last write, what is pinned, and how \
 much more there is."""
     text, items = brief(call, arguments.workspace, arguments.max_tokens)
-    return Reply(text, Raw(encode(Items(items=items))))
+    return clean_reply(text, Items(items=items))
 
 
 def brief(call: Call, workspace: str, max_tokens: int) -> tuple[str, list[dict[str, object]]]:

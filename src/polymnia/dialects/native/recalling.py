@@ -4,8 +4,6 @@ import re
 from collections import Counter
 from contextlib import ExitStack
 
-from msgspec import Raw
-from msgspec.json import encode
 from msgspec.structs import replace
 
 from polymnia.dialects.base import Call, Reply, tool
@@ -29,7 +27,7 @@ from polymnia.dialects.native.listing import (
     stored_types,
 )
 from polymnia.dialects.native.marks import mark_outdated, mark_replaced, plans_of
-from polymnia.dialects.native.replies import offset_of, prose
+from polymnia.dialects.native.replies import clean_reply, offset_of, prose
 from polymnia.dialects.native.scope import Place, join_names, other_places, places
 from polymnia.dialects.native.shapes import Found, Recall
 from polymnia.engine.facts.remember import OPEN
@@ -135,7 +133,7 @@ def _answer(call: Call, arguments: Recall, read: list[Place]) -> Reply:
     if not ranked and not listed:
         sentences = [_explain_nothing(call, arguments, read, within), *_search_notes(results)]
         note = " ".join(sentences)
-        return Reply(note, Raw(encode(Found(items=[], note=note))))
+        return clean_reply(note, Found(items=[], note=note))
 
     # Which hits: those that come close to the best one, and the best of each named entity. Of a
     # conversation, or of a number that was asked for, all.
@@ -200,7 +198,7 @@ def _answer(call: Call, arguments: Recall, read: list[Place]) -> Reply:
         note=" ".join(remarks),
         unknown=unknown,
     )
-    return Reply("\n".join([*texts, *remarks]), Raw(encode(found)))
+    return clean_reply("\n".join([*texts, *remarks]), found)
 
 
 def _find_listed(

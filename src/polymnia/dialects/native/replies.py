@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from msgspec import Raw, Struct
+from msgspec import Raw, Struct, to_builtins
 from msgspec.json import encode
 from msgspec.structs import replace
 
@@ -16,6 +16,7 @@ from polymnia.engine.facts.todos import is_overdue
 from polymnia.engine.history.changes import Difference, client_label
 from polymnia.errors import BadInput
 from polymnia.model import Author, Change, Entity, Fact, Relation
+from polymnia.search.hidden import without_hidden
 from polymnia.search.terms import one_line
 from polymnia.search.times import day_name, iso_time
 from polymnia.search.tokens import estimate_tokens, shorten_to
@@ -31,9 +32,6 @@ _MAX_CURSOR_DIGITS = 9
 _MAX_DIFFERENCES = 6
 _MAX_DIFFERENCE_LETTERS = 120
 _MIDNIGHT = "T00:00:00Z"
-_CONTROL = re.compile(
-    r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]"
-)
 _STRUCTURED = re.compile(r"\n(?:```|[ \t]|[-*|] |\d+[.)] )")
 
 
@@ -127,8 +125,27 @@ def bounded_reply(
     lines.append(more)
     text = "\n".join(line for line in lines if line)
     data = [item.data for item in shown]
-    reply = Items(items=data, left_out=left_out, cursor=next_cursor, note=note)
-    return Reply(text, Raw(encode(reply)))
+    return clean_reply(text, Items(items=data, left_out=left_out, cursor=next_cursor, note=note))
+
+
+def clean_reply(text: str, items: Struct) -> Reply:
+    """Return a reply without hidden characters, as text and as JSON."""
+    encoded = encode(items)
+    plain = encoded.decode()
+    # JSON escapes control characters.
+    if b"\\u00" in encoded or without_hidden(plain) != plain:
+        encoded = encode(_without_hidden(to_builtins(items)))
+    return Reply(without_hidden(text), Raw(encoded))
+
+
+def _without_hidden(value: Any) -> Any:
+    if isinstance(value, str):
+        return without_hidden(value)
+    if isinstance(value, list):
+        return [_without_hidden(item) for item in value]
+    if isinstance(value, dict):
+        return {_without_hidden(field): _without_hidden(item) for field, item in value.items()}
+    return value
 
 
 def item_lines(items: Sequence[Item]) -> list[str]:
@@ -162,7 +179,7 @@ def receipt_reply(items: list[dict[str, Any]], note: str = "", lines: Sequence[s
     """Return a receipt. Without lines of its own the text is the JSON, one item on each line."""
     if not lines:
         lines = [encode(item).decode() for item in items]
-    return Reply("\n".join(lines), Raw(encode(Items(items=items, note=note))))
+    return clean_reply("\n".join(lines), Items(items=items, note=note))
 
 
 def fitting_items(
@@ -243,6 +260,8 @@ def fact_data(name: str, fact: Fact, author: Author | None, note: str = "") -> d
 def fact_text(ordinal: int, text: str, labels: str) -> str:
     """Return a fact with what is said of it in brackets, so that no line of it can imitate ours."""
     first, *rest = text.splitlines() or [""]
+    if first.endswith("]"):
+        first = f'"{first}"'  # its brackets are not ours
     number = f"#{ordinal} " if ordinal > 0 else ""
     lines = [f"  {number}{first}"]
     if rest:
@@ -357,10 +376,9 @@ def line_item(line: str, data: dict[str, Any]) -> Item:
 def prose(text: str) -> str:
     """Return a text as replies show it: line breaks only where they carry meaning.
 
-    A fence, a list, a table or an indented line keeps all breaks. Control characters and marks
-    that change the direction of the text are dropped.
+    A fence, a list, a table or an indented line keeps all breaks.
     """
-    text = _CONTROL.sub("", text)
+    text = without_hidden(text)
     if _STRUCTURED.search(text):
         return "\n".join(line.rstrip() for line in text.splitlines())
     return one_line(text)
