@@ -19,6 +19,7 @@ from polymnia.auth.authenticator import Authenticator
 from polymnia.auth.tokens import Tokens, file_tokens
 from polymnia.errors import BadInput, NotAdmitted, StoreDamaged, StoreTooNew
 from polymnia.model import OWNER
+from tests.cli.commands import run
 from tests.processes import TIMEOUT_S
 
 
@@ -266,16 +267,21 @@ def test_a_principal_stays_admitted_until_revoked_or_expired(
 CREATE = "import sys; from polymnia.cli.main import main; sys.exit(main(sys.argv[1:]))"
 
 
-def polymnia(*arguments: str) -> "subprocess.CompletedProcess[str]":
+def in_a_process(*arguments: str) -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, "-c", CREATE, "token", *arguments]
     return subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
 
 
+def polymnia(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return run("token", *arguments, directory=Path.cwd())
+
+
+@pytest.mark.matrix
 def test_tokens_created_at_once_by_several_processes_are_all_kept(tmp_path: Path) -> None:
     store = str(tmp_path / "memory.db")
 
     def create(number: int) -> str:
-        done = polymnia("create", f"agent {number}", "--can", "write", "--store", store)
+        done = in_a_process("create", f"agent {number}", "--can", "write", "--store", store)
         assert done.returncode == 0, done.stderr
         return done.stdout.strip()
 

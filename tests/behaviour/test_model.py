@@ -52,6 +52,7 @@ from polymnia.stores import open_store
 from polymnia.stores.memory.graph import MemoryGraph
 from polymnia.stores.memory.store import MemoryStore
 from tests.conftest import ON_DISK, STORES
+from tests.groups import mostly_matrix
 from tests.postgres import new_database, new_workspace, shared_server
 
 ME = "model"
@@ -362,7 +363,7 @@ class StoreMachine(RuleBasedStateMachine):
             assert read.type_counts("relations") == expected.type_counts("relations")
 
 
-@pytest.mark.parametrize("kind", STORES)
+@pytest.mark.parametrize("kind", mostly_matrix(STORES, (*ON_DISK, "postgres")))
 def test_every_store_remembers_what_the_oracle_does(kind: str) -> None:
     profile = settings(
         # PostgreSQL takes four times as long, and shares most of its code with SQLite.
