@@ -23,6 +23,7 @@ PLUGIN_EVENTS = (
     "SessionEnd",
 )
 NOT_TOOLS = {
+    "also",
     "conversation",
     "pinned",
     "wrong",
