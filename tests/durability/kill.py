@@ -42,7 +42,7 @@ class Expected:
         for argument in arguments["entities"]:
             self.entities[argument["name"]] = list(argument["observations"])
 
-    def _add_facts(self, arguments: Arguments) -> None:
+    def _add_observations(self, arguments: Arguments) -> None:
         for argument in arguments["observations"]:
             self.entities[argument["entityName"]] += argument["contents"]
 

@@ -173,7 +173,6 @@ class Scheduler:
             (polymnia.disk.lock, "_wait_for_lock", self._wait_for_file_lock),
             (polymnia.stores.clock, "time_ns", time_ns),
             (versioned.vectors, "time_ns", time_ns),
-            (polymnia.engine.history.undo, "time_ns", time_ns),
             (polymnia.engine.history.trash, "time", lambda: self.now_us() / 1e6),
         ]
         with ExitStack() as stack:

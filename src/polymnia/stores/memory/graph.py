@@ -337,16 +337,19 @@ class MemoryGraph:
         removed = {entity.name for entity in before} - {entity.name for entity in after}
         for name in removed:
             self.remove(name)
+        has_moved = False
         for entity in after:
             same = known.get((entity.id, "") if entity.id else ("", entity.name))
             if same is not None:
                 number, old = same
+                present = self._entities.get(entity.name)
+                has_moved = has_moved or present is None or present[0] != number
                 entity = replace(entity, facts=old.facts, next_ordinal=old.next_ordinal)
                 self._entities[entity.name] = (number, entity)
             elif entity.name in self._entities:
                 self.remove(entity.name)
             self.put(entity)
-        if removed and after:
+        if has_moved:  # under a new name, an entity comes last, but keeps its number
             self._entities = dict(sorted(self._entities.items(), key=lambda item: item[1][0]))
 
     def _next(self) -> int:
