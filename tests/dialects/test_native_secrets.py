@@ -41,3 +41,25 @@ def test_no_receipt_and_no_error_repeats_a_secret(
 def test_a_receipt_says_that_a_similar_fact_is_hidden(client: Client) -> None:
     receipt = client.text("remember", {"name": "vault", "facts": [SECOND]})
     assert '! vault #2 may contradict #1 "[hidden: a password or token]".' in receipt
+
+
+TOKEN = "ghp_" + "a1B2" * 9
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("revise", {"name": "vault", "facts": [{"old": "#1", "new": TOKEN}]}),
+        ("revise", {"name": "vault", "facts": [{"old": "#1", "new": TOKEN, "wrong": True}]}),
+        ("revise", {"name": "vault", "summary": TOKEN}),
+        ("remember", {"entities": [{"name": "safe", "summary": TOKEN}]}),
+        ("remember", {"entities": [{"name": "safe", "tags": [TOKEN]}]}),
+        ("remember", {"relations": [{"from": "vault", "type": "opens with", "to": TOKEN}]}),
+    ],
+)
+def test_every_receipt_warns_of_a_secret(
+    client: Client, tool: str, arguments: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    assert "looks like a GitHub token. Ask the user" in client.text(tool, arguments)
+    assert "stored a text that looks like a GitHub token" in caplog.text
+    assert TOKEN not in caplog.text

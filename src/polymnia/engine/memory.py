@@ -1,18 +1,22 @@
 """The handle that every verb takes: a store, its change listeners, and its search by meaning."""
 
+import logging
 from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from polymnia.engine.facts.secrets import SecretRule, refuse_secrets
+from polymnia.engine.facts.secrets import SecretRule, find_secret, refuse_secrets
 from polymnia.model import Change, Entity, Rows, Traces, require_size, require_storable, texts_in
 from polymnia.stores.contract import Reader, Store, Writer, check_cancelled
 
 if TYPE_CHECKING:
     from polymnia.engine.semantic.meaning import Meaning
+
+logger = logging.getLogger(__name__)
 
 ChangeListener = Callable[[Change], None]
 # These bring back texts that are in the store already.
@@ -73,7 +77,7 @@ class Transaction:
         self._writer = writer
         self._operation = operation
         self._by = by
-        self._refuses_secrets = secrets == "refuse" and operation not in _REVERSALS
+        self._secrets: SecretRule = "off" if operation in _REVERSALS else secrets
 
     @cached_property
     def at(self) -> int:
@@ -113,8 +117,19 @@ class Transaction:
         require_storable(change.after)
         if self._operation not in _REVERSALS:
             require_size(change.after)
-        if self._refuses_secrets:  # here, because every write of every dialect passes
-            refuse_secrets(set(texts_in(change.after)) - set(texts_in(change.before)))
+        # Here, because every write of every dialect passes.
+        new_texts = set(texts_in(change.after)) - set(texts_in(change.before))
+        if self._secrets == "refuse":
+            refuse_secrets(new_texts)
+        elif self._secrets == "warn":
+            # Receipts of native say which text it is. An import of more texts has its own report.
+            for kind in {find_secret(text) for text in islice(new_texts, 200)} - {""}:
+                logger.warning(
+                    "%s by %s stored a text that looks like %s",
+                    change.operation,
+                    change.actor,
+                    kind,
+                )
         if change.before or change.after:
             check_cancelled()  # the last chance: nothing has been written yet
             self.change = replace(change, id=self._writer.apply(change))

@@ -11,7 +11,7 @@ from polymnia.engine.facts.forget import ForgetReceipt
 from polymnia.engine.facts.relocate import Relocation
 from polymnia.engine.facts.remember import EntityReceipt, FactReceipt, RememberReceipt
 from polymnia.engine.facts.revise import RevisionReceipt
-from polymnia.engine.facts.secrets import mask_secret
+from polymnia.engine.facts.secrets import find_secret, mask_secret
 from polymnia.engine.history.undo import UndoReceipt
 from polymnia.engine.recall.names import similar_names
 from polymnia.search.dates import day_of
@@ -133,10 +133,22 @@ def _entity_exceptions(entity: EntityReceipt) -> Iterator[str]:
             size = f"has {len(fact.text):,} characters: stored whole, searched by passages"
             yield f"! {subject} {size}. Short facts are found better."
         if fact.secret:
-            erasure = {"name": name, "facts": [f"#{fact.ordinal}"], "erase": True, "confirm": True}
-            mend = call_text("forget", erasure)
-            advice = f"Ask the user, then remove it for good: {mend}"
-            yield f"! {subject} looks like {fact.secret}. {advice}"
+            yield _secret_line(subject, fact.secret, {"name": name, "facts": [f"#{fact.ordinal}"]})
+
+
+def _secret_line(subject: str, kind: str, unwanted: dict[str, Any]) -> str:
+    mend = call_text("forget", {**unwanted, "erase": True, "confirm": True})
+    return f"! {subject} looks like {kind}. Ask the user, then remove it for good: {mend}"
+
+
+def attribute_secrets(place: Place, name: str, texts: dict[str, str]) -> Iterator[str]:
+    """Yield which of the new texts of an entity, by what they are, look like keys or tokens."""
+    if place.memory.secrets == "warn":
+        for what, text in texts.items():
+            if kind := find_secret(text):
+                yield one_line(
+                    _secret_line(f"{what} of {name}", kind, {"name": name, "whole": True})
+                )
 
 
 def _similar_lines(name: str, fact: FactReceipt) -> Iterator[str]:
@@ -191,8 +203,19 @@ def revision_lines(place: Place, receipt: RevisionReceipt) -> list[str]:
         parts.append(f"due {day_name(after.due)}")
     if before.expires != after.expires:
         parts.append(f"expires {day_of(after.expires)}")
-    line = f"{after.name}: {', '.join(parts) or 'nothing changed'}."
-    return [_labelled(place, receipt.change, line)]
+    lines = [f"{after.name}: {', '.join(parts) or 'nothing changed'}."]
+    if place.memory.secrets == "warn":
+        for edit in (*receipt.superseded, *receipt.replaced):
+            if kind := find_secret(edit.new.text):
+                number = f"#{edit.new.ordinal}"
+                unwanted = {"name": after.name, "facts": [number]}
+                lines.append(_secret_line(f"{after.name} {number}", kind, unwanted))
+    new_texts = {}
+    for attribute in ("name", "type", "summary"):
+        if getattr(before, attribute) != getattr(after, attribute):
+            new_texts[f"the {attribute}"] = getattr(after, attribute) or ""
+    lines += attribute_secrets(place, after.name, new_texts)
+    return [_labelled(place, receipt.change, lines[0]), *map(one_line, lines[1:])]
 
 
 def move_lines(place: Place, goal: Place, moved: Relocation) -> list[str]:

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from polymnia.arguments import adapt, explain_mistake
 from polymnia.dialects.base import Call, Reply, tool
 from polymnia.dialects.native.receipts import (
+    attribute_secrets,
     change_label,
     forget_lines,
     move_lines,
@@ -88,6 +89,16 @@ The receipt lists exceptions: similar or contrary facts, guessed names, secrets.
     if receipt.change:
         note = f"change {receipt.change} in {place.name}"
     lines = [*remember_lines(place, receipt), *_due_lines(arguments.entities, entities)]
+    for entity in entities:
+        texts = {
+            "the name": entity.name,
+            "the type": entity.type,
+            "the summary": entity.summary or "",
+        }
+        texts |= {f"tag {number}": tag for number, tag in enumerate(entity.tags, 1)}
+        lines += attribute_secrets(place, entity.name, texts)
+    for relation in relations:
+        lines += attribute_secrets(place, relation.source, {"a relation": " ".join(relation.key)})
     return receipt_reply(items, note, lines)
 
 

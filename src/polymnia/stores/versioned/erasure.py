@@ -281,7 +281,7 @@ def _operations(
     """Return those of the changes that are one of the operations."""
     if not changes:
         return set()
-    rows = port.run("latest_changes", 0, max(changes) + 1, None, operations, changes, None)
+    rows = port.run("changes_among", 0, max(changes) + 1, None, operations, None, changes)
     return {row[0] for row in rows}
 
 
