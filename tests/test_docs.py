@@ -5,6 +5,7 @@ Settings, commands, dialects, links, and the commands that people copy.
 
 import re
 import shlex
+import subprocess
 import sys
 import tomllib
 from itertools import takewhile
@@ -98,6 +99,20 @@ def test_every_relative_link_resolves() -> None:
         if not (page.parent / target).exists()
     ]
     assert broken == []
+
+
+@pytest.mark.parametrize("name", ["ARCHITECTURE.md", "CONTRIBUTING.md", "AGENTS.md"])
+def test_every_source_file_that_a_page_for_contributors_names_exists(name: str) -> None:
+    """A path may begin anywhere: `write.py`, `mcp/tools.py` and `tests/groups.py` are all found."""
+    command = ["git", "ls-files"]
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False).stdout
+    if not listed:
+        pytest.skip("this is not a git work tree")
+    files = [f"/{file}/" for file in listed.splitlines()]
+    named = re.findall(r"`((?:[\w.-]+/)*[\w-]+\.(?:py|sql)|(?:[\w-]+/)+)`", text(name))
+    real = [path.strip("/") for path in named if not re.search("KEY|NAME", path)]
+    missing = [path for path in real if not any(f"/{path}/" in file for file in files)]
+    assert missing == []
 
 
 def test_every_link_to_a_heading_resolves() -> None:
