@@ -359,7 +359,7 @@ class Page:
         if self.is_fragment and fragment:
             html = self.site.templates.render(fragment, self, **values)
             html += self.site.templates.render("parts/toast_swap.html", self, toast=message)
-            return HTMLResponse(html)
+            return HTMLResponse(html, headers={"hx-trigger": "written"})
         joint = "&" if "?" in to else "?"
         return self.redirect(f"{to}{joint}{TOAST}={self.site.toasts.put(message)}")
 

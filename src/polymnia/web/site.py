@@ -263,6 +263,7 @@ class Site:
             fragment="parts/error_notice.html",
             status=status,
             message=message,
+            is_missing=status == 404,
         )
 
 

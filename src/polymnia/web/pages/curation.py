@@ -78,8 +78,9 @@ def show(page: Page) -> Response:
         kinds=KINDS,
         queues=_queues(waiting, focus),
         focus=focus,
-        place=place,
-        total=len(ordered),
+        # Beside the kind: the number of all findings would not fit the badge, which has no ideas.
+        place=waiting[focus.kind].index(focus) if focus else 0,
+        total=len(waiting[focus.kind]) if focus else 0,
         before=ordered[place - 1] if focus and place else None,
         following=ordered[place + 1] if focus and place + 1 < len(ordered) else None,
         look=look,

@@ -1,6 +1,7 @@
 """Entity: everything about one name, how to correct it, and what became of a lost name."""
 
 from collections.abc import Iterable
+from typing import Any
 
 from msgspec import UNSET, Struct
 from starlette.responses import Response
@@ -16,7 +17,7 @@ from polymnia.engine.recall.names import similar_names
 from polymnia.errors import BadInput
 from polymnia.model import Entity, Graph, Relation
 from polymnia.web.changes import ChangeRow, change_rows
-from polymnia.web.page import ROWS, Page, get, post
+from polymnia.web.page import ROWS, Page, Toast, get, post
 from polymnia.web.pages.facts import FactKey, fact_rows, load_row
 from polymnia.web.pages.moments import entity_strip, parse_at, show_then
 from polymnia.web.pages.selection import split_tags
@@ -65,19 +66,13 @@ def show(page: Page) -> Response:
     newer = 0
     if entity.summary:
         newer = sum(item.created_at > entity.summary_at for item in entity.facts)
-    groups = _group_relations(name, graph.relations)
-    others = outlines(page.memory, {other for group in groups for other in group.names})
-    relation_types = sorted({relation.type for relation in graph.relations})
     return page.render(
         "entity/page.html",
         entity=entity,
         rows=rows[:ROWS],
         older=rows[ROWS - 1].key.ordinal if len(rows) > ROWS else None,
         newer=newer,
-        groups=groups,
-        relation_count=len(graph.relations),
-        relation_types=relation_types[:_MAX_RELATION_TYPES],
-        types={other: outline.type for other, outline in others.items()},
+        **_relation_values(page, name, graph.relations),
         changes=_changes(page, name),
         strip=entity_strip(page, name, None),
     )
@@ -150,8 +145,8 @@ def relate(page: Page) -> Response:
     receipt = remember(page.memory, created, [Relation(*ends, kind)], by=page.by)
     if receipt.relations[0].outcome == "unchanged":
         return page.done("They are related so already", _url(page, name))
-    return page.done(
-        page.toast(f"Related {ends[0]} to {ends[1]}", receipt.change), _url(page, name)
+    return _relations_done(
+        page, page.toast(f"Related {ends[0]} to {ends[1]}", receipt.change), name
     )
 
 
@@ -160,9 +155,30 @@ def unrelate(page: Page) -> Response:
     """Delete a relation."""
     relation = Relation(page.form["source"], page.form["target"], page.form["relation"])
     receipt = forget(page.memory, Unwanted(relations=(relation,)), by=page.by)
+    toast = page.toast("Deleted a relation", receipt.change)
+    return _relations_done(page, toast, page.form["name"])
+
+
+def _relations_done(page: Page, toast: Toast, name: str) -> Response:
+    """Show the relations as they are now, in place."""
+    graph = open_named(page.memory, [name])
+    (entity,) = graph.entities
+    values = _relation_values(page, name, graph.relations)
     return page.done(
-        page.toast("Deleted a relation", receipt.change), _url(page, page.form["name"])
+        toast, _url(page, name), fragment="entity/relations.html", entity=entity, **values
     )
+
+
+def _relation_values(page: Page, name: str, relations: list[Relation]) -> dict[str, Any]:
+    """Return what the template of relations shows."""
+    groups = _group_relations(name, relations)
+    others = outlines(page.memory, {other for group in groups for other in group.names})
+    return {
+        "groups": groups,
+        "relation_count": len(relations),
+        "relation_types": sorted({item.type for item in relations})[:_MAX_RELATION_TYPES],
+        "types": {other: outline.type for other, outline in others.items()},
+    }
 
 
 @get("/entity/merge", needs="write")

@@ -107,7 +107,7 @@ def show_then(page: Page, name: str, at: int) -> Response:
         at=at,
         comparison=comparison,
         strip=strip,
-        facts=comparison.facts,
+        facts=comparison.facts[::-1],
         relations=comparison.relations,
         is_plain=page.query.get("show") == "plain",
         sums=_sums(comparison),

@@ -140,6 +140,7 @@
     describe();
     fillKinds();
     fillTable();
+    if (!state.view.nodes.length) setView("table");
   }
 
   function startRenderer() {

@@ -68,6 +68,8 @@
 
   document.addEventListener("keydown", (event) => {
     if ((event.ctrlKey || event.metaKey) && event.key === "k") { event.preventDefault(); ACTIONS["/"](); return; }
+    const typing = event.target.closest("form[data-edit] textarea");
+    if ((event.ctrlKey || event.metaKey) && event.key === "Enter" && typing) { event.preventDefault(); typing.form.requestSubmit(); return; }
     if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
     const field = event.target.closest(FIELDS);
     if (field) { keyInField(event, field); return; }
@@ -198,6 +200,14 @@
   document.addEventListener("htmx:afterRequest", (event) => {
     const form = event.target.closest?.("form[data-add]");
     if (form && event.detail.successful) form.reset();
+  });
+
+  // What was written and not sent is not lost without a question.
+  let sent = null;
+  document.addEventListener("submit", ({ target }) => { sent = target; }, true);
+  addEventListener("beforeunload", (event) => {
+    const drafts = $$("form[data-edit] textarea, form[data-add] [name=text]");
+    if (drafts.some((draft) => draft.form !== sent && draft.value.trim() !== draft.defaultValue.trim())) event.preventDefault();
   });
 
   // ---- dialogs that the server sends, and toasts ----
