@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     OnReady = Callable[[str, WebSessions], None]
 
 logger = logging.getLogger(__name__)
-# The address of a server is shown whatever the level: it may have chosen the port itself.
+# The address of a server is shown at every level: it may have chosen the port itself.
 _start_logger = logging.getLogger(f"{__name__}.start")
 _start_logger.setLevel(logging.INFO)
 

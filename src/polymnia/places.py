@@ -108,7 +108,7 @@ def find_sole_workspace(settings: Settings, *, example: int) -> str:
             return names[0]
         likely = _names_to_read(workspaces, settings)
     labels = " or ".join(f"{name}:{example}" for name in likely)
-    raise BadInput(f"change {example} of which workspace? write e.g. {labels}")
+    raise BadInput(f"change {example}: name its workspace too, e.g. {labels}")
 
 
 def other_workspaces(settings: Settings, places: Sequence[Place]) -> list[str]:

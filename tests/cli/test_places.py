@@ -142,7 +142,7 @@ def test_a_change_needs_its_workspace_if_there_are_several(
     run(capsys, "remember", "Build", "needs make")
     assert run(capsys, "undo", "1")[::2] == (
         1,
-        "polymnia: change 1 of which workspace? write e.g. shop:1 or personal:1\n",
+        "polymnia: change 1: name its workspace too, e.g. shop:1 or personal:1\n",
     )
     assert "several workspaces" in run(capsys, "undo", "shop:1", "personal:1")[2]
     assert run(capsys, "undo", "1", "--workspace", "shop", "--dry-run")[0] == 0

@@ -74,7 +74,8 @@ def add_perspective(commands: "Subparsers") -> argparse.ArgumentParser:
 def run_index(settings: Settings, options: argparse.Namespace) -> int:
     """Embed everything that has no vector of the embedder's model.
 
-    A running server does the same by itself. Raise BadInput if there is nothing to embed with.
+    A running server does the same in the background. Raise BadInput without an
+    embedder.
     """
     names, is_sole = _places_to_index(settings)
     results = []

@@ -17,7 +17,7 @@ def add_migrate_schema(commands: "Subparsers") -> argparse.ArgumentParser:
         "migrate-schema",
         help="create or upgrade the tables of a PostgreSQL database",
         description="Create the tables of a database, or upgrade them, in one transaction. Servers "
-        "do so themselves if their role may; with this command they need no such right.",
+        "do it themselves if their role may; after this command they need no such right.",
     )
     parser.add_argument(
         "--grant",

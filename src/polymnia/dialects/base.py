@@ -99,7 +99,7 @@ def _decode_object(raw: Raw) -> dict[str, Raw]:
 class Call(Struct):
     """What a tool, resource or prompt may use besides its arguments.
 
-    Here nobody hears of progress or answers questions; a request of a client overrides that.
+    Here progress and questions reach no client; a request of a client overrides that.
     """
 
     workspaces: Workspaces
@@ -113,7 +113,7 @@ class Call(Struct):
         """Report progress, if the client wants it."""
 
     def cancelled(self) -> bool:
-        """Return True if nobody waits for the result any more."""
+        """Return True if the client no longer waits for the result."""
         return False
 
     def log(self, level: Level, text: str) -> None:

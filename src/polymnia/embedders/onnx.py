@@ -141,7 +141,7 @@ def split_by_tokens(counts: Sequence[int], limit: int) -> list[list[int]]:
     """Divide texts, given by their token counts, into batches of up to `limit` tokens.
 
     Padding counts. Texts of similar length are together, so that little is computed for padding. A
-    longer text is a batch by itself.
+    longer text is a batch of its own.
     """
     batches: list[list[int]] = []
     for row in sorted(range(len(counts)), key=counts.__getitem__):
@@ -266,7 +266,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 def _pool(states: Any, mask: Any, *, use_first_token: bool) -> "Vectors":
     """Return one vector of length one for each text, from those of its tokens."""
-    if states.ndim == 2:  # the model pools by itself
+    if states.ndim == 2:  # the model has pooled already
         pooled = states
     elif use_first_token:
         pooled = states[:, 0]

@@ -143,7 +143,7 @@ class ServiceEmbedder:
 
 
 class _NoRedirects(HTTPRedirectHandler):
-    """Follows no redirect: urllib would send the key to whatever host the answer names."""
+    """Follows no redirect: urllib would send the key to the host that the answer names."""
 
     def redirect_request(self, *args: Any) -> None:
         return None

@@ -11,7 +11,7 @@ _VOCABULARY = Path(__file__).parent / "uncased.txt"
 _MAX_WORD_LETTERS = 100
 _CONTINUED = "##"
 _UNKNOWN, _START, _END = "[UNK]", "[CLS]", "[SEP]"
-# In ASCII, every character that is neither letter nor digit is a token by itself.
+# In ASCII, every character that is neither letter nor digit is a token of its own.
 _ASCII_MARKS = frozenset("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~")
 _HAN_RANGES = (
     (0x4E00, 0x9FFF),

@@ -87,7 +87,7 @@ class Report:
     def screen(self, place: str, text: str) -> str:
         """Return the text, or a sentence in its place if it seems to contain a secret.
 
-        Importers of conversations call this for each turn: nobody reads years of them for warnings.
+        Importers of conversations call this for each turn: users do not read years of them.
         """
         kind = find_secret(text) if self.secrets != "off" else ""
         if not kind:

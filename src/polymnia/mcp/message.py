@@ -68,7 +68,7 @@ class Channel:
         """Send a reply after `handle` has returned; None if there will be none."""
 
     def is_gone(self) -> bool:
-        """Return True once nobody waits for the reply."""
+        """Return True once the client no longer waits for the reply."""
         return False
 
     def observe(self, answer: Answer) -> None:

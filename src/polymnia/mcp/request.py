@@ -96,7 +96,7 @@ class Request(Call, kw_only=True):
 
     def may_ask(self, capability: Askable) -> bool:
         is_known = self.revision >= params.ELICITATION_SINCE or capability != "elicitation"
-        # A stateless client answers with its next request, whatever the transport can do.
+        # A stateless client answers with its next request over any transport.
         can_ask = self.is_stateless or self.channel.can_ask
         return can_ask and is_known and self.client.may_be_asked(capability)
 

@@ -2,7 +2,7 @@
 
 import re
 
-# Characters that nobody sees: controls, marks that change the direction of text, TAG characters,
+# Invisible characters: controls, marks that change the direction of text, TAG characters,
 # spaces without width and soft hyphens. Persian needs zero-width non-joiners, and emojis need
 # joiners; between ASCII characters they only hide something.
 HIDDEN = (

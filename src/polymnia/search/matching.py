@@ -40,7 +40,7 @@ def is_exact(expression: Expression) -> bool:
     """Return True when an index of stems finds exactly the passages that match.
 
     Otherwise it finds more, and `matches` must check each of them: the index has stems, so it
-    cannot tell how a word began, and it has pairs of characters in place of unspaced text.
+    does not know how a word began, and it has pairs of characters in place of unspaced text.
     """
     match expression:
         case Phrase():

@@ -60,7 +60,7 @@ LONG_QUESTION_TERMS = 12
 MAX_WORD_DISTANCE = 4
 MAX_LENGTH_WORDS = 60
 # How much a question sentence counts that speaks of its author: "I have two cats, can you …?"
-# states something, too.
+# also states something.
 FIRST_PERSON_SHARE = 0.25
 # How much a preceding statement counts, compared with a question, whose answer probably follows.
 STATEMENT_LEAD = 0.5
@@ -375,7 +375,7 @@ def context_share(words: float) -> float:
 def brevity(counts: WordCounts) -> float:
     """Return how short the texts of a store are: 1 up to 30 words on average, then less.
 
-    Among short texts, a longer one says more, and a question is no answer. Among long texts
+    Among short texts, a longer one says more, and a question does not answer one. Among long texts
     neither is true.
     """
     average = counts.words / counts.passages if counts.passages else 0

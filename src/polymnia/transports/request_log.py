@@ -26,7 +26,7 @@ def choose_request_id(given: str | None) -> str:
 
 
 class RequestRecord(Struct, kw_only=True):
-    """What is known about a request so far. It holds no user text and no secrets."""
+    """What the log says about a request. It holds no user text and no secrets."""
 
     # The client's address.
     client: str

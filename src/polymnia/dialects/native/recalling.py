@@ -135,7 +135,7 @@ def _answer(call: Call, arguments: Recall, read: list[Place]) -> Reply:
         note = " ".join(sentences)
         return clean_reply(note, Found(items=[], note=note))
 
-    # Which hits: those that come close to the best one, and the best of each named entity. Of a
+    # Which hits: those that come close to the best one, and the best of each named entity. For a
     # conversation, or of a number that was asked for, all.
     room = max(1.0, arguments.max_tokens / USUAL_TOKENS)
     is_list = bool(

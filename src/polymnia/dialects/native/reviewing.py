@@ -93,7 +93,7 @@ def _places_of(actor: str, read: list[Place]) -> list[Place]:
         if any(fold(actor) in fold(name) for name in actors):
             changed.append(place)
     if not changed:
-        known = ", ".join(list(everyone)[:_MAX_LISTED_ACTORS]) or "nobody"
+        known = ", ".join(list(everyone)[:_MAX_LISTED_ACTORS]) or "none"
         raise BadInput(f"nobody called {actor!r} has changed {join_names(read)}; actors: {known}")
     return changed
 

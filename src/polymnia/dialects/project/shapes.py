@@ -1,4 +1,4 @@
-"""The JSON of the project tools: arguments, of which unknown ones are rejected, and replies."""
+"""The JSON of the project tools: arguments (unknown ones are rejected) and replies."""
 
 from hashlib import sha1
 from typing import Annotated, Literal

@@ -1,4 +1,4 @@
-"""The JSON of the workspace tools: arguments, of which unknown ones are rejected, and replies."""
+"""The JSON of the workspace tools: arguments (unknown ones are rejected) and replies."""
 
 from typing import Annotated, Any, Literal, TypeVar, cast
 

@@ -12,7 +12,7 @@ from polymnia.errors import BadInput
 # What to do with text that looks like a key or token.
 SecretRule = Literal["warn", "refuse", "off"]
 
-# Unmistakable formats: the kind of secret, texts one of which every such secret contains, and its
+# Unmistakable formats: the kind of secret, texts (every such secret contains one), and its
 # expression. The first group, or the whole match, is the secret. Searching for the texts first is
 # much faster, because most texts have none. Repetitions that may fail are bounded, or a long text
 # could take quadratic time.

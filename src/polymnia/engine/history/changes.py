@@ -229,7 +229,7 @@ def find_actors(history: HistoryReader, wanted: str) -> tuple[str, ...]:
     everyone = history.actors()
     matching = tuple(actor for actor in everyone if fold(wanted) in fold(actor))
     if not matching:
-        known = ", ".join(everyone[:10]) or "nobody"
+        known = ", ".join(everyone[:10]) or "none"
         raise BadInput(f"nobody called {wanted!r} has made a change; those who have: {known}")
     return matching
 

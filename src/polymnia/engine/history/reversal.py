@@ -245,7 +245,7 @@ class _Planner:
             self._require_ends()
 
     def _keep_indivisible(self) -> None:
-        """Refuse to undo the rest of a merge or a move of which a part is refused.
+        """Refuse to undo the rest of a merge or a move if a part is refused.
 
         A fact that was merged and has ended since is a part that a later change touched.
         """

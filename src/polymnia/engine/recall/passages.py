@@ -245,7 +245,7 @@ def _understand(
     question = parse_question(text, now=time_ns() // 1000)
     counts = read.word_counts(question.name_terms)
 
-    # The entities that it names, wholly or in part, and speakers that are no entities.
+    # The entities that it names, wholly or in part, and speakers that are not entities.
     rare_terms = []
     for term in question.name_terms:
         if 0 < counts.having.get(term, 0) <= MAX_NAME_TERM_PASSAGES:

@@ -158,7 +158,7 @@ class Indexer:
                     self._wake.notify_all()
                 self._embedder.release_if_idle()
         finally:
-            # An error that nobody expects ends this thread, but nobody waits for it, and the next
+            # An unexpected error ends this thread, but no caller waits for it, and the next
             # request starts another one.
             with self._wake:
                 self._thread = self._leased = None

@@ -30,7 +30,7 @@ class NoteShape(Struct, frozen=True, rename="camel", omit_defaults=True):
 
 
 class OriginShape(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """What is known of a fact besides its text.
+    """What a document says about a fact besides its text.
 
     Without an ordinal it is the one after its predecessor's.
     """

@@ -472,7 +472,7 @@ class WorkspaceConnection:
         return True
 
     def _is_lost(self, exc: psycopg.Error) -> bool:
-        """Return True if the connection ended, so that nobody knows what the server did."""
+        """Return True if the connection ended, so that it is unknown what the server did."""
         if self._connection is None:
             return False
         is_ours = isinstance(exc, psycopg.OperationalError) and exc.sqlstate is None

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from polymnia.stores.postgres.search import PostgresWords
     from polymnia.stores.postgres.vectors import PostgresVectors
 
-# For the statements that store texts folded, too: the columns of their rows, and those that
+# For the statements that also store folded texts: the columns of their rows, and those that
 # substring search looks into.
 _SEARCHED_COLUMNS = {
     "insert_cards": (NewCard._fields, ("name", "type")),
@@ -196,7 +196,7 @@ def run(connection: WorkspaceConnection, query: str, *values: object) -> list[Ro
 
 
 def columns(rows: Collection[Row]) -> list[list[Any]]:
-    """Return rows as columns, each of which is one array for `unnest`."""
+    """Return rows as columns. Each is one array for `unnest`."""
     return [list(column) for column in zip(*rows, strict=True)]
 
 

@@ -36,7 +36,7 @@ class ServerPresence:
     """
 
     def __init__(self, connect: Callable[[], Connection] | None) -> None:
-        """Without `connect`, as behind a pooler, nobody can see whether this server runs.
+        """Without `connect`, as behind a pooler, no server can see whether this one runs.
 
         Its name then ends in a tilde, and others take it for running until its leases expire.
         """

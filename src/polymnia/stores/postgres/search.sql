@@ -51,7 +51,7 @@ WHERE row_key BETWEEN row_key($1, 0) AND last_key($1) AND until IS NULL
 ORDER BY 1;
 
 -- name: newest_passages
--- Some passages, the newest first, where a query is too short to tell any apart.
+-- Some passages, the newest first, where a query is too short to select any.
 SELECT passage FROM words WHERE workspace_id = $1 ORDER BY passage DESC LIMIT $2::bigint;
 
 -- name: match_words

@@ -240,8 +240,8 @@ class PostgresStore:
     def _settle(self, lost: PostgresPort) -> None:
         """Find out whether a commit took place whose answer was lost. Repeat it if it did not.
 
-        The lock tells: once it is ours, the lost transaction has ended. Raise StoreBusy if somebody
-        else changed the workspace meanwhile, ChangeInDoubt if nobody can tell.
+        The lock tells: once it is ours, the lost transaction has ended. Raise StoreBusy if another
+        server changed the workspace meanwhile, ChangeInDoubt if the outcome is unknown.
         """
         deadline = monotonic() + self._database.url.timeout
         while True:

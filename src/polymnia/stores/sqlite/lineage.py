@@ -1,6 +1,6 @@
 """Which write-ahead log belongs to a database file, and whether both are still in place.
 
-SQLite itself cannot tell, and replays any log.
+SQLite itself does not know, and replays any log.
 
 Every commit writes a new random token, and the token before it, to the one row of `lineage`. The
 table is the first of the schema, so its row ends page 2, in the file and in the log. A log fits a
@@ -279,7 +279,7 @@ def _add_transaction(head: LogHead, pages: list[tuple[int, bytes]], size: int) -
     lineage = [row for row in rows if any(row.token)]
     if lineage and not head.lineage:
         # Another program restored a backup through SQLite, which writes every page.
-        # A new store does so too.
+        # A new store does the same.
         head.replaces_file = len({number for number, _ in pages}) >= size and any(
             lineage[0].previous
         )

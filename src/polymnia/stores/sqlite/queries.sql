@@ -449,7 +449,7 @@ CROSS JOIN changes AS own ON own.id = o.since
 SELECT id, before ->> 0, before ->> 1, after ->> 0 FROM near;
 
 -- name: newest_passages
--- Some passages, the newest first, where a query is too short to tell any apart.
+-- Some passages, the newest first, where a query is too short to select any.
 SELECT rowid FROM words ORDER BY rowid DESC LIMIT ?;
 
 -- name: observation_counts

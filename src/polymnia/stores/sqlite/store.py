@@ -242,7 +242,7 @@ class SqliteStore:
         refuse_foreign(self._path, connection, allow_archived=allow_archived)
 
     def _keep_log(self) -> None:
-        """Leave the log as it is when the connections close; those that read do so anyway."""
+        """Leave the log as it is when the connections close; those that read always leave it."""
         self._writer.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
 
     def _port(self, connection: apsw.Connection) -> SqlitePort:

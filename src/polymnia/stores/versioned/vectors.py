@@ -163,7 +163,7 @@ class VersionVectorStore:
             if not seconds:
                 port.run("release_lease", name, self._server)
                 return False
-            port.server.acquire()  # others can tell that we run
+            port.server.acquire()  # other servers then see that this one runs
             for (holder,) in port.run("lease_holder", name):
                 # A process may hold several stores, which add their number to its name.
                 process, _, _ = holder.partition("/")

@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class Job:
-    """A function to run, what it returned or raised, and who is told on the event loop."""
+    """A function to run, what it returned or raised, and what to call then on the event loop."""
 
     __slots__ = ("done", "failure", "result", "work")
 
@@ -29,7 +29,7 @@ class Job:
         self.failure: BaseException | None = None
 
     def __enter__(self) -> None:
-        """Keep what the block raises: it belongs to the one who is told, not to the thread."""
+        """Keep what the block raises: it belongs to the caller, not to the thread."""
 
     def __exit__(
         self,
