@@ -418,7 +418,7 @@ complete -c polymnia -n '_shtab_polymnia_using perspective remove' -l store -x -
 complete -c polymnia -n '_shtab_polymnia_using perspective remove' -l data-dir -xka "(__fish_complete_path (commandline -ct))" -d 'a directory of workspaces; same as --store DIR/'
 complete -c polymnia -n '_shtab_polymnia_using perspective remove' -l log-level -xka "debug info warning error" -d 'what to log to standard error'
 complete -c polymnia -n '_shtab_polymnia_using perspective remove' -l workspace -x -d 'workspace to use (default: that of the project in this directory, and `personal`)'
-complete -c polymnia -n '_shtab_polymnia_using; and test $_shtab_polymnia_npos -eq 0' -a migrate-schema -d 'Create the tables of a database, or upgrade them, in one transaction. Servers do so themselves if their role may; with this command they need no such right.'
+complete -c polymnia -n '_shtab_polymnia_using; and test $_shtab_polymnia_npos -eq 0' -a migrate-schema -d 'Create the tables of a database, or upgrade them, in one transaction. Servers do it themselves if their role may; after this command they need no such right.'
 complete -c polymnia -n '_shtab_polymnia_using migrate-schema' -s h -l help -d 'show this help message and exit'
 complete -c polymnia -n '_shtab_polymnia_using migrate-schema' -l grant -x -d 'let this role use the tables, without the right to change them'
 complete -c polymnia -n '_shtab_polymnia_using migrate-schema' -l check -d 'change nothing; fail if the tables must be upgraded or this version is too old'

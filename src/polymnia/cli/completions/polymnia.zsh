@@ -24,7 +24,7 @@ _shtab_polymnia_commands() {
     install:'Add the server to the configuration of an MCP client. The former file is kept beside it.'
     list:'list the entities that changed last'
     migrate:'Copy all workspaces with their history, deleted rows, notes, perspectives and vectors, and compare each copy with its source. Run it again to continue a copy that was interrupted.'
-    migrate-schema:'Create the tables of a database, or upgrade them, in one transaction. Servers do so themselves if their role may; with this command they need no such right.'
+    migrate-schema:'Create the tables of a database, or upgrade them, in one transaction. Servers do it themselves if their role may; after this command they need no such right.'
     perspective:'list, set and remove the perspectives in which a memory is embedded'
     remember:'Create an entity, or add facts to one that is known.'
     restore:'replace a memory by a backup; the former one is kept'
