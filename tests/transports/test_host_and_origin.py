@@ -110,6 +110,14 @@ def test_two_hosts_are_refused(port: int, hosts: list[str]) -> None:
     assert status_for(port, *hosts) == 400
 
 
+@pytest.mark.parametrize(("count", "status"), [(150, b"400"), (5_000, b"431")])
+def test_a_head_has_a_bounded_number_of_headers(port: int, count: int, status: bytes) -> None:
+    fields = "".join(f"X{number}: y\r\n" for number in range(count))
+    head = f"GET /mcp HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{fields}\r\n"
+    answer = raw(port, head.encode())
+    assert answer.split()[1] == status
+
+
 def initialize_at(port: int, target: str, host: str = "localhost") -> bytes:
     """Return the response to a handshake whose request line has this target."""
     body = json.dumps(initialize()).encode()

@@ -122,8 +122,9 @@ def test_after_nonsense_the_next_request_is_answered(server: Process, nonsense: 
 
 @pytest.mark.parametrize("length", [100_000, 1_000_000, 8_000_000])
 def test_a_long_message_is_stored_and_returned(server: Process, length: int) -> None:
-    text = "é" * (length // 2)
-    entity = {"name": "Ada", "entityType": "person", "observations": [text]}
+    # One fact has at most a million bytes.
+    texts = ["é" * 49_999 + str(number) for number in range(length // 100_000)]
+    entity = {"name": "Ada", "entityType": "person", "observations": texts}
     server.ask(call(1, "create_entities", entities=[entity]))
     reply = server.ask(call(2, "open_nodes", names=["Ada"]))
     assert reply["result"]["structuredContent"]["entities"] == [entity]

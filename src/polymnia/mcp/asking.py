@@ -15,7 +15,7 @@ from msgspec.json import Decoder, encode
 
 from polymnia.dialects.questions import Question
 from polymnia.errors import InvalidParams, Unanswered
-from polymnia.mcp.message import Message, RequestId, encode_notification, encode_request
+from polymnia.mcp.message import Answer, Message, RequestId, encode_notification, encode_request
 from polymnia.mcp.request import Answers, Request
 
 # A client that has not answered by then gets an error for its own request.
@@ -38,12 +38,12 @@ class Asking:
         deadlines: "Deadlines",
         *,
         notify: Callable[[bytes], None],
-        resume: Callable[[Request], None],
+        answer: Callable[[Request], Answer],
     ) -> None:
-        """`resume` runs a request that has its answers."""
+        """`answer` runs a request that has its answers."""
         self._deadlines = deadlines
         self._notify = notify
-        self._resume = resume
+        self._answer = answer
         self._lock = Lock()
         self._ids = itertools.count(1)
         # The waiting requests by the ids of their open questions.
@@ -76,7 +76,15 @@ class Asking:
             if request is None:
                 return
             key = request.open_questions.pop(identifier)
-            request.answers[key] = _read_answer(message)
+            if message.result is not UNSET:
+                request.answers[key] = message.result.copy()
+            else:
+                reason = ""
+                if message.error is not UNSET:
+                    with suppress(DecodeError, RecursionError):
+                        reason = _error.decode(message.error).message
+                text = f"the client did not answer: {reason or 'it gave no reason'}"
+                request.answers[key] = Unanswered(text)
             is_answered = not request.open_questions
         if is_answered:
             self._resume(request)
@@ -99,6 +107,12 @@ class Asking:
             requests = {id(request): request for request in self._pending.values()}
             self._pending.clear()
         return list(requests.values())
+
+    def _resume(self, request: Request) -> None:
+        """Run a request that has its answers, and send its reply unless it asks again."""
+        answer = self._answer(request)
+        if not answer.is_pending:
+            request.channel.reply(answer.body)
 
     def _time_out(self, request: Request, rounds: int) -> None:
         """Withdraw the questions that are still open, and let the request go on without answers."""
@@ -137,21 +151,18 @@ class Deadlines:
                 self._thread.start()
 
     def _run(self) -> None:
-        while (call := self._next()) is not None:
-            call()
-
-    def _next(self) -> Callable[[], None] | None:
-        """Wait for the next function's time and return it; None if there are no more."""
-        with self._changed:
-            while self._waiting:
+        while True:
+            with self._changed:
+                if not self._waiting:
+                    self._thread = None
+                    return
                 at, _, call = self._waiting[0]
                 remaining = at - time.monotonic()
-                if remaining <= 0:
-                    heappop(self._waiting)
-                    return call
-                self._changed.wait(remaining)
-            self._thread = None
-            return None
+                if remaining > 0:
+                    self._changed.wait(remaining)
+                    continue
+                heappop(self._waiting)
+            call()
 
 
 class _State(Struct, array_like=True):
@@ -185,28 +196,22 @@ class RequestStates:
 
         Raise InvalidParams if it was changed, is too old or belongs to another request.
         """
+        import hmac
+        from base64 import urlsafe_b64decode, urlsafe_b64encode
+
         try:
-            state = self._decoder.decode(self._verify(text))
+            sealed = urlsafe_b64decode(text[:_MAX_STATE_CHARS])
+            signature, body = sealed[:32], sealed[32:]
+            # The decoder skips characters that it does not know.
+            is_same = urlsafe_b64encode(sealed).decode() == text
+            if not (is_same and hmac.compare_digest(signature, self._digest(body))):
+                raise _invalid_state()
+            state = self._decoder.decode(body)
         except (ValueError, DecodeError) as exc:
             raise _invalid_state() from exc
         if state.request != self._digest(request) or state.until < time.time():
             raise _invalid_state()
         return {key: answer.copy() for key, answer in state.answers.items()}
-
-    def _verify(self, text: str) -> bytes:
-        """Return what was sealed. Raise ValueError if it was changed."""
-        import hmac
-        from base64 import urlsafe_b64decode, urlsafe_b64encode
-
-        if len(text) > _MAX_STATE_CHARS:
-            raise ValueError("too long")
-        sealed = urlsafe_b64decode(text)
-        signature, body = sealed[:32], sealed[32:]
-        # The decoder skips characters that it does not know.
-        is_changed = urlsafe_b64encode(sealed).decode() != text
-        if is_changed or not hmac.compare_digest(signature, self._digest(body)):
-            raise ValueError("changed")
-        return body
 
     def _digest(self, data: bytes) -> bytes:
         import hmac
@@ -228,13 +233,3 @@ class _ClientError(Struct):
 
 _error: Decoder[_ClientError] = Decoder(_ClientError)
 _text: Decoder[str] = Decoder(str)
-
-
-def _read_answer(message: Message) -> Raw | Unanswered:
-    if message.result is not UNSET:
-        return message.result.copy()
-    reason = ""
-    if message.error is not UNSET:
-        with suppress(DecodeError, RecursionError):
-            reason = _error.decode(message.error).message
-    return Unanswered(f"the client did not answer: {reason or 'it gave no reason'}")

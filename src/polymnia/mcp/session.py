@@ -100,7 +100,7 @@ class Session(Channel):
         self.actor = "unknown client"
         self.revision = params.LATEST_HANDSHAKE
         self._running: dict[RequestId, Request] = {}
-        self._asking = Asking(server.deadlines, notify=self.notify, resume=self._resume)
+        self._asking = Asking(server.deadlines, notify=self.notify, answer=self._answer)
         self._wake = wake
         self._admit = admit
         self._token: str | None = None
@@ -264,12 +264,6 @@ class Session(Channel):
             "requestState": self.server.states.seal(request.subject, request.answers),
         }
 
-    def _resume(self, request: Request) -> None:
-        """Run a request that has its answers, and send its reply."""
-        answer = self._answer(request)
-        if not answer.is_pending:
-            request.channel.reply(answer.body)
-
     def _name(self, answer: Answer, message: Message) -> None:
         """Note which method and tool a message named, if they exist."""
         answer.method = UNKNOWN
@@ -297,8 +291,22 @@ class Session(Channel):
         size = 0
         for item in items:
             message = parse(bytes(item))
-            is_full = size > MAX_BATCH_REPLY_BYTES
-            answer = _refuse_in_batch(message, is_full) or self.handle(message, channel)
+            refusal = None
+            if message.batch is not None:
+                text = "a message must be a JSON object"
+                refusal = ProtocolError(jsonrpc.INVALID_REQUEST, text)
+            elif message.is_request and message.method == "initialize":
+                text = "initialize must not be in a batch; send it alone"
+                refusal = ProtocolError(jsonrpc.INVALID_REQUEST, text)
+            elif message.is_request and size > MAX_BATCH_REPLY_BYTES:
+                text = f"the replies to this batch exceed {MAX_BATCH_REPLY_BYTES} bytes"
+                text += "; send this request again"
+                refusal = ProtocolError(jsonrpc.INTERNAL_ERROR, text)
+            if refusal is not None:
+                identifier = jsonrpc.NO_ID if message.id is UNSET else message.id
+                answer = error_answer(identifier, refusal)
+            else:
+                answer = self.handle(message, channel)
             if answer.body is not None:
                 replies.append(answer.body)
                 size += len(answer.body)
@@ -389,20 +397,3 @@ class _BatchChannel(Channel):
 
     def observe(self, answer: Answer) -> None:
         self._whole.observe(answer)
-
-
-def _refuse_in_batch(message: Message, is_full: bool) -> Answer | None:
-    """Return the refusal of a message that a batch cannot hold; None if it can."""
-    if message.batch is not None:
-        error = ProtocolError(jsonrpc.INVALID_REQUEST, "a message must be a JSON object")
-        return error_answer(jsonrpc.NO_ID, error)
-    if not message.is_request or message.id is UNSET:
-        return None
-    if message.method == "initialize":
-        text = "initialize must not be in a batch; send it alone"
-        return error_answer(message.id, ProtocolError(jsonrpc.INVALID_REQUEST, text))
-    if is_full:
-        text = f"the replies to this batch exceed {MAX_BATCH_REPLY_BYTES} bytes"
-        error = ProtocolError(jsonrpc.INTERNAL_ERROR, f"{text}; send this request again")
-        return error_answer(message.id, error)
-    return None

@@ -7,7 +7,7 @@ from typing import Any
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from polymnia.arguments import decode_arguments, json_schema
-from polymnia.dialects.base import Reply, Tool
+from polymnia.dialects.base import Tool
 from polymnia.dialects.content import Block
 from polymnia.errors import (
     Cancelled,
@@ -69,7 +69,15 @@ def call_tool(request: Request, params: CallTool) -> ToolResult:
         return ToolResult(
             [TextContent(error_text(exc, is_remote=request.session.is_remote))], is_error=True
         )
-    return _make_result(reply, request.revision)
+    content: list[TextContent | Block] = []
+    if reply.text or not reply.shown:
+        content.append(TextContent(reply.text))
+    content += reply.shown
+    if reply.note is not None:
+        content.append(TextContent(reply.note))
+    if reply.structured is None or request.revision < STRUCTURED_SINCE:
+        return ToolResult(content)
+    return ToolResult(content, reply.structured)
 
 
 def error_text(exc: PolymniaError, *, is_remote: bool) -> str:
@@ -85,24 +93,24 @@ def refuse_cursor(params: Listing) -> None:
         raise InvalidParams("cursor: unknown; the list is complete without one")
 
 
-def _make_result(reply: Reply, revision: str) -> ToolResult:
-    content: list[TextContent | Block] = []
-    if reply.text or not reply.shown:
-        content.append(TextContent(reply.text))
-    content += reply.shown
-    if reply.note is not None:
-        content.append(TextContent(reply.note))
-    if reply.structured is None or revision < STRUCTURED_SINCE:
-        return ToolResult(content)
-    return ToolResult(content, reply.structured)
-
-
 @lru_cache(maxsize=256)
 def _describe_tool(tool: Tool, structured: bool) -> dict[str, Any]:
     """Return what `tools/list` says of a tool.
 
     Clients that see an output schema insist on structured content, so they get both or neither.
     """
+    hints = {
+        "readOnlyHint": tool.needs == "read",
+        "destructiveHint": tool.destructive,
+        "idempotentHint": tool.idempotent,
+        "openWorldHint": False,
+    }
+    if tool.brief:
+        # Those that differ from the protocol's defaults. The others say nothing about a tool that
+        # only reads.
+        hints = {name: hint for name, hint in hints.items() if hint != _DEFAULT_HINTS[name]}
+        if tool.needs == "read":
+            hints = {"readOnlyHint": True}
     description: dict[str, Any] = {"name": tool.name}
     if not tool.brief:
         description["title"] = tool.title
@@ -110,7 +118,7 @@ def _describe_tool(tool: Tool, structured: bool) -> dict[str, Any]:
     description |= {
         "description": tool.description,
         "inputSchema": _condense(schema) if tool.brief else schema,
-        "annotations": _hints(tool),
+        "annotations": hints,
     }
     if structured and tool.returns is not None:
         # What the server checks anyway would cost a model tokens.
@@ -119,21 +127,6 @@ def _describe_tool(tool: Tool, structured: bool) -> dict[str, Any]:
     if tool.always_load:
         description["_meta"] = {"anthropic/alwaysLoad": True}
     return description
-
-
-def _hints(tool: Tool) -> dict[str, bool]:
-    """Return the hints about a tool. A brief list has those that differ from the defaults."""
-    hints = {
-        "readOnlyHint": tool.needs == "read",
-        "destructiveHint": tool.destructive,
-        "idempotentHint": tool.idempotent,
-        "openWorldHint": False,
-    }
-    if not tool.brief:
-        return hints
-    if hints["readOnlyHint"]:
-        return {"readOnlyHint": True}  # the others say nothing about a tool that only reads
-    return {name: hint for name, hint in hints.items() if hint != _DEFAULT_HINTS[name]}
 
 
 def _condense(node: Any, *, is_schema: bool = True) -> Any:

@@ -106,9 +106,12 @@ class CallQueue:
         """Forget the waiting requests with that id."""
         with self._changed:
             for message, size in list(self._waiting):
-                if _has_id(message, identifier):
-                    self._waiting.remove((message, size))
-                    self._queued_bytes -= size
+                if not message.is_request or message.id is UNSET:
+                    continue
+                with suppress(ProtocolError):
+                    if request_id(message.id) == identifier:
+                        self._waiting.remove((message, size))
+                        self._queued_bytes -= size
 
     def join(self, timeout: float | None = None) -> bool:
         """Wait until every message is answered. Return False after the timeout, in seconds."""
@@ -227,32 +230,31 @@ class LineSession(Channel):
         """Answer a message here if it needs no store, or cannot wait for those that run."""
         self._require_client()
         if line is None:
-            self._refuse_long_line()
+            text = f"message too long: at most {self._limit} bytes; it was discarded"
+            answer = error_answer(NO_ID, ProtocolError(INVALID_REQUEST, text))
+            answer.method = UNKNOWN
+            self.observe(answer)
+            self._write_answer(answer)
             return
         message = parse(line)
         if (identifier := cancelled_request(message)) is not None:
             self._calls.drop(identifier)
-        if self._may_answer_here(message, len(line)):
-            self._answer(message)
-        else:
-            self._calls.put(message, len(line))
-
-    def _may_answer_here(self, message: Message, size: int) -> bool:
-        """Return True if the message needs no thread and overtakes no call that goes first."""
         is_ping = message.method == "ping"
         if self._calls.is_idle or (is_ping and self._calls.join(OVERTAKE_AFTER_S)):
-            return self.session.is_inline(message, size)
-        if message.batch is not None or message.is_response:
-            return False
-        return is_ping or not message.is_request
-
-    def _answer(self, message: Message) -> None:
-        self._write_answer(self.session.handle(message, self))
+            is_first = self.session.is_inline(message, len(line))
+        else:
+            # A ping overtakes a long call, and so do cancellations.
+            is_single = message.batch is None and not message.is_response
+            is_first = is_single and (is_ping or not message.is_request)
+        if is_first:
+            self._write_answer(self.session.handle(message, self))
+        else:
+            self._calls.put(message, len(line))
 
     def _answer_call(self, message: Message) -> None:
         """Answer a message on the thread of the queue, which must survive a lost client."""
         try:
-            self._answer(message)
+            self._write_answer(self.session.handle(message, self))
         except OSError as exc:
             self._failure = exc
             self._calls.close()
@@ -270,13 +272,6 @@ class LineSession(Channel):
             with self._writing:
                 self._write(answer.body + b"\n")
 
-    def _refuse_long_line(self) -> None:
-        text = f"message too long: at most {self._limit} bytes; it was discarded"
-        answer = error_answer(NO_ID, ProtocolError(INVALID_REQUEST, text))
-        answer.method = UNKNOWN
-        self.observe(answer)
-        self._write_answer(answer)
-
     def notify(self, message: bytes) -> None:
         self.session.notify(message)
 
@@ -293,15 +288,6 @@ class LineSession(Channel):
             record.log("TCP request", answer.seconds, is_failed=record.is_failed)
         else:
             record.log_at(logging.DEBUG, "request", answer.seconds)
-
-
-def _has_id(message: Message, identifier: RequestId) -> bool:
-    if not message.is_request or message.id is UNSET:
-        return False
-    try:
-        return request_id(message.id) == identifier
-    except ProtocolError:
-        return False
 
 
 def write_all(descriptor: int, data: bytes) -> None:

@@ -47,14 +47,25 @@ def serve_tcp(
     """
     host, port = parse_bind(bind)
     require_protection(bind, host, protected=guard.requires_token, insecure=insecure)
-    with _listen(host, port) as listener, _stop_signal() as stop:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        listener = socket.create_server((host, port), family=family, backlog=128)
+    except OSError as exc:
+        raise SettingsError(f"cannot listen on {host}:{port}: {exc.strerror}") from exc
+    with listener, _stop_signal() as stop:
         logger.warning("listening on %s:%d", *listener.getsockname()[:2])
         clients = _Clients(server, limit, guard)
         try:
             wait = _ready_function(listener, stop, timeout=CHECK_INTERVAL_S)
             while stop not in (ready := wait()):
-                if listener in ready and not _accept(listener, clients):
-                    _ready_function(stop, timeout=ACCEPT_RETRY_S)()
+                if listener in ready:
+                    try:
+                        connection, address = listener.accept()
+                        clients.add(connection, address[0])
+                    except OSError as exc:  # the system is out of descriptors or threads
+                        retry = f"trying again in {ACCEPT_RETRY_S:.0f} s"
+                        logger.warning("cannot accept a connection: %s; %s", exc, retry)
+                        _ready_function(stop, timeout=ACCEPT_RETRY_S)()
                 clients.drop_unadmitted()
         finally:
             clients.close()
@@ -71,13 +82,27 @@ class _Clients:
 
     def add(self, connection: socket.socket, address: str) -> None:
         """Serve a connection. At the limit, drop the oldest silent one or refuse the new one."""
-        if len(self._threads) >= MAX_CLIENTS and not self._drop_silent():
-            _refuse(connection)
-            return
+        if len(self._threads) >= MAX_CLIENTS:
+            silent = next((client for client in list(self._threads) if client.is_silent), None)
+            if silent is None:
+                text = f"too many clients: {MAX_CLIENTS} are connected; try again later"
+                with suppress(OSError), connection:
+                    connection.settimeout(1)
+                    refusal = ProtocolError(INTERNAL_ERROR, text)
+                    connection.sendall(encode_error(NO_ID, refusal) + b"\n")
+                return
+            self._threads.pop(silent, None)
+            silent.hang_up()
         client = _Client(self._server, connection, address, limit=self._limit, guard=self._guard)
-        thread = threading.Thread(target=self._serve, args=(client,), daemon=True)
-        self._threads[client] = thread
-        thread.start()
+
+        def serve() -> None:
+            try:
+                client.serve()
+            finally:
+                self._threads.pop(client, None)
+
+        self._threads[client] = threading.Thread(target=serve, daemon=True)
+        self._threads[client].start()
 
     def drop_unadmitted(self) -> None:
         """Hang up on clients whose token no longer holds, or who send none where one is needed."""
@@ -99,21 +124,6 @@ class _Clients:
         end = time.monotonic() + STOP_TIMEOUT_S
         for _, thread in present:
             thread.join(max(0.0, end - time.monotonic()))
-
-    def _drop_silent(self) -> bool:
-        """Hang up on the oldest client that has sent nothing yet. Return False if there is none."""
-        for client in list(self._threads):
-            if client.is_silent:
-                self._threads.pop(client, None)
-                client.hang_up()
-                return True
-        return False
-
-    def _serve(self, client: "_Client") -> None:
-        try:
-            client.serve()
-        finally:
-            self._threads.pop(client, None)
 
 
 class _Client:
@@ -156,8 +166,18 @@ class _Client:
     def serve(self) -> None:
         """Answer until the client or the server ends."""
         try:
-            while not self._is_stopping and self._serve_once():
-                continue
+            is_open = True
+            while is_open and not self._is_stopping:
+                ready = self._wait()
+                if self._wakeup_read in ready:
+                    self._wakeup_read.recv(_CHUNK_BYTES)
+                    self._lines.flush()
+                if self._connection in ready:
+                    chunk = self._connection.recv(_CHUNK_BYTES)
+                    is_open = bool(chunk)
+                    if chunk:
+                        self.is_silent = False
+                        self._lines.receive(chunk)
             self._lines.finish(is_cut=self._is_stopping)
         except OSError as exc:
             logger.info("a client is gone: %s", exc)
@@ -177,20 +197,6 @@ class _Client:
         with suppress(OSError):
             self._connection.shutdown(socket.SHUT_RDWR)
 
-    def _serve_once(self) -> bool:
-        """Handle the next request or notification. Return False once the client has ended."""
-        ready = self._wait()
-        if self._wakeup_read in ready:
-            self._wakeup_read.recv(_CHUNK_BYTES)
-            self._lines.flush()
-        if self._connection not in ready:
-            return True
-        chunk = self._connection.recv(_CHUNK_BYTES)
-        if chunk:
-            self.is_silent = False
-            self._lines.receive(chunk)
-        return bool(chunk)
-
     def _wake(self) -> None:
         """Have the client's thread write a notification, so that this thread need not wait."""
         if len(self._lines.session.outbox) > MAX_QUEUED_NOTIFICATIONS:
@@ -200,26 +206,6 @@ class _Client:
     def _wake_thread(self) -> None:
         with suppress(OSError):  # full: it is being woken already; closed: it has ended
             self._wakeup_write.send(b"!")
-
-
-def _accept(listener: socket.socket, clients: _Clients) -> bool:
-    """Serve the next connection. Return False if the system has no resources for it."""
-    try:
-        connection, address = listener.accept()
-        clients.add(connection, address[0])
-    except OSError as exc:
-        logger.warning(
-            "cannot accept a connection: %s; trying again in %.0f s", exc, ACCEPT_RETRY_S
-        )
-        return False
-    return True
-
-
-def _refuse(connection: socket.socket) -> None:
-    message = f"too many clients: {MAX_CLIENTS} are connected; try again later"
-    with suppress(OSError), connection:
-        connection.settimeout(1)
-        connection.sendall(encode_error(NO_ID, ProtocolError(INTERNAL_ERROR, message)) + b"\n")
 
 
 def _ready_function(
@@ -232,17 +218,6 @@ def _ready_function(
     return lambda: [
         key.fileobj for key, _ in selector.select(timeout) if isinstance(key.fileobj, socket.socket)
     ]
-
-
-@contextmanager
-def _listen(host: str, port: int) -> Iterator[socket.socket]:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        listener = socket.create_server((host, port), family=family, backlog=128)
-    except OSError as exc:
-        raise SettingsError(f"cannot listen on {host}:{port}: {exc.strerror}") from exc
-    with listener:
-        yield listener
 
 
 @contextmanager

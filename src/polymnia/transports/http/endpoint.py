@@ -1,7 +1,7 @@
 """Streamable HTTP: one path for both eras of the protocol, with and without sessions."""
 
 import asyncio
-from collections.abc import Mapping
+from contextlib import closing
 from functools import partial
 
 from msgspec import UNSET
@@ -27,21 +27,9 @@ from polymnia.transports.http.context import HttpContext
 from polymnia.transports.http.request import EVENTS, JSON, HttpRequest, is_json
 from polymnia.transports.http.sessions import HttpSession
 from polymnia.transports.http.stream import HEADERS, EventStream, encode_event, parse_event_id
-from polymnia.transports.http.workers import Job, Workers
+from polymnia.transports.http.workers import Job
 
 _SESSION = b"mcp-session-id"
-_LAST_EVENT = b"last-event-id"
-_LISTEN = "subscriptions/listen"
-# Errors of the protocol itself have a status. The reply of a tool is always 200.
-_STATUS = {INVALID_REQUEST: 400}
-_STATELESS_STATUS = {
-    **_STATUS,
-    InvalidParams.CODE: 400,
-    guard.HEADER_MISMATCH: 400,
-    UNSUPPORTED_VERSION: 400,
-    MissingCapability.CODE: 400,
-    METHOD_NOT_FOUND: 404,
-}
 
 
 class Post(Channel):
@@ -50,23 +38,23 @@ class Post(Channel):
     def __init__(
         self,
         request: HttpRequest,
+        message: Message,
         session: Session,
-        *,
-        workspace: str | None = None,
-        headers: Mapping[str, str] | None = None,
-        is_stateless: bool = False,
         http_session: HttpSession | None = None,
     ) -> None:
-        """`http_session` keeps the response if it becomes a stream."""
+        """A stateless request has no `http_session`, which keeps the response if it is a stream."""
         self.request = request
+        self.message = message
         self.session = session
-        self.workspace = workspace
-        self.headers = headers or {}
-        self.is_stateless = is_stateless
         self.http_session = http_session
         self.can_ask = request.accepts(EVENTS)
+        self.headers: dict[str, str] = {}
+        if http_session is not None:
+            self.workspace = guard.named_workspace(request)
+            if message.method == "initialize":
+                self.headers["mcp-session-id"] = http_session.id
         self.stream = EventStream()
-        # Set when the thread has handled the message.
+        # Set when a thread has handled the message.
         self.job: Job | None = None
         self.handled = asyncio.Event()
 
@@ -78,7 +66,7 @@ class Post(Channel):
 
     def is_gone(self) -> bool:
         # With a handshake, a client that leaves has not cancelled its request.
-        return self.is_stateless and self.request.is_abandoned()
+        return self.http_session is None and self.request.is_abandoned()
 
     def observe(self, answer: Answer) -> None:
         self.request.record.observe(answer)
@@ -92,6 +80,34 @@ class Post(Channel):
         elif not job.result.is_pending:
             self.stream.end(job.result.body, is_on_loop=True)
 
+    async def respond(self, answer: Answer) -> None:
+        """Send the answer alone."""
+        if answer.body is None:
+            await self.request.respond(202, b"", self.headers)
+            return
+        # Errors of the protocol itself have a status. The reply of a tool is always 200.
+        code, status = answer.error_code, 200
+        if code == INVALID_REQUEST:
+            status = 400
+        elif code is not None and self.http_session is None:
+            refused = (InvalidParams.CODE, MissingCapability.CODE, UNSUPPORTED_VERSION)
+            if code == METHOD_NOT_FOUND:
+                status = 404
+            elif code in refused:
+                status = 400
+        await self.request.respond(status, answer.body, self.headers)
+
+    async def send_stream(self) -> None:
+        """Send notifications as they come, and then the answer."""
+        request, stream = self.request, self.stream
+        await request.start(200, {**HEADERS, **self.headers})
+        if self.http_session is not None:
+            self.http_session.keep(stream)
+            if self.session.revision >= RESUMABLE_SINCE:
+                await request.write(stream.opening_event(), more=True)
+        if await stream.send(request):
+            await stream.send_last(request)
+
 
 class Streamable:
     """The endpoint of one dialect."""
@@ -102,87 +118,61 @@ class Streamable:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = HttpRequest(scope, receive, send)
-        context = self._context
+        context, method = self._context, request.method
         try:
             context.guard.check(request)
             context.check_open()
             principal = context.guard.authenticate(request)
-            await self._answer_method(request, principal)
+            if method == "POST":
+                await self._post(request, principal)
+            elif method not in ("GET", "DELETE") or guard.names_stateless(request):
+                text = f"{method} is not supported here"
+                raise Refused(405, text, headers={"allow": "GET, POST, DELETE"})
+            elif method == "GET":
+                await self._listen(request, self._find_session(request, principal))
+            else:
+                session = self._find_session(request, principal)
+                await context.run(session.session.close)  # it may delete notes from the store
+                context.sessions.end(session)
+                await request.respond(204)
         except Refused as refusal:
             await request.refuse(refusal)
         finally:
             request.release()
-
-    async def _answer_method(self, request: HttpRequest, principal: Principal) -> None:
-        if request.method == "POST":
-            await self._post(request, principal)
-            return
-        if request.method not in ("GET", "DELETE") or guard.names_stateless(request):
-            text = f"{request.method} is not supported here"
-            raise Refused(405, text, headers={"allow": "GET, POST, DELETE"})
-        session = self._find_session(request, principal)
-        if request.method == "GET":
-            await self._listen(request, session)
-        else:
-            await self._end(request, session)
 
     async def _post(self, request: HttpRequest, principal: Principal) -> None:
         if not is_json(request.fields.get(b"content-type", b"")):
             raise Refused(415, f"send the message as {JSON}")
         if not request.accepts(JSON):
             raise Refused(406, f"the response is {JSON} or {EVENTS}; accept both")
-        body, message = await self._context.read(request)
+        context, server = self._context, self._server
+        body, message = await context.read(request)
         if guard.is_stateless(request, message):
-            await self._post_stateless(request, principal, message, len(body))
-        else:
-            await self._post_in_session(request, principal, message, len(body))
-
-    async def _post_stateless(
-        self, request: HttpRequest, principal: Principal, message: Message, size: int
-    ) -> None:
-        """Answer a request without a session."""
-        if message.is_request:
-            try:
-                guard.check_headers(request, message)
-            except ProtocolError as exc:
-                identifier = NO_ID if message.id is UNSET else message.id
-                await request.respond(400, encode_error(identifier, exc))
-                return
-        workspace = self._context.guard.workspace(request, principal, self._server)
-        client = Client(principal=principal, workspace=workspace, lasting=False, id="")
-        session = Session(self._server, client=client, is_remote=True)
-        try:
-            await self._answer(Post(request, session, is_stateless=True), message, size)
-        finally:
-            session.close()
-
-    async def _post_in_session(
-        self, request: HttpRequest, principal: Principal, message: Message, size: int
-    ) -> None:
-        is_initialize = message.method == "initialize"
-        is_new = is_initialize and _SESSION not in request.fields
+            if message.is_request:
+                try:
+                    guard.check_headers(request, message)
+                except ProtocolError as exc:
+                    identifier = NO_ID if message.id is UNSET else message.id
+                    await request.respond(400, encode_error(identifier, exc))
+                    return
+            workspace = context.guard.workspace(request, principal, server)
+            client = Client(principal=principal, workspace=workspace, lasting=False, id="")
+            with closing(Session(server, client=client, is_remote=True)) as session:
+                await self._answer(Post(request, message, session), len(body))
+            return
+        is_new = message.method == "initialize" and _SESSION not in request.fields
         if is_new:
-            session = self._open_session(request, principal)
+            guard.check_revision(request)
+            workspace = context.guard.workspace(request, principal, server)
+            client = Client(principal=principal, workspace=workspace)
+            path = request.path.rstrip("/")
+            kept = context.sessions.open(server, client, peer=request.peer, path=path)
         else:
-            session = self._find_session(request, principal)
-        post = Post(
-            request,
-            session.session,
-            workspace=guard.named_workspace(request),
-            headers={"mcp-session-id": session.id} if is_initialize else None,
-            http_session=session,
-        )
-        with session.running_request():
-            await self._answer(post, message, size)
-        if is_new and not session.session.is_initialized:
-            self._context.sessions.end(session)
-
-    def _open_session(self, request: HttpRequest, principal: Principal) -> HttpSession:
-        guard.check_revision(request)
-        client = self._context.guard.client(request, principal, self._server)
-        return self._context.sessions.open(
-            self._server, client, peer=request.peer, path=_path(request)
-        )
+            kept = self._find_session(request, principal)
+        with kept.running_request():
+            await self._answer(Post(request, message, kept.session, kept), len(body))
+        if is_new and not kept.session.is_initialized:
+            context.sessions.end(kept)
 
     def _find_session(self, request: HttpRequest, principal: Principal) -> HttpSession:
         identifier = request.header(_SESSION)
@@ -190,13 +180,19 @@ class Streamable:
             text = "send initialize first and use the id it returns"
             raise Refused(400, f"the header Mcp-Session-Id is missing; {text}")
         guard.check_revision(request)
-        return self._context.sessions.find(identifier, principal, _path(request))
+        return self._context.sessions.find(identifier, principal, request.path.rstrip("/"))
 
     async def _listen(self, request: HttpRequest, session: HttpSession) -> None:
-        """Send the notifications of a session."""
+        """Send the notifications of a session, or go on with a stream that was interrupted."""
         if not request.accepts(EVENTS):
             raise Refused(406, f"notifications are {EVENTS}; accept it")
-        stream = _find_resumed(request, session)
+        stream = None
+        event = parse_event_id(request.header(b"last-event-id") or "")
+        if event is not None:
+            number, received = event
+            stream = session.resumable(number)
+            if stream is not None:
+                stream.rewind(received)
         if is_new := stream is None:
             stream = EventStream()
             session.keep(stream)
@@ -215,33 +211,54 @@ class Streamable:
                 session.detach(stream)
             self._context.sessions.touch(session)
 
-    async def _end(self, request: HttpRequest, session: HttpSession) -> None:
-        await self._context.run(session.session.close)  # it may delete notes from the store
-        self._context.sessions.end(session)
-        await request.respond(204)
+    async def _answer(self, post: Post, size: int) -> None:
+        """Handle a message of `size` bytes, here or on a thread, and send its answer.
 
-    async def _answer(self, post: Post, message: Message, size: int) -> None:
-        """Handle the message and send its answer."""
-        if message.method == _LISTEN:
-            await self._answer_with_stream(post, message)
-        elif post.session.is_inline(message, size):
-            answer = post.session.handle(message, post)
+        Notifications turn the response into a stream; without any it is JSON.
+        """
+        context, session, message = self._context, post.session, post.message
+        if message.method == "subscriptions/listen":
+            await self._answer_with_stream(post)
+            return
+        if session.is_inline(message, size):
+            answer = session.handle(message, post)
             post.stream.end(answer.body, is_on_loop=True)
-            if post.stream.has_messages and post.can_ask:
-                await self._send_stream(post)
+            if post.can_ask and post.stream.has_messages:
+                await post.send_stream()
             else:
-                await _respond(post, answer)
-        else:
-            await self._answer_from_thread(post, message)
+                await post.respond(answer)
+            return
 
-    async def _answer_with_stream(self, post: Post, message: Message) -> None:
+        def finish(job: Job) -> None:
+            """Count it as done, even if its client still reads or has a question to answer."""
+            context.running -= 1
+            post.finish(job)
+
+        # Tools that only read have threads of their own.
+        lane = context.writers
+        if message.method == "tools/call":
+            tool = self._server.dialect.tools.get(message.subject)
+            if tool is not None and tool.needs == "read":
+                lane = context.readers
+        context.running += 1
+        lane.submit(partial(session.handle, message, post), finish)
+        if post.can_ask and (await post.stream.wait(post.request) or not post.handled.is_set()):
+            await post.send_stream()
+            return
+        await post.handled.wait()
+        assert post.job is not None
+        if post.job.failure is not None:
+            raise post.job.failure
+        await post.respond(post.job.result)
+
+    async def _answer_with_stream(self, post: Post) -> None:
         """Answer with a stream of notifications that ends when the client or the server does."""
         request, session, stream = post.request, post.session, post.stream
         if not request.accepts(EVENTS):
             raise Refused(406, f"notifications are {EVENTS}; accept it")
-        answer = await self._context.run(partial(session.handle, message, post))
+        answer = await self._context.run(partial(session.handle, post.message, post))
         if answer.body is not None:
-            await _respond(post, answer)
+            await post.respond(answer)
             return
         await request.start(200, HEADERS)
         self._context.streams[stream] = session.client.principal
@@ -251,70 +268,3 @@ class Streamable:
             await request.write(b"".join(map(encode_event, session.outbox)), more=False)
         finally:
             self._context.streams.pop(stream, None)
-
-    async def _answer_from_thread(self, post: Post, message: Message) -> None:
-        """Handle the message on a thread.
-
-        Notifications turn the response into a stream; without any it is JSON.
-        """
-        context = self._context
-        context.running += 1
-
-        def finish(job: Job) -> None:
-            """Count it as done, even if its client still reads or has a question to answer."""
-            context.running -= 1
-            post.finish(job)
-
-        self._lane(message).submit(partial(post.session.handle, message, post), finish)
-        if post.can_ask and (await post.stream.wait(post.request) or not post.handled.is_set()):
-            await self._send_stream(post)
-            return
-        await post.handled.wait()
-        assert post.job is not None
-        if post.job.failure is not None:
-            raise post.job.failure
-        await _respond(post, post.job.result)
-
-    def _lane(self, message: Message) -> Workers:
-        """Return the threads for a message: tools that only read have their own."""
-        tool = None
-        if message.method == "tools/call":
-            tool = self._server.dialect.tools.get(message.subject)
-        is_read = tool is not None and tool.needs == "read"
-        return self._context.readers if is_read else self._context.writers
-
-    async def _send_stream(self, post: Post) -> None:
-        """Send notifications as they come, and then the answer."""
-        request, stream = post.request, post.stream
-        await request.start(200, {**HEADERS, **post.headers})
-        if post.http_session is not None:
-            post.http_session.keep(stream)
-            if post.session.revision >= RESUMABLE_SINCE:
-                await request.write(stream.opening_event(), more=True)
-        if await stream.send(request):
-            await stream.send_last(request)
-
-
-def _path(request: HttpRequest) -> str:
-    return request.path.rstrip("/")
-
-
-def _find_resumed(request: HttpRequest, session: HttpSession) -> EventStream | None:
-    """Return the stream that the client resumes, positioned after the last event it received."""
-    event = parse_event_id(request.header(_LAST_EVENT) or "")
-    if event is None:
-        return None
-    number, received = event
-    stream = session.resumable(number)
-    if stream is not None:
-        stream.rewind(received)
-    return stream
-
-
-async def _respond(post: Post, answer: Answer) -> None:
-    if answer.body is None:
-        await post.request.respond(202, b"", post.headers)
-        return
-    statuses = _STATELESS_STATUS if post.is_stateless else _STATUS
-    status = 200 if answer.error_code is None else statuses.get(answer.error_code, 200)
-    await post.request.respond(status, answer.body, post.headers)

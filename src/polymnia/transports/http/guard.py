@@ -12,7 +12,6 @@ from urllib.parse import urlsplit
 
 from msgspec import UNSET, Struct
 
-from polymnia.dialects.base import Client
 from polymnia.errors import InvalidParams, NotAdmitted, ProtocolError, Refused
 from polymnia.mcp.message import Message
 from polymnia.mcp.params import CLIENT_CAPABILITIES, PROTOCOL_VERSION, STATELESS, SUPPORTED
@@ -23,6 +22,7 @@ from polymnia.transports.http.connection import MAX_HEAD_BYTES
 from polymnia.transports.http.request import BLANK, CLOSE, HttpRequest
 
 HEADER_MISMATCH = -32020
+MAX_HEADERS = 200
 
 VERSION = b"mcp-protocol-version"
 METHOD = b"mcp-method"
@@ -64,13 +64,25 @@ class RequestGuard(Struct, frozen=True, kw_only=True):
         origin = request.header(b"origin")
         if origin is None or origin in self.origins:
             return
-        if not (self.is_local and _is_local_page(origin)):
+        is_local_page = is_origin(origin) and is_loopback(host_of(urlsplit(origin).netloc) or "")
+        if not (self.is_local and is_local_page):
             text = "may not use this server; its operator can allow the origin"
             raise Refused(403, f"pages from {origin} {text}")
 
     def check_host(self, request: HttpRequest) -> None:
         """Raise Refused for a large or ambiguous head, or a foreign Host (DNS rebinding)."""
-        _check_head(request)
+        fields = request.scope["headers"]
+        size = sum(len(name) + len(value) for name, value in fields)
+        if size > MAX_HEAD_BYTES:
+            text = f"request head too large: at most {MAX_HEAD_BYTES} bytes"
+            raise Refused(431, text, headers=CLOSE)
+        if len(fields) > MAX_HEADERS:
+            raise Refused(431, f"too many headers: at most {MAX_HEADERS}", headers=CLOSE)
+        if len(request.fields) < len(fields):
+            counts = Counter(name for name, _ in fields)
+            for name in _SINGLE:
+                if counts[name] > 1:
+                    raise Refused(400, f"the header {name.decode().title()} must be given once")
         host, is_immune = _parse_host(request.fields.get(b"host", b""))
         if host is None:
             raise Refused(400, "the header Host is missing or malformed")
@@ -88,14 +100,19 @@ class RequestGuard(Struct, frozen=True, kw_only=True):
             principal = self.admit(token, peer=request.peer)
         except NotAdmitted as exc:
             request.record.is_login_rejected = token is not None
-            raise self._unauthorized(request, token, exc) from exc
+            text = "a token is required: send it in the header Authorization as Bearer TOKEN"
+            details = []
+            if token:
+                text = str(exc)
+                details.append('error="invalid_token"')
+            if self.metadata_url:
+                url = self.metadata_url + request.path.rstrip("/")
+                details.append(f'resource_metadata="{url}"')
+            challenge = {"www-authenticate": f"Bearer {', '.join(details)}".rstrip()}
+            raise Refused(401, text, code=-32001, headers=challenge) from exc
         request.connection.admit()
         request.record.principal = principal
         return principal
-
-    def client(self, request: HttpRequest, principal: Principal, server: Server) -> Client:
-        """Return a new session's client."""
-        return Client(principal=principal, workspace=self.workspace(request, principal, server))
 
     def workspace(self, request: HttpRequest, principal: Principal, server: Server) -> str | None:
         """Return the workspace in the header, the only one the principal may use, or the server's.
@@ -109,18 +126,6 @@ class RequestGuard(Struct, frozen=True, kw_only=True):
         if len(allowed) == 1 and not server.dialect.requires_workspace:
             return next(iter(allowed))
         return server.workspace
-
-    def _unauthorized(self, request: HttpRequest, token: str | None, exc: NotAdmitted) -> Refused:
-        text = "a token is required: send it in the header Authorization as Bearer TOKEN"
-        details = []
-        if token:
-            text = str(exc)
-            details.append('error="invalid_token"')
-        if self.metadata_url:
-            url = self.metadata_url + request.path.rstrip("/")
-            details.append(f'resource_metadata="{url}"')
-        challenge = f"Bearer {', '.join(details)}".rstrip()
-        return Refused(401, text, code=-32001, headers={"www-authenticate": challenge})
 
 
 def named_workspace(request: HttpRequest) -> str | None:
@@ -185,19 +190,6 @@ def _compare(header: str, given: str | None, expected: object) -> None:
         raise ProtocolError(HEADER_MISMATCH, f"the header {header} does not match the body")
 
 
-def _check_head(request: HttpRequest) -> None:
-    fields = request.scope["headers"]
-    size = sum(len(name) + len(value) for name, value in fields)
-    if size > MAX_HEAD_BYTES:
-        text = f"request head too large: at most {MAX_HEAD_BYTES} bytes"
-        raise Refused(431, text, headers=CLOSE)
-    if len(request.fields) < len(fields):
-        counts = Counter(name for name, _ in fields)
-        for name in _SINGLE:
-            if counts[name] > 1:
-                raise Refused(400, f"the header {name.decode().title()} must be given once")
-
-
 @lru_cache(maxsize=256)
 def _parse_host(value: bytes) -> tuple[str | None, bool]:
     """Return the host without its port, and whether it is immune to DNS rebinding.
@@ -209,7 +201,3 @@ def _parse_host(value: bytes) -> tuple[str | None, bool]:
         return host, host is not None and (is_loopback(host) or bool(ip_address(host)))
     except ValueError:
         return host, False
-
-
-def _is_local_page(origin: str) -> bool:
-    return is_loopback(host_of(urlsplit(origin).netloc) or "") if is_origin(origin) else False

@@ -4,8 +4,9 @@ from functools import partial
 
 from starlette.types import Receive, Scope, Send
 
+from polymnia.dialects.base import Client
 from polymnia.errors import Refused
-from polymnia.mcp.message import Answer, Channel, Message
+from polymnia.mcp.message import Answer, Channel
 from polymnia.mcp.server import Server
 from polymnia.transports.http.context import HttpContext
 from polymnia.transports.http.guard import named_workspace
@@ -50,7 +51,8 @@ class LegacySse:
         request.require_streams()
         guard = self._context.guard
         principal = guard.authenticate(request)
-        client = guard.client(request, principal, self._server)
+        workspace = guard.workspace(request, principal, self._server)
+        client = Client(principal=principal, workspace=workspace)
         session = self._context.sessions.open(
             self._server, client, peer=request.peer, path=self._path
         )
@@ -78,19 +80,16 @@ class LegacySse:
             text += "; read their answers first"
             raise Refused(429, text, code=-32000, headers={"retry-after": "1"})
         with session.running_request():
-            body, parsed = await self._context.read(request)
+            body, message = await self._context.read(request)
             await request.respond(202, b"Accepted", {"content-type": "text/plain"})
             channel = _LegacyChannel(session, named_workspace(request), request.record)
-            await self._handle(channel, parsed, len(body))
-
-    async def _handle(self, channel: "_LegacyChannel", message: Message, size: int) -> None:
-        session = channel.session.session
-        if session.is_inline(message, size):
-            answer = session.handle(message, channel)
-        else:
-            with self._context.running_request():
-                answer = await self._context.run(partial(session.handle, message, channel))
-        channel.session.send(answer.body)
+            handle = partial(session.session.handle, message, channel)
+            if session.session.is_inline(message, len(body)):
+                answer = handle()
+            else:
+                with self._context.running_request():
+                    answer = await self._context.run(handle)
+            session.send(answer.body)
 
 
 class _LegacyChannel(Channel):

@@ -198,43 +198,37 @@ class Metrics:
 
     async def exposition(self) -> str:
         """Return all metrics as text."""
-        size = None
-        if self._store:
-            size = await self._context.run(partial(store_bytes, self._store))
-        lines = [*self._request_lines(), *self._tool_lines(), *self._state_lines(size)]
-        return "\n".join(lines) + "\n"
-
-    def _request_lines(self) -> Iterator[str]:
-        yield "# TYPE polymnia_http_requests_total counter"
+        context = self._context
+        lines = ["# TYPE polymnia_http_requests_total counter"]
         for (method, status), count in sorted(self._requests.items()):
-            yield f'polymnia_http_requests_total{{method="{method}",status="{status}"}} {count}'
-        yield "# TYPE polymnia_http_request_seconds histogram"
-        yield from _histogram("polymnia_http_request_seconds", "", self._durations, self._seconds)
-
-    def _tool_lines(self) -> Iterator[str]:
-        yield "# TYPE polymnia_tool_calls_total counter"
+            labels = f'method="{method}",status="{status}"'
+            lines.append(f"polymnia_http_requests_total{{{labels}}} {count}")
+        lines.append("# TYPE polymnia_http_request_seconds histogram")
+        lines += _histogram("polymnia_http_request_seconds", "", self._durations, self._seconds)
+        lines.append("# TYPE polymnia_tool_calls_total counter")
         for (tool, outcome), count in sorted(self._tool_calls.items()):
-            yield f'polymnia_tool_calls_total{{tool="{tool}",outcome="{outcome}"}} {count}'
-        yield "# TYPE polymnia_tool_seconds histogram"
+            labels = f'tool="{tool}",outcome="{outcome}"'
+            lines.append(f"polymnia_tool_calls_total{{{labels}}} {count}")
+        lines.append("# TYPE polymnia_tool_seconds histogram")
         for tool, seconds in sorted(self._tool_seconds.items()):
             durations = {bound: self._tool_durations[tool, bound] for bound in _BUCKETS_S}
-            yield from _histogram("polymnia_tool_seconds", f'tool="{tool}"', durations, seconds)
-
-    def _state_lines(self, size: int | None) -> Iterator[str]:
-        yield "# TYPE polymnia_rejected_logins_total counter"
-        yield f"polymnia_rejected_logins_total {self._rejected_logins}"
+            lines += _histogram("polymnia_tool_seconds", f'tool="{tool}"', durations, seconds)
+        lines.append("# TYPE polymnia_rejected_logins_total counter")
+        lines.append(f"polymnia_rejected_logins_total {self._rejected_logins}")
         gauges = {
-            "polymnia_sessions": str(len(self._context.sessions)),
-            "polymnia_connections": str(len(self._context.connections)),
+            "polymnia_sessions": str(len(context.sessions)),
+            "polymnia_connections": str(len(context.connections)),
             "polymnia_http_requests_open": str(self.open_requests),
-            "polymnia_requests_running": str(self._context.running),
-            "polymnia_event_loop_lag_seconds": f"{self._context.loop_lag_s:.6f}",
+            "polymnia_requests_running": str(context.running),
+            "polymnia_event_loop_lag_seconds": f"{context.loop_lag_s:.6f}",
         }
-        if size is not None:
-            gauges["polymnia_store_bytes"] = str(size)
+        if self._store:
+            size = await context.run(partial(store_bytes, self._store))
+            if size is not None:  # a store in memory has none
+                gauges["polymnia_store_bytes"] = str(size)
         for name, value in gauges.items():
-            yield f"# TYPE {name} gauge"
-            yield f"{name} {value}"
+            lines += [f"# TYPE {name} gauge", f"{name} {value}"]
+        return "\n".join(lines) + "\n"
 
 
 def _histogram(
