@@ -50,7 +50,7 @@ def context_cosines(
 
 
 def _context(passage: Passage, neighbours: Mapping[PassageKey, Neighbours]) -> Neighbours:
-    """Return what stands around a turn that another one spoke before; of anything else, nothing."""
+    """Return the neighbours of a turn that follows another speaker; none for other passages."""
     near = neighbours.get(passage.key, _ALONE)
     if not passage.is_turn or near.before is None or near.before.entity == passage.entity:
         return _ALONE

@@ -15,6 +15,6 @@ HIDDEN = (
 def without_hidden(text: str) -> str:
     """Return a text without the characters that a person would not see but a model would read.
 
-    Everything that leaves the server for a model passes here.
+    All text for a model goes through this function.
     """
     return re.sub(HIDDEN, "", text)

@@ -38,7 +38,7 @@ def names_containing(memory: Memory, start: str, limit: int = 8) -> list[Entity]
 def similar_names(memory: Memory, name: str, limit: int = 3) -> list[str]:
     """Return names of entities that are spelled like this one, the most similar first.
 
-    Those follow that have all its words and more: two people with the same first name.
+    Then come names with all its words and more: two people with the same first name.
     """
     with memory.reading() as read:
         if read.counts().entities <= _MAX_COMPARED_NAMES:

@@ -304,7 +304,7 @@ def _unknown_words(query: Query) -> tuple[str, ...]:
 def _find_speakers(
     read: Reader, question: Question, counts: WordCounts, names: Collection[str]
 ) -> list[str]:
-    """Return whom the question names that is no entity but says texts: "Caroline: I adopted …".
+    """Return speakers that the question names but that are not entities: "Caroline: I adopted …".
 
     A speaker begins at least two of the passages with the name and a third of a sample; a title
     begins few: "MEDLARS: …".
