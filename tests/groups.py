@@ -40,6 +40,7 @@ MARKED = {
         "cli/test_completion.py",
         "dialects/test_workspace_isolation.py",
         "dialects/test_workspace_processes.py",
+        "growth/test_postgres.py",
         "importers/test_hostile.py",
         "test_docs_scaling.py",
         "test_docs_workspaces.py",

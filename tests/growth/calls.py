@@ -201,3 +201,11 @@ DEBT: Mapping[str, set[str]] = {
     "vault": set(),
     "native": {"recall"},
 }
+# The same for PostgreSQL, in pages and rows.
+POSTGRES_DEBT = {
+    "reference": {"search_nodes"},
+    "graph": {"search_nodes"},
+    "workspace": {"search_nodes"},
+    "vault": {"search_memories"},
+    "native": {"recall", "briefing", "remember"},
+}

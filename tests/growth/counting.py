@@ -55,14 +55,14 @@ def client_of(dialect: str, url: str) -> Iterator[Client]:
     workspaces.close()
 
 
-def fill(path: Path, size: int) -> None:
+def fill(url: str, size: int) -> None:
     """Create a store with ten known entities and `size` others.
 
     Each has three facts and two relations, and there is a note for every ten. They are written in
     batches, so that the history grows, too.
     """
     random = Random(7)
-    with client_of("reference", str(path)) as client:
+    with client_of("reference", url) as client:
         for start in range(0, size, BATCH):
             numbers = range(start, min(start + BATCH, size))
             things = [
@@ -83,7 +83,7 @@ def fill(path: Path, size: int) -> None:
         client.call("create_entities", {"entities": known})
         pairs = [relation(f"Known {n}", f"Known {n + 1}", "knows") for n in range(9)]
         client.call("create_relations", {"relations": pairs})
-    with client_of("vault", str(path)) as client:
+    with client_of("vault", url) as client:
         for number in range(size // 10):
             content = " ".join(random.choices(WORDS, k=7))
             client.call(

@@ -22,8 +22,8 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """Return a small and a large store."""
     directory = tmp_path_factory.mktemp("growth")
     small, large = directory / "small.db", directory / "large.db"
-    fill(small, SMALL)
-    fill(large, LARGE)
+    fill(str(small), SMALL)
+    fill(str(large), LARGE)
     return small, large
 
 

@@ -29,8 +29,7 @@ from polymnia.stores.postgres.database import WorkspaceConnection
 from polymnia.stores.postgres.store import PostgresStore
 from polymnia.stores.postgres.url import parse_url
 from tests.postgres import new_database, shared_server
-
-Call = tuple[str, tuple[Any, ...]]
+from tests.stores.plans import Call, explain, nodes_of, recording, rows_made
 
 ME = "test"
 TINY_WORKSPACES = 40
@@ -87,7 +86,7 @@ def used() -> Iterator[tuple[str, list[Call]]]:
             pytest.MonkeyPatch.context() as patch,
             closing(open_store(f"{url}?workspace=large")) as store,
         ):
-            patch.setattr(WorkspaceConnection, "send", _recording(calls))
+            patch.setattr(WorkspaceConnection, "send", recording(calls))
             assert isinstance(store, PostgresStore)
             store.analyze_after = sys.maxsize  # the statistics stay those of the tiny workspaces
             _use(store)
@@ -101,17 +100,6 @@ def _stop_autovacuum(connection: psycopg.Connection[Any]) -> None:
     ).fetchall()
     for (table,) in rows:
         connection.execute(f"ALTER TABLE {table} SET (autovacuum_enabled = off)")
-
-
-def _recording(calls: list[Call]) -> Any:
-    send = WorkspaceConnection.send
-
-    def record(self: WorkspaceConnection, query: str, *values: object) -> None:
-        if self.workspace is not None:
-            calls.append((query, (self.workspace, *values)))
-        send(self, query, *values)
-
-    return record
 
 
 def _use(store: PostgresStore) -> None:
@@ -223,8 +211,8 @@ def test_no_statement_reads_more_than_it_needs(planned: Any) -> None:
     connection, calls = planned
     offenders: dict[str, object] = {}
     for query, values in calls:
-        plan, pages = _explain(connection, query, values)
-        rows = _rows_given(values) + _rows_made(plan)
+        plan, pages = explain(connection, query, values)
+        rows = _rows_given(values) + rows_made(plan)
         if query == "neighbour_ids":  # a function looks at so many around each
             rows *= 2 * MAX_CONVERSATION_STEPS
         allowed = FIXED_PAGES + PAGES_PER_ROW * rows
@@ -235,41 +223,12 @@ def test_no_statement_reads_more_than_it_needs(planned: Any) -> None:
         compared = _rows_dropped(plan)
         if compared > FIXED_ROWS + ROWS_PER_ROW * (_rows_given(values) + int(plan["Actual Rows"])):
             offenders[f"{query}: compares"] = (compared, _rows_given(values), plan["Actual Rows"])
-        scans = [node["Relation Name"] for node in _nodes(plan) if node["Node Type"] == "Seq Scan"]
+        scans = [
+            node["Relation Name"] for node in nodes_of(plan) if node["Node Type"] == "Seq Scan"
+        ]
         if set(scans) - SMALL_TABLES:
             offenders[f"{query}: sequential scan"] = scans
     assert not offenders, offenders
-
-
-def _explain(
-    connection: psycopg.Connection[Any], query: str, values: tuple[Any, ...]
-) -> tuple[dict[str, Any], int]:
-    """Run a statement, undo it, and return its plan and how many pages it touched."""
-    connection.pgconn.prepare(query.encode(), postgres.QUERIES[query])
-    literals = []
-    for value in values:
-        encoded = postgres.encode(value)
-        literals.append("NULL" if encoded is None else _quote(encoded))
-    with connection.transaction(force_rollback=True):
-        ((document,),) = connection.execute(
-            (
-                "EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, FORMAT JSON) "
-                f"EXECUTE {query}({', '.join(literals)})"
-            ).encode()
-        ).fetchall()
-    plan = document[0]["Plan"]
-    return plan, plan["Shared Hit Blocks"] + plan["Shared Read Blocks"]
-
-
-def _quote(encoded: str) -> str:
-    text = encoded.replace("'", "''").replace("\\", "\\\\")
-    return f"E'{text}'"
-
-
-def _nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    yield plan
-    for child in plan.get("Plans", ()):
-        yield from _nodes(child)
 
 
 def _rows_dropped(plan: dict[str, Any]) -> int:
@@ -277,17 +236,9 @@ def _rows_dropped(plan: dict[str, Any]) -> int:
     bitmap, and then dropped.
     """
     dropped = 0
-    for node in _nodes(plan):
+    for node in nodes_of(plan):
         if node["Node Type"] == "BitmapAnd":
             dropped = max(dropped, *[int(part["Actual Rows"]) for part in node["Plans"]])
         unequal = node.get("Rows Removed by Join Filter", 0)
         dropped = max(dropped, int(unequal * node["Actual Loops"]))
     return dropped
-
-
-def _rows_made(plan: dict[str, Any]) -> int:
-    """Return the most rows that a step of the plan passed on.
-
-    Rows that a filter removed do not count.
-    """
-    return int(max(node["Actual Rows"] * node["Actual Loops"] for node in _nodes(plan)))
