@@ -14,50 +14,54 @@ Limit = Annotated[int, Meta(ge=0, description="Maximum number to return")]
 Depth = Annotated[int, Meta(ge=0, le=100, description="Maximum number of relations to follow")]
 
 
-class EntityArgument(
-    reference.EntityShape, frozen=True, forbid_unknown_fields=True, rename="camel"
+class GraphEntityArgument(
+    reference.ReferenceEntityShape, frozen=True, forbid_unknown_fields=True, rename="camel"
 ):
     observations: Annotated[
         list[str], Meta(description="What is known about it, one fact each")
     ] = []
 
 
-class RelationArgument(
-    reference.RelationShape, frozen=True, forbid_unknown_fields=True, rename="camel"
+class GraphRelationArgument(
+    reference.ReferenceRelationShape, frozen=True, forbid_unknown_fields=True, rename="camel"
 ):
     pass
 
 
-class AdditionArgument(reference.Addition, frozen=True, forbid_unknown_fields=True, rename="camel"):
+class GraphAdditionArgument(
+    reference.Addition, frozen=True, forbid_unknown_fields=True, rename="camel"
+):
     pass
 
 
-class DeletionArgument(reference.Deletion, frozen=True, forbid_unknown_fields=True, rename="camel"):
+class GraphDeletionArgument(
+    reference.Deletion, frozen=True, forbid_unknown_fields=True, rename="camel"
+):
     pass
 
 
-class Nothing(Struct, frozen=True, forbid_unknown_fields=True):
+class GraphNothing(Struct, frozen=True, forbid_unknown_fields=True):
     pass
 
 
 class Entities(Struct, frozen=True, forbid_unknown_fields=True):
-    entities: list[EntityArgument]
+    entities: list[GraphEntityArgument]
 
 
-class Relations(Struct, frozen=True, forbid_unknown_fields=True):
-    relations: list[RelationArgument]
+class GraphRelations(Struct, frozen=True, forbid_unknown_fields=True):
+    relations: list[GraphRelationArgument]
 
 
-class AddObservations(Struct, frozen=True, forbid_unknown_fields=True):
-    observations: list[AdditionArgument]
+class GraphAddObservations(Struct, frozen=True, forbid_unknown_fields=True):
+    observations: list[GraphAdditionArgument]
 
 
-class DeleteEntities(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+class GraphDeleteEntities(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     entity_names: Names
 
 
-class DeleteObservations(Struct, frozen=True, forbid_unknown_fields=True):
-    deletions: list[DeletionArgument]
+class GraphDeleteObservations(Struct, frozen=True, forbid_unknown_fields=True):
+    deletions: list[GraphDeletionArgument]
 
 
 class Merge(Struct, frozen=True, forbid_unknown_fields=True):
@@ -65,13 +69,13 @@ class Merge(Struct, frozen=True, forbid_unknown_fields=True):
     target: Annotated[str, Meta(description="The entity that remains and receives everything")]
 
 
-class Page(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+class GraphPage(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     entity_type: OneType = None
     offset: Offset = 0
     limit: Limit | None = None
 
 
-class Search(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+class GraphSearch(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     query: Annotated[
         str, Meta(description="A part of a name, type or observation, or several words")
     ]
@@ -125,7 +129,7 @@ class Subgraph(Struct, frozen=True, forbid_unknown_fields=True):
     depth: Depth = 1
 
 
-class Neighbours(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+class GraphNeighbours(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     name: Name
     depth: Depth = 1
     relation_type: Annotated[str | None, Meta(description="Follow only relations of this type")] = (
@@ -137,5 +141,5 @@ class Neighbours(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"
     ] = "both"
 
 
-class Export(Struct, frozen=True, forbid_unknown_fields=True):
+class GraphExport(Struct, frozen=True, forbid_unknown_fields=True):
     format: Annotated[Literal["json", "mermaid", "dot"], Meta(description="Export format")] = "json"

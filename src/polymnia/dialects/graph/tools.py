@@ -27,8 +27,8 @@ created."""
     return _reply([reference.entity_shape(entity) for entity in created])
 
 
-@tool(shapes.Relations, needs="write")
-def create_relations(call: Call, arguments: shapes.Relations) -> Reply:
+@tool(shapes.GraphRelations, needs="write")
+def create_relations(call: Call, arguments: shapes.GraphRelations) -> Reply:
     """Create directed relations. The entities at their ends need not exist yet. Existing \
 relations are skipped. Returns the relations that were created."""
     requested = reference.named_relations(arguments.relations)
@@ -36,8 +36,8 @@ relations are skipped. Returns the relations that were created."""
     return _reply(reference.relation_shapes(created.new))
 
 
-@tool(shapes.AddObservations, needs="write")
-def add_observations(call: Call, arguments: shapes.AddObservations) -> Reply:
+@tool(shapes.GraphAddObservations, needs="write")
+def add_observations(call: Call, arguments: shapes.GraphAddObservations) -> Reply:
     """Add observations to existing entities, except those they already have. Returns what was \
 added to each entity."""
     drafts = reference.observation_drafts(arguments.observations)
@@ -45,8 +45,8 @@ added to each entity."""
     return _reply(reference.added_shapes(additions))
 
 
-@tool(shapes.DeleteEntities, needs="write", destructive=True, idempotent=True)
-def delete_entities(call: Call, arguments: shapes.DeleteEntities) -> Reply:
+@tool(shapes.GraphDeleteEntities, needs="write", destructive=True, idempotent=True)
+def delete_entities(call: Call, arguments: shapes.GraphDeleteEntities) -> Reply:
     """Delete entities by name, and every relation that touches them. Returns the names that were \
 deleted and the number of relations."""
     graph = entities.delete(call.memory, set(arguments.entity_names), by=call.by)
@@ -54,16 +54,16 @@ deleted and the number of relations."""
     return _reply({"deletedEntities": names, "deletedRelations": len(graph.relations)})
 
 
-@tool(shapes.DeleteObservations, needs="write", destructive=True, idempotent=True)
-def delete_observations(call: Call, arguments: shapes.DeleteObservations) -> Reply:
+@tool(shapes.GraphDeleteObservations, needs="write", destructive=True, idempotent=True)
+def delete_observations(call: Call, arguments: shapes.GraphDeleteObservations) -> Reply:
     """Delete observations from entities by their exact text. Returns how many were deleted."""
     removals = reference.removals(arguments.deletions)
     removed = facts.remove(call.memory, removals, by=call.by)
     return _reply({"deletedObservations": sum(len(removal.facts) for removal in removed)})
 
 
-@tool(shapes.Relations, needs="write", destructive=True, idempotent=True)
-def delete_relations(call: Call, arguments: shapes.Relations) -> Reply:
+@tool(shapes.GraphRelations, needs="write", destructive=True, idempotent=True)
+def delete_relations(call: Call, arguments: shapes.GraphRelations) -> Reply:
     """Delete relations by their exact from, to and relationType. Returns how many were deleted."""
     unwanted = reference.named_relations(arguments.relations)
     deleted = relations.delete(call.memory, unwanted, by=call.by)
@@ -98,8 +98,8 @@ deleted."""
     )
 
 
-@tool(shapes.Nothing, needs="write", idempotent=True)
-def compact(call: Call, arguments: shapes.Nothing) -> Reply:
+@tool(shapes.GraphNothing, needs="write", idempotent=True)
+def compact(call: Call, arguments: shapes.GraphNothing) -> Reply:
     """Rewrite the store to reclaim the space of deleted data. The graph does not change."""
     call.memory.store.compact()
     with call.memory.reading() as read:
@@ -107,20 +107,20 @@ def compact(call: Call, arguments: shapes.Nothing) -> Reply:
     return _reply({"compacted": True, "entities": counts.entities, "relations": counts.relations})
 
 
-@tool(shapes.Page, needs="read", idempotent=True)
-def read_graph(call: Call, arguments: shapes.Page) -> Reply:
+@tool(shapes.GraphPage, needs="read", idempotent=True)
+def read_graph(call: Call, arguments: shapes.GraphPage) -> Reply:
     """Read the whole graph, or one page of it: entities of one type, from an offset, up to a \
 limit, and the relations among them. The whole graph can be large: set a limit, or use \
 search_nodes."""
-    if arguments == shapes.Page():
+    if arguments == shapes.GraphPage():
         return _graph_reply(entities.read_all(call.memory))
     offset, limit = _page_bounds(arguments)
     page = entities.page(call.memory, kind=arguments.entity_type, offset=offset, limit=limit)
     return _graph_reply(page)
 
 
-@tool(shapes.Search, needs="read", idempotent=True)
-def search_nodes(call: Call, arguments: shapes.Search) -> Reply:
+@tool(shapes.GraphSearch, needs="read", idempotent=True)
+def search_nodes(call: Call, arguments: shapes.GraphSearch) -> Reply:
     """Find entities by a part of their name, type or observations, best match first, with their \
 relations. With several words, entities that have all of them come before those that have some. \
 Without a limit every match is returned."""
@@ -165,8 +165,8 @@ exist."""
     return _reply(results)
 
 
-@tool(shapes.Nothing, needs="read", idempotent=True)
-def graph_stats(call: Call, arguments: shapes.Nothing) -> Reply:
+@tool(shapes.GraphNothing, needs="read", idempotent=True)
+def graph_stats(call: Call, arguments: shapes.GraphNothing) -> Reply:
     """Count entities, relations, observations and texts."""
     known = statistics(call.memory)
     return _reply(
@@ -193,20 +193,20 @@ def search_relations(call: Call, arguments: shapes.RelationFilter) -> Reply:
     return _reply(reference.relation_shapes(matching))
 
 
-@tool(shapes.Nothing, needs="read", idempotent=True)
-def list_entity_types(call: Call, arguments: shapes.Nothing) -> Reply:
+@tool(shapes.GraphNothing, needs="read", idempotent=True)
+def list_entity_types(call: Call, arguments: shapes.GraphNothing) -> Reply:
     """List the entity types with the number of entities of each, most frequent first."""
     return _reply(entities.types(call.memory))
 
 
-@tool(shapes.Nothing, needs="read", idempotent=True)
-def list_relation_types(call: Call, arguments: shapes.Nothing) -> Reply:
+@tool(shapes.GraphNothing, needs="read", idempotent=True)
+def list_relation_types(call: Call, arguments: shapes.GraphNothing) -> Reply:
     """List the relation types with the number of relations of each, most frequent first."""
     return _reply(relations.types(call.memory))
 
 
-@tool(shapes.Export, needs="read", idempotent=True)
-def export_graph(call: Call, arguments: shapes.Export) -> Reply:
+@tool(shapes.GraphExport, needs="read", idempotent=True)
+def export_graph(call: Call, arguments: shapes.GraphExport) -> Reply:
     """Export the whole graph as JSON, as a Mermaid flowchart or as a Graphviz DOT file. The \
 result can be large."""
     graph = entities.read_all(call.memory)
@@ -248,8 +248,8 @@ def extract_subgraph(call: Call, arguments: shapes.Subgraph) -> Reply:
     return _reply(reference.graph_shape(graph))
 
 
-@tool(shapes.Neighbours, needs="read", idempotent=True)
-def get_neighbors(call: Call, arguments: shapes.Neighbours) -> Reply:
+@tool(shapes.GraphNeighbours, needs="read", idempotent=True)
+def get_neighbors(call: Call, arguments: shapes.GraphNeighbours) -> Reply:
     """Get an entity and those around it, up to depth steps along relations of a given type and \
 direction, and the relations among them."""
     graph = traverse.neighbours(
@@ -320,7 +320,7 @@ def _graph_reply(graph: Graph, note: str | None = None) -> Reply:
     return Reply(encoded.decode(), note="\n".join(notes) or None)
 
 
-def _page_bounds(arguments: shapes.Page | shapes.Search) -> tuple[int, int | None]:
+def _page_bounds(arguments: shapes.GraphPage | shapes.GraphSearch) -> tuple[int, int | None]:
     """Return offset and limit in a range that every store can count to."""
     limit = arguments.limit
     if limit is not None:

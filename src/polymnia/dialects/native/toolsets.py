@@ -61,12 +61,12 @@ class DeleteNotes(Arguments, frozen=True, kw_only=True):
     key: str
 
 
-class Export(Arguments, frozen=True, kw_only=True):
+class ExportMemory(Arguments, frozen=True, kw_only=True):
     format: Literal["json", "mermaid", "dot"] = "json"
     names: Annotated[list[str], Meta(description="only these and what is near")] = []
 
 
-class Workspaces(Bounded, frozen=True, kw_only=True):
+class ListWorkspaces(Bounded, frozen=True, kw_only=True):
     pass
 
 
@@ -81,11 +81,11 @@ class Trash(Bounded, frozen=True, kw_only=True):
     restore: Annotated[str, Meta(description="id or name to bring back")] = ""
 
 
-class Statistics(Arguments, frozen=True, kw_only=True):
+class ShowStatistics(Arguments, frozen=True, kw_only=True):
     pass
 
 
-class Search(Struct, frozen=True, kw_only=True):
+class SearchDocuments(Struct, frozen=True, kw_only=True):
     query: str
 
 
@@ -185,8 +185,8 @@ def delete_note(call: Call, arguments: DeleteNotes) -> Reply:
     return receipt_reply([{"key": arguments.key, "deleted": deleted, "workspace": place.name}])
 
 
-@tool(Export, needs="read", returns=Items, brief=True)
-def export(call: Call, arguments: Export) -> Reply:
+@tool(ExportMemory, needs="read", returns=Items, brief=True)
+def export(call: Call, arguments: ExportMemory) -> Reply:
     """Export the memory, or what is around some names, as JSON, Mermaid or Graphviz. Large \
 exports are refused."""
     readable = places(call, arguments.workspace)
@@ -201,7 +201,7 @@ exports are refused."""
     return Reply(text, Raw(encode(items)))
 
 
-def _export_text(memory: Memory, arguments: Export) -> str:
+def _export_text(memory: Memory, arguments: ExportMemory) -> str:
     if arguments.names:
         graph = traverse.subgraph(memory, arguments.names, 1)
     else:
@@ -216,8 +216,8 @@ def _export_text(memory: Memory, arguments: Export) -> str:
     return encode_document(graph, exported_notes).decode()
 
 
-@tool(Workspaces, needs="admin", returns=Items, brief=True)
-def list_workspaces(call: Call, arguments: Workspaces) -> Reply:
+@tool(ListWorkspaces, needs="admin", returns=Items, brief=True)
+def list_workspaces(call: Call, arguments: ListWorkspaces) -> Reply:
     """List the workspaces with their status."""
     items = []
     for workspace in call.workspaces.find_all():
@@ -286,8 +286,8 @@ def trash_can(call: Call, arguments: Trash) -> Reply:
     return page_reply(items, arguments, note_if_empty="Nothing was deleted.")
 
 
-@tool(Statistics, needs="read", returns=Items, brief=True)
-def stats(call: Call, arguments: Statistics) -> Reply:
+@tool(ShowStatistics, needs="read", returns=Items, brief=True)
+def stats(call: Call, arguments: ShowStatistics) -> Reply:
     """Count what the workspaces hold."""
     items = []
     for place in places(call, arguments.workspace):
@@ -308,8 +308,8 @@ def stats(call: Call, arguments: Statistics) -> Reply:
     return receipt_reply(items)
 
 
-@tool(Search, needs="read", returns=SearchReply)
-def search(call: Call, arguments: Search) -> Reply:
+@tool(SearchDocuments, needs="read", returns=SearchReply)
+def search(call: Call, arguments: SearchDocuments) -> Reply:
     """Search the memory; fetch returns the document of a result."""
     results: dict[str, dict[str, str]] = {}
     for place, hit in search_places(call, arguments.query, limit=_MAX_RESULTS):

@@ -77,8 +77,8 @@ project."""
     return _confirm(f"Switched to project {project.name}.", project)
 
 
-@tool(shapes.Nothing, needs="read", returns=shapes.CurrentReply, idempotent=True)
-def get_current_project(call: Call, arguments: shapes.Nothing) -> Reply:
+@tool(shapes.ProjectNothing, needs="read", returns=shapes.CurrentReply, idempotent=True)
+def get_current_project(call: Call, arguments: shapes.ProjectNothing) -> Reply:
     """Get information about the currently active project."""
     try:
         with active_memory(call):

@@ -11,7 +11,7 @@ from polymnia.model import Entity, Fact, Relation, Workspace
 from polymnia.search.times import iso_time
 
 
-class Nothing(Struct, frozen=True, forbid_unknown_fields=True):
+class ProjectNothing(Struct, frozen=True, forbid_unknown_fields=True):
     pass
 
 
@@ -49,7 +49,7 @@ class RestoreProject(Struct, frozen=True, forbid_unknown_fields=True):
     name: Annotated[str, Meta(description="Name of the archived project to restore")]
 
 
-class EntityArgument(Struct, frozen=True, forbid_unknown_fields=True):
+class ProjectEntityArgument(Struct, frozen=True, forbid_unknown_fields=True):
     name: Annotated[str, Meta(description="Entity name")]
     entity_type: Annotated[str, Meta(description="Entity type (e.g., person, technology, concept)")]
     observations: Annotated[
@@ -57,20 +57,22 @@ class EntityArgument(Struct, frozen=True, forbid_unknown_fields=True):
     ] = []
 
 
-class CreateEntities(Struct, frozen=True, forbid_unknown_fields=True):
-    entities: Annotated[list[EntityArgument], Meta(description="Array of entities to create")]
+class ProjectCreateEntities(Struct, frozen=True, forbid_unknown_fields=True):
+    entities: Annotated[
+        list[ProjectEntityArgument], Meta(description="Array of entities to create")
+    ]
 
 
-class AdditionArgument(Struct, frozen=True, forbid_unknown_fields=True):
+class ProjectAdditionArgument(Struct, frozen=True, forbid_unknown_fields=True):
     entity_name: Annotated[str, Meta(description="Name of the entity")]
     contents: Annotated[list[str], Meta(description="Observation texts to add")]
 
 
-class AddObservations(Struct, frozen=True, forbid_unknown_fields=True):
-    observations: list[AdditionArgument]
+class ProjectAddObservations(Struct, frozen=True, forbid_unknown_fields=True):
+    observations: list[ProjectAdditionArgument]
 
 
-class RelationArgument(Struct, frozen=True, forbid_unknown_fields=True):
+class ProjectRelationArgument(Struct, frozen=True, forbid_unknown_fields=True):
     source: Annotated[str, Meta(description="Source entity name")] = field(name="from")
     target: Annotated[str, Meta(description="Target entity name")] = field(name="to")
     relation_type: Annotated[
@@ -78,33 +80,33 @@ class RelationArgument(Struct, frozen=True, forbid_unknown_fields=True):
     ]
 
 
-class Relations(Struct, frozen=True, forbid_unknown_fields=True):
-    relations: list[RelationArgument]
+class ProjectRelations(Struct, frozen=True, forbid_unknown_fields=True):
+    relations: list[ProjectRelationArgument]
 
 
-class SearchNodes(Struct, frozen=True, forbid_unknown_fields=True):
+class ProjectSearchNodes(Struct, frozen=True, forbid_unknown_fields=True):
     query: Annotated[
         str, Meta(description="Search query (supports FTS5 syntax: AND, OR, NOT, prefix*)")
     ]
 
 
-class OpenNodes(Struct, frozen=True, forbid_unknown_fields=True):
+class ProjectOpenNodes(Struct, frozen=True, forbid_unknown_fields=True):
     names: Annotated[list[str], Meta(description="Exact entity names to retrieve")]
 
 
-class DeleteEntities(Struct, frozen=True, forbid_unknown_fields=True):
+class ProjectDeleteEntities(Struct, frozen=True, forbid_unknown_fields=True):
     names: Annotated[list[str], Meta(description="Entity names to delete")]
 
 
-class DeletionArgument(Struct, frozen=True, forbid_unknown_fields=True):
+class ProjectDeletionArgument(Struct, frozen=True, forbid_unknown_fields=True):
     entity_name: str
     observations: Annotated[
         list[str], Meta(description="Observation content strings to match and delete")
     ]
 
 
-class DeleteObservations(Struct, frozen=True, forbid_unknown_fields=True):
-    deletions: list[DeletionArgument]
+class ProjectDeleteObservations(Struct, frozen=True, forbid_unknown_fields=True):
+    deletions: list[ProjectDeletionArgument]
 
 
 class ProjectShape(Struct, frozen=True):
@@ -116,13 +118,13 @@ class ProjectShape(Struct, frozen=True):
     updated_at: str | None
 
 
-class ObservationShape(Struct, frozen=True):
+class ProjectObservationShape(Struct, frozen=True):
     id: str
     content: str
     created_at: str | None
 
 
-class AddedShape(Struct, frozen=True):
+class ProjectAddedShape(Struct, frozen=True):
     id: str
     entity_id: str
     entity_name: str
@@ -130,7 +132,7 @@ class AddedShape(Struct, frozen=True):
     created_at: str | None
 
 
-class RelationShape(Struct, frozen=True):
+class ProjectRelationShape(Struct, frozen=True):
     id: str
     source: str = field(name="from")
     target: str = field(name="to")
@@ -138,17 +140,17 @@ class RelationShape(Struct, frozen=True):
     created_at: str | None
 
 
-class EntityShape(Struct, frozen=True):
+class ProjectEntityShape(Struct, frozen=True):
     id: str
     name: str
     entity_type: str
     created_at: str | None
     updated_at: str | None
-    observations: list[ObservationShape]
+    observations: list[ProjectObservationShape]
 
 
-class NodeShape(EntityShape, frozen=True):
-    relations: list[RelationShape]
+class ProjectNodeShape(ProjectEntityShape, frozen=True):
+    relations: list[ProjectRelationShape]
 
 
 class ProjectsReply(Struct, frozen=True):
@@ -165,25 +167,25 @@ class CurrentReply(Struct, frozen=True):
     project: ProjectShape | None
 
 
-class EntitiesReply(Struct, frozen=True):
-    entities: list[EntityShape]
+class ProjectEntitiesReply(Struct, frozen=True):
+    entities: list[ProjectEntityShape]
 
 
 class NodesReply(Struct, frozen=True):
-    entities: list[NodeShape]
+    entities: list[ProjectNodeShape]
 
 
 class ObservationsReply(Struct, frozen=True):
-    observations: list[AddedShape]
+    observations: list[ProjectAddedShape]
 
 
-class RelationsReply(Struct, frozen=True):
-    relations: list[RelationShape]
+class ProjectRelationsReply(Struct, frozen=True):
+    relations: list[ProjectRelationShape]
 
 
 class GraphReply(Struct, frozen=True):
-    entities: list[EntityShape]
-    relations: list[RelationShape]
+    entities: list[ProjectEntityShape]
+    relations: list[ProjectRelationShape]
 
 
 class CountReply(Struct, frozen=True):
@@ -195,26 +197,28 @@ def project_shape(project: Workspace) -> ProjectShape:
     return ProjectShape(project.id, project.name, project.description, project.status, *times)
 
 
-def entity_shape(entity: Entity) -> EntityShape:
-    return EntityShape(*_entity_fields(entity))
+def entity_shape(entity: Entity) -> ProjectEntityShape:
+    return ProjectEntityShape(*_entity_fields(entity))
 
 
-def node_shapes(entities: list[Entity], relations: list[Relation]) -> list[NodeShape]:
+def node_shapes(entities: list[Entity], relations: list[Relation]) -> list[ProjectNodeShape]:
     """Return every entity with the relations that touch it."""
-    touching: dict[str, list[RelationShape]] = {entity.name: [] for entity in entities}
+    touching: dict[str, list[ProjectRelationShape]] = {entity.name: [] for entity in entities}
     for relation in relations:
         shape = relation_shape(relation)
         for name in {relation.source, relation.target} & touching.keys():
             touching[name].append(shape)
-    return [NodeShape(*_entity_fields(entity), touching[entity.name]) for entity in entities]
+    return [ProjectNodeShape(*_entity_fields(entity), touching[entity.name]) for entity in entities]
 
 
-def relation_shape(relation: Relation) -> RelationShape:
-    return RelationShape(_relation_id(relation), *relation.key, iso_time(relation.created_at))
+def relation_shape(relation: Relation) -> ProjectRelationShape:
+    return ProjectRelationShape(
+        _relation_id(relation), *relation.key, iso_time(relation.created_at)
+    )
 
 
-def added_shape(entity: Entity, observation: Fact) -> AddedShape:
-    return AddedShape(
+def added_shape(entity: Entity, observation: Fact) -> ProjectAddedShape:
+    return ProjectAddedShape(
         observation_id(entity, observation),
         entity.id,
         entity.name,
@@ -230,13 +234,13 @@ def observation_id(entity: Entity, observation: Fact) -> str:
 
 def _entity_fields(
     entity: Entity,
-) -> tuple[str, str, str, str | None, str | None, list[ObservationShape]]:
+) -> tuple[str, str, str, str | None, str | None, list[ProjectObservationShape]]:
     times = (iso_time(entity.created_at), iso_time(entity.updated_at))
     observations = []
     for observation in entity.facts:
         created_at = iso_time(observation.created_at)
         identity = observation_id(entity, observation)
-        observations.append(ObservationShape(identity, observation.text, created_at))
+        observations.append(ProjectObservationShape(identity, observation.text, created_at))
     return (entity.id, entity.name, entity.type, *times, observations)
 
 

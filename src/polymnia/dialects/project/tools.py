@@ -21,8 +21,8 @@ from polymnia.engine.recall import search
 from polymnia.model import EntityDraft, FactAddition, Relation
 
 
-@tool(shapes.CreateEntities, needs="write", returns=shapes.EntitiesReply)
-def create_entities(call: Call, arguments: shapes.CreateEntities) -> Reply:
+@tool(shapes.ProjectCreateEntities, needs="write", returns=shapes.ProjectEntitiesReply)
+def create_entities(call: Call, arguments: shapes.ProjectCreateEntities) -> Reply:
     """Create one or more entities in the knowledge graph. Existing names are left unchanged."""
     drafts = [
         EntityDraft(shape.name, shape.entity_type, tuple(shape.observations))
@@ -35,8 +35,8 @@ def create_entities(call: Call, arguments: shapes.CreateEntities) -> Reply:
     return array_reply([entity_shape(entity) for entity in created], "entities", note)
 
 
-@tool(shapes.AddObservations, needs="write", returns=shapes.ObservationsReply)
-def add_observations(call: Call, arguments: shapes.AddObservations) -> Reply:
+@tool(shapes.ProjectAddObservations, needs="write", returns=shapes.ObservationsReply)
+def add_observations(call: Call, arguments: shapes.ProjectAddObservations) -> Reply:
     """Add observations to existing entities."""
     drafts = [
         FactAddition(shape.entity_name, tuple(shape.contents)) for shape in arguments.observations
@@ -51,8 +51,8 @@ def add_observations(call: Call, arguments: shapes.AddObservations) -> Reply:
     return array_reply(added, "observations")
 
 
-@tool(shapes.Relations, needs="write", returns=shapes.RelationsReply)
-def create_relations(call: Call, arguments: shapes.Relations) -> Reply:
+@tool(shapes.ProjectRelations, needs="write", returns=shapes.ProjectRelationsReply)
+def create_relations(call: Call, arguments: shapes.ProjectRelations) -> Reply:
     """Create directed relations between entities. Both must exist. Existing relations are left \
 unchanged."""
     requested = _relations(arguments)
@@ -62,8 +62,8 @@ unchanged."""
     return array_reply([relation_shape(relation) for relation in created], "relations", note)
 
 
-@tool(shapes.SearchNodes, needs="read", returns=shapes.NodesReply, idempotent=True)
-def search_nodes(call: Call, arguments: shapes.SearchNodes) -> Reply:
+@tool(shapes.ProjectSearchNodes, needs="read", returns=shapes.NodesReply, idempotent=True)
+def search_nodes(call: Call, arguments: shapes.ProjectSearchNodes) -> Reply:
     """Search entities and observations using FTS5 full-text search, best match first: words, \
 "phrases", prefix*, AND, OR, NOT, and columns as in name: alice (name, entity_type, content). \
 Words without an operator must all occur. Text that is not valid FTS5 is searched as plain words. \
@@ -74,8 +74,8 @@ Every match is returned: use specific words."""
     return array_reply(node_shapes(graph.entities, graph.relations), "entities", note)
 
 
-@tool(shapes.OpenNodes, needs="read", returns=shapes.NodesReply, idempotent=True)
-def open_nodes(call: Call, arguments: shapes.OpenNodes) -> Reply:
+@tool(shapes.ProjectOpenNodes, needs="read", returns=shapes.NodesReply, idempotent=True)
+def open_nodes(call: Call, arguments: shapes.ProjectOpenNodes) -> Reply:
     """Retrieve specific entities by exact name match, with their observations and relations."""
     with active_memory(call) as memory:
         graph = entities.open_named(memory, set(arguments.names))
@@ -83,8 +83,8 @@ def open_nodes(call: Call, arguments: shapes.OpenNodes) -> Reply:
     return array_reply(nodes, "entities")
 
 
-@tool(shapes.Nothing, needs="read", returns=shapes.GraphReply, idempotent=True)
-def read_graph(call: Call, arguments: shapes.Nothing) -> Reply:
+@tool(shapes.ProjectNothing, needs="read", returns=shapes.GraphReply, idempotent=True)
+def read_graph(call: Call, arguments: shapes.ProjectNothing) -> Reply:
     """Read the entire knowledge graph of the current project. It can be large: prefer \
 search_nodes."""
     with active_memory(call) as memory:
@@ -97,13 +97,13 @@ search_nodes."""
 
 
 @tool(
-    shapes.DeleteEntities,
+    shapes.ProjectDeleteEntities,
     needs="write",
     returns=shapes.CountReply,
     destructive=True,
     idempotent=True,
 )
-def delete_entities(call: Call, arguments: shapes.DeleteEntities) -> Reply:
+def delete_entities(call: Call, arguments: shapes.ProjectDeleteEntities) -> Reply:
     """Delete entities with their observations and relations. Returns how many entities were \
 deleted."""
     with active_memory(call) as memory:
@@ -112,13 +112,13 @@ deleted."""
 
 
 @tool(
-    shapes.DeleteObservations,
+    shapes.ProjectDeleteObservations,
     needs="write",
     returns=shapes.CountReply,
     destructive=True,
     idempotent=True,
 )
-def delete_observations(call: Call, arguments: shapes.DeleteObservations) -> Reply:
+def delete_observations(call: Call, arguments: shapes.ProjectDeleteObservations) -> Reply:
     """Delete specific observations from entities by their exact text. Returns how many were \
 deleted."""
     removals = [(shape.entity_name, shape.observations) for shape in arguments.deletions]
@@ -127,8 +127,14 @@ deleted."""
     return json_reply(shapes.CountReply(sum(len(removal.facts) for removal in removed)))
 
 
-@tool(shapes.Relations, needs="write", returns=shapes.CountReply, destructive=True, idempotent=True)
-def delete_relations(call: Call, arguments: shapes.Relations) -> Reply:
+@tool(
+    shapes.ProjectRelations,
+    needs="write",
+    returns=shapes.CountReply,
+    destructive=True,
+    idempotent=True,
+)
+def delete_relations(call: Call, arguments: shapes.ProjectRelations) -> Reply:
     """Delete specific relations by their exact from, to and relation_type. Returns how many were \
 deleted."""
     with active_memory(call) as memory:
@@ -136,7 +142,7 @@ deleted."""
     return json_reply(shapes.CountReply(len(deleted)))
 
 
-def _relations(arguments: shapes.Relations) -> list[Relation]:
+def _relations(arguments: shapes.ProjectRelations) -> list[Relation]:
     return [
         Relation(shape.source, shape.target, shape.relation_type) for shape in arguments.relations
     ]

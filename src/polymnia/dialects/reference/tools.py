@@ -14,7 +14,7 @@ from polymnia.engine.graph.facts import AddedFacts
 from polymnia.model import Entity, EntityDraft, FactAddition, Graph, Relation
 
 
-class EntityShape(Struct, frozen=True, rename="camel"):
+class ReferenceEntityShape(Struct, frozen=True, rename="camel"):
     name: Annotated[str, Meta(description="The name of the entity")]
     entity_type: Annotated[str, Meta(description="The type of the entity")]
     observations: Annotated[
@@ -22,7 +22,7 @@ class EntityShape(Struct, frozen=True, rename="camel"):
     ]
 
 
-class RelationShape(Struct, frozen=True, rename="camel"):
+class ReferenceRelationShape(Struct, frozen=True, rename="camel"):
     source: Annotated[str, Meta(description="The name of the entity where the relation starts")] = (
         field(name="from")
     )
@@ -46,45 +46,47 @@ class Deletion(Struct, frozen=True, rename="camel"):
     observations: Annotated[list[str], Meta(description="An array of observations to delete")]
 
 
-class AddedShape(Struct, frozen=True, rename="camel"):
+class ReferenceAddedShape(Struct, frozen=True, rename="camel"):
     entity_name: str
     added_observations: list[str]
 
 
 class GraphShape(Struct, frozen=True):
-    entities: list[EntityShape]
-    relations: list[RelationShape]
+    entities: list[ReferenceEntityShape]
+    relations: list[ReferenceRelationShape]
 
 
-class CreateEntities(Struct, frozen=True):
-    entities: list[EntityShape]
+class ReferenceCreateEntities(Struct, frozen=True):
+    entities: list[ReferenceEntityShape]
 
 
 class CreateRelations(Struct, frozen=True):
-    relations: list[RelationShape]
+    relations: list[ReferenceRelationShape]
 
 
-class AddObservations(Struct, frozen=True):
+class ReferenceAddObservations(Struct, frozen=True):
     observations: list[Addition]
 
 
-class DeleteEntities(Struct, frozen=True, rename="camel"):
+class ReferenceDeleteEntities(Struct, frozen=True, rename="camel"):
     entity_names: Annotated[list[str], Meta(description="An array of entity names to delete")]
 
 
-class DeleteObservations(Struct, frozen=True):
+class ReferenceDeleteObservations(Struct, frozen=True):
     deletions: list[Deletion]
 
 
 class DeleteRelations(Struct, frozen=True):
-    relations: Annotated[list[RelationShape], Meta(description="An array of relations to delete")]
+    relations: Annotated[
+        list[ReferenceRelationShape], Meta(description="An array of relations to delete")
+    ]
 
 
 class ReadGraph(Struct, frozen=True):
     pass
 
 
-class SearchNodes(Struct, frozen=True):
+class ReferenceSearchNodes(Struct, frozen=True):
     query: Annotated[
         str,
         Meta(
@@ -94,20 +96,20 @@ class SearchNodes(Struct, frozen=True):
     ]
 
 
-class OpenNodes(Struct, frozen=True):
+class ReferenceOpenNodes(Struct, frozen=True):
     names: Annotated[list[str], Meta(description="An array of entity names to retrieve")]
 
 
-class EntitiesReply(Struct, frozen=True):
-    entities: list[EntityShape]
+class ReferenceEntitiesReply(Struct, frozen=True):
+    entities: list[ReferenceEntityShape]
 
 
-class RelationsReply(Struct, frozen=True):
-    relations: list[RelationShape]
+class ReferenceRelationsReply(Struct, frozen=True):
+    relations: list[ReferenceRelationShape]
 
 
 class ResultsReply(Struct, frozen=True):
-    results: list[AddedShape]
+    results: list[ReferenceAddedShape]
 
 
 class SuccessReply(Struct, frozen=True):
@@ -115,15 +117,15 @@ class SuccessReply(Struct, frozen=True):
     message: str
 
 
-@tool(CreateEntities, needs="write", returns=EntitiesReply)
-def create_entities(call: Call, arguments: CreateEntities) -> Reply:
+@tool(ReferenceCreateEntities, needs="write", returns=ReferenceEntitiesReply)
+def create_entities(call: Call, arguments: ReferenceCreateEntities) -> Reply:
     """Create multiple new entities in the knowledge graph"""
     drafts = entity_drafts(arguments.entities)
     created = entities.create(call.memory, drafts, by=call.by)
     return _array_reply([entity_shape(entity) for entity in created], "entities")
 
 
-@tool(CreateRelations, needs="write", returns=RelationsReply)
+@tool(CreateRelations, needs="write", returns=ReferenceRelationsReply)
 def create_relations(call: Call, arguments: CreateRelations) -> Reply:
     """Create multiple new relations between entities in the knowledge graph. Relations are \
 directed edges."""
@@ -132,23 +134,31 @@ directed edges."""
     return _array_reply(relation_shapes(created.new), "relations")
 
 
-@tool(AddObservations, needs="write", returns=ResultsReply)
-def add_observations(call: Call, arguments: AddObservations) -> Reply:
+@tool(ReferenceAddObservations, needs="write", returns=ResultsReply)
+def add_observations(call: Call, arguments: ReferenceAddObservations) -> Reply:
     """Add new observations to existing entities in the knowledge graph"""
     drafts = observation_drafts(arguments.observations)
     additions = facts.add(call.memory, drafts, by=call.by, skip_repeats=True)
     return _array_reply(added_shapes(additions), "results")
 
 
-@tool(DeleteEntities, needs="write", returns=SuccessReply, destructive=True, idempotent=True)
-def delete_entities(call: Call, arguments: DeleteEntities) -> Reply:
+@tool(
+    ReferenceDeleteEntities, needs="write", returns=SuccessReply, destructive=True, idempotent=True
+)
+def delete_entities(call: Call, arguments: ReferenceDeleteEntities) -> Reply:
     """Delete multiple entities and their associated relations from the knowledge graph"""
     entities.delete(call.memory, set(arguments.entity_names), by=call.by)
     return _success("Entities deleted successfully")
 
 
-@tool(DeleteObservations, needs="write", returns=SuccessReply, destructive=True, idempotent=True)
-def delete_observations(call: Call, arguments: DeleteObservations) -> Reply:
+@tool(
+    ReferenceDeleteObservations,
+    needs="write",
+    returns=SuccessReply,
+    destructive=True,
+    idempotent=True,
+)
+def delete_observations(call: Call, arguments: ReferenceDeleteObservations) -> Reply:
     """Delete specific observations from entities in the knowledge graph"""
     facts.remove(call.memory, removals(arguments.deletions), by=call.by)
     return _success("Observations deleted successfully")
@@ -167,8 +177,8 @@ def read_graph(call: Call, arguments: ReadGraph) -> Reply:
     return _graph_reply(entities.read_all(call.memory))
 
 
-@tool(SearchNodes, needs="read", returns=GraphShape, idempotent=True)
-def search_nodes(call: Call, arguments: SearchNodes) -> Reply:
+@tool(ReferenceSearchNodes, needs="read", returns=GraphShape, idempotent=True)
+def search_nodes(call: Call, arguments: ReferenceSearchNodes) -> Reply:
     """Search for nodes in the knowledge graph based on a query"""
     # Imported here: it loads search by meaning, and `initialize` need not wait for that.
     from polymnia.engine.recall import search
@@ -177,8 +187,8 @@ def search_nodes(call: Call, arguments: SearchNodes) -> Reply:
     return _graph_reply(graph, matching_notes(call.memory, arguments.query))
 
 
-@tool(OpenNodes, needs="read", returns=GraphShape, idempotent=True)
-def open_nodes(call: Call, arguments: OpenNodes) -> Reply:
+@tool(ReferenceOpenNodes, needs="read", returns=GraphShape, idempotent=True)
+def open_nodes(call: Call, arguments: ReferenceOpenNodes) -> Reply:
     """Open specific nodes in the knowledge graph by their names"""
     return _graph_reply(entities.open_named(call.memory, set(arguments.names)))
 
@@ -209,13 +219,13 @@ def _array_reply(items: Sequence[Struct], field: str) -> Reply:
     return Reply(indented_json(items), Raw(encode({field: items})))
 
 
-def entity_drafts(shapes: Sequence[EntityShape]) -> list[EntityDraft]:
+def entity_drafts(shapes: Sequence[ReferenceEntityShape]) -> list[EntityDraft]:
     return [
         EntityDraft(shape.name, shape.entity_type, tuple(shape.observations)) for shape in shapes
     ]
 
 
-def named_relations(shapes: Sequence[RelationShape]) -> list[Relation]:
+def named_relations(shapes: Sequence[ReferenceRelationShape]) -> list[Relation]:
     return [Relation(shape.source, shape.target, shape.relation_type) for shape in shapes]
 
 
@@ -227,19 +237,19 @@ def removals(shapes: Sequence[Deletion]) -> list[tuple[str, list[str]]]:
     return [(shape.entity_name, shape.observations) for shape in shapes]
 
 
-def entity_shape(entity: Entity) -> EntityShape:
-    return EntityShape(entity.name, entity.type, list(entity.texts))
+def entity_shape(entity: Entity) -> ReferenceEntityShape:
+    return ReferenceEntityShape(entity.name, entity.type, list(entity.texts))
 
 
-def relation_shapes(relations: Sequence[Relation]) -> list[RelationShape]:
-    return [RelationShape(*relation.key) for relation in relations]
+def relation_shapes(relations: Sequence[Relation]) -> list[ReferenceRelationShape]:
+    return [ReferenceRelationShape(*relation.key) for relation in relations]
 
 
-def added_shapes(additions: Sequence[AddedFacts]) -> list[AddedShape]:
+def added_shapes(additions: Sequence[AddedFacts]) -> list[ReferenceAddedShape]:
     shapes = []
     for addition in additions:
         texts = [observation.text for observation in addition.facts]
-        shapes.append(AddedShape(addition.entity, texts))
+        shapes.append(ReferenceAddedShape(addition.entity, texts))
     return shapes
 
 

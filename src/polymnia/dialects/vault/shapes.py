@@ -43,7 +43,7 @@ class Committed(Struct, frozen=True):
     scope: str
 
 
-class Search(Struct, frozen=True, forbid_unknown_fields=True):
+class VaultSearch(Struct, frozen=True, forbid_unknown_fields=True):
     query: Annotated[
         str,
         Meta(

@@ -44,7 +44,7 @@ class Vault:
             tool(shapes.Commit, needs="write", returns=shapes.Committed, idempotent=True)(
                 self.commit_memory
             ),
-            tool(shapes.Search, needs="read", returns=shapes.Results, idempotent=True)(
+            tool(shapes.VaultSearch, needs="read", returns=shapes.Results, idempotent=True)(
                 self.search_memories
             ),
             tool(shapes.Prune, needs="write", returns=shapes.Pruned, destructive=True)(
@@ -66,7 +66,7 @@ key collision: content and tags are replaced, and omitted tags are emptied."""
         notes.commit(memory, note, by=call.by, member=call.client.id)
         return json_reply(shapes.Committed(True, arguments.key, arguments.scope))
 
-    def search_memories(self, call: Call, arguments: shapes.Search) -> Reply:
+    def search_memories(self, call: Call, arguments: shapes.VaultSearch) -> Reply:
         """Search memories by text query, tags, or both. Returns ranked results. Semantic ranking \
 used if embeddings are present and a query_embedding is provided. A note must contain all words of \
 the query; if none does, notes that contain any of them are returned. Searches session and vault \

@@ -12,15 +12,17 @@ from polymnia.engine.semantic import perspectives
 from polymnia.search.times import iso_time
 
 
-@tool(shapes.Nothing, needs="read", returns=list_of(shapes.RecentNodeShape), idempotent=True)
-def get_orphans(call: Call, arguments: shapes.Nothing) -> Reply:
+@tool(
+    shapes.WorkspaceNothing, needs="read", returns=list_of(shapes.RecentNodeShape), idempotent=True
+)
+def get_orphans(call: Call, arguments: shapes.WorkspaceNothing) -> Reply:
     """Return the nodes without relations."""
     nodes = [entity_shape(shapes.RecentNodeShape, node) for node in orphans(open_memory(call))]
     return array_reply(nodes, "result")
 
 
-@tool(shapes.Nothing, needs="read", returns=list_of(shapes.GapShape), idempotent=True)
-def get_relation_gaps(call: Call, arguments: shapes.Nothing) -> Reply:
+@tool(shapes.WorkspaceNothing, needs="read", returns=list_of(shapes.GapShape), idempotent=True)
+def get_relation_gaps(call: Call, arguments: shapes.WorkspaceNothing) -> Reply:
     """Return nodes whose observations mention another node by name though no relation joins the \
 two. This compares text: judge whether a relation is warranted."""
     gaps = []
@@ -48,8 +50,8 @@ relation or a merge."""
     return array_reply(shaped, "result")
 
 
-@tool(shapes.Nothing, needs="read", returns=shapes.ReportReply)
-def get_consolidation_report(call: Call, arguments: shapes.Nothing) -> Reply:
+@tool(shapes.WorkspaceNothing, needs="read", returns=shapes.ReportReply)
+def get_consolidation_report(call: Call, arguments: shapes.WorkspaceNothing) -> Reply:
     """Return where the graph needs attention: outdated summaries, candidates for relations, nodes \
 without relations, clusters, and what has changed since the last report."""
     report = consolidation_report(
@@ -61,8 +63,8 @@ without relations, clusters, and what has changed since the last report."""
     return json_reply(_report_shape(report), note=" ".join(report.notes) or None)
 
 
-@tool(shapes.Nothing, needs="read", returns=list_of(shapes.PendingShape), idempotent=True)
-def get_pending_consolidation(call: Call, arguments: shapes.Nothing) -> Reply:
+@tool(shapes.WorkspaceNothing, needs="read", returns=list_of(shapes.PendingShape), idempotent=True)
+def get_pending_consolidation(call: Call, arguments: shapes.WorkspaceNothing) -> Reply:
     """Return the nodes that have no summary, or observations that are newer than it."""
     memory = open_memory(call)
     nodes = []
@@ -79,8 +81,8 @@ def get_pending_consolidation(call: Call, arguments: shapes.Nothing) -> Reply:
     return array_reply(nodes, "result")
 
 
-@tool(shapes.Nothing, needs="read", returns=shapes.StatsReply, idempotent=True)
-def get_stats(call: Call, arguments: shapes.Nothing) -> Reply:
+@tool(shapes.WorkspaceNothing, needs="read", returns=shapes.StatsReply, idempotent=True)
+def get_stats(call: Call, arguments: shapes.WorkspaceNothing) -> Reply:
     """Count the nodes, observations and relations of the workspace, and tell which fraction of \
 the observations is embedded, over all perspectives."""
     memory = open_memory(call)

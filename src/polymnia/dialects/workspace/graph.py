@@ -11,8 +11,10 @@ from polymnia.engine.graph import relations, traverse
 from polymnia.model import Relation
 
 
-@tool(shapes.Relations, needs="write", returns=shapes.CreatedRelationsReply, idempotent=True)
-def create_relations(call: Call, arguments: shapes.Relations) -> Reply:
+@tool(
+    shapes.WorkspaceRelations, needs="write", returns=shapes.CreatedRelationsReply, idempotent=True
+)
+def create_relations(call: Call, arguments: shapes.WorkspaceRelations) -> Reply:
     """Create directed typed relations between existing nodes. Relations with an unknown end are \
 not created; not_found names the unknown ends."""
     requested = _relations(arguments)
@@ -30,13 +32,13 @@ not created; not_found names the unknown ends."""
 
 
 @tool(
-    shapes.Relations,
+    shapes.WorkspaceRelations,
     needs="write",
     returns=shapes.DeletedRelationsReply,
     destructive=True,
     idempotent=True,
 )
-def delete_relations(call: Call, arguments: shapes.Relations) -> Reply:
+def delete_relations(call: Call, arguments: shapes.WorkspaceRelations) -> Reply:
     """Delete specific relations. Returns how many were deleted and how many did not exist."""
     requested = _relations(arguments)
     deleted = len(relations.delete(open_memory(call), requested, by=call.by))
@@ -53,7 +55,10 @@ def update_relation_type(call: Call, arguments: shapes.UpdateRelationType) -> Re
 
 
 @tool(
-    shapes.GetRelationsBetween, needs="read", returns=list_of(shapes.RelationShape), idempotent=True
+    shapes.GetRelationsBetween,
+    needs="read",
+    returns=list_of(shapes.WorkspaceRelationShape),
+    idempotent=True,
 )
 def get_relations_between(call: Call, arguments: shapes.GetRelationsBetween) -> Reply:
     """Return all relations between two nodes, in both directions."""
@@ -84,7 +89,7 @@ relations."""
     )
 
 
-def _relations(arguments: shapes.Relations) -> list[Relation]:
+def _relations(arguments: shapes.WorkspaceRelations) -> list[Relation]:
     return [
         Relation(shape.from_entity, shape.to_entity, shape.relation_type)
         for shape in arguments.relations

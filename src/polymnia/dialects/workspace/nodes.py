@@ -27,8 +27,8 @@ from polymnia.search.times import iso_time
 _DAY_US = 86_400 * 1_000_000
 
 
-@tool(shapes.CreateEntities, needs="write", returns=list_of(shapes.CreatedShape))
-def create_entities(call: Call, arguments: shapes.CreateEntities) -> Reply:
+@tool(shapes.WorkspaceCreateEntities, needs="write", returns=list_of(shapes.CreatedShape))
+def create_entities(call: Call, arguments: shapes.WorkspaceCreateEntities) -> Reply:
     """Create one or more nodes. Names are unique within the workspace; existing nodes are left \
 unchanged."""
     drafts = []
@@ -45,13 +45,13 @@ unchanged."""
 
 
 @tool(
-    shapes.DeleteEntities,
+    shapes.WorkspaceDeleteEntities,
     needs="write",
     returns=shapes.DeletedReply,
     destructive=True,
     idempotent=True,
 )
-def delete_entities(call: Call, arguments: shapes.DeleteEntities) -> Reply:
+def delete_entities(call: Call, arguments: shapes.WorkspaceDeleteEntities) -> Reply:
     """Delete nodes by name, including all their observations, relations and embeddings."""
     names = list(dict.fromkeys(arguments.entity_names))
     graph = entities.delete(open_memory(call), names, by=call.by)
@@ -60,12 +60,15 @@ def delete_entities(call: Call, arguments: shapes.DeleteEntities) -> Reply:
     return json_reply(shapes.DeletedReply(deleted, not_found))
 
 
-@tool(shapes.OpenNodes, needs="read", returns=shapes.OpenedReply, idempotent=True)
-def open_nodes(call: Call, arguments: shapes.OpenNodes) -> Reply:
+@tool(shapes.WorkspaceOpenNodes, needs="read", returns=shapes.OpenedReply, idempotent=True)
+def open_nodes(call: Call, arguments: shapes.WorkspaceOpenNodes) -> Reply:
     """Retrieve nodes by name with all observations in ordinal order, summary and tags, and every \
 relation that touches one of them."""
     graph = entities.open_named(open_memory(call), set(arguments.names))
-    nodes = [entity_shape(shapes.NodeShape, entity) for entity in in_order(graph, arguments.names)]
+    nodes = [
+        entity_shape(shapes.WorkspaceNodeShape, entity)
+        for entity in in_order(graph, arguments.names)
+    ]
     known = {node.name for node in nodes}
     not_found = [name for name in dict.fromkeys(arguments.names) if name not in known]
     return json_reply(shapes.OpenedReply(nodes, relation_shapes(graph.relations), not_found))
@@ -114,8 +117,8 @@ def set_tags(call: Call, arguments: shapes.SetTags) -> Reply:
     return json_reply(shapes.TagsReply(arguments.name, list(receipt.after.tags)))
 
 
-@tool(shapes.AddObservations, needs="write", returns=list_of(shapes.AddedShape))
-def add_observations(call: Call, arguments: shapes.AddObservations) -> Reply:
+@tool(shapes.WorkspaceAddObservations, needs="write", returns=list_of(shapes.WorkspaceAddedShape))
+def add_observations(call: Call, arguments: shapes.WorkspaceAddObservations) -> Reply:
     """Append observations to existing nodes. Each gets the next ordinal of its node, which never \
 changes."""
     drafts = [
@@ -124,7 +127,9 @@ changes."""
     added_shapes = []
     for added in facts.add(open_memory(call), drafts, by=call.by, skip_unknown=True):
         new = [observation_shape(observation) for observation in added.facts]
-        added_shapes.append(shapes.AddedShape(added.entity, new, not_found=added.before is None))
+        added_shapes.append(
+            shapes.WorkspaceAddedShape(added.entity, new, not_found=added.before is None)
+        )
     return array_reply(added_shapes, "result")
 
 
@@ -143,13 +148,13 @@ def replace_observation(call: Call, arguments: shapes.ReplaceObservation) -> Rep
 
 
 @tool(
-    shapes.DeleteObservations,
+    shapes.WorkspaceDeleteObservations,
     needs="write",
     returns=list_of(shapes.DeletedOrdinalsShape),
     destructive=True,
     idempotent=True,
 )
-def delete_observations(call: Call, arguments: shapes.DeleteObservations) -> Reply:
+def delete_observations(call: Call, arguments: shapes.WorkspaceDeleteObservations) -> Reply:
     """Delete observations of nodes by their ordinals. The remaining ones keep theirs."""
     removals = [(shape.entity_name, shape.ordinals) for shape in arguments.deletions]
     deleted = []
@@ -182,8 +187,13 @@ words (text). Scores of the text mode are keyword weights."""
     return array_reply(scored, "result")
 
 
-@tool(shapes.SearchNodes, needs="read", returns=list_of(shapes.FoundNodeShape), idempotent=True)
-def search_nodes(call: Call, arguments: shapes.SearchNodes) -> Reply:
+@tool(
+    shapes.WorkspaceSearchNodes,
+    needs="read",
+    returns=list_of(shapes.FoundNodeShape),
+    idempotent=True,
+)
+def search_nodes(call: Call, arguments: shapes.WorkspaceSearchNodes) -> Reply:
     """Search all nodes, best first: by the meaning of their observations from every perspective \
 (embedding, the default), or by words in them (text): words, "phrases", prefix*, AND, OR, NOT. \
 Scores of the text mode are keyword weights."""

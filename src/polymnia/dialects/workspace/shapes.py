@@ -28,11 +28,11 @@ Mode = Annotated[
 Limit = Annotated[int, Meta(ge=1, le=MAX_ROWS, description="Return at most this many")]
 
 
-class Nothing(Struct, frozen=True, forbid_unknown_fields=True):
+class WorkspaceNothing(Struct, frozen=True, forbid_unknown_fields=True):
     pass
 
 
-class EntityArgument(Struct, frozen=True, forbid_unknown_fields=True):
+class WorkspaceEntityArgument(Struct, frozen=True, forbid_unknown_fields=True):
     name: Annotated[str, Meta(min_length=1, description="Unique name within the workspace")]
     entity_type: Annotated[
         str, Meta(description="Type of the entity, for example person, service or decision")
@@ -46,15 +46,15 @@ class EntityArgument(Struct, frozen=True, forbid_unknown_fields=True):
     tags: list[str] = []
 
 
-class CreateEntities(Struct, frozen=True, forbid_unknown_fields=True):
-    entities: list[EntityArgument]
+class WorkspaceCreateEntities(Struct, frozen=True, forbid_unknown_fields=True):
+    entities: list[WorkspaceEntityArgument]
 
 
-class DeleteEntities(Struct, frozen=True, forbid_unknown_fields=True):
+class WorkspaceDeleteEntities(Struct, frozen=True, forbid_unknown_fields=True):
     entity_names: list[str]
 
 
-class OpenNodes(Struct, frozen=True, forbid_unknown_fields=True):
+class WorkspaceOpenNodes(Struct, frozen=True, forbid_unknown_fields=True):
     names: list[str]
 
 
@@ -77,13 +77,13 @@ class SetTags(Struct, frozen=True, forbid_unknown_fields=True):
     tags: Annotated[list[str], Meta(description="The new tags; they replace all others")]
 
 
-class AdditionArgument(Struct, frozen=True, forbid_unknown_fields=True):
+class WorkspaceAdditionArgument(Struct, frozen=True, forbid_unknown_fields=True):
     entity_name: EntityName
     contents: Annotated[list[str], Meta(description="Observations, appended in order")]
 
 
-class AddObservations(Struct, frozen=True, forbid_unknown_fields=True):
-    observations: list[AdditionArgument]
+class WorkspaceAddObservations(Struct, frozen=True, forbid_unknown_fields=True):
+    observations: list[WorkspaceAdditionArgument]
 
 
 class ReplaceObservation(Struct, frozen=True, forbid_unknown_fields=True):
@@ -92,13 +92,13 @@ class ReplaceObservation(Struct, frozen=True, forbid_unknown_fields=True):
     new_content: str
 
 
-class DeletionArgument(Struct, frozen=True, forbid_unknown_fields=True):
+class WorkspaceDeletionArgument(Struct, frozen=True, forbid_unknown_fields=True):
     entity_name: EntityName
     ordinals: list[int]
 
 
-class DeleteObservations(Struct, frozen=True, forbid_unknown_fields=True):
-    deletions: list[DeletionArgument]
+class WorkspaceDeleteObservations(Struct, frozen=True, forbid_unknown_fields=True):
+    deletions: list[WorkspaceDeletionArgument]
 
 
 class QueryObservations(Struct, frozen=True, forbid_unknown_fields=True):
@@ -107,14 +107,14 @@ class QueryObservations(Struct, frozen=True, forbid_unknown_fields=True):
     mode: Mode = "embedding"
 
 
-class RelationArgument(Struct, frozen=True, forbid_unknown_fields=True):
+class WorkspaceRelationArgument(Struct, frozen=True, forbid_unknown_fields=True):
     from_entity: EntityName
     to_entity: EntityName
     relation_type: RelationType
 
 
-class Relations(Struct, frozen=True, forbid_unknown_fields=True):
-    relations: list[RelationArgument]
+class WorkspaceRelations(Struct, frozen=True, forbid_unknown_fields=True):
+    relations: list[WorkspaceRelationArgument]
 
 
 class UpdateRelationType(Struct, frozen=True, forbid_unknown_fields=True):
@@ -144,7 +144,7 @@ class FindSimilarNodes(Struct, frozen=True, forbid_unknown_fields=True):
     min_score: Annotated[float, Meta(ge=-1, le=1, description="Least cosine similarity")] = 0.75
 
 
-class SearchNodes(Struct, frozen=True, forbid_unknown_fields=True):
+class WorkspaceSearchNodes(Struct, frozen=True, forbid_unknown_fields=True):
     query: str
     limit: Limit = 10
     mode: Mode = "embedding"
@@ -161,30 +161,30 @@ class DeletedReply(Struct, frozen=True):
     not_found: list[str]
 
 
-class ObservationShape(Struct, frozen=True):
+class WorkspaceObservationShape(Struct, frozen=True):
     ordinal: int
     content: str
 
 
-class NodeShape(Struct, frozen=True):
+class WorkspaceNodeShape(Struct, frozen=True):
     name: str
     entity_type: str
     summary: str | None
     tags: list[str]
-    observations: list[ObservationShape]
+    observations: list[WorkspaceObservationShape]
     created_at: str | None
     updated_at: str | None
 
 
-class RelationShape(Struct, frozen=True):
+class WorkspaceRelationShape(Struct, frozen=True):
     source: str = field(name="from")
     target: str = field(name="to")
     relation_type: str
 
 
 class OpenedReply(Struct, frozen=True):
-    entities: list[NodeShape]
-    relations: list[RelationShape]
+    entities: list[WorkspaceNodeShape]
+    relations: list[WorkspaceRelationShape]
     not_found: list[str]
 
 
@@ -214,9 +214,9 @@ class TagsReply(Struct, frozen=True):
     tags: list[str]
 
 
-class AddedShape(Struct, frozen=True):
+class WorkspaceAddedShape(Struct, frozen=True):
     entity_name: str
-    added: list[ObservationShape]
+    added: list[WorkspaceObservationShape]
     not_found: bool
 
 
@@ -240,8 +240,8 @@ class ScoredObservationShape(Struct, frozen=True):
 
 
 class CreatedRelationsReply(Struct, frozen=True):
-    created: list[RelationShape]
-    already_existed: list[RelationShape]
+    created: list[WorkspaceRelationShape]
+    already_existed: list[WorkspaceRelationShape]
     not_found: list[str]
 
 
@@ -266,13 +266,13 @@ class NeighborShape(Struct, frozen=True):
 
 class NeighborhoodReply(Struct, frozen=True):
     nodes: list[NeighborShape]
-    relations: list[RelationShape]
+    relations: list[WorkspaceRelationShape]
 
 
 class PathReply(Struct, frozen=True):
     found: bool
     path: list[str]
-    relations: list[RelationShape]
+    relations: list[WorkspaceRelationShape]
 
 
 class GapShape(Struct, frozen=True):
@@ -379,9 +379,9 @@ def entity_shape(kind: type[S], entity: Entity) -> S:
     return kind(**{field: fields[field] for field in kind.__struct_fields__})
 
 
-def observation_shape(observation: Fact) -> ObservationShape:
-    return ObservationShape(observation.ordinal, observation.text)
+def observation_shape(observation: Fact) -> WorkspaceObservationShape:
+    return WorkspaceObservationShape(observation.ordinal, observation.text)
 
 
-def relation_shapes(relations: list[Relation]) -> list[RelationShape]:
-    return [RelationShape(*relation.key) for relation in relations]
+def relation_shapes(relations: list[Relation]) -> list[WorkspaceRelationShape]:
+    return [WorkspaceRelationShape(*relation.key) for relation in relations]
