@@ -26,7 +26,7 @@ from polymnia.engine.memory import Memory
 from polymnia.engine.recall import search
 from polymnia.engine.workspaces.workspaces import Workspaces, open_workspaces
 from polymnia.model import EntityDraft, PassageKind, Relation
-from polymnia.search.expression import Phrase
+from polymnia.search.fulltext import TextQuery
 from tests.postgres import new_database, running_server
 
 ME = "bench"
@@ -118,7 +118,7 @@ class Database:
         memory, place, number = self._any()
         began = perf_counter()
         with memory.reading() as read:
-            found = read.match(Phrase((_unique(place, number),)), KINDS)
+            found = read.match(TextQuery((_unique(place, number),)), KINDS)
         seconds = perf_counter() - began
         assert len(found) == 1
         return seconds

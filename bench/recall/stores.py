@@ -18,7 +18,7 @@ from bench.recall.sets import load_cases
 from polymnia.engine.memory import Memory
 from polymnia.engine.recall.passages import recall
 from polymnia.model import PassageKind
-from polymnia.search.expression import And, Expression, Or, plain_words
+from polymnia.search.fulltext import TextQuery, plain_words
 from polymnia.stores import open_store
 from polymnia.stores.contract import Store
 from tests.postgres import new_database, running_server
@@ -77,23 +77,23 @@ def compare(
         for store in stores:
             load_case(Memory(store), case)
         for asked in case.asked:
-            for expression in _expressions(asked.text):
-                words.add(_match(stores[0], expression), _match(stores[1], expression))
+            for query in _queries(asked.text):
+                words.add(_match(stores[0], query), _match(stores[1], query))
             recalled.add(_recall(stores[0], asked.text), _recall(stores[1], asked.text))
     finally:
         for store in stores:
             store.close()
 
 
-def _expressions(text: str) -> Iterator[Expression]:
-    every = plain_words(text)
-    yield And(every.parts)
-    yield Or(every.parts)
+def _queries(text: str) -> Iterator[TextQuery]:
+    words = tuple(plain_words(text))
+    yield TextQuery(words)
+    yield TextQuery(words, every=False)
 
 
-def _match(store: Store, expression: Expression) -> list[tuple[object, float]]:
+def _match(store: Store, query: TextQuery) -> list[tuple[object, float]]:
     with store.reading() as read:
-        return [(item.id, item.score) for item in read.match(expression, KINDS, DEPTH)]
+        return [(item.id, item.score) for item in read.match(query, KINDS, DEPTH)]
 
 
 def _recall(store: Store, text: str) -> list[tuple[object, float]]:

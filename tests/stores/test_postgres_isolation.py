@@ -18,7 +18,7 @@ from polymnia.engine.memory import Memory
 from polymnia.engine.workspaces.workspaces import ManyWorkspaces
 from polymnia.errors import BadInput, StoreError, StoreSealed, WorkspaceArchived, WorkspaceNotFound
 from polymnia.model import ChangeQuery, EntityDraft, FactAddition, Note, PassageKind
-from polymnia.search.expression import Phrase
+from polymnia.search.fulltext import TextQuery
 from polymnia.stores import open_catalogue, open_store
 from polymnia.stores.contract import Catalogue
 from polymnia.stores.postgres.catalogue import migrate_schema
@@ -84,7 +84,7 @@ def test_workspaces_do_not_see_one_another(
                 read.candidates(["tea"], 10),
                 read.containing("tea"),
                 read.passages_containing("ea", 10),
-                read.match(Phrase(("tea",)), KINDS),
+                read.match(TextQuery(("tea",)), KINDS),
                 read.vocabulary("tea", "teb", 10),
                 read.history.changes(ChangeQuery(limit=None))[::-1],
                 read.counts().entities,

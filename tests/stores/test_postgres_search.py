@@ -14,7 +14,7 @@ from polymnia.engine.graph import entities, facts
 from polymnia.engine.memory import Memory
 from polymnia.engine.recall.search import QUERY_COLUMNS
 from polymnia.model import EntityDraft, FactAddition, Note, PassageKind, Within
-from polymnia.search.expression import parse, plain_words
+from polymnia.search.fulltext import TextQuery, first_matches, plain_words
 from polymnia.search.terms import fold, terms_of
 from polymnia.stores import open_store
 from polymnia.stores.contract import Reader
@@ -37,11 +37,6 @@ organiz*
 gen* mountain
 river NOT lake
 (river AND lake) OR agent
-NEAR(river lake, 3)
-^river OR agent
-name: name7
-entity_type: place AND river
-{name entity_type} : thing
 getusername
 server
 数据库
@@ -51,8 +46,6 @@ naive cafe
 nothingatall
 river river lake
 "don't"
-content: "memory graph" OR name: agent
-- name : river
 com*
 """
 QUERIES = _QUERIES.strip().splitlines()
@@ -110,21 +103,33 @@ def text(chance: random.Random) -> str:
     return " ".join(chance.choices(WORDS, weights, k=chance.randint(1, 25)))
 
 
+@pytest.mark.parametrize("words", [("river",), ("river", "lake"), ("naive",), ("nothingatall",)])
+@pytest.mark.parametrize("every", [False, True])
+def test_words_find_the_same_passages_with_the_same_scores(
+    twins: Twins, words: tuple[str, ...], every: bool
+) -> None:
+    expected, found = [read.match(TextQuery(words, every), KINDS) for read in twins]
+    assert [(item.id, item.kind) for item in found] == [(item.id, item.kind) for item in expected]
+    scores = [item.score for item in expected]
+    assert [item.score for item in found] == pytest.approx(scores, rel=1e-12)
+
+
 @pytest.mark.parametrize("query", QUERIES)
-def test_an_expression_gives_the_same_passages_with_the_same_scores(
+def test_a_query_finds_the_same_passages(twins: Twins, query: str) -> None:
+    expected, found = [
+        first_matches(query, QUERY_COLUMNS, lambda query: read.match(query, KINDS))  # noqa: B023
+        for read in twins
+    ]
+    assert {item.id for item in found} == {item.id for item in expected}
+
+
+@pytest.mark.parametrize("query", ["NEAR(river lake, 3)", "^river agent", "name: name7"])
+def test_syntax_that_postgresql_does_not_understand_is_searched_as_words(
     twins: Twins, query: str
 ) -> None:
-    expression = parse(query, QUERY_COLUMNS) or plain_words(query)
-    expected = twins.sqlite.match(expression, KINDS)
-    found = twins.postgres.match(expression, KINDS)
-    assert [(item.id, item.entity, item.kind) for item in found] == [
-        (e.id, e.entity, e.kind) for e in expected
-    ]
-    assert [item.score for item in found] == pytest.approx(
-        [item.score for item in expected], rel=1e-12
-    )
-    first = [[item.id for item in read.match(expression, KINDS[:1], 5)] for read in twins]
-    assert first[0] == first[1]
+    found = first_matches(query, {}, lambda text: twins.postgres.match(text, KINDS))
+    words = TextQuery(tuple(plain_words(query)))
+    assert found == twins.postgres.match(words, KINDS) or not twins.postgres.match(words, KINDS)
 
 
 @pytest.mark.parametrize(

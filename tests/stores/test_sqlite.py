@@ -29,7 +29,7 @@ from polymnia.model import (
     NoteScope,
     Relation,
 )
-from polymnia.search.expression import plain_words
+from polymnia.search.fulltext import TextQuery
 from polymnia.stores.contract import Reader, find_note
 from polymnia.stores.sql import load_migrations, read_queries
 from polymnia.stores.sqlite import schema
@@ -52,7 +52,7 @@ READS: dict[str, Callable[[Reader], object]] = {
     "touching": lambda read: read.relations(["A"]),
     "relations like": lambda read: read.relations(source="A", target=None, kind=None),
     "containing": lambda read: read.containing("one"),
-    "match": lambda read: read.match(plain_words("one"), ("fact", "entity", "note")),
+    "match": lambda read: read.match(TextQuery(("one",)), ("fact", "entity", "note")),
     "word counts": lambda read: read.word_counts(["one"]),
     "vocabulary": lambda read: read.vocabulary("a", "z", 10),
     "candidates": lambda read: read.candidates(["one"], 10),

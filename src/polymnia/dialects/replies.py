@@ -11,7 +11,7 @@ from polymnia.dialects.base import Reply
 from polymnia.engine import notes
 from polymnia.engine.memory import Memory
 from polymnia.model import VAULT, Entity, Graph, NoteQuery
-from polymnia.search.expression import wants_everything
+from polymnia.search.fulltext import wants_everything
 
 _MAX_NOTES = 5
 _MAX_LETTERS = 500

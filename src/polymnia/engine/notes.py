@@ -22,7 +22,7 @@ from polymnia.model import (
     PassageKind,
     Rows,
 )
-from polymnia.search.expression import alternatives, wants_everything
+from polymnia.search.fulltext import first_matches, wants_everything
 from polymnia.search.relevance import MAX_INEXACT
 from polymnia.stores.contract import NoteReader, Reader, find_note
 
@@ -218,9 +218,12 @@ def notes_of(memory: Memory, reader: Reader) -> NoteReader:
 
 
 def _match_facts(reader: Reader, text: str) -> list[Match]:
-    tries = [] if wants_everything(text) else alternatives(text, _COLUMNS)
+    if wants_everything(text):
+        return []
     kinds: tuple[PassageKind, ...] = ("entity", "fact")
-    return next((found for item in tries if (found := reader.match(item, kinds, _MAX_MATCHES))), [])
+    return list(
+        first_matches(text, _COLUMNS, lambda query: reader.match(query, kinds, _MAX_MATCHES))
+    )
 
 
 def _as_note(entity: Entity, facts: Sequence[str]) -> Note:

@@ -163,18 +163,6 @@ def word_with_stem(term: str) -> str:
 # with it too, or continues the prefix with the rest of an ending.
 
 
-def index_prefix(prefix: str) -> str:
-    """Return a word whose stem is the prefix, or its longest beginning that has one.
-
-    The index stems the text of a query before it looks for words that begin with it.
-    """
-    for end in range(len(prefix), 0, -1):
-        word = word_with_stem(prefix[:end])
-        if stem(word) == prefix[:end]:
-            return word
-    return prefix
-
-
 @lru_cache(maxsize=1024)
 def words_with_shorter_stems(prefix: str) -> tuple[str, ...]:
     """Return words that begin with the prefix and whose stems do not: one for each stem."""

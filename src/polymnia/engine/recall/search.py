@@ -12,8 +12,7 @@ from polymnia.engine.memory import Memory, find_by_name
 from polymnia.engine.semantic.perspectives import own_perspectives
 from polymnia.errors import USE_A_DATABASE, BadInput, EmbedderError, EntityNotFound
 from polymnia.model import Entity, Graph, Match, Passage, PassageKind, Perspective, Within
-from polymnia.search.expression import Expression, alternatives, parse, plain_words
-from polymnia.search.matching import match_entities
+from polymnia.search.fulltext import TextQuery, first_matches, match_entities
 from polymnia.search.templates import render_query
 from polymnia.search.terms import fold
 from polymnia.stores.contract import Reader
@@ -85,9 +84,8 @@ def full_text(memory: Memory, query: str) -> Graph:
     full-text index.
     """
     _require_index(memory)
-    expression = parse(query, QUERY_COLUMNS) or plain_words(query)
     with memory.reading(may_lag=True) as read:
-        names = match_entities(expression, partial(_best_scores, read))
+        names = match_entities(query, QUERY_COLUMNS, partial(_best_scores, read))
         known = find_by_name(read, names)
         entities = [known[name] for name in names if name in known]
         return Graph(entities, read.relations([entity.name for entity in entities]))
@@ -187,10 +185,10 @@ def _find_query(outline: Entity, folded: str) -> int:
     return _IN_TYPE if folded in fold(outline.type) else _IN_OBSERVATION
 
 
-def _best_scores(read: Reader, expression: Expression) -> dict[str, float]:
+def _best_scores(read: Reader, query: TextQuery) -> dict[str, float]:
     """Return the entities with a matching passage, and their best score; less is better."""
     scores: dict[str, float] = {}
-    for match in read.match(expression, ("entity", "fact")):
+    for match in read.match(query, ("entity", "fact")):
         scores.setdefault(match.entity, -match.score)
     return scores
 
@@ -268,13 +266,12 @@ def _matches(memory: Memory, read: Reader, query: str, entity: str | None = None
     A query without operators must match with all its words; if nothing does, with any of them.
     """
     _require_index(memory)
-    for expression in alternatives(query, {}):
-        matches = read.match(expression, _OBSERVATIONS)
-        if entity is not None:
-            matches = [match for match in matches if match.entity == entity]
-        if matches:
-            return matches
-    return []
+
+    def match(query: TextQuery) -> list[Match]:
+        matches = read.match(query, _OBSERVATIONS)
+        return [match for match in matches if entity in (None, match.entity)]
+
+    return first_matches(query, {}, match)
 
 
 def _load_facts(read: Reader, matches: Sequence[Match]) -> list[FoundFact]:

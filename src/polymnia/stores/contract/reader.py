@@ -33,7 +33,7 @@ from polymnia.model import (
     Within,
     WordCounts,
 )
-from polymnia.search.expression import Expression
+from polymnia.search.fulltext import TextQuery
 from polymnia.stores.contract.tables import TableRow
 
 # The perspective that embeds a passage's own text. Every store has it.
@@ -130,7 +130,7 @@ class SearchReader(Protocol):
         """
 
     def match(
-        self, expression: Expression, kinds: Collection[PassageKind], limit: int | None = None
+        self, query: TextQuery, kinds: Collection[PassageKind], limit: int | None = None
     ) -> list[Match]:
         """Return the passages of these kinds that match the expression, best first.
 

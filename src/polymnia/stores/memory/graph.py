@@ -29,7 +29,7 @@ from polymnia.model import (
     WordCounts,
     drop_expired,
 )
-from polymnia.search.expression import Expression
+from polymnia.search.fulltext import TextQuery
 from polymnia.search.terms import fold
 from polymnia.stores.clock import next_change_time
 from polymnia.stores.contract import (
@@ -207,7 +207,7 @@ class MemoryGraph:
         return {entity.name: len(entity.facts) for entity in self.entities(names)}
 
     def match(
-        self, expression: Expression, kinds: Collection[PassageKind], limit: int | None = None
+        self, query: TextQuery, kinds: Collection[PassageKind], limit: int | None = None
     ) -> list[Match]:
         raise not_supported("query expressions")
 

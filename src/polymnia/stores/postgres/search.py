@@ -1,43 +1,27 @@
 """Search in PostgreSQL: substrings by trigrams, and words by tsvector with FTS5's BM25."""
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
+from math import log
 
-from polymnia.model import Match, Note, Passage, PassageKind, Within, WordCounts
-from polymnia.search.expression import Expression
-from polymnia.search.matching import PARTS, is_exact, matches
+from polymnia.model import Match, Note, PassageKind, Within, WordCounts
+from polymnia.search.fulltext import PARTS, TextQuery
 from polymnia.search.relevance import Scores
-from polymnia.search.terms import MAX_RARE_PASSAGES, fold
-from polymnia.stores.postgres.match import (
-    AnyOf,
-    Every,
-    PassageWords,
-    Query,
-    Stems,
-    mere_stems,
-    phrases_of,
-    rarity,
-    render,
-    score,
-    translate,
-)
+from polymnia.search.terms import MAX_RARE_PASSAGES, fold, stems_of
+from polymnia.stores.postgres.match import StemQuery, translate, word_query
 from polymnia.stores.postgres.port import PostgresPort
 from polymnia.stores.postgres.words import LABELS, lexeme, word_vector
-from polymnia.stores.versioned.notes import columns_of_note
 from polymnia.stores.versioned.port import Row
-from polymnia.stores.versioned.rows import columns_of, unpack_passages
 
 # A match in a name weighs most, then one in a label, one in content, and one in derived parts.
 MATCH_WEIGHTS = {"name": 8.0, "labels": 4.0, "content": 1.0, PARTS: 0.5}
 EQUAL_WEIGHTS = dict.fromkeys(MATCH_WEIGHTS, 1.0)
 # The newest passages with common terms are looked for among so many.
 _MAX_LOOKED_AT = 20_000
-# How many passages are read at once to look into their words.
-_READ_BATCH = 1_000
 # What the trigram indexes need to find a text.
 _TRIGRAM = re.compile(r"[^\W_]{3}")
-_EVERYWHERE = frozenset(LABELS)
-_IN_NAMES = frozenset({"name", PARTS})
+_EVERYWHERE = "".join(LABELS.values())
+_IN_NAMES = LABELS["name"] + LABELS[PARTS]
 
 
 class PostgresWords:
@@ -61,61 +45,44 @@ class PostgresWords:
         return _verify(rows, folded)[:limit]
 
     def match(
-        self, expression: Expression, kinds: Collection[PassageKind], limit: int | None
+        self, query: TextQuery, kinds: Collection[PassageKind], limit: int | None
     ) -> list[Match]:
-        query = translate(expression)
-        if query is None:
-            return []
-        stems = mere_stems(query)
-        if stems is not None and is_exact(expression):
-            bound = _bind(query, stems, MATCH_WEIGHTS)
-            return [Match(*row) for row in self._port.run("match_words", *bound, kinds, limit)]
-        scores = self._score_in_python(expression, query, MATCH_WEIGHTS)
-        heads = self._port.run("passage_heads", list(scores), kinds)
-        found = [Match(passage, name, kind, scores[passage]) for passage, name, kind in heads]
-        found.sort(key=lambda match: (-match.score, match.id))
-        return found[:limit]
+        return self._match(query, kinds, MATCH_WEIGHTS)[:limit]
 
-    def match_notes(self, expression: Expression) -> Scores:
-        query = translate(expression)
-        if query is None:
-            return {}
-        stems = mere_stems(query)
-        if stems is not None and is_exact(expression):
-            bound = _bind(query, stems, EQUAL_WEIGHTS)
-            rows = self._port.run("match_words", *bound, ["note"], None)
-            return {passage: -value for passage, _, _, value in rows}
-        scores = self._score_in_python(expression, query, EQUAL_WEIGHTS)
-        notes = self._port.run("passage_heads", list(scores), ["note"])
-        return {passage: -scores[passage] for passage, *_ in notes}
+    def match_notes(self, query: TextQuery) -> Scores:
+        matches = self._match(query, ["note"], EQUAL_WEIGHTS)
+        return {match.id: -match.score for match in matches}
 
-    def match_session(self, notes: dict[int, Note], expression: Expression) -> Scores:
-        query = translate(expression)
-        if query is None:
+    def match_session(self, notes: dict[int, Note], query: TextQuery) -> Scores:
+        """Score the notes as FTS5 would if its index had only these."""
+        if not notes or not (query.words or query.expression):
             return {}
-        texts = {number: columns_of_note(note) for number, note in notes.items()}
-        words = {number: PassageWords(columns) for number, columns in texts.items()}
-        lengths = {
-            number: word_vector(note.key, note.tags, note.content).length
-            for number, note in notes.items()
-        }
-        rarities = {}
-        for phrase in phrases_of(query):
-            having = [word for word in words.values() if word.count(phrase, EQUAL_WEIGHTS)]
-            rarities[phrase] = rarity(len(notes), len(having))
-        average = sum(lengths.values()) / max(len(notes), 1)
+        translated = translate(query)
+        vectors = [word_vector(note.key, note.tags, note.content) for note in notes.values()]
+        numbers = list(notes)
+        rows = self._port.run(
+            "matching_vectors", [vector.vector for vector in vectors], translated.tsquery
+        )
+        texts = {}
+        for number, note in notes.items():
+            texts[number] = stems_of(" ".join([note.key, *note.tags, note.content]))
+        average = sum(vector.length for vector in vectors) / max(len(notes), 1)
         scores = {}
-        for number, passage_words in words.items():
-            counts = passage_words.count(query, EQUAL_WEIGHTS)
-            if counts and (is_exact(expression) or matches(expression, texts[number])):
-                scores[number] = -score(counts, rarities, lengths[number], average)
+        for (place,) in rows:
+            number, length = numbers[place - 1], vectors[place - 1].length
+            total = 0.0
+            for stem in translated.stems:
+                having = sum(stem in stems for stems in texts.values())
+                count = texts[number].count(stem)
+                total += rarity(len(notes), having) * term_score(count, length, average)
+            scores[number] = -total
         return scores
 
     def word_counts(self, terms: Collection[str]) -> WordCounts:
         if not terms:
             return WordCounts(0, 0, {})
         by_lexeme = {lexeme(term): term for term in terms}
-        queries = [render(_word(term)) for term in by_lexeme.values()]
+        queries = [word_query(term) for term in by_lexeme.values()]
         rows = self._port.run("word_counts", list(by_lexeme), queries, MAX_RARE_PASSAGES)
         having = {by_lexeme[word]: count for _, _, word, count in rows if count}
         if not having:
@@ -135,8 +102,14 @@ class PostgresWords:
         counts = self.word_counts(terms)
         if not counts.passages:
             return []
-        stems = tuple([_word(term) for term in terms])
-        bound = _weigh(Every(stems) if every else AnyOf(stems), terms, counts)
+        queries = [word_query(term) for term in terms]
+        bound = (
+            (" & " if every else " | ").join(queries),
+            [lexeme(term) for term in terms],
+            queries,
+            [rarity(counts.passages, counts.having.get(term, 0)) for term in terms],
+            counts.words / max(counts.passages, 1),
+        )
         if within is not None:
             filters = (within.names, within.types, within.since, within.until, within.tags)
             rows = self._port.run("best_words_within", *bound, limit, *filters)
@@ -147,63 +120,35 @@ class PostgresWords:
         return [passage for passage, _ in rows]
 
     def best_names(self, terms: Collection[str], limit: int) -> list[str]:
-        stems = [Stems((term,), _IN_NAMES) for term in terms]
-        bound = _bind(AnyOf(tuple(stems)), stems, EQUAL_WEIGHTS)
+        queries = {term: f"{word_query(term)}:{_IN_NAMES}" for term in terms}
+        bound = _bind(StemQuery(" | ".join(queries.values()), queries), EQUAL_WEIGHTS, _IN_NAMES)
         rows = self._port.run("match_words", *bound, ["entity"], limit)
         return [name for _, name, _, _ in rows]
+
+    def _match(
+        self, query: TextQuery, kinds: Collection[PassageKind], weights: dict[str, float]
+    ) -> list[Match]:
+        """Return what matches, best first. Raise InvalidSyntax."""
+        if not (query.words or query.expression):
+            return []
+        translated = translate(query)
+        rows = self._port.run("match_words", *_bind(translated, weights), kinds, None)
+        matches = [Match(*row) for row in rows]
+        if query.expression:
+            # A prefix or a phrase may find passages that none of the stems scores.
+            scored = {match.id for match in matches}
+            found = [number for number, _ in self._port.run("find_words", translated.tsquery)]
+            others = [number for number in found if number not in scored]
+            for number, name, kind in self._port.run("passage_heads", others, kinds):
+                matches.append(Match(number, name, kind, 0.0))
+            matches.sort(key=lambda match: (-match.score, match.id))
+        return matches
 
     def _find_texts(self, folded: str, by_trigrams: str, by_rows: str) -> list[Row]:
         """Return the rows that may contain the folded text."""
         if _TRIGRAM.search(folded):
             return self._port.run(by_trigrams, like(folded))
         return self._port.run(by_rows, folded)
-
-    def _score_in_python(
-        self, expression: Expression, query: Query, weights: dict[str, float]
-    ) -> dict[int, float]:
-        """Return the passages that match with their scores.
-
-        The words of all passages that a tsquery finds decide.
-        """
-        phrases = list(dict.fromkeys(phrases_of(query)))
-        rows = self._port.run("phrase_counts", [render(phrase) for phrase in phrases])
-        if not rows:
-            return {}
-        rarities = {}
-        for phrase, (passages, _, having, *_) in zip(phrases, rows, strict=True):
-            rarities[phrase] = rarity(
-                passages, self._count_initial(phrase) if phrase.initial else having
-            )
-        passages, words, *_ = rows[0]
-        average = words / max(passages, 1)
-        verify = not is_exact(expression)
-        scores: dict[int, float] = {}
-        for passage, length in self._find(query):
-            texts = columns_of(passage)
-            counts = PassageWords(texts).count(query, weights)
-            if counts and (not verify or matches(expression, texts)):
-                scores[passage.id] = score(counts, rarities, length, average)
-        return scores
-
-    def _count_initial(self, phrase: Stems) -> int:
-        """Return how many passages have a column that begins with the phrase.
-
-        A tsquery cannot ask for that.
-        """
-        count = 0
-        for passage, _ in self._find(phrase):
-            if PassageWords(columns_of(passage)).count(phrase, EQUAL_WEIGHTS):
-                count += 1
-        return count
-
-    def _find(self, query: Query) -> Iterator[tuple[Passage, int]]:
-        """Yield the passages that the tsquery finds, and how many words each has."""
-        lengths: dict[int, int] = dict(self._port.run("find_words", render(query)))
-        ids = list(lengths)
-        for start in range(0, len(ids), _READ_BATCH):
-            rows = self._port.run("passages_by_id", ids[start : start + _READ_BATCH])
-            for passage in unpack_passages(self._port, rows):
-                yield passage, lengths[passage.id]
 
 
 def like(folded: str) -> str:
@@ -212,28 +157,29 @@ def like(folded: str) -> str:
     return f"%{escaped}%"
 
 
-def _word(term: str) -> Stems:
-    return Stems((term,), _EVERYWHERE)
+def rarity(passages: int, having: int) -> float:
+    """Return the idf of FTS5: hardly anything for a term that half of all passages have."""
+    if passages <= 2 * having:
+        return 1e-6
+    return log((passages - having + 0.5) / (having + 0.5))
 
 
-def _weigh(query: Query, terms: Collection[str], counts: WordCounts) -> tuple[object, ...]:
-    """Return what the function `score_words` takes: a query, and the terms that have weight."""
-    return (
-        render(query),
-        [lexeme(term) for term in terms],
-        [render(_word(term)) for term in terms],
-        [rarity(counts.passages, counts.having.get(term, 0)) for term in terms],
-        counts.words / max(counts.passages, 1),
-    )
+def term_score(count: float, length: int, average: float) -> float:
+    """Return BM25 of one term as FTS5 computes it, without its rarity."""
+    k1, b = 1.2, 0.75
+    return (count * (k1 + 1.0)) / (count + k1 * (1 - b + b * length / average))
 
 
-def _bind(query: Query, stems: list[Stems], weights: dict[str, float]) -> tuple[object, ...]:
+def _bind(
+    query: StemQuery, weights: dict[str, float], labels: str = _EVERYWHERE
+) -> tuple[object, ...]:
     """Return what the function `word_scores` takes."""
+    stems = list(query.stems)
     return (
-        render(query),
-        [lexeme(stem.stems[0]) for stem in stems],
-        [render(stem) for stem in stems],
-        ["".join([LABELS[column] for column in stem.columns]) for stem in stems],
+        query.tsquery,
+        [lexeme(stem) for stem in stems],
+        list(query.stems.values()),
+        [labels] * len(stems),
         list(weights.values()),
     )
 

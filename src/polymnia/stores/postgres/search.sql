@@ -143,16 +143,14 @@ CROSS JOIN LATERAL (
 CROSS JOIN LATERAL (SELECT count(*) AS having FROM sample WHERE sample.terms @@ q.query) AS s
 JOIN workspaces AS p ON p.workspace_id = $1;
 
--- name: phrase_counts
--- The totals of the index, and how many passages match each of the queries, in order.
-SELECT p.passages, p.words, count_words($1::bigint, q.query)
-FROM unnest($2::tsquery[]) WITH ORDINALITY AS q (query, number)
-JOIN workspaces AS p ON p.workspace_id = $1
-ORDER BY q.number;
-
 -- name: find_words
 -- The passages that match a query, and how many words they have.
 SELECT passage, length FROM matching_words($1::bigint, $2::tsquery);
+
+-- name: matching_vectors
+-- The places of those of some vectors that match a query.
+SELECT v.place FROM unnest($2::text[]) WITH ORDINALITY AS v (vector, place)
+WHERE v.vector::tsvector @@ $3::tsquery AND $1::bigint IS NOT NULL;
 
 -- name: terms_between
 -- The terms from one to before another, up to a limit, without those whose passages are all gone.

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from hashlib import sha256
 from typing import NamedTuple
 
-from polymnia.search.matching import PARTS
+from polymnia.search.fulltext import PARTS
 from polymnia.search.terms import parts_of, stems_of
 
 # The label of each column.

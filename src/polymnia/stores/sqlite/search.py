@@ -5,15 +5,12 @@ from collections.abc import Collection, Iterable
 import apsw
 
 from polymnia.model import Match, Note, Passage, PassageKind, Within, WordCounts
-from polymnia.search.expression import Expression
-from polymnia.search.matching import is_exact, matches
+from polymnia.search.fulltext import InvalidSyntax, TextQuery, to_fts5
 from polymnia.search.relevance import Scores
 from polymnia.search.terms import MAX_RARE_PASSAGES, fold, rarest, trigrams, word_with_stem
-from polymnia.stores.sqlite.match import render
 from polymnia.stores.sqlite.port import SqlitePort, word_row
-from polymnia.stores.versioned.notes import columns_of_note
 from polymnia.stores.versioned.port import Row
-from polymnia.stores.versioned.rows import columns_of, unpack_passages
+from polymnia.stores.versioned.rows import unpack_passages
 from polymnia.stores.versioned.write import note_text
 
 # How many of a query's trigrams are looked up first. They usually leave few candidates.
@@ -55,41 +52,24 @@ class SqliteWords:
         return [passage.id for passage in passages[:limit]]
 
     def match(
-        self, expression: Expression, kinds: Collection[PassageKind], limit: int | None
+        self, query: TextQuery, kinds: Collection[PassageKind], limit: int | None
     ) -> list[Match]:
-        exact = is_exact(expression)
-        bound = _NO_LIMIT if limit is None or not exact else limit
-        rows = self._port.run("match_words", render(expression), list(kinds), bound)
-        found = [Match(*row) for row in rows]
-        if exact:
-            return found
-        matching = self._verify_expression(expression, [match.id for match in found])
-        return [match for match in found if match.id in matching][:limit]
+        bound = _NO_LIMIT if limit is None else limit
+        return [Match(*row) for row in self._match("match_words", query, list(kinds), bound)]
 
-    def match_notes(self, expression: Expression) -> Scores:
-        scores: Scores = dict(self._port.run("match_notes", render(expression)))
-        if is_exact(expression):
-            return scores
-        matching = self._verify_expression(expression, scores)
-        return {note: score for note, score in scores.items() if note in matching}
+    def match_notes(self, query: TextQuery) -> Scores:
+        return dict(self._match("match_notes", query))
 
-    def match_session(self, notes: dict[int, Note], expression: Expression) -> Scores:
+    def match_session(self, notes: dict[int, Note], query: TextQuery) -> Scores:
         self._port.run("create_session_words")
         texts = [
             note_text(number, note.key, note.content, note.tags) for number, note in notes.items()
         ]
         self._port.write_rows("fill_session_words", [word_row(text) for text in texts])
         try:
-            scores: Scores = dict(self._port.run("match_session_words", render(expression)))
+            return dict(self._match("match_session_words", query))
         finally:
             self._port.run("clear_session_words")
-        if is_exact(expression):
-            return scores
-        verified = {}
-        for number, score in scores.items():
-            if matches(expression, columns_of_note(notes[number])):
-                verified[number] = score
-        return verified
 
     def word_counts(self, terms: Collection[str]) -> WordCounts:
         having: dict[str, int] = {}
@@ -137,13 +117,12 @@ class SqliteWords:
     def _passages(self, ids: Collection[int]) -> list[Passage]:
         return unpack_passages(self._port, self._port.run("passages_by_id", list(ids)))
 
-    def _verify_expression(self, expression: Expression, ids: Collection[int]) -> set[int]:
-        """Return the passages that match: the index does not know how a stemmed word began."""
-        verified = set()
-        for passage in self._passages(ids):
-            if matches(expression, columns_of(passage)):
-                verified.add(passage.id)
-        return verified
+    def _match(self, name: str, query: TextQuery, *values: object) -> list[Row]:
+        """Run a query with an expression. Raise InvalidSyntax if FTS5 does not understand it."""
+        try:
+            return self._port.run(name, to_fts5(query), *values)
+        except apsw.SQLError as exc:
+            raise InvalidSyntax from exc
 
     def _by_characters(self, folded: str) -> list[int] | None:
         """Return passages that may contain the text; None if looking at every one is as fast."""

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from polymnia.model import VAULT, Note, NoteHit, NoteQuery, NoteScope
 from polymnia.search.embedding import cosine, length, unpack_vector
-from polymnia.search.expression import Expression, alternatives, wants_everything
+from polymnia.search.fulltext import TextQuery, first_matches, wants_everything
 from polymnia.search.relevance import EXACT, Scores, best, blend, word_relevance
 from polymnia.stores.versioned.port import DatabasePort
 from polymnia.stores.versioned.rows import unpack_note
@@ -177,21 +177,9 @@ class VersionNotes:
         return {server for server in servers if not self._port.server.is_running(server)}
 
 
-def match_first(text: str, match: Callable[[Expression], Scores]) -> Scores:
-    """Return the BM25 scores of the notes that match the text as a query.
-
-    If none does, of those with all of its words; else of those with any of them.
-    """
-    for expression in alternatives(text, _COLUMNS):
-        scores = match(expression)
-        if scores:
-            return scores
-    return {}
-
-
-def columns_of_note(note: Note) -> dict[str, str]:
-    """Return the texts of a note by the columns of the words index."""
-    return {"name": note.key, "labels": " ".join(note.tags), "content": note.content}
+def match_first(text: str, match: Callable[[TextQuery], Scores]) -> Scores:
+    """Return the BM25 scores of the notes that match the text as a query, or else by its words."""
+    return first_matches(text, _COLUMNS, match)
 
 
 def _rank(scores: Scores, exact: set[int], allowed: set[int] | None, limit: int) -> Scores:

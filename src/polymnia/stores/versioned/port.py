@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from polymnia.model import Change, Counts, Match, Note, PassageKind, Within, WordCounts
-from polymnia.search.expression import Expression
+from polymnia.search.fulltext import TextQuery
 from polymnia.search.relevance import Scores
 
 if TYPE_CHECKING:
@@ -52,14 +52,14 @@ class WordSearch(Protocol):
         """Return the ids of passages that contain the folded text; of a few for an empty text."""
 
     def match(
-        self, expression: Expression, kinds: Collection[PassageKind], limit: int | None
+        self, query: TextQuery, kinds: Collection[PassageKind], limit: int | None
     ) -> list[Match]:
         """Return the passages of these kinds that match the expression, best first."""
 
-    def match_notes(self, expression: Expression) -> Scores:
+    def match_notes(self, query: TextQuery) -> Scores:
         """Return the vault notes that match, with their BM25 scores."""
 
-    def match_session(self, notes: dict[int, Note], expression: Expression) -> Scores:
+    def match_session(self, notes: dict[int, Note], query: TextQuery) -> Scores:
         """Return those of the notes that match, with their BM25 scores among these notes alone."""
 
     def word_counts(self, terms: Collection[str]) -> WordCounts:

@@ -23,7 +23,7 @@ from polymnia.model import (
     WordCounts,
     drop_expired,
 )
-from polymnia.search.expression import Expression
+from polymnia.search.fulltext import TextQuery
 from polymnia.search.terms import terms_of
 from polymnia.stores.clock import next_change_time
 from polymnia.stores.contract import MAX_CONVERSATION_GAP, MAX_CONVERSATION_STEPS, TableRow
@@ -159,9 +159,9 @@ class VersionReader:
         return assemble(self._port, rows, facts)
 
     def match(
-        self, expression: Expression, kinds: Collection[PassageKind], limit: int | None = None
+        self, query: TextQuery, kinds: Collection[PassageKind], limit: int | None = None
     ) -> list[Match]:
-        return self._port.words.match(expression, kinds, limit)
+        return self._port.words.match(query, kinds, limit)
 
     def word_counts(self, terms: Collection[str]) -> WordCounts:
         return self._port.words.word_counts(terms)

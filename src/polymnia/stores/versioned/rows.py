@@ -247,11 +247,3 @@ def unpack_passages(port: DatabasePort, rows: Iterable[Row]) -> list[Passage]:
         )
         passages.append(passage)
     return passages
-
-
-def columns_of(passage: Passage) -> dict[str, str]:
-    """Return the texts of a passage by the columns of the words index."""
-    if passage.kind == "fact":
-        return {"content": passage.text}
-    labels = passage.tags if passage.kind == "note" else (passage.type, *passage.tags)
-    return {"name": passage.entity, "labels": " ".join(labels), "content": passage.text}
