@@ -1,4 +1,4 @@
-"""Full-text queries on PostgreSQL: words, phrases, AND, OR, NOT, prefixes and parentheses.
+"""Full-text queries on PostgreSQL: words, phrases, AND, OR, NOT, prefixes, columns, parentheses.
 
 A query becomes a tsquery that finds passages, and the stems that they are scored by. Any other
 syntax of FTS5 raises InvalidSyntax, and the text is searched as plain words.
@@ -8,13 +8,11 @@ import re
 
 from msgspec import Struct
 
-from polymnia.search.fulltext import InvalidSyntax, TextQuery
+from polymnia.search.fulltext import PARTS, InvalidSyntax, TextQuery
 from polymnia.search.terms import pairs, stems_of, unspaced_runs, words_with_shorter_stems
-from polymnia.stores.postgres.words import quote
+from polymnia.stores.postgres.words import LABELS, quote
 
-# The label of derived parts, which have the pairs of characters of unspaced text.
-_PARTS_LABEL = "D"
-_TOKEN = re.compile(r'"(?:[^"]|"")*"\*?|[()]|[^\s()"]+')
+_TOKEN = re.compile(r'\w+\s*:|"(?:[^"]|"")*"\*?|[()]|[^\s()":]+|:')
 _WORD = re.compile(r"\w+\*?")
 _MAX_NESTING = 32
 
@@ -30,7 +28,9 @@ def translate(query: TextQuery) -> StemQuery:
     """Return the query for an index of stems. Raise InvalidSyntax."""
     stems: dict[str, str] = {}
     if query.expression:
-        parser = _Parser(_TOKEN.findall(query.expression), stems)
+        # How near words are is not compared.
+        expression = re.sub(r"\bNEAR\s*\(([^(),]*)(?:,[^(),]*)?\)", r"(\1)", query.expression)
+        parser = _Parser(_TOKEN.findall(expression), query.columns, stems)
         return StemQuery(parser.parse(), stems)
     operator = " & " if query.every else " | "
     words = [_render_word(word, stems) for word in query.words]
@@ -45,8 +45,9 @@ def word_query(term: str) -> str:
 class _Parser:
     """A recursive descent over the tokens, from the loosest operator to the tightest."""
 
-    def __init__(self, tokens: list[str], stems: dict[str, str]) -> None:
+    def __init__(self, tokens: list[str], columns: dict[str, str], stems: dict[str, str]) -> None:
         self._tokens = [*tokens, ""]
+        self._columns = columns
         self._stems = stems
         self._next = 0
         self._depth = 0
@@ -95,9 +96,15 @@ class _Parser:
             items.append(self._item())
         return f"({' & '.join(items)})" if len(items) > 1 else items[0]
 
-    def _item(self) -> str:
+    def _item(self, label: str = "") -> str:
+        """Return a word, a prefix or a phrase, in any column or only in that with the label."""
         token = self._tokens[self._next]
         self._next += 1
+        if token.endswith(":") and not label:
+            column = self._columns.get(token[:-1].strip())
+            if column is None:
+                raise InvalidSyntax
+            return self._item(LABELS[column])
         if not (token.startswith('"') or _WORD.fullmatch(token)):
             raise InvalidSyntax
         if token in ("AND", "OR", "NOT", "NEAR"):
@@ -105,17 +112,18 @@ class _Parser:
         text, is_prefix = token.removesuffix("*"), token.endswith("*")
         if text.startswith('"'):
             text = text[1:-1].replace('""', '"')
-        elif not is_prefix:
+        elif not is_prefix and not label:
             return _render_word(text, self._stems)
         stems = stems_of(text)
         if not stems:
             raise InvalidSyntax
-        rendered = [quote(stem) for stem in stems]
+        rendered = [quote(stem) + (f":{label}" if label else "") for stem in stems]
         self._stems |= dict(zip(stems, rendered, strict=True))
         if not is_prefix:
             return f"({' <-> '.join(rendered)})"
         # A word that begins with the prefix may have a stem that does not.
-        alternatives = [" <-> ".join([*rendered[:-1], f"{quote(text.split()[-1].lower())}:*"])]
+        start = f"{quote(text.split()[-1].lower())}:*{label}"
+        alternatives = [" <-> ".join([*rendered[:-1], start])]
         if len(stems) == 1:
             alternatives += [
                 _render_word(word, self._stems) for word in words_with_shorter_stems(text)
@@ -138,6 +146,6 @@ def _render_word(word: str, stems: dict[str, str]) -> str:
     whole = f"({' <-> '.join(rendered)})"
     if not unspaced_runs(word) or len(word) < 2:
         return whole
-    parts = [f"{quote(pair)}:{_PARTS_LABEL}" for pair in pairs(word)]
+    parts = [f"{quote(pair)}:{LABELS[PARTS]}" for pair in pairs(word)]
     stems |= dict(zip(pairs(word), parts, strict=True))
     return f"({whole} | ({' <-> '.join(parts)}))"
