@@ -4,7 +4,7 @@ import gc
 import logging
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,9 +29,6 @@ from polymnia.stores.open import (
 if TYPE_CHECKING:
     from polymnia.auth.authenticator import Authenticator
     from polymnia.auth.tokens import Tokens
-    from polymnia.stores.contract import WebStateStore
-    from polymnia.transports.http.guard import RequestGuard
-    from polymnia.web import SiteParts
     from polymnia.web.login import WebSessions
 
     OnReady = Callable[[str, WebSessions], None]
@@ -58,15 +55,20 @@ def serve(
         # Before the port is open: a proxy sends requests to other servers meanwhile.
         wait_for_store(settings.store)
     if settings.transport == "http":
-        _serve_http(settings, on_ready, requires_login)
+        with _open_tokens(settings) as tokens:
+            _serve_http(settings, tokens, on_ready, requires_login)
         return
+    serve_lines = _serve_tcp if settings.transport == "tcp" else _serve_stdio
     with open_servers(settings) as servers:
-        _serve_lines(settings, servers[settings.dialect])
+        serve_lines(settings, servers[settings.dialect])
 
 
 @contextmanager
 def open_servers(settings: Settings) -> Iterator[dict[str, Server]]:
-    """Yield a started server for every dialect, all over the same store."""
+    """Yield a started server for every dialect, all over the same store.
+
+    Raise SettingsError if the store cannot hold what the tools of a dialect write.
+    """
     rules = ServerRules(
         dimension=settings.embedding_dimension,
         # A read-only server must not delete the notes of earlier sessions.
@@ -75,19 +77,23 @@ def open_servers(settings: Settings) -> Iterator[dict[str, Server]]:
     )
     dialects = {name: open_dialect(name, rules) for name in settings.served}
     for dialect in dialects.values():
-        _check_store(dialect, settings)
-    with (
-        closing(
-            open_workspaces(
-                settings.store,
-                settings.workspace,
-                trash_days=0 if settings.read_only else settings.trash_days,
-                read_only=settings.read_only,
-                meaning=open_meaning(settings),
-                secrets=settings.secrets,
+        if not dialect.any_store and store_kind(settings.store)[0] in ("memory", "jsonl", "binlog"):
+            raise SettingsError(
+                f"the {dialect.name} dialect cannot use {settings.store}: "
+                "it needs a data directory, a SQLite file or PostgreSQL"
             )
-        ) as workspaces,
-    ):
+        legacy = find_spec(dialect.name).legacy
+        if legacy and not settings.read_only:
+            adopt_legacy(legacy, settings.store)
+    opened = open_workspaces(
+        settings.store,
+        settings.workspace,
+        trash_days=0 if settings.read_only else settings.trash_days,
+        read_only=settings.read_only,
+        meaning=open_meaning(settings),
+        secrets=settings.secrets,
+    )
+    with closing(opened) as workspaces:
         servers = {
             name: _make_server(settings, dialect, workspaces) for name, dialect in dialects.items()
         }
@@ -106,22 +112,8 @@ def open_servers(settings: Settings) -> Iterator[dict[str, Server]]:
                 server.stop()
 
 
-def _check_store(dialect: Dialect, settings: Settings) -> None:
-    """Adopt legacy files.
-
-    Raise SettingsError if the store cannot hold what the dialect's tools write.
-    """
-    if not dialect.any_store and store_kind(settings.store)[0] in ("memory", "jsonl", "binlog"):
-        raise SettingsError(
-            f"the {dialect.name} dialect cannot use {settings.store}: "
-            "it needs a data directory, a SQLite file or PostgreSQL"
-        )
-    legacy = find_spec(dialect.name).legacy
-    if legacy and not settings.read_only:
-        adopt_legacy(legacy, settings.store)
-
-
 def _make_server(settings: Settings, dialect: Dialect, workspaces: Workspaces) -> Server:
+    """Return the server of a dialect, with the workspace of clients that name none."""
     if dialect.requires_workspace and not settings.workspace:
         if settings.transport == "stdio":
             raise SettingsError(
@@ -141,24 +133,7 @@ def _make_server(settings: Settings, dialect: Dialect, workspaces: Workspaces) -
     return Server(dialect, workspaces, workspace=first)
 
 
-def _serve_lines(settings: Settings, server: Server) -> None:
-    """Serve over TCP or standard input and output."""
-    limit = settings.max_message_bytes
-    if settings.transport == "tcp":
-        from polymnia.transports.tcp import serve_tcp
-
-        with _open_tokens(settings) as tokens:
-            authenticator = _authenticator(settings, tokens)
-            _warn_if_insecure(settings, authenticator)
-            server.workspaces.warm_up()
-            serve_tcp(
-                server,
-                settings.address,
-                limit=limit,
-                guard=authenticator,
-                insecure=settings.insecure,
-            )
-        return
+def _serve_stdio(settings: Settings, server: Server) -> None:
     from polymnia.transports.stdio import serve_stdio
 
     if sys.stdin is None or sys.stdout is None:
@@ -167,53 +142,85 @@ def _serve_lines(settings: Settings, server: Server) -> None:
             "start it from an MCP client, or use --transport http"
         )
     if sys.stdin.isatty():
-        _greet(settings)
+        sys.stderr.write(
+            f"polymnia speaks MCP ({settings.dialect} dialect) on standard input and output; "
+            f"the memory is {hide_passwords(settings.store)}.\n"
+            "An MCP client is supposed to start it: the README says how to add it to yours.\n"
+            "To look inside, press Ctrl-D and run `polymnia export` or `polymnia doctor`.\n"
+        )
     serve_stdio(
         server,
-        limit=limit,
+        limit=settings.max_message_bytes,
         principal=OWNER.restrict(_max_capability(settings)),
         session=settings.session_id,
     )
 
 
-def _serve_http(settings: Settings, on_ready: "OnReady", requires_login: bool) -> None:
+def _serve_tcp(settings: Settings, server: Server) -> None:
+    from polymnia.transports.tcp import serve_tcp
+
     with _open_tokens(settings) as tokens:
-        _serve_http_with(settings, tokens, on_ready, requires_login)
+        authenticator = _authenticator(settings, tokens)
+        _warn_if_insecure(settings, authenticator)
+        server.workspaces.warm_up()
+        serve_tcp(
+            server,
+            settings.address,
+            limit=settings.max_message_bytes,
+            guard=authenticator,
+            insecure=settings.insecure,
+        )
 
 
-def _serve_http_with(
+def _serve_http(
     settings: Settings, tokens: "Tokens | None", on_ready: "OnReady", requires_login: bool
 ) -> None:
     """Serve over HTTP. Listen first, so that a busy port is reported before the store is opened."""
     from tempfile import TemporaryDirectory
+    from urllib.parse import urlsplit
 
-    from msgspec.structs import replace
-
-    from polymnia.transports.address import parse_bind, parse_public_path, require_protection
+    from polymnia.transports import address
+    from polymnia.transports.http.guard import RequestGuard
     from polymnia.transports.http.proxies import parse_proxies
     from polymnia.transports.http.serve import HttpOptions, listen, serve_http
-    from polymnia.web import WebInterface
+    from polymnia.web import SiteParts, WebInterface
     from polymnia.web.login import WebSessions
 
-    host, port = parse_bind(settings.address)
+    # Invalid settings are reported before anything is opened.
+    host, port = address.parse_bind(settings.address)
     authenticator = _authenticator(settings, tokens, is_strict=requires_login)
-    require_protection(
+    address.require_protection(
         settings.address, host, protected=authenticator.requires_token, insecure=settings.insecure
     )
-    public_path = parse_public_path(settings.public_url)
-    guard = partial(_request_guard, settings, authenticator, host)
-    guard("")  # report invalid hosts and origins before anything is opened
+    public = urlsplit(settings.public_url)
+    public_path = address.parse_public_path(settings.public_url)
+    allowed_hosts = address.require_hosts((host, *settings.allow_hosts))
+    origins = address.require_origins(settings.allow_origins)
     proxies = parse_proxies(settings.trusted_proxies)
     listener = listen(host, port)
-    # Who needs a link to log in gets the address with it.
-    base = _announce(settings, host, listener.getsockname()[1], is_quiet=requires_login)
+
+    port = listener.getsockname()[1]
+    own = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    base = settings.public_url.rstrip("/") or f"http://{own}"
+    if not requires_login:  # who needs a link to log in gets the address with it
+        listens = f", listening on {own}" if settings.public_url else ""
+        _start_logger.info("serving %s at %s/mcp%s", settings.dialect, base, listens)
     _warn_if_insecure(settings, authenticator)
+    has_provider = bool(settings.jwt_issuer)
+    guard = RequestGuard(
+        admit=authenticator.admit,
+        holds=authenticator.holds,
+        hosts=allowed_hosts | address.require_hosts((urlsplit(base).hostname or host,)),
+        origins=origins,
+        is_local=address.is_loopback(host),
+        metadata_url=f"{base}/.well-known/oauth-protected-resource" if has_provider else None,
+    )
     options = HttpOptions(
         limit=settings.max_message_bytes,
         max_sessions=settings.max_sessions,
         idle=settings.session_minutes * 60,
         metrics=settings.metrics,
-        metadata=_metadata(settings, base),
+        metadata=_metadata(settings, base) if has_provider else None,
         public_path=public_path,
         proxies=proxies,
         store=settings.store,
@@ -222,87 +229,39 @@ def _serve_http_with(
         # The process ends without exit handlers, so uploads are removed here.
         TemporaryDirectory(prefix="polymnia-uploads-", ignore_cleanup_errors=True) as scratch,
         open_servers(settings) as servers,
-        _open_web_state(settings) as state,
+        ExitStack() as stack,
     ):
+        # Where a database keeps what the web interface stores.
+        state = open_web_state(settings.store, read_only=settings.read_only)
+        if state is not None:
+            stack.enter_context(closing(state))
         sessions = WebSessions(authenticator.holds, shared=None if settings.read_only else state)
         server = servers[settings.dialect]
-        parts = _site_parts(settings, tokens, state, server, sessions, base, requires_login)
-        parts = replace(parts, scratch=scratch)
-        make_ui = partial(WebInterface, parts)
+        parts = SiteParts(
+            workspaces=server.workspaces,
+            workspace=server.workspace,
+            sessions=sessions,
+            tokens=tokens,
+            state=state,
+            public_origin=f"{public.scheme}://{public.netloc}" if settings.public_url else "",
+            store=settings.store,
+            backups=settings.backups,
+            secrets=settings.secrets,
+            mcp_url=f"{base}/mcp",
+            requires_login=requires_login,
+            scratch=scratch,
+        )
         on_ready(base, sessions)
         server.workspaces.warm_up()
         serve_http(
             servers,
             settings.dialect,
             [listener],
-            guard(base),
+            guard,
             options,
             check=server.check,
-            make_ui=make_ui,
+            make_ui=partial(WebInterface, parts),
         )
-
-
-def _request_guard(
-    settings: Settings, authenticator: "Authenticator", host: str, base: str
-) -> "RequestGuard":
-    """Return the checks that every request must pass.
-
-    Raise SettingsError for an invalid host or origin.
-    """
-    from urllib.parse import urlsplit
-
-    from polymnia.transports.address import is_loopback, require_hosts, require_origins
-    from polymnia.transports.http.guard import RequestGuard
-
-    return RequestGuard(
-        admit=authenticator.admit,
-        holds=authenticator.holds,
-        hosts=require_hosts((host, urlsplit(base).hostname or host, *settings.allow_hosts)),
-        origins=require_origins(settings.allow_origins),
-        is_local=is_loopback(host),
-        metadata_url=f"{base}/.well-known/oauth-protected-resource"
-        if settings.jwt_issuer
-        else None,
-    )
-
-
-def _site_parts(
-    settings: Settings,
-    tokens: "Tokens | None",
-    state: "WebStateStore | None",
-    server: Server,
-    sessions: "WebSessions",
-    base: str,
-    requires_login: bool,
-) -> "SiteParts":
-    from urllib.parse import urlsplit
-
-    from polymnia.web import SiteParts
-
-    public = urlsplit(settings.public_url)
-    return SiteParts(
-        workspaces=server.workspaces,
-        workspace=server.workspace,
-        sessions=sessions,
-        tokens=tokens,
-        state=state,
-        public_origin=f"{public.scheme}://{public.netloc}" if settings.public_url else "",
-        store=settings.store,
-        backups=settings.backups,
-        secrets=settings.secrets,
-        mcp_url=f"{base}/mcp",
-        requires_login=requires_login,
-    )
-
-
-def _announce(settings: Settings, host: str, port: int, *, is_quiet: bool) -> str:
-    """Log the address of the server, and return the URL that clients use."""
-    own = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-    base = settings.public_url.rstrip("/") or f"http://{own}"
-    listens = f", listening on {own}" if settings.public_url else ""
-    if not is_quiet:
-        _start_logger.info("serving %s at %s/mcp%s", settings.dialect, base, listens)
-    return base
 
 
 def _warn_if_insecure(settings: Settings, authenticator: "Authenticator") -> None:
@@ -322,10 +281,8 @@ def _warn_if_insecure(settings: Settings, authenticator: "Authenticator") -> Non
         )
 
 
-def _metadata(settings: Settings, base: str) -> dict[str, Any] | None:
+def _metadata(settings: Settings, base: str) -> dict[str, Any]:
     """Return what clients need to get a token from the identity provider."""
-    if not settings.jwt_issuer:
-        return None
     from polymnia.auth.provider import SCOPES
 
     return {
@@ -348,17 +305,6 @@ def _open_tokens(settings: Settings) -> Iterator["Tokens | None"]:
     with closing(tokens):
         tokens.follow()
         yield tokens
-
-
-@contextmanager
-def _open_web_state(settings: Settings) -> Iterator["WebStateStore | None"]:
-    """Yield where a database keeps what the web interface stores; None for other stores."""
-    state = open_web_state(settings.store, read_only=settings.read_only)
-    if state is None:
-        yield None
-        return
-    with closing(state):
-        yield state
 
 
 def _authenticator(
@@ -394,12 +340,3 @@ class _ClientLog(logging.Handler):
         level = "error" if record.levelno >= logging.ERROR else "warning"
         for server in self._servers:
             server.log(level, "polymnia", record.getMessage())
-
-
-def _greet(settings: Settings) -> None:
-    sys.stderr.write(
-        f"polymnia speaks MCP ({settings.dialect} dialect) on standard input and output; "
-        f"the memory is {hide_passwords(settings.store)}.\n"
-        "An MCP client is supposed to start it: `polymnia install CLIENT` adds it to yours.\n"
-        "To look inside, press Ctrl-D and run `polymnia export` or `polymnia doctor`.\n"
-    )

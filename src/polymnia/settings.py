@@ -119,18 +119,19 @@ def load_settings(
     environment = os.environ if environment is None else environment
     given = {name: value for name, value in (flags or {}).items() if value is not None}
     from_flags = {
-        name: _Value(value, _flag_name(name))
+        name: _Value(value, f"--{name.replace('_', '-')}")
         for name, value in given.items()
         if name not in STORE_FLAGS
     }
     values = {**_read_file(environment), **_read_environment(environment), **from_flags}
     values["store"] = _Value(_choose_store(values, given, environment), "store")
+    parsed = {}
+    for name, entry in values.items():
+        parsed[name] = entry.value
+        if name in _LISTS and isinstance(entry.value, str):
+            parsed[name] = [part.strip() for part in entry.value.split(",") if part.strip()]
     try:
-        return convert(
-            {name: _parse(name, entry.value) for name, entry in values.items()},
-            Settings,
-            strict=False,
-        )
+        return convert(parsed, Settings, strict=False)
     except ValidationError as exc:
         raise SettingsError(_explain(str(exc), values)) from exc
 
@@ -254,7 +255,8 @@ def _read_environment(environment: Mapping[str, str]) -> dict[str, _Value]:
 
 def _read_file(environment: Mapping[str, str]) -> dict[str, _Value]:
     path = Path(
-        environment.get(f"{_PREFIX}CONFIG") or _config_directory(environment) / "config.toml"
+        environment.get(f"{_PREFIX}CONFIG")
+        or _user_directory(environment, "XDG_CONFIG_HOME", ".config") / "config.toml"
     )
     try:
         if not path.is_file():
@@ -268,12 +270,6 @@ def _read_file(environment: Mapping[str, str]) -> dict[str, _Value]:
     for former in ("candidates", "chat_model", "chat_model_key"):
         entries.pop(former, None)  # of earlier versions: an old file still works
     return {name: _Value(value, f"{path}: {name}") for name, value in entries.items()}
-
-
-def _parse(name: str, value: Any) -> Any:
-    if name in _LISTS and isinstance(value, str):
-        return [part.strip() for part in value.split(",") if part.strip()]
-    return value
 
 
 def _explain(problem: str, values: Mapping[str, _Value]) -> str:
@@ -292,16 +288,8 @@ def _explain(problem: str, values: Mapping[str, _Value]) -> str:
     return f"{wrong.source}: {what}{received}"
 
 
-def _flag_name(setting: str) -> str:
-    return f"--{setting.replace('_', '-')}"
-
-
 def _data_directory(environment: Mapping[str, str]) -> Path:
     return _user_directory(environment, "XDG_DATA_HOME", ".local/share")
-
-
-def _config_directory(environment: Mapping[str, str]) -> Path:
-    return _user_directory(environment, "XDG_CONFIG_HOME", ".config")
 
 
 def _user_directory(environment: Mapping[str, str], variable: str, under_home: str) -> Path:

@@ -72,7 +72,13 @@ class Authenticator:
             return False
         if not principal.id:
             return not self.requires_token
-        return self._is_of_provider(principal) or self._is_kept(principal)
+        if self._provider is not None and principal.id.startswith("jwt:"):
+            return True
+        try:
+            return self._tokens is not None and self._tokens.holds(principal.id)
+        except StoreError as exc:
+            logger.error("cannot check tokens: %s", exc)
+            return False
 
     def _recognise(self, token: str | None) -> Principal:
         if not self.requires_token:
@@ -85,16 +91,6 @@ class Authenticator:
         if self._tokens is None:
             raise NotAdmitted("unknown token")
         return self._tokens.recognise(token)
-
-    def _is_of_provider(self, principal: Principal) -> bool:
-        return self._provider is not None and principal.id.startswith("jwt:")
-
-    def _is_kept(self, principal: Principal) -> bool:
-        try:
-            return self._tokens is not None and self._tokens.holds(principal.id)
-        except StoreError as exc:
-            logger.error("cannot check tokens: %s", exc)
-            return False
 
 
 class _FailedLogins:

@@ -58,8 +58,10 @@ def open_provider(issuer: str, audience: str, key_file: str) -> Callable[[str], 
 def principal_of(claims: dict[str, Any]) -> Principal:
     """Return the principal that the claims describe. Raise NotAdmitted if they grant nothing."""
     workspaces = claims.get(_WORKSPACES)
-    if workspaces is not None and not _is_list_of_names(workspaces):
-        raise NotAdmitted(f"invalid claim {_WORKSPACES}: expected a list of names")
+    if workspaces is not None:
+        is_list = isinstance(workspaces, list)
+        if not is_list or not all(isinstance(name, str) for name in workspaces):
+            raise NotAdmitted(f"invalid claim {_WORKSPACES}: expected a list of names")
     name = str(claims["sub"])
     if not name.strip():
         raise NotAdmitted("invalid claim sub: must not be blank")
@@ -82,10 +84,6 @@ def _highest_capability(claims: dict[str, Any]) -> Capability:
     if not capabilities:
         raise NotAdmitted(f"the token grants none of {', '.join(SCOPES)}")
     return max(capabilities, key=CAPABILITIES.index)
-
-
-def _is_list_of_names(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(name, str) for name in value)
 
 
 class Key(Struct, frozen=True):

@@ -38,18 +38,12 @@ class TokenFile:
         self._stamp: object = None
         self._by_id: dict[str, Token] = {}
         self._existed = False
-        self._looked_at = 0.0
         self._used_at: dict[str, float] = {}
 
     @property
     def exist(self) -> bool:
         """True if there ever was a token, even if the file is lost while this process runs."""
-        if not self._existed:
-            # Requests that arrive together share a look: each would let other threads go first.
-            now = time.monotonic()
-            if now - self._looked_at > 0.001:
-                self._existed = os.path.lexists(self.path)
-                self._looked_at = now
+        self._existed = self._existed or os.path.lexists(self.path)
         return self._existed
 
     def read(self) -> Mapping[str, Token]:
@@ -98,20 +92,19 @@ class TokenFile:
             if stamp == self._stamp:
                 return
             data = None if stamp is None else self.path.read_bytes()
-        tokens = [] if data is None else self._decode(data)
+        tokens: list[Token] = []
+        if data is not None:
+            contents = decode_file(
+                self.path,
+                data,
+                _Contents,
+                newest=_VERSION,
+                damage="is not a token file",
+                advice="all logins are rejected until it is repaired",
+            )
+            tokens = contents.tokens
         self._by_id = {token.id: token for token in tokens}
         self._stamp = stamp
-
-    def _decode(self, data: bytes) -> list[Token]:
-        contents = decode_file(
-            self.path,
-            data,
-            _Contents,
-            newest=_VERSION,
-            damage="is not a token file",
-            advice="all logins are rejected until it is repaired",
-        )
-        return contents.tokens
 
     @property
     def _use_directory(self) -> Path:

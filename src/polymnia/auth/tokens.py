@@ -86,7 +86,11 @@ class Tokens:
             old = tokens[active[-1]]
             text, token = _make_token(name, old.can, old.workspaces, now, lifetime)
             for index in active:
-                tokens[index] = _retire(tokens[index], now, overlap)
+                if overlap:
+                    last = min(tokens[index].expires_at or now + overlap, now + overlap)
+                    tokens[index] = replace(tokens[index], expires_at=last)
+                else:
+                    tokens[index] = replace(tokens[index], revoked_at=now)
             tokens.append(token)
         return text
 
@@ -149,13 +153,6 @@ def _find_active(tokens: list[Token], name: str, now: int) -> list[int]:
         if token.name == name and token.state(now) == "active":
             indexes.append(index)
     return indexes
-
-
-def _retire(token: Token, now: int, overlap: int) -> Token:
-    """Revoke the token now, or let it expire after the overlap."""
-    if not overlap:
-        return replace(token, revoked_at=now)
-    return replace(token, expires_at=min(token.expires_at or now + overlap, now + overlap))
 
 
 def _no_such_token(name: str) -> BadInput:

@@ -170,7 +170,7 @@ def parse_message(data: bytes, decoders: Mapping[str, Decoder[Any]]) -> Message:
     problem: ProtocolError | None = None
     if identifier is not UNSET and envelope.jsonrpc != "2.0":
         problem = ProtocolError(INVALID_REQUEST, 'jsonrpc: expected "2.0"')
-    elif decoder is not None and _has_too_many_items(data):
+    elif decoder is not None and len(data) > MAX_ITEMS and _count_items(data) > MAX_ITEMS:
         text = f"too many items in one message: at most {MAX_ITEMS:,}; send several messages"
         problem = InvalidParams(text)
     elif decoder is not None:
@@ -186,14 +186,10 @@ def parse_message(data: bytes, decoders: Mapping[str, Decoder[Any]]) -> Message:
     return Message(method, identifier, outline, problem)
 
 
-def _has_too_many_items(data: bytes) -> bool:
-    """Return True if a message has more items than are handled at once."""
-    if len(data) <= MAX_ITEMS:
-        return False
-    # What stands between two strings or two objects. Quotes in a string are escaped, so text has
-    # none of these.
-    separators = (b'","', b'", "', b"},{", b"}, {")
-    return sum(data.count(separator) for separator in separators) > MAX_ITEMS
+def _count_items(data: bytes) -> int:
+    """Return about how many strings and objects a message has."""
+    # What stands between two of them. Quotes in a string are escaped, so text has none of these.
+    return sum(data.count(between) for between in (b'","', b'", "', b"},{", b"}, {"))
 
 
 def parse_batch(data: bytes) -> list[Raw]:

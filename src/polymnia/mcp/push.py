@@ -101,18 +101,14 @@ class Push:
             if is_concerned and _changed_uris(dialect, subscriber, change, (uri,)):
                 self._notify(encode_notification(_UPDATED, {"uri": uri}))
         for identifier, stream in list(self.streams.items()):
-            if _concerns(dialect, stream.client, workspace):
-                self._notify_stream_of_change(identifier, stream, change)
-
-    def _notify_stream_of_change(
-        self, identifier: RequestId, stream: ListenStream, change: Change
-    ) -> None:
-        dialect, client = self._dialect, stream.client
-        if stream.filter.resources_list_changed and _changes_list(dialect, client, change):
-            self._notify_stream(identifier, LIST_CHANGED, {})
-        uris = stream.filter.resource_subscriptions or ()
-        for uri in _changed_uris(dialect, client, change, uris):
-            self._notify_stream(identifier, _UPDATED, {"uri": uri})
+            client, wanted = stream.client, stream.filter
+            if not _concerns(dialect, client, workspace):
+                continue
+            if wanted.resources_list_changed and _changes_list(dialect, client, change):
+                self._notify_stream(identifier, LIST_CHANGED, {})
+            uris = wanted.resource_subscriptions or ()
+            for uri in _changed_uris(dialect, client, change, uris):
+                self._notify_stream(identifier, _UPDATED, {"uri": uri})
 
     def _notify_stream(self, identifier: RequestId, method: str, params: dict[str, Any]) -> None:
         if stream := self.streams.get(identifier):

@@ -32,7 +32,11 @@ def parse_bind(bind: str) -> tuple[str, int]:
             f"invalid bind address {bind!r}: expected HOST:PORT, such as 127.0.0.1:8080"
         )
     host = host.removeprefix("[").removesuffix("]") or "127.0.0.1"
-    if not _is_address(host):
+    try:
+        addresses = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except (socket.gaierror, ValueError):
+        addresses = []
+    if not addresses:
         raise SettingsError(
             f"{host!r} is not an address: it is neither an IP address nor a known host name; "
             "bind to HOST:PORT, such as 127.0.0.1:8080"
@@ -50,14 +54,6 @@ def parse_public_path(url: str) -> str:
             f"invalid public_url {url!r}: expected a URL such as https://example.org/memory"
         )
     return match["path"]
-
-
-def _is_address(host: str) -> bool:
-    """Return True for an IP address, and for a name that resolves to one."""
-    try:
-        return bool(socket.getaddrinfo(host, None, type=socket.SOCK_STREAM))
-    except (socket.gaierror, ValueError):
-        return False
 
 
 def is_loopback(host: str) -> bool:

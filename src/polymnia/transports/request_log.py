@@ -64,31 +64,24 @@ class RequestRecord(Struct, kw_only=True):
         self.log_at(level, text, seconds)
 
     def log_at(self, level: int, text: str, seconds: float) -> None:
-        """Log the request at a level."""
-        if access_logger.isEnabledFor(level):
-            access_logger.log(level, text + self._outcome(), extra=self._fields(seconds))
-
-    def _outcome(self) -> str:
-        """Return how the request ended, unless all went well."""
-        if len(self.messages) > 1:
-            errors = sum(message.outcome == "error" for message in self.messages)
-            return f" ({errors} of {len(self.messages)} messages failed)" if errors else ""
-        for message in self.messages:
-            if message.error_code is not None:
-                return f" {message.outcome} {message.error_code}"
-            if message.outcome != "ok":
-                return f" {message.outcome}"
-        return ""
-
-    def _fields(self, seconds: float) -> dict[str, object]:
+        """Log the request at a level, and how it ended unless all went well."""
+        if not access_logger.isEnabledFor(level):
+            return
         method = tool = workspace = ""  # a request without a message, such as a stream
-        if len(self.messages) == 1:
-            method, tool = self.messages[0].method, self.messages[0].tool
-            workspace = self.messages[0].workspace
-        elif self.messages:
+        if len(self.messages) > 1:
             method = BATCH
+            errors = sum(message.outcome == "error" for message in self.messages)
+            if errors:
+                text += f" ({errors} of {len(self.messages)} messages failed)"
+        elif self.messages:
+            message = self.messages[0]
+            method, tool, workspace = message.method, message.tool, message.workspace
+            if message.error_code is not None:
+                text += f" {message.outcome} {message.error_code}"
+            elif message.outcome != "ok":
+                text += f" {message.outcome}"
         name = self.principal.name if self.principal is not None else ""
-        return {
+        fields = {
             "request_id": self.id,
             "client": self.client,
             # The names in an identity provider's tokens may hold anything.
@@ -98,3 +91,4 @@ class RequestRecord(Struct, kw_only=True):
             "workspace": workspace,
             "duration_ms": round(seconds * 1000, 1),
         }
+        access_logger.log(level, text, extra=fields)

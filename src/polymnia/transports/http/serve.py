@@ -122,27 +122,23 @@ def serve_http(
             store=options.store,
             ui=None if make_ui is None else make_ui(context),
         )
-        config = _make_config(app, connections)
+        config = uvicorn.Config(
+            app,
+            # uvicorn only calls it to make a protocol, so a partial function is enough.
+            http=cast(type[asyncio.Protocol], partial(HttpConnection, connections)),
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            # One connection is accepted per turn of the loop, so that a failure to accept is
+            # reported once, not once per waiting connection. `startup` makes the queue longer.
+            backlog=1,
+            timeout_keep_alive=KEEP_ALIVE_S,
+            timeout_graceful_shutdown=LAST_SEND_TIMEOUT_S,
+        )
         _HttpServer(config, context).run(sockets=listeners)
-
-
-def _make_config(app: ASGIApp, connections: Connections) -> uvicorn.Config:
-    return uvicorn.Config(
-        app,
-        # uvicorn only calls it to make a protocol, so a partial function is enough.
-        http=cast(type[asyncio.Protocol], partial(HttpConnection, connections)),
-        ws="none",
-        lifespan="off",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        proxy_headers=False,
-        # One connection is accepted per turn of the loop, so that a failure to accept is
-        # reported once, not once per waiting connection. `startup` makes the queue longer.
-        backlog=1,
-        timeout_keep_alive=KEEP_ALIVE_S,
-        timeout_graceful_shutdown=LAST_SEND_TIMEOUT_S,
-    )
 
 
 class _HttpServer(uvicorn.Server):

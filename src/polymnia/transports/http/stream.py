@@ -152,13 +152,12 @@ class EventStream:
             if self.number is not None and (not self._replay or self._replay[-1][0] < number):
                 self._replay.append((number, message))
                 self._replay_bytes += len(message)
-                self._trim_replay()
+                while (
+                    len(self._replay) > MAX_REPLAY_MESSAGES or self._replay_bytes > MAX_REPLAY_BYTES
+                ):
+                    _, oldest = self._replay.popleft()
+                    self._replay_bytes -= len(oldest)
         return self._encode(number, message)
-
-    def _trim_replay(self) -> None:
-        while len(self._replay) > MAX_REPLAY_MESSAGES or self._replay_bytes > MAX_REPLAY_BYTES:
-            _, oldest = self._replay.popleft()
-            self._replay_bytes -= len(oldest)
 
     def _encode(self, number: int, message: bytes) -> bytes:
         event = encode_event(message)
