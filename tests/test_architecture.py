@@ -31,7 +31,7 @@ LAYERS = [
     {"mcp"},
     {"transports", "auth"},
     {"log_lines", "settings"},
-    {"clients", "hooks", "places"},
+    {"clients", "hooks", "workspace_choice"},
     {"web"},
     {"app"},
     {"api"},

@@ -16,7 +16,6 @@ from polymnia.engine.workspaces.workspaces import Workspaces, first_workspace, o
 from polymnia.errors import SettingsError
 from polymnia.mcp.server import Server
 from polymnia.model import OWNER, Capability
-from polymnia.places import open_meaning
 from polymnia.settings import Settings
 from polymnia.stores.open import (
     adopt_legacy,
@@ -25,6 +24,7 @@ from polymnia.stores.open import (
     store_kind,
     wait_for_store,
 )
+from polymnia.workspace_choice import open_meaning
 
 if TYPE_CHECKING:
     from polymnia.auth.authenticator import Authenticator

@@ -18,7 +18,7 @@ def test_a_token_for_a_workspace_that_does_not_exist_is_created_with_a_warning(
     words = ["token", "create", "me", "--workspace", "sales", "--store", store]
     assert main(words) == 0
     err = capsys.readouterr().err
-    assert err == f"there is no workspace 'sales' in {store} yet: default\n"
+    assert err == f"there is no workspace 'sales' in {store} yet; there are default\n"
 
 
 def test_the_doctor_does_not_advise_to_run_the_doctor(

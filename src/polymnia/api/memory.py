@@ -34,8 +34,8 @@ from polymnia.engine.memory import Memory
 from polymnia.engine.recall.passages import recall
 from polymnia.errors import BadInput, EntityNotFound
 from polymnia.model import VAULT, Note, NoteQuery, Relation, Within
-from polymnia.places import open_place
 from polymnia.settings import load_settings
+from polymnia.workspace_choice import open_workspace
 
 # How long a search waits for the embedding model.
 _EMBED_TIMEOUT_S = 10.0
@@ -63,7 +63,7 @@ def open_memory(
     with ExitStack() as stack:
         settings = load_settings(flags)
         place = stack.enter_context(
-            open_place(settings, read_only=read_only, creates=not read_only, by_meaning=True)
+            open_workspace(settings, read_only=read_only, creates=not read_only, by_meaning=True)
         )
         return LocalMemory(place.memory, stack.pop_all(), by=by)
 

@@ -14,11 +14,11 @@ from polymnia.cli.common import (
 )
 from polymnia.engine.transfer.migrate import Copy, migrate
 from polymnia.errors import BadInput
-from polymnia.places import require_store
 from polymnia.search.terms import count_noun
 from polymnia.settings import Settings
 from polymnia.stores import hide_passwords
 from polymnia.stores.backup import back_up, back_up_now, restore
+from polymnia.workspace_choice import require_store
 
 if TYPE_CHECKING:
     from polymnia.cli.common import Subparsers

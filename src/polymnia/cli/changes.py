@@ -2,16 +2,14 @@
 
 import argparse
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from polymnia.cli.common import (
     add_memory_arguments,
     change_label,
     format_time,
-    place_label,
     positive,
     print_json,
     print_lines,
@@ -21,20 +19,25 @@ from polymnia.cli.common import (
     show_elapsed_time,
     store_option,
     undo_command,
+    workspace_label,
     workspace_option,
 )
 from polymnia.engine.history import changes as history
 from polymnia.engine.history import trash
 from polymnia.engine.history.changes import Difference
-from polymnia.engine.history.undo import StepListener, UndoReceipt, undo, undo_since
-from polymnia.engine.memory import Memory
+from polymnia.engine.history.undo import UndoReceipt, undo, undo_since
 from polymnia.errors import BadInput
 from polymnia.model import Change, Rows, TrashItem
-from polymnia.places import Place, find_sole_workspace, open_place, open_places
 from polymnia.search.terms import count_noun
 from polymnia.search.times import iso_time, parse_moment
 from polymnia.settings import Settings
 from polymnia.stores.size import file_bytes
+from polymnia.workspace_choice import (
+    OpenedWorkspace,
+    find_sole_workspace,
+    open_workspace,
+    open_workspaces_to_read,
+)
 
 if TYPE_CHECKING:
     from polymnia.cli.common import Subparsers
@@ -131,88 +134,59 @@ def add_trash(commands: "Subparsers") -> argparse.ArgumentParser:
     return parser
 
 
-class _Entry(Struct, frozen=True):
-    """A change of a place, and what it altered."""
-
-    place: Place
-    change: Change
-    differences: list[Difference]
-
-
 def run_history(settings: Settings, options: argparse.Namespace) -> int:
     """Print the changes. Return 0 if there are any, 1 if not. Raise BadInput, NotSupported."""
     before = None
     if options.before:
         settings, (before,) = _parse_changes(settings, [options.before])
-    entries: list[_Entry] = []
-    older: dict[str, int] = {}
-    with open_places(settings) as places:
-        for place in places:
-            page = _read_page(place, options, before)
-            entries += page.entries
-            if page.next is not None:
-                older[place.name] = page.next
-    entries.sort(key=lambda entry: -entry.change.at)
-    del entries[options.limit :]
-    where = " and ".join(place_label(settings, place) for place in places)
-    if options.json:
-        next_id = older.get(places[0].name)
-        print_json({"changes": [_entry_shape(entry) for entry in entries], "next": next_id})
-        return 0 if entries else 1
-    for entry in entries:
-        _print_entry(entry)
-    if not entries:
-        print(f"no changes found in {where}")
-    for place in places:
-        _print_older(settings, place, entries, older)
-    return 0 if entries else 1
-
-
-class _Page(Struct, frozen=True):
-    entries: list[_Entry]
-    next: int | None
-
-
-def _read_page(place: Place, options: argparse.Namespace, before: int | None) -> _Page:
-    if not place.memory.store.capabilities.history and not place.is_sole:
-        return _Page([], None)
     since = parse_moment(options.since, "--since") if options.since else None
-    page = history.latest(
-        place.memory,
-        limit=options.limit,
-        before=before,
-        actor=options.actor,
-        names=[options.name] if options.name else None,
-        operations=options.operation,
-        since=since,
-    )
-    names = history.names_of(place.memory, options.name) if options.name else None
-    entries = [_Entry(place, change, history.differences(change, names)) for change in page.changes]
-    return _Page(entries, page.next)
-
-
-def _entry_shape(entry: _Entry) -> dict[str, Any]:
-    change = entry.change
-    return {
-        "workspace": entry.place.name,
-        "id": change.id,
-        "at": iso_time(change.at),
-        "actor": change.actor,
-        "operation": change.operation,
-        "differences": entry.differences,
-    }
-
-
-def _print_entry(entry: _Entry) -> None:
-    change = entry.change
-    label = change_label(entry.place, change.id)
-    head = f"change {label}  {format_time(change.at)}  {change.actor}  {change.operation}"
-    print(printable(head))
-    for difference in entry.differences[:_MAX_DIFFERENCES]:
-        print(printable(f"  {_describe(difference)}"))
-    more = len(entry.differences) - _MAX_DIFFERENCES
-    if more > 0:
-        print(f"  and {more} more")
+    entries: list[tuple[OpenedWorkspace, Change, list[Difference]]] = []
+    older: dict[str, int] = {}
+    with open_workspaces_to_read(settings) as workspaces:
+        for workspace in workspaces:
+            memory = workspace.memory
+            if not memory.store.capabilities.history and not workspace.is_sole:
+                continue
+            page = history.latest(
+                memory,
+                limit=options.limit,
+                before=before,
+                actor=options.actor,
+                names=[options.name] if options.name else None,
+                operations=options.operation,
+                since=since,
+            )
+            names = history.names_of(memory, options.name) if options.name else None
+            for change in page.changes:
+                entries.append((workspace, change, history.differences(change, names)))
+            if page.next is not None:
+                older[workspace.name] = page.next
+    entries.sort(key=lambda entry: -entry[1].at)
+    del entries[options.limit :]
+    if options.json:
+        shapes = []
+        for workspace, change, differences in entries:
+            shape = {"workspace": workspace.name, "id": change.id, "at": iso_time(change.at)}
+            shape |= {"actor": change.actor, "operation": change.operation}
+            shapes.append({**shape, "differences": differences})
+        print_json({"changes": shapes, "next": older.get(workspaces[0].name)})
+        return 0 if entries else 1
+    for workspace, change, differences in entries:
+        label = change_label(workspace, change.id)
+        head = f"change {label}  {format_time(change.at)}  {change.actor}  {change.operation}"
+        print_lines([head, *(f"  {_describe(item)}" for item in differences[:_MAX_DIFFERENCES])])
+        more = len(differences) - _MAX_DIFFERENCES
+        if more > 0:
+            print(f"  and {more} more")
+    if not entries:
+        where = " and ".join(workspace_label(settings, workspace) for workspace in workspaces)
+        print(f"no changes found in {where}")
+    for workspace in workspaces:
+        shown = [change.id for owner, change, _ in entries if owner is workspace]
+        if workspace.name in older and shown:
+            label = change_label(workspace, min(shown))
+            print(f"older: polymnia history --before {label}{store_option(settings)}")
+    return 0 if entries else 1
 
 
 def _describe(difference: Difference) -> str:
@@ -225,16 +199,6 @@ def _describe(difference: Difference) -> str:
     if after is None:
         return f"- {what}: {before}"
     return f"~ {what}: {before} => {after}"
-
-
-def _print_older(
-    settings: Settings, place: Place, entries: Sequence[_Entry], older: dict[str, int]
-) -> None:
-    """Print the command for the next page of a place, after the last of its changes shown."""
-    shown = [entry.change.id for entry in entries if entry.place is place]
-    if place.name in older and shown:
-        label = change_label(place, min(shown))
-        print(f"older: polymnia history --before {label}{store_option(settings)}")
 
 
 def run_undo(settings: Settings, options: argparse.Namespace) -> int:
@@ -250,13 +214,32 @@ def run_undo(settings: Settings, options: argparse.Namespace) -> int:
     if options.changes:
         settings, changes = _parse_changes(settings, options.changes)
     # A dry run writes nothing, but opens the store for writing, as the undo itself will.
-    with open_place(settings) as place, show_elapsed_time("undoing") as work:
-        receipt = _undo(place.memory, changes, options, work.begin_step)
+    with open_workspace(settings) as workspace, show_elapsed_time("undoing") as work:
+        how = {
+            "on_step": work.begin_step,
+            "by": "polymnia undo",
+            "skip_conflicts": options.skip_conflicts,
+            "dry_run": options.dry_run,
+        }
+        if changes:
+            receipt = undo(workspace.memory, changes, **how)
+        else:
+            since = parse_moment(options.since, "--since")
+            receipt = undo_since(workspace.memory, since, actor=options.actor, **how)
     if options.json:
-        shape = _undo_shape(receipt, dry_run=options.dry_run)
-        print_json({"workspace": place.name, **shape})
+        print_json(
+            {
+                "workspace": workspace.name,
+                "change": receipt.change or None,
+                "dry_run": options.dry_run,
+                "undone": list(receipt.undone),
+                "removed": _counts(receipt.before),
+                "restored": _counts(receipt.after),
+                "conflicts": receipt.conflicts,
+            }
+        )
     else:
-        print_lines(_undo_lines(settings, place, receipt, dry_run=options.dry_run))
+        print_lines(_undo_lines(settings, workspace, receipt, dry_run=options.dry_run))
     was_prevented = bool(receipt.conflicts) and not receipt.change and not options.dry_run
     return 1 if was_prevented else 0
 
@@ -288,45 +271,19 @@ def _parse_changes(settings: Settings, labels: Sequence[str]) -> tuple[Settings,
     return replace(settings, workspace=name), numbers
 
 
-def _undo(
-    memory: Memory, changes: list[int], options: argparse.Namespace, on_step: StepListener
-) -> UndoReceipt:
-    how = {
-        "on_step": on_step,
-        "by": "polymnia undo",
-        "skip_conflicts": options.skip_conflicts,
-        "dry_run": options.dry_run,
-    }
-    if changes:
-        return undo(memory, changes, **how)
-    since = parse_moment(options.since, "--since")
-    return undo_since(memory, since, actor=options.actor, **how)
-
-
-def _undo_shape(receipt: UndoReceipt, *, dry_run: bool) -> dict[str, Any]:
-    return {
-        "change": receipt.change or None,
-        "dry_run": dry_run,
-        "undone": list(receipt.undone),
-        "removed": _counts(receipt.before),
-        "restored": _counts(receipt.after),
-        "conflicts": receipt.conflicts,
-    }
-
-
 def _undo_lines(
-    settings: Settings, place: Place, receipt: UndoReceipt, *, dry_run: bool
+    settings: Settings, workspace: OpenedWorkspace, receipt: UndoReceipt, *, dry_run: bool
 ) -> list[str]:
     lines = []
     for conflict in receipt.conflicts:
-        label = change_label(place, conflict.change)
+        label = change_label(workspace, conflict.change)
         lines.append(f"conflict: {conflict.what}: {conflict.reason} (change {label})")
     removed, restored = _describe_rows(receipt.before), _describe_rows(receipt.after)
-    where = place_label(settings, place)
+    where = workspace_label(settings, workspace)
     if receipt.change:
-        label = change_label(place, receipt.change)
+        label = change_label(workspace, receipt.change)
         lines.append(f"undone as change {label}: removed {removed}, restored {restored}")
-        again = undo_command(settings, place, [receipt.change])
+        again = undo_command(settings, workspace, [receipt.change])
         lines.append(f"to take it back: {again}")
     elif dry_run:
         lines.append(f"would remove {removed} and restore {restored} in {where}")
@@ -357,48 +314,38 @@ def _describe_rows(rows: Rows) -> str:
 def run_trash(settings: Settings, options: argparse.Namespace) -> int:
     """Carry out the action. Raise BadInput."""
     if options.action == "list":
-        return _list_trash(settings, as_json=options.json)
-    with open_place(settings) as place:
-        if options.action == "restore":
-            _restore(settings, place, options.what, as_json=options.json)
-        else:
-            _purge(settings, place, options.older_than, as_json=options.json)
-    return 0
-
-
-def _list_trash(settings: Settings, *, as_json: bool) -> int:
-    with open_places(settings) as places:
-        items = [(place, item) for place in places for item in trash.items(place.memory)]
-    if as_json:
-        print_json(
-            [
-                {
-                    "workspace": place.name,
-                    "id": item.id,
-                    "kind": _kind(item),
-                    "what": _title(item),
-                    "deleted_at": iso_time(item.deleted_at),
-                }
-                for place, item in items
-            ]
-        )
+        _list_trash(settings, as_json=options.json)
         return 0
-    for place in places:
-        own = [item for owner, item in items if owner is place]
-        where = place_label(settings, place)
-        if own:
-            times = [(iso_time(item.deleted_at) or "")[:19].replace("T", " ") for item in own]
-            print_table(
-                [
-                    (item.id, at, _kind(item), _title(item))
-                    for item, at in zip(own, times, strict=True)
-                ]
-            )
-            hint = f"polymnia trash restore ID{store_option(settings)}{workspace_option(place)}"
-            print(f"{count_noun(len(own), 'item')} in the trash of {where}; to restore one: {hint}")
+    with open_workspace(settings) as workspace:
+        if options.action == "restore":
+            _restore(settings, workspace, options.what, as_json=options.json)
         else:
-            print(f"the trash of {where} is empty")
+            _purge(settings, workspace, options.older_than, as_json=options.json)
     return 0
+
+
+def _list_trash(settings: Settings, *, as_json: bool) -> None:
+    shapes = []
+    with open_workspaces_to_read(settings) as workspaces:
+        for workspace in workspaces:
+            rows = []
+            for item in trash.items(workspace.memory):
+                kind, title, at = _kind(item), _title(item), iso_time(item.deleted_at) or ""
+                rows.append((item.id, at[:19].replace("T", " "), kind, title))
+                shape = {"workspace": workspace.name, "id": item.id, "kind": kind, "what": title}
+                shapes.append({**shape, "deleted_at": at})
+            if as_json:
+                continue
+            where = workspace_label(settings, workspace)
+            if not rows:
+                print(f"the trash of {where} is empty")
+                continue
+            print_table(rows)
+            options = f"{store_option(settings)}{workspace_option(workspace)}"
+            items = f"{count_noun(len(rows), 'item')} in the trash of {where}"
+            print(f"{items}; to restore one: polymnia trash restore ID{options}")
+    if as_json:
+        print_json(shapes)
 
 
 def _kind(item: TrashItem) -> str:
@@ -427,33 +374,35 @@ def _title(item: TrashItem) -> str:
     return f"{relation.source} -{relation.type}-> {relation.target}"
 
 
-def _restore(settings: Settings, place: Place, what: str, *, as_json: bool) -> None:
-    rows = trash.restore(place.memory, what, by="polymnia trash")
+def _restore(settings: Settings, workspace: OpenedWorkspace, what: str, *, as_json: bool) -> None:
+    rows = trash.restore(workspace.memory, what, by="polymnia trash")
     names = [entity.name for entity in rows.entities]
     names += [owner.entity for owner in rows.facts]
     names += [note.key for note in rows.notes]
     sentence = f"restored {', '.join(names) or what}"
     if rows.entities:
         sentence += f", with {count_noun(len(rows.relations), 'relation')}"
-    sentence += f" in {place_label(settings, place)}"
+    sentence += f" in {workspace_label(settings, workspace)}"
     result = {
-        "workspace": place.name,
+        "workspace": workspace.name,
         "restored": names or [what],
         "relations": len(rows.relations),
     }
     print_result(printable(sentence), result, as_json=as_json)
 
 
-def _purge(settings: Settings, place: Place, older_than: float | None, *, as_json: bool) -> None:
+def _purge(
+    settings: Settings, workspace: OpenedWorkspace, older_than: float | None, *, as_json: bool
+) -> None:
     if older_than is None and not settings.trash_days:
         raise BadInput(
             "purge needs an age: use --older-than DAYS (0 purges everything), or set trash_days"
         )
     days = settings.trash_days if older_than is None else older_than
-    megabytes = (file_bytes(place.memory.store.url) or 0) // 1_000_000
+    megabytes = (file_bytes(workspace.memory.store.url) or 0) // 1_000_000
     work = f"purging, and writing {megabytes:,} MB anew" if megabytes else "purging"
     with show_elapsed_time(work):
-        counts = trash.purge(place.memory, days=days)
+        counts = trash.purge(workspace.memory, days=days)
     parts = [
         count_noun(counts.entities, "entity"),
         count_noun(counts.facts, "fact"),
@@ -461,5 +410,5 @@ def _purge(settings: Settings, place: Place, older_than: float | None, *, as_jso
     ]
     if counts.notes:
         parts.append(count_noun(counts.notes, "note"))
-    sentence = f"purged from {place_label(settings, place)}: {', '.join(parts)}"
+    sentence = f"purged from {workspace_label(settings, workspace)}: {', '.join(parts)}"
     print_result(sentence, counts, as_json=as_json)

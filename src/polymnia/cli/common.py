@@ -1,4 +1,4 @@
-"""What several commands share: arguments, labels of places, tables, JSON and progress."""
+"""What several commands share: arguments, labels of workspaces, tables, JSON and progress."""
 
 import argparse
 import re
@@ -18,7 +18,7 @@ from polymnia.settings import Settings, default_store
 from polymnia.stores.open import hide_passwords
 
 if TYPE_CHECKING:
-    from polymnia.places import Place
+    from polymnia.workspace_choice import OpenedWorkspace
 
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
 
@@ -99,21 +99,21 @@ def positive(text: str) -> int:
 positive.__name__ = "int"  # argparse names the type in its error
 
 
-def place_label(settings: Settings, place: "Place") -> str:
+def workspace_label(settings: Settings, workspace: "OpenedWorkspace") -> str:
     """Return the name of the workspace, or the store if it can hold only one."""
-    return hide_passwords(settings.store) if place.is_sole else place.name
+    return hide_passwords(settings.store) if workspace.is_sole else workspace.name
 
 
-def change_label(place: "Place", change: int) -> str:
+def change_label(workspace: "OpenedWorkspace", change: int) -> str:
     """Return the id of a change with its workspace, as `polymnia undo` takes it: `shop:3`."""
-    return str(change) if place.is_sole else f"{place.name}:{change}"
+    return str(change) if workspace.is_sole else f"{workspace.name}:{change}"
 
 
-def undo_command(settings: Settings, place: "Place", changes: Sequence[int]) -> str:
+def undo_command(settings: Settings, workspace: "OpenedWorkspace", changes: Sequence[int]) -> str:
     """Return the command that undoes the changes, wherever it is pasted; empty without changes."""
     if not changes:
         return ""
-    labels = [quote(change_label(place, change)) for change in changes]
+    labels = [quote(change_label(workspace, change)) for change in changes]
     return f"polymnia undo {' '.join(labels)}{store_option(settings)}"
 
 
@@ -124,9 +124,9 @@ def store_option(settings: Settings) -> str:
     return f" --store {quote(hide_passwords(settings.store))}"
 
 
-def workspace_option(place: "Place") -> str:
+def workspace_option(workspace: "OpenedWorkspace") -> str:
     """Return the option that names the workspace; empty if there can be only one."""
-    return "" if place.is_sole else f" --workspace {quote(place.name)}"
+    return "" if workspace.is_sole else f" --workspace {quote(workspace.name)}"
 
 
 def printable(text: str) -> str:

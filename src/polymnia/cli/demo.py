@@ -25,8 +25,8 @@ from polymnia.engine.transfer.intake import take_in
 from polymnia.engine.workspaces.workspaces import open_workspaces
 from polymnia.errors import EmbedderError
 from polymnia.model import Entity, EntityDraft, Fact, FactAddition, Note, Relation
-from polymnia.places import open_place
 from polymnia.settings import Settings
+from polymnia.workspace_choice import open_workspace
 
 if TYPE_CHECKING:
     from polymnia.cli.common import Subparsers
@@ -92,7 +92,7 @@ def run_demo(settings: Settings, options: argparse.Namespace) -> int:
 
 def _index(settings: Settings) -> None:
     """Embed the memory, so that it is found by meaning."""
-    with open_place(settings, by_meaning=True) as place:
+    with open_workspace(settings, by_meaning=True) as place:
         if place.memory.meaning is None:
             return
         try:
@@ -106,7 +106,7 @@ def _take_tour(settings: Settings) -> None:
     _index(settings)  # as a server does in the background
     for sentence, words in _LOOKING:
         _show_step(settings, sentence, words)
-    with open_place(settings, read_only=True) as place:
+    with open_workspace(settings, read_only=True) as place:
         (change,) = latest(place.memory, limit=1).changes
     _show_step(settings, "And every change can be undone:", ["undo", f"{MAIN}:{change.id}"])
 

@@ -15,11 +15,11 @@ from polymnia.cli.common import (
 from polymnia.engine.doctor import Findings, cannot_read, check_all, check_one
 from polymnia.errors import StoreError
 from polymnia.model import Counts
-from polymnia.places import open_place, require_store
 from polymnia.search.terms import count_noun
 from polymnia.settings import Settings, default_store
 from polymnia.stores import rebuild_catalogue, store_kind
 from polymnia.stores.open import salvage, store_exists
+from polymnia.workspace_choice import open_workspace, require_store
 
 if TYPE_CHECKING:
     from polymnia.cli.common import Subparsers
@@ -85,8 +85,8 @@ def _check(settings: Settings) -> Findings:
     if store_kind(settings.store)[0] in ("directory", "postgres") and not settings.workspace:
         return check_all(settings.store)
     try:
-        with open_place(settings, read_only=True) as place:
-            return check_one(place.memory.store, settings.store)
+        with open_workspace(settings, read_only=True) as workspace:
+            return check_one(workspace.memory.store, settings.store)
     except StoreError as exc:
         return cannot_read(settings.store, exc)
 

@@ -52,9 +52,11 @@ def run_embedder(settings: Settings, options: argparse.Namespace) -> int:
         _print_models(as_json=options.json)
         return 0
     try:
-        embedder = _open(options.model, settings.embedder_key)
+        embedder = open_embedder(options.model, key=settings.embedder_key)
     except EmbedderError as exc:
         return _say_what_to_get(options.model, exc, as_json=options.json)
+    if embedder is None:
+        raise BadInput("the embedder `none` has no model: searches use words alone")
     began = perf_counter()
     understood = _languages(embedder)
     milliseconds = 1000 * (perf_counter() - began) / (len(_TRANSLATIONS) + 2)
@@ -88,13 +90,6 @@ def _print_models(*, as_json: bool) -> None:
         megabytes = str(model.megabytes)
         rows.append((model.embedder, model.languages, megabytes, model.licence, how))
     print_table(rows)
-
-
-def _open(url: str, key: str) -> Embedder:
-    embedder = open_embedder(url, key=key)
-    if embedder is None:
-        raise BadInput("the embedder `none` has no model: searches use words alone")
-    return embedder
 
 
 def _say_what_to_get(url: str, problem: EmbedderError, *, as_json: bool) -> int:

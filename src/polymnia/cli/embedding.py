@@ -10,25 +10,23 @@ from polymnia.cli.common import (
     Progress,
     add_embedder_argument,
     add_memory_arguments,
-    place_label,
     print_json,
     print_result,
     print_table,
     printable,
+    workspace_label,
 )
 from polymnia.engine.memory import Memory
 from polymnia.engine.semantic import perspectives
 from polymnia.engine.semantic.perspectives import PerspectiveCoverage
 from polymnia.errors import BadInput
-from polymnia.places import open_place, open_places
 from polymnia.search.terms import count_noun
 from polymnia.settings import Settings
 from polymnia.stores import hide_passwords
+from polymnia.workspace_choice import open_workspace, open_workspaces_to_read
 
 if TYPE_CHECKING:
     from polymnia.cli.common import Subparsers
-
-_REST = "a running server embeds the rest in the background; `polymnia index` does it now"
 
 
 def add_index(commands: "Subparsers") -> argparse.ArgumentParser:
@@ -77,52 +75,39 @@ def run_index(settings: Settings, options: argparse.Namespace) -> int:
     A running server does the same in the background. Raise BadInput without an
     embedder.
     """
-    names, is_sole = _places_to_index(settings)
-    results = []
+    with open_workspaces_to_read(settings) as workspaces:
+        names, is_sole = [workspace.name for workspace in workspaces], workspaces[0].is_sole
+    counts: dict[str, int] = {}
     for name in names:
         own = settings if is_sole else replace(settings, workspace=name)
-        results.append(_index_place(own, as_json=options.json))
+        progress = Progress("passages")
+        with open_workspace(own, by_meaning=True) as workspace:
+            where, memory = workspace_label(own, workspace), workspace.memory
+            if memory.meaning is None:
+                raise BadInput(
+                    f"nothing to index {where} with: "
+                    "the embedder is `none`, or this kind of store has no vectors"
+                )
+            counts[where] = memory.meaning.index(memory.store, progress)
+        progress.end()
+        if not options.json:
+            print(f"{where}: {count_noun(counts[where], 'passage')} embedded")
     if options.json:
-        embedded = sum(count for _, count in results)
-        workspaces = dict(results)
         store = hide_passwords(settings.store)
-        print_json({"store": store, "embedded": embedded, "workspaces": workspaces})
+        print_json({"store": store, "embedded": sum(counts.values()), "workspaces": counts})
     return 0
-
-
-def _places_to_index(settings: Settings) -> tuple[list[str], bool]:
-    """Return the names of the workspaces to embed, and whether their store can hold no other."""
-    with open_places(settings) as places:
-        return [place.name for place in places], places[0].is_sole
-
-
-def _index_place(settings: Settings, *, as_json: bool) -> tuple[str, int]:
-    """Embed one workspace. Return its label and how many passages were embedded."""
-    progress = Progress("passages")
-    with open_place(settings, by_meaning=True) as place:
-        where = place_label(settings, place)
-        if place.memory.meaning is None:
-            raise BadInput(
-                f"nothing to index {where} with: "
-                "the embedder is `none`, or this kind of store has no vectors"
-            )
-        count = place.memory.meaning.index(place.memory.store, progress)
-    progress.end()
-    if not as_json:
-        print(f"{where}: {count_noun(count, 'passage')} embedded")
-    return where, count
 
 
 def run_perspective(settings: Settings, options: argparse.Namespace) -> int:
     """Carry out the action. Raise BadInput."""
     is_list = options.action == "list"
-    with open_place(settings, read_only=is_list, by_meaning=True) as place:
-        where = place_label(settings, place)
+    with open_workspace(settings, read_only=is_list, by_meaning=True) as workspace:
+        where = workspace_label(settings, workspace)
         if is_list:
-            _print_coverage(perspectives.find_all(place.memory), where, as_json=options.json)
+            _print_coverage(perspectives.find_all(workspace.memory), where, as_json=options.json)
             return 0
-        sentence = f"{where}: {_change(place.memory, options)}"
-        result = {"workspace": place.name, "action": options.action, "name": options.name}
+        sentence = f"{where}: {_change(workspace.memory, options)}"
+        result = {"workspace": workspace.name, "action": options.action, "name": options.name}
     print_result(printable(sentence), result, as_json=options.json)
     return 0
 
@@ -137,7 +122,10 @@ def _change(memory: Memory, options: argparse.Namespace) -> str:
     for coverage in perspectives.find_all(memory):
         missing = coverage.total - coverage.embedded
         if coverage.perspective.name == name and missing:
-            return f"set {name}: {missing} of {coverage.total} still need vectors; {_REST}"
+            return (
+                f"set {name}: {missing} of {coverage.total} still need vectors; a running server "
+                "embeds the rest in the background; `polymnia index` does it now"
+            )
     return f"set {name}"
 
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from polymnia.cli.common import (
     add_memory_arguments,
-    place_label,
     print_json,
     print_lines,
     undo_command,
+    workspace_label,
 )
 from polymnia.engine.facts.erase import erase, erased_remains, remark_on
 from polymnia.engine.facts.forget import ForgetReceipt, Unwanted, forget
@@ -24,14 +24,12 @@ from polymnia.engine.facts.remember import (
 from polymnia.engine.facts.revise import Edit, Revision, RevisionReceipt, revise
 from polymnia.engine.recall.names import similar_names
 from polymnia.errors import BadInput, EntityNotFound
-from polymnia.places import Place, open_place, open_places
 from polymnia.search.terms import count_noun
 from polymnia.settings import Settings
+from polymnia.workspace_choice import OpenedWorkspace, open_workspace, open_workspaces_to_read
 
 if TYPE_CHECKING:
     from polymnia.cli.common import Subparsers
-
-_STANDARD_INPUT = "-"
 
 
 def add_remember(commands: "Subparsers") -> argparse.ArgumentParser:
@@ -104,10 +102,10 @@ def run_remember(settings: Settings, options: argparse.Namespace) -> int:
     requested = EntityFacts(
         name=options.name, type=options.type, facts=drafts, tags=tuple(options.tag)
     )
-    with open_place(settings, creates=True) as place:
-        receipt = remember(place.memory, [requested], by="polymnia remember")
-        undo = _undo(settings, place, receipt.change)
-        where = place_label(settings, place)
+    with open_workspace(settings, creates=True) as workspace:
+        receipt = remember(workspace.memory, [requested], by="polymnia remember")
+        undo = _undo(settings, workspace, receipt.change)
+        where = workspace_label(settings, workspace)
     (entity,) = receipt.entities
     if options.json:
         shape = {"change": receipt.change or None, "entity": entity}
@@ -120,13 +118,13 @@ def run_remember(settings: Settings, options: argparse.Namespace) -> int:
 def run_revise(settings: Settings, options: argparse.Namespace) -> int:
     """Change the entity and print a receipt. Raise BadInput, EntityNotFound."""
     revision = _revision(options)
-    with open_place(settings) as place:
+    with open_workspace(settings) as workspace:
         try:
-            receipt = revise(place.memory, options.name, revision, by="polymnia revise")
+            receipt = revise(workspace.memory, options.name, revision, by="polymnia revise")
         except EntityNotFound:
-            raise _unknown_entity(settings, place, options.name) from None
-        undo = _undo(settings, place, receipt.change)
-        where = place_label(settings, place)
+            raise _unknown_entity(settings, workspace, options.name) from None
+        undo = _undo(settings, workspace, receipt.change)
+        where = workspace_label(settings, workspace)
     if options.json:
         shape = {"change": receipt.change or None, "name": receipt.after.name}
         print_json({"workspace": where, **shape, "undo": undo or None})
@@ -147,14 +145,14 @@ def run_forget(settings: Settings, options: argparse.Namespace) -> int:
         facts=tuple((options.name, _fact_reference(fact)) for fact in options.facts),
     )
     erases = options.erase and not options.dry_run
-    with open_place(settings, read_only=options.dry_run) as place:
+    with open_workspace(settings, read_only=options.dry_run) as workspace:
         if erases:
-            return _erase(settings, place, unwanted, options)
-        receipt = forget(place.memory, unwanted, by="polymnia forget", dry_run=options.dry_run)
+            return _erase(settings, workspace, unwanted, options)
+        receipt = forget(workspace.memory, unwanted, by="polymnia forget", dry_run=options.dry_run)
         if receipt.unknown:
-            raise _unknown_entity(settings, place, options.name)
-        undo = _undo(settings, place, receipt.change)
-        where = place_label(settings, place)
+            raise _unknown_entity(settings, workspace, options.name)
+        undo = _undo(settings, workspace, receipt.change)
+        where = workspace_label(settings, workspace)
     if options.json:
         shape = {"change": receipt.change or None, "dry_run": options.dry_run}
         print_json({"workspace": where, **shape, **_counts(receipt), "undo": undo or None})
@@ -164,22 +162,22 @@ def run_forget(settings: Settings, options: argparse.Namespace) -> int:
 
 
 def _erase(
-    settings: Settings, place: Place, unwanted: Unwanted, options: argparse.Namespace
+    settings: Settings, workspace: OpenedWorkspace, unwanted: Unwanted, options: argparse.Namespace
 ) -> int:
     """Erase what is named and say what remains. Raise BadInput without --yes."""
-    receipt = erase(place.memory, unwanted, by="polymnia forget", dry_run=True)
+    receipt = erase(workspace.memory, unwanted, by="polymnia forget", dry_run=True)
     if receipt.unknown:
-        raise _unknown_entity(settings, place, options.name)
+        raise _unknown_entity(settings, workspace, options.name)
     what = " and ".join(receipt.erased)
     if not options.yes:
         raise BadInput(f"erasing {what} cannot be undone: add --yes to agree")
-    erase(place.memory, unwanted, by="polymnia forget", other_memories=place.other_memories)
-    where = place_label(settings, place)
+    erase(workspace.memory, unwanted, by="polymnia forget", other_memories=workspace.other_memories)
+    where = workspace_label(settings, workspace)
     if options.json:
         print_json({"workspace": where, "erased": list(receipt.erased)})
         return 0
     lines = [f"erased {what} in {where}, for good", *remark_on(receipt)]
-    print_lines([*lines, erased_remains(place.memory)])
+    print_lines([*lines, erased_remains(workspace.memory)])
     return 0
 
 
@@ -187,12 +185,12 @@ def _read_facts(source: str | None) -> list[str]:
     """Return the lines of a file or of standard input that are not blank."""
     if source is None:
         return []
-    text = sys.stdin.read() if source == _STANDARD_INPUT else Path(source).read_text("utf-8")
+    text = sys.stdin.read() if source == "-" else Path(source).read_text("utf-8")
     return [line.strip() for line in text.splitlines() if line.strip()]
 
 
-def _undo(settings: Settings, place: Place, change: int) -> str:
-    return undo_command(settings, place, [change] if change else [])
+def _undo(settings: Settings, workspace: OpenedWorkspace, change: int) -> str:
+    return undo_command(settings, workspace, [change] if change else [])
 
 
 def _remember_lines(entity: EntityReceipt, where: str, undo: str) -> list[str]:
@@ -293,21 +291,21 @@ def _fact_reference(text: str) -> int | str:
     return int(number) if number.isascii() and number.isdigit() else text
 
 
-def _unknown_entity(settings: Settings, place: Place, name: str) -> BadInput:
+def _unknown_entity(settings: Settings, workspace: OpenedWorkspace, name: str) -> BadInput:
     """Return an error that names where the entity is, or similar names."""
-    where = place_label(settings, place)
-    with open_places(settings) as places:
-        for other in places:
-            if other.name != place.name and _has(other, name):
+    where = workspace_label(settings, workspace)
+    with open_workspaces_to_read(settings) as workspaces:
+        for other in workspaces:
+            if other.name != workspace.name and _has(other, name):
                 return BadInput(
                     f"there is no entity {name!r} in {where}: "
                     f"{other.name} has one; add --workspace {other.name}"
                 )
-    near = " or ".join(map(repr, similar_names(place.memory, name)))
+    near = " or ".join(map(repr, similar_names(workspace.memory, name)))
     question = f"; did you mean {near}?" if near else ""
     return BadInput(f"there is no entity {name!r} in {where}{question}")
 
 
-def _has(place: Place, name: str) -> bool:
-    with place.memory.reading() as read:
+def _has(workspace: OpenedWorkspace, name: str) -> bool:
+    with workspace.memory.reading() as read:
         return bool(read.outlines([name]))

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from polymnia.cli.common import (
     Progress,
     add_memory_arguments,
-    place_label,
     print_json,
     print_lines,
     store_option,
     undo_command,
+    workspace_label,
     workspace_option,
 )
 from polymnia.engine.transfer.intake import IntakeReceipt, take_in
@@ -25,12 +25,12 @@ from polymnia.importers.registry import KINDS
 from polymnia.importers.run import UnsupportedNotes, open_source, require_some
 from polymnia.importers.source import Source
 from polymnia.importers.stores import read_store
-from polymnia.places import open_place, require_store
 from polymnia.search.terms import count_noun
 from polymnia.search.times import iso_time
 from polymnia.settings import Settings
 from polymnia.stores import hide_passwords
 from polymnia.stores.open import store_kind
+from polymnia.workspace_choice import open_workspace, require_store
 
 if TYPE_CHECKING:
     from polymnia.cli.common import Subparsers
@@ -99,11 +99,11 @@ def import_path(
     else:
         importer, items = open_source(Source(file, from_workspace), kind, report)
         title = importer.kind
-    with open_place(settings, read_only=dry_run, creates=True) as place:
-        left_out = UnsupportedNotes(place.memory)
+    with open_workspace(settings, read_only=dry_run, creates=True) as workspace:
+        left_out = UnsupportedNotes(workspace.memory)
         with _show_progress(file, report, dry_run=dry_run) as progress:
             receipt = take_in(
-                place.memory,
+                workspace.memory,
                 report.screen_items(left_out.filter(items)),
                 by=ACTOR,
                 dry_run=dry_run,
@@ -112,18 +112,18 @@ def import_path(
         if left_out.count:
             report.drop_part(count_noun(left_out.count, "vault note"), left_out.reason)
         undo = ""
-        if place.memory.store.capabilities.history:
-            undo = undo_command(settings, place, receipt.changes)
+        if workspace.memory.store.capabilities.history:
+            undo = undo_command(settings, workspace, receipt.changes)
             if len(receipt.changes) > 10:  # a command with thousands of ids cannot be pasted
-                where = store_option(settings) + workspace_option(place)
+                where = store_option(settings) + workspace_option(workspace)
                 since = iso_time(receipt.at)
                 undo = f"polymnia undo --since {since} --actor {quote(ACTOR)}{where}"
         return Imported(
             file=hide_passwords(file),
             kind=title,
             store=hide_passwords(settings.store),
-            workspace=place.name,
-            label=place_label(settings, place),
+            workspace=workspace.name,
+            label=workspace_label(settings, workspace),
             receipt=receipt,
             report=report,
             dry_run=dry_run,

@@ -12,24 +12,24 @@ from polymnia.cli.common import (
     add_memory_arguments,
     display_width,
     format_time,
-    place_label,
     positive,
     print_json,
     printable,
+    workspace_label,
 )
 from polymnia.engine.recall.names import similar_types
 from polymnia.engine.recall.passages import RecallResult, recall
 from polymnia.model import Hit, Passage, Within
-from polymnia.places import Place, open_places, other_workspaces
 from polymnia.search.hits import EXACT_KINDS
 from polymnia.settings import Settings
+from polymnia.workspace_choice import OpenedWorkspace, open_workspaces_to_read, other_workspaces
 
 if TYPE_CHECKING:
     from polymnia.cli.common import Subparsers
 
 
-_Result = tuple[Place, RecallResult]
-_PlacedHit = tuple[Place, Hit]
+_Result = tuple[OpenedWorkspace, RecallResult]
+_PlacedHit = tuple[OpenedWorkspace, Hit]
 
 
 def add_search(commands: "Subparsers") -> argparse.ArgumentParser:
@@ -56,62 +56,64 @@ def run_search(settings: Settings, options: argparse.Namespace) -> int:
     """Print the hits, best first. Return 0 if there are any, 1 if not."""
     question = " ".join(options.query)
     within = Within(types=tuple(options.type)) if options.type else None
-    with open_places(settings, by_meaning=True) as places:
-        _warn_of_unknown_types(places, options.type)
-        results = [_search(place, question, options.limit, within) for place in places]
-        is_new = all(_is_empty(place) for place in places)
+    with open_workspaces_to_read(settings, by_meaning=True) as workspaces:
+        _warn_of_unknown_types(workspaces, options.type)
+        results = [_search(workspace, question, options.limit, within) for workspace in workspaces]
+        is_new = all(_is_empty(workspace) for workspace in workspaces)
         has_others = False
         if within is not None and not any(result.hits for _, result in results):
-            unfiltered = [_search(place, question, 1, None) for place in places]
+            unfiltered = [_search(workspace, question, 1, None) for workspace in workspaces]
             has_others = any(result.hits for _, result in unfiltered)
     hits = _rank(results)[: options.limit]
     if options.json:
         print_json(_result_shape(settings, results, hits))
     else:
         print("\n".join(_result_lines(settings, results, hits)))
-        _print_hints(settings, places, has_hits=bool(hits), is_new=is_new)
+        _print_hints(settings, workspaces, has_hits=bool(hits), is_new=is_new)
         if has_others:
             print("there are hits without --type")
     return 0 if hits else 1
 
 
-def _search(place: Place, question: str, limit: int, within: Within | None) -> _Result:
-    if _is_empty(place):
-        return place, RecallResult(hits=[], coverage=1.0)
+def _search(
+    workspace: OpenedWorkspace, question: str, limit: int, within: Within | None
+) -> _Result:
+    if _is_empty(workspace):
+        return workspace, RecallResult(hits=[], coverage=1.0)
     # The user watches while the embedding model is loaded.
-    return place, recall(place.memory, question, limit=limit, within=within, timeout=10.0)
+    return workspace, recall(workspace.memory, question, limit=limit, within=within, timeout=10.0)
 
 
 def _print_hints(
-    settings: Settings, places: Sequence[Place], *, has_hits: bool, is_new: bool
+    settings: Settings, workspaces: Sequence[OpenedWorkspace], *, has_hits: bool, is_new: bool
 ) -> None:
     """Say where else to look if nothing was found."""
     if is_new:
         print("nothing has been remembered there yet; `polymnia remember NAME FACT` does it")
     if not has_hits and not settings.workspace:
-        others = other_workspaces(settings, places)
+        others = other_workspaces(settings, workspaces)
         if others:
             print(printable(f"other workspaces, for --workspace: {', '.join(others)}"))
 
 
-def _warn_of_unknown_types(places: Sequence[Place], types: Sequence[str]) -> None:
+def _warn_of_unknown_types(workspaces: Sequence[OpenedWorkspace], types: Sequence[str]) -> None:
     for requested in types:
-        near = [similar_types(place.memory, requested) for place in places]
-        if all(near):  # a place with the type, or without a similar one, suggests none
+        near = [similar_types(workspace.memory, requested) for workspace in workspaces]
+        if all(near):  # a workspace with the type, or without a similar one, suggests none
             names = dict.fromkeys(repr(name) for similar in near for name in similar)
             sentence = f"no entity has the type {requested!r}; did you mean {' or '.join(names)}?"
             print(printable(sentence), file=sys.stderr)
 
 
-def _is_empty(place: Place) -> bool:
-    with place.memory.reading() as read:
+def _is_empty(workspace: OpenedWorkspace) -> bool:
+    with workspace.memory.reading() as read:
         counts = read.counts()
     return not counts.entities and not counts.notes
 
 
 def _rank(results: Sequence[_Result]) -> list[_PlacedHit]:
-    """Return the hits of all places in one ranking: exact matches first, then by score."""
-    hits = [(place, hit) for place, result in results for hit in result.hits]
+    """Return the hits of all workspaces in one ranking: exact matches first, then by score."""
+    hits = [(workspace, hit) for workspace, result in results for hit in result.hits]
     if len(results) > 1:
         hits.sort(key=lambda placed: (_exact_rank(placed[1]), -placed[1].score))
     return hits
@@ -127,9 +129,10 @@ def _result_shape(
     settings: Settings, results: Sequence[_Result], hits: Sequence[_PlacedHit]
 ) -> dict[str, object]:
     return {
-        "workspaces": [place_label(settings, place) for place, _ in results],
+        "workspaces": [workspace_label(settings, workspace) for workspace, _ in results],
         "hits": [
-            {"workspace": place_label(settings, place), **_hit_shape(hit)} for place, hit in hits
+            {"workspace": workspace_label(settings, workspace), **_hit_shape(hit)}
+            for workspace, hit in hits
         ],
         "note": "; ".join(_notes(settings, results)),
         "coverage": round(min(result.coverage for _, result in results), 4),
@@ -175,13 +178,13 @@ def _result_lines(
     lines = []
     for wrong, right in _corrections(results).items():
         lines.append(printable(f"searched for {right!r} instead of {wrong!r}"))
-    for rank, (place, hit) in enumerate(hits, 1):
+    for rank, (workspace, hit) in enumerate(hits, 1):
         reasons = _reasons(hit)
         if len(results) > 1:
-            reasons.insert(0, f"in {place_label(settings, place)}")
+            reasons.insert(0, f"in {workspace_label(settings, workspace)}")
         lines += _wrap(f"{rank:2}. {_describe(hit)}", width)
         lines += _wrap(f"    {'; '.join(reasons)}", width)
-    where = " and ".join(place_label(settings, place) for place, _ in results)
+    where = " and ".join(workspace_label(settings, workspace) for workspace, _ in results)
     lines.append(f"searched {where}" if hits else f"nothing found in {where}")
     lines += [f"note: {note}" for note in _notes(settings, results)]
     return lines
@@ -195,14 +198,14 @@ def _corrections(results: Sequence[_Result]) -> dict[str, str]:
 
 
 def _notes(settings: Settings, results: Sequence[_Result]) -> list[str]:
-    """Return the notes about the results, each once, with its place if others have none."""
+    """Return the notes about the results, each once, with its workspace if others have none."""
     notes = list(dict.fromkeys(result.note for _, result in results if result.note))
     if all(result.note for _, result in results):
         return notes
     named = []
-    for place, result in results:
+    for workspace, result in results:
         if result.note:
-            named.append(f"{place_label(settings, place)}: {result.note}")
+            named.append(f"{workspace_label(settings, workspace)}: {result.note}")
     return named
 
 

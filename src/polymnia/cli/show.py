@@ -6,23 +6,23 @@ from typing import TYPE_CHECKING, Any
 from polymnia.cli.common import (
     add_memory_arguments,
     format_time,
-    place_label,
     positive,
     print_json,
     print_lines,
     print_table,
+    workspace_label,
 )
 from polymnia.engine import notes
 from polymnia.engine.graph import entities
 from polymnia.engine.recall.names import similar_names
 from polymnia.errors import BadInput
-from polymnia.model import Entity, Fact, Graph, Note, TypeCount
-from polymnia.places import Place, open_places
+from polymnia.model import Entity, Graph, Note, TypeCount
 from polymnia.search.terms import count_noun
 from polymnia.settings import Settings
 from polymnia.stores import hide_passwords
 from polymnia.stores.contract import Reader, Store
 from polymnia.stores.size import file_bytes
+from polymnia.workspace_choice import OpenedWorkspace, open_workspaces_to_read
 
 if TYPE_CHECKING:
     from polymnia.cli.common import Subparsers
@@ -64,16 +64,16 @@ def run_show(settings: Settings, options: argparse.Namespace) -> int:
     name = " ".join(options.words)
     documents: list[dict[str, object]] = []
     lines: list[str] = []
-    with open_places(settings) as places:
-        for place in places:
-            graph = entities.open_named(place.memory, [name])
-            note = notes.in_vault(place.memory, name)
+    with open_workspaces_to_read(settings) as workspaces:
+        for workspace in workspaces:
+            graph = entities.open_named(workspace.memory, [name])
+            note = notes.in_vault(workspace.memory, name)
             if graph.entities or note is not None:
-                where = place_label(settings, place)
+                where = workspace_label(settings, workspace)
                 documents.append({"workspace": where, **_document(graph, note)})
                 lines += _lines(graph, note, where)
         if not documents:
-            raise _unknown(settings, places, name)
+            raise _unknown(settings, workspaces, name)
     if options.json:
         # The same name in the project and in the personal workspace: the project's goes first.
         others = {"also": documents[1:]} if len(documents) > 1 else {}
@@ -83,72 +83,64 @@ def run_show(settings: Settings, options: argparse.Namespace) -> int:
     return 0
 
 
-def _unknown(settings: Settings, places: list[Place], name: str) -> BadInput:
+def _unknown(settings: Settings, workspaces: list[OpenedWorkspace], name: str) -> BadInput:
     near: dict[str, None] = {}
-    for place in places:
-        near |= dict.fromkeys(map(repr, similar_names(place.memory, name)))
-    where = " and ".join(place_label(settings, place) for place in places)
+    for workspace in workspaces:
+        near |= dict.fromkeys(map(repr, similar_names(workspace.memory, name)))
+    where = " and ".join(workspace_label(settings, workspace) for workspace in workspaces)
     question = f"; did you mean {' or '.join(near)}?" if near else ""
     return BadInput(f"there is no entity and no note {name!r} in {where}{question}")
 
 
 def _document(graph: Graph, note: Note | None) -> dict[str, object]:
-    document = _graph_shape(graph) if graph.entities else {}
+    document: dict[str, object] = {}
+    for entity in graph.entities:
+        facts = []
+        for fact in entity.facts:
+            time = format_time(fact.valid_at or fact.created_at)
+            facts.append({"ordinal": fact.ordinal, "text": fact.text, "time": time})
+        relations = []
+        for relation in graph.relations:
+            ends = {"from": relation.source, "to": relation.target}
+            relations.append({**ends, "type": relation.type})
+        document = {
+            "name": entity.name,
+            "type": entity.type,
+            "summary": entity.summary,
+            "tags": entity.tags,
+            "facts": facts,
+            "relations": relations,
+            "created": format_time(entity.created_at),
+            "updated": format_time(entity.updated_at),
+        }
     if note is not None:
-        document["note"] = _note_shape(note)
+        document["note"] = {
+            "key": note.key,
+            "content": note.content,
+            "tags": note.tags,
+            "created": format_time(note.created_at),
+            "updated": format_time(note.updated_at),
+        }
     return document
-
-
-def _graph_shape(graph: Graph) -> dict[str, object]:
-    (entity,) = graph.entities
-    return {
-        "name": entity.name,
-        "type": entity.type,
-        "summary": entity.summary,
-        "tags": entity.tags,
-        "facts": [_fact_shape(fact) for fact in entity.facts],
-        "relations": [
-            {"from": relation.source, "to": relation.target, "type": relation.type}
-            for relation in graph.relations
-        ],
-        "created": format_time(entity.created_at),
-        "updated": format_time(entity.updated_at),
-    }
-
-
-def _note_shape(note: Note) -> dict[str, object]:
-    return {
-        "key": note.key,
-        "content": note.content,
-        "tags": note.tags,
-        "created": format_time(note.created_at),
-        "updated": format_time(note.updated_at),
-    }
-
-
-def _fact_shape(fact: Fact) -> dict[str, object]:
-    return {
-        "ordinal": fact.ordinal,
-        "text": fact.text,
-        "time": format_time(fact.valid_at or fact.created_at),
-    }
 
 
 def _lines(graph: Graph, note: Note | None, where: str) -> list[str]:
     lines: list[str] = []
     for entity in graph.entities:
-        lines += [f"{entity.name} [{entity.type}] in {where}", *_entity_lines(entity)]
+        lines.append(f"{entity.name} [{entity.type}] in {where}")
+        if entity.summary:
+            lines.append(f"      {entity.summary}")
+        lines += _tag_lines(entity.tags)
+        for fact in entity.facts:
+            # A text of several lines is shown as it was written.
+            first, *rest = fact.text.split("\n")
+            lines += [f"{fact.ordinal:4}  {first}", *(f"      {line}" for line in rest)]
     for relation in graph.relations:
         lines.append(f"      {relation.source} -[{relation.type}]-> {relation.target}")
     if note is not None:
-        lines += [f"note {note.key} in {where}", *_tag_lines(note.tags), f"      {note.content}"]
+        lines += [f"note {note.key} in {where}", *_tag_lines(note.tags)]
+        lines += [f"      {line}" for line in note.content.split("\n")]
     return lines
-
-
-def _entity_lines(entity: Entity) -> list[str]:
-    lines = [f"      {entity.summary}"] if entity.summary else []
-    lines += _tag_lines(entity.tags)
-    return lines + [f"{fact.ordinal:4}  {fact.text}" for fact in entity.facts]
 
 
 def _tag_lines(tags: tuple[str, ...]) -> list[str]:
@@ -157,23 +149,34 @@ def _tag_lines(tags: tuple[str, ...]) -> list[str]:
 
 def run_list(settings: Settings, options: argparse.Namespace) -> int:
     """Print the entities, the latest first. Return 0 if there are any, 1 if not."""
-    listed: list[tuple[Place, Entity, int]] = []
+    kind, limit = options.type, options.limit
+    listed: list[tuple[OpenedWorkspace, Entity, int]] = []
     total = 0
-    with open_places(settings) as places:
-        for place in places:
-            with place.memory.reading() as read:
-                latest = _latest(read, options.type, options.limit)
+    with open_workspaces_to_read(settings) as workspaces:
+        for workspace in workspaces:
+            with workspace.memory.reading() as read:
+                if kind is None:
+                    latest, count = read.outlines(latest=limit), read.counts().entities
+                else:
+                    outlines = read.outlines(kind=kind)
+                    latest = sorted(outlines, key=lambda entity: -entity.updated_at)[:limit]
+                    count = len(outlines)
                 counts = read.fact_counts([entity.name for entity in latest])
-                total += _count(read, options.type)
-            listed += [(place, entity, counts.get(entity.name, 0)) for entity in latest]
+            total += count
+            listed += [(workspace, entity, counts.get(entity.name, 0)) for entity in latest]
     listed.sort(key=lambda row: -row[1].updated_at)
-    del listed[options.limit :]
-    rows = [_row(settings, *row) for row in listed]
-    where = " and ".join(place_label(settings, place) for place in places)
+    rows, cells = [], []
+    for workspace, entity, facts in listed[:limit]:
+        updated, label = format_time(entity.updated_at), workspace_label(settings, workspace)
+        shape = {"name": entity.name, "type": entity.type, "facts": facts, "updated": updated}
+        rows.append({**shape, "workspace": label})
+        row = [entity.name, entity.type, count_noun(facts, "fact"), updated]
+        cells.append([*row, label] if len(workspaces) > 1 else row)
+    where = " and ".join(workspace_label(settings, workspace) for workspace in workspaces)
     if options.json:
         print_json({"entities": rows, "total": total})
         return 0 if rows else 1
-    print_table([_cells(row, is_labelled=len(places) > 1) for row in rows], cut_column=0)
+    print_table(cells, cut_column=0)
     if len(rows) < total:
         print(f"the latest {len(rows)} of {count_noun(total, 'entity')} in {where}")
     else:
@@ -181,44 +184,16 @@ def run_list(settings: Settings, options: argparse.Namespace) -> int:
     return 0 if rows else 1
 
 
-def _latest(read: Reader, kind: str | None, limit: int) -> list[Entity]:
-    if kind is None:
-        return read.outlines(latest=limit)
-    outlines = read.outlines(kind=kind)
-    return sorted(outlines, key=lambda entity: -entity.updated_at)[:limit]
-
-
-def _count(read: Reader, kind: str | None) -> int:
-    if kind is None:
-        return read.counts().entities
-    return sum(row.count for row in read.type_counts("entities") if row.type == kind)
-
-
-def _row(settings: Settings, place: Place, entity: Entity, facts: int) -> dict[str, Any]:
-    return {
-        "name": entity.name,
-        "type": entity.type,
-        "facts": facts,
-        "updated": format_time(entity.updated_at),
-        "workspace": place_label(settings, place),
-    }
-
-
-def _cells(row: dict[str, Any], *, is_labelled: bool) -> list[str]:
-    cells = [row["name"], row["type"], count_noun(row["facts"], "fact"), row["updated"]]
-    return [*cells, row["workspace"]] if is_labelled else cells
-
-
 def run_stats(settings: Settings, options: argparse.Namespace) -> int:
-    """Print the numbers of each place. Raise BadInput."""
+    """Print the numbers of each workspace. Raise BadInput."""
     numbers: list[dict[str, Any]] = []
-    with open_places(settings) as places:
-        for place in places:
-            store = place.memory.store
+    with open_workspaces_to_read(settings) as workspaces:
+        for workspace in workspaces:
+            store = workspace.memory.store
             with store.reading() as read:
                 numbers.append(
                     {
-                        "workspace": place.name,
+                        "workspace": workspace.name,
                         "store": hide_passwords(settings.store),
                         "bytes": file_bytes(store.url),
                         **_numbers(store, read),
@@ -228,8 +203,8 @@ def run_stats(settings: Settings, options: argparse.Namespace) -> int:
         others = {"also": numbers[1:]} if len(numbers) > 1 else {}
         print_json({**numbers[0], **others})
         return 0
-    for place, table in zip(places, numbers, strict=True):
-        if place.is_sole:
+    for workspace, table in zip(workspaces, numbers, strict=True):
+        if workspace.is_sole:
             del table["workspace"]  # the store says it
         rows = [(name.replace("_", " "), _show(value)) for name, value in table.items()]
         if table is not numbers[0]:

@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING
 
 from polymnia.cli.common import (
     add_memory_arguments,
-    place_label,
     print_json,
     print_lines,
     show_elapsed_time,
     undo_command,
+    workspace_label,
 )
 from polymnia.markdown.merge import MergeConflict
 from polymnia.markdown.sync import Counts, SyncReport, sync_folder
-from polymnia.places import Place, open_place
 from polymnia.search.terms import count_noun
 from polymnia.settings import Settings
 from polymnia.stores import hide_passwords
+from polymnia.workspace_choice import OpenedWorkspace, open_workspace
 
 if TYPE_CHECKING:
     from polymnia.cli.common import Subparsers
@@ -48,30 +48,30 @@ def run_sync(settings: Settings, options: argparse.Namespace) -> int:
     # If neither the folder nor the store exists it is a typo.
     creates = folder.exists() and not options.dry_run
     with (
-        open_place(settings, read_only=options.dry_run, creates=creates) as place,
+        open_workspace(settings, read_only=options.dry_run, creates=creates) as workspace,
         show_elapsed_time("synchronizing"),
     ):
-        report = sync_folder(place.memory, folder, by=ACTOR, dry_run=options.dry_run)
-    print_sync(settings, place, options, folder=options.folder, report=report)
+        report = sync_folder(workspace.memory, folder, by=ACTOR, dry_run=options.dry_run)
+    print_sync(settings, workspace, options, folder=options.folder, report=report)
     return 0
 
 
 def print_sync(
     settings: Settings,
-    place: Place,
+    workspace: OpenedWorkspace,
     options: argparse.Namespace,
     *,
     folder: str,
     report: SyncReport,
 ) -> None:
     """Say what happened on both sides, and how to take it back."""
-    undo = undo_command(settings, place, [report.change] if report.change else [])
+    undo = undo_command(settings, workspace, [report.change] if report.change else [])
     if options.json:
         print_json(
             {
                 "folder": folder,
                 "store": hide_passwords(settings.store),
-                "workspace": place.name,
+                "workspace": workspace.name,
                 "dry_run": options.dry_run,
                 "report": report,
                 "undo": undo or None,
@@ -80,7 +80,7 @@ def print_sync(
         return
     would = "would be " if options.dry_run else ""
     lines = [
-        f"{place_label(settings, place)}: {would}{_describe_counts(report.memory)}",
+        f"{workspace_label(settings, workspace)}: {would}{_describe_counts(report.memory)}",
         f"{folder}: {would}{_describe_counts(report.files, 'file')}",
     ]
     lines += [f"conflict: {_describe_conflict(conflict)}" for conflict in report.conflicts]

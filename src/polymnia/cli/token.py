@@ -24,15 +24,12 @@ from polymnia.cli.common import (
 )
 from polymnia.engine.workspaces.workspaces import open_workspaces
 from polymnia.errors import BadInput
-from polymnia.model import CAPABILITIES, Token
+from polymnia.model import CAPABILITIES
 from polymnia.settings import Settings
 from polymnia.stores.open import hide_passwords, store_exists
 
 if TYPE_CHECKING:
     from polymnia.cli.common import Subparsers
-
-_UNIT_SECONDS = {"m": 60, "h": 3600, "d": 86400}
-_COLUMNS = ("name", "can", "workspaces", "state", "created", "expires", "last used")
 
 
 def add_token(commands: "Subparsers") -> argparse.ArgumentParser:
@@ -79,89 +76,68 @@ def add_token(commands: "Subparsers") -> argparse.ArgumentParser:
 
 def run_token(settings: Settings, options: argparse.Namespace) -> int:
     """Carry out the action. Raise BadInput, StoreError."""
-    is_listing = options.action == "list"
-    tokens = tokens_of(settings.store, settings.tokens, read_only=is_listing)
+    action, name = options.action, getattr(options, "name", "")
+    tokens = tokens_of(settings.store, settings.tokens, read_only=action == "list")
     if tokens is None:
         raise BadInput(f"{settings.store} is not stored anywhere: name a token file with --tokens")
     with closing(tokens):
-        if is_listing:
+        if action == "list":
             _list(tokens, as_json=options.json)
+            return 0
+        if action == "revoke":
+            tokens.revoke(name)
+            print_result(f"revoked {name}", {"revoked": name}, as_json=options.json)
+            return 0
+        lifetime = _seconds("--expires", options.expires)
+        if action == "create":
+            _warn_of_missing_workspaces(settings, options.workspaces or ())
+            workspaces = options.workspaces
+            text = tokens.create(name, can=options.can, workspaces=workspaces, lifetime=lifetime)
         else:
-            _ACTIONS[options.action](settings, options, tokens)
+            overlap = _seconds("--overlap", options.overlap) or 0
+            text = tokens.rotate(name, lifetime=lifetime, overlap=overlap)
+        print_result(text, {"name": name, "token": text}, as_json=options.json)
     return 0
-
-
-def _create(settings: Settings, options: argparse.Namespace, tokens: Tokens) -> None:
-    _warn_of_missing_workspaces(settings, options.workspaces or ())
-    lifetime = _seconds("--expires", options.expires)
-    text = tokens.create(
-        options.name, can=options.can, workspaces=options.workspaces, lifetime=lifetime
-    )
-    _print_token(options, text)
-
-
-def _rotate(settings: Settings, options: argparse.Namespace, tokens: Tokens) -> None:
-    lifetime = _seconds("--expires", options.expires)
-    overlap = _seconds("--overlap", options.overlap) or 0
-    _print_token(options, tokens.rotate(options.name, lifetime=lifetime, overlap=overlap))
-
-
-def _revoke(settings: Settings, options: argparse.Namespace, tokens: Tokens) -> None:
-    tokens.revoke(options.name)
-    print_result(f"revoked {options.name}", {"revoked": options.name}, as_json=options.json)
-
-
-_ACTIONS = {"create": _create, "rotate": _rotate, "revoke": _revoke}
 
 
 def _warn_of_missing_workspaces(settings: Settings, names: Sequence[str]) -> None:
     """Say which workspaces do not exist: a token for them alone can read nothing."""
-    if not names or not store_exists(settings.store):
-        return
-    with closing(open_workspaces(settings.store, settings.workspace, read_only=True)) as workspaces:
-        known = [workspace.name for workspace in workspaces.find_all()]
+    known: list[str] = []
+    if names and store_exists(settings.store):
+        opened = open_workspaces(settings.store, settings.workspace, read_only=True)
+        with closing(opened) as workspaces:
+            known = [workspace.name for workspace in workspaces.find_all()]
     for name in names:
         if name not in known:
             store = hide_passwords(settings.store)
-            print(
-                printable(f"there is no workspace {name!r} in {store} yet: {', '.join(known)}"),
-                file=sys.stderr,
-            )
-
-
-def _print_token(options: argparse.Namespace, token: str) -> None:
-    print_result(token, {"name": options.name, "token": token}, as_json=options.json)
+            missing = f"there is no workspace {name!r} in {store} yet"
+            has = f"; there are {', '.join(known)}" if known else ""
+            print(printable(f"{missing}{has}"), file=sys.stderr)
 
 
 def _list(tokens: Tokens, *, as_json: bool) -> None:
     now = time.time()
+    shapes = []
+    heads = ("name", "can", "workspaces", "state", "created", "expires", "last used")
+    rows: list[tuple[str, ...]] = [heads]
+    for token in tokens.all():
+        state, last_used = token.state(now), tokens.last_used(token.id)
+        shape = to_builtins(token)
+        del shape["hash"]
+        shapes.append({**shape, "state": state, "last_used_at": last_used})
+        workspaces = "all" if token.workspaces is None else ", ".join(token.workspaces)
+        times = map(format_seconds, (token.created_at, token.expires_at, last_used))
+        rows.append((token.name, token.can, workspaces, state, *times))
     if as_json:
-        print_json([_token_json(tokens, token, now) for token in tokens.all()])
-        return
-    rows = [
-        (
-            token.name,
-            token.can,
-            "all" if token.workspaces is None else ", ".join(token.workspaces),
-            token.state(now),
-            format_seconds(token.created_at),
-            format_seconds(token.expires_at),
-            format_seconds(tokens.last_used(token.id)),
-        )
-        for token in tokens.all()
-    ]
-    print_table([_COLUMNS, *rows], cut_column=_COLUMNS.index("workspaces"))
-
-
-def _token_json(tokens: Tokens, token: Token, now: float) -> dict[str, object]:
-    shown = {key: value for key, value in to_builtins(token).items() if key != "hash"}
-    return {**shown, "state": token.state(now), "last_used_at": tokens.last_used(token.id)}
+        print_json(shapes)
+    else:
+        print_table(rows, cut_column=2)
 
 
 def _seconds(flag: str, text: str | None) -> int | None:
     if text is None:
         return None
-    found = re.fullmatch(r"([1-9][0-9]{0,5})([mhd])", text)
-    if not found:
+    duration = re.fullmatch(r"([1-9][0-9]{0,5})([mhd])", text)
+    if duration is None:
         raise BadInput(f"{flag}: invalid duration {text!r}: use e.g. 30d, 12h or 45m")
-    return int(found[1]) * _UNIT_SECONDS[found[2]]
+    return int(duration[1]) * {"m": 60, "h": 3600, "d": 86400}[duration[2]]

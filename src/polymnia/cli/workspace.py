@@ -17,9 +17,9 @@ from polymnia.cli.common import (
 )
 from polymnia.engine.workspaces.workspaces import Workspaces, open_workspaces
 from polymnia.errors import BadInput
-from polymnia.places import require_store
 from polymnia.search.times import iso_time
 from polymnia.settings import Settings
+from polymnia.workspace_choice import require_store
 
 if TYPE_CHECKING:
     from polymnia.cli.common import Subparsers

@@ -25,7 +25,7 @@ from polymnia.engine.workspaces.projects import (
     PERSONAL,
     create_missing,
     find_project,
-    project_workspace,
+    workspace_to_write,
 )
 from polymnia.engine.workspaces.workspaces import Workspaces, open_workspaces
 from polymnia.errors import BadInput, StoreBusy, WorkspaceNotFound
@@ -192,19 +192,13 @@ class _Run:
 
     def _workspace_of(self, directory: str) -> str:
         """Return the workspace of the directory's project, or the personal one."""
-        if self._settings.workspace:
-            return self._settings.workspace
-        if self._workspaces is not None and self._workspaces.sole is not None:
-            return self._workspaces.sole
-        root = find_project(Path(directory)) if directory and Path(directory).is_dir() else None
-        if root is None:
-            return PERSONAL
-        name = root.name
+        named = self._settings.workspace
+        path = Path(directory) if directory and Path(directory).is_dir() else None
         if self._workspaces is not None:
-            name = project_workspace(self._workspaces, root)
-            if not self._dry_run:
-                create_missing(self._workspaces, name, str(root))
-        return name
+            return workspace_to_write(self._workspaces, named, path, creates=not self._dry_run)
+        # The store of a dry run does not exist yet.
+        root = None if path is None else find_project(path)
+        return named or (PERSONAL if root is None else root.name)
 
     def _wait(self, name: str, item: Item, file: Path) -> None:
         waiting = self._waiting.setdefault(name, [])

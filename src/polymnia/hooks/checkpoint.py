@@ -13,7 +13,7 @@ from polymnia.disk.errors import map_os_errors
 from polymnia.engine.facts.secrets import find_secret
 from polymnia.engine.memory import Memory
 from polymnia.engine.transfer.intake import take_in
-from polymnia.engine.workspaces.projects import create_missing, default_workspace, find_project
+from polymnia.engine.workspaces.projects import create_missing, workspace_to_write
 from polymnia.engine.workspaces.workspaces import open_workspaces
 from polymnia.hooks.positions import Position, Positions
 from polymnia.hooks.session import ACTOR
@@ -150,9 +150,7 @@ def _slices(file: IO[bytes], session: Session) -> Iterator[int]:
 def _open_memory(settings: Settings, directory: Path, stack: ExitStack) -> Memory:
     """Open the memory of the directory's project, or the personal one, for the stack's lifetime."""
     workspaces = stack.enter_context(closing(open_workspaces(settings.store, settings.workspace)))
-    if workspaces.sole is not None:
-        return workspaces.memory(workspaces.sole)
-    name = settings.workspace or default_workspace(workspaces, directory)
-    root = None if settings.workspace else find_project(directory)
-    create_missing(workspaces, name, str(root or ""))
+    name = workspace_to_write(workspaces, settings.workspace, directory)
+    if workspaces.sole is None:
+        create_missing(workspaces, name)
     return workspaces.memory(name)

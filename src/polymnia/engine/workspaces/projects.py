@@ -48,6 +48,22 @@ def default_workspace(workspaces: Workspaces, directory: Path | None) -> str:
     return PERSONAL if root is None else project_workspace(workspaces, root)
 
 
+def workspace_to_write(
+    workspaces: Workspaces, named: str, directory: Path | None, *, creates: bool = True
+) -> str:
+    """Return the workspace for writes in a directory: the named or only one, else the default.
+
+    With `creates`, a default one is created if it is missing.
+    """
+    if named or workspaces.sole is not None:
+        return named or workspaces.sole or ""
+    root = None if directory is None else find_project(directory)
+    name = PERSONAL if root is None else project_workspace(workspaces, root)
+    if creates:
+        create_missing(workspaces, name, str(root or ""))
+    return name
+
+
 def session_workspaces(workspaces: Workspaces, named: str, directory: Path) -> list[str]:
     """Return the names of a session's workspaces. They may not exist."""
     if workspaces.sole is not None:

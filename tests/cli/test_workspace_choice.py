@@ -14,8 +14,8 @@ from polymnia.engine.memory import Memory
 from polymnia.engine.recall.passages import RecallResult
 from polymnia.engine.workspaces.workspaces import open_workspaces
 from polymnia.model import EntityDraft
-from polymnia.places import open_places
 from polymnia.settings import Settings
+from polymnia.workspace_choice import open_workspaces_to_read
 
 
 @pytest.fixture
@@ -166,7 +166,7 @@ def test_leaving_the_places_closes_their_files(tmp_path: Path) -> None:
     with closing(open_workspaces(settings.store)) as workspaces:
         workspaces.create("shop")
         entities.create(workspaces.memory("shop"), [EntityDraft("A", "thing")], by="test")
-    with open_places(settings) as places:
+    with open_workspaces_to_read(settings) as places:
         entities.read_all(places[0].memory)
         assert _open_files(tmp_path) != []
     assert places[0].name == "shop"  # the memory is still referred to

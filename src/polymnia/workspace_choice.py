@@ -1,4 +1,4 @@
-"""Which workspaces a command or a program reads and writes: the rule by which agents use them too.
+"""Open the workspaces that a command or a program reads and writes, as agents do.
 
 Inside a project, its workspace and the personal one are read together, and the project's is
 written. Everywhere else it is the personal one.
@@ -17,8 +17,8 @@ from polymnia.engine.memory import Memory
 from polymnia.engine.workspaces.projects import (
     PERSONAL,
     create_missing,
-    default_workspace,
-    find_project,
+    session_workspaces,
+    workspace_to_write,
 )
 from polymnia.engine.workspaces.workspaces import DEFAULT, Workspaces, open_workspaces
 from polymnia.errors import BadInput, WorkspaceNotFound
@@ -28,11 +28,8 @@ from polymnia.stores.open import open_store, store_exists, store_kind
 if TYPE_CHECKING:
     from polymnia.engine.semantic.meaning import Meaning
 
-# Kinds of stores that hold entities, facts and relations, but no notes.
-_GRAPH_KINDS = ("memory", "jsonl", "binlog")
 
-
-class Place(Struct, frozen=True):
+class OpenedWorkspace(Struct, frozen=True):
     """A workspace in use, and its memory. `is_sole` is True if its store can hold no other."""
 
     name: str
@@ -49,7 +46,9 @@ class Place(Struct, frozen=True):
 
 
 @contextmanager
-def open_places(settings: Settings, *, by_meaning: bool = False) -> Iterator[list[Place]]:
+def open_workspaces_to_read(
+    settings: Settings, *, by_meaning: bool = False
+) -> Iterator[list[OpenedWorkspace]]:
     """Open to read: the chosen workspace, or the current project's and the personal one.
 
     With `by_meaning`, the memories can be searched by meaning. Raise BadInput if there is no such
@@ -59,21 +58,21 @@ def open_places(settings: Settings, *, by_meaning: bool = False) -> Iterator[lis
         _open(settings, read_only=True, by_meaning=by_meaning) as workspaces,
         ExitStack() as resources,
     ):
-        places = []
+        opened = []
         for name in _names_to_read(workspaces, settings):
-            place = _open_memory(settings, workspaces, name)
-            places.append(resources.enter_context(place))
-        yield places
+            workspace = _open_memory(settings, workspaces, name)
+            opened.append(resources.enter_context(workspace))
+        yield opened
 
 
 @contextmanager
-def open_place(
+def open_workspace(
     settings: Settings,
     *,
     read_only: bool = False,
     creates: bool = False,
     by_meaning: bool = False,
-) -> Iterator[Place]:
+) -> Iterator[OpenedWorkspace]:
     """Open one workspace: the chosen one, the current project's, or the personal one.
 
     With `creates`, a missing store is created, and so is the project's workspace; if it is opened
@@ -81,17 +80,14 @@ def open_place(
     has none. Raise BadInput if there is no such store, WorkspaceNotFound.
     """
     with _open(settings, read_only=read_only, creates=creates, by_meaning=by_meaning) as workspaces:
-        name = settings.workspace or workspaces.sole
-        if name is None:
-            name = default_workspace(workspaces, Path.cwd())
-            if not creates and not _exists(workspaces, name):
-                name = _personal(workspaces, settings)
-        is_own = not settings.workspace or settings.workspace == PERSONAL
-        if is_own and not read_only and workspaces.sole is None:
-            root = None if name == PERSONAL else find_project(Path.cwd())
-            create_missing(workspaces, name, str(root or ""))
-        with _open_memory(settings, workspaces, name) as place:
-            yield place
+        named, may_create = settings.workspace, creates and not read_only
+        name = workspace_to_write(workspaces, named, Path.cwd(), creates=may_create)
+        if not named and not creates and not _exists(workspaces, name):
+            name = _personal(workspaces, settings)
+        if name == PERSONAL and not read_only and workspaces.sole is None:
+            create_missing(workspaces, PERSONAL)
+        with _open_memory(settings, workspaces, name) as workspace:
+            yield workspace
 
 
 def find_sole_workspace(settings: Settings, *, example: int) -> str:
@@ -111,12 +107,12 @@ def find_sole_workspace(settings: Settings, *, example: int) -> str:
     raise BadInput(f"change {example}: name its workspace too, e.g. {labels}")
 
 
-def other_workspaces(settings: Settings, places: Sequence[Place]) -> list[str]:
+def other_workspaces(settings: Settings, opened: Sequence[OpenedWorkspace]) -> list[str]:
     """Return the names of the workspaces that were not opened."""
-    opened = [place.name for place in places]
+    opened_names = [workspace.name for workspace in opened]
     with _open(settings, read_only=True) as workspaces:
         names = [workspace.name for workspace in workspaces.find_all("active")]
-    return [name for name in names if name not in opened]
+    return [name for name in names if name not in opened_names]
 
 
 def require_store(url: str) -> None:
@@ -185,28 +181,32 @@ def _empty_store(url: str, resources: ExitStack) -> str:
         from tempfile import TemporaryDirectory  # a server's start does not need it
 
         return f"{resources.enter_context(TemporaryDirectory())}/"
-    return "memory:" if kind in _GRAPH_KINDS else ":memory:"
+    holds_notes = kind not in ("memory", "jsonl", "binlog")
+    return ":memory:" if holds_notes else "memory:"
 
 
 @contextmanager
-def _open_memory(settings: Settings, workspaces: Workspaces, name: str) -> Iterator[Place]:
+def _open_memory(
+    settings: Settings, workspaces: Workspaces, name: str
+) -> Iterator[OpenedWorkspace]:
     """Open a workspace. One of the user's own is empty until something is written to it."""
     is_own = not settings.workspace or name == PERSONAL
     if is_own and workspaces.sole is None and not _exists(workspaces, name):
         with closing(open_store(":memory:")) as store:
-            yield Place(name, Memory(store))
+            yield OpenedWorkspace(name, Memory(store))
     else:
-        yield Place(name, workspaces.memory(name), workspaces.sole is not None, workspaces)
+        yield OpenedWorkspace(
+            name, workspaces.memory(name), workspaces.sole is not None, workspaces
+        )
 
 
 def _names_to_read(workspaces: Workspaces, settings: Settings) -> list[str]:
-    only = settings.workspace or workspaces.sole
-    if only:
-        return [only]
-    project = default_workspace(workspaces, Path.cwd())
-    if project == PERSONAL or not _exists(workspaces, project):
+    if settings.workspace:
+        return [settings.workspace]
+    names = session_workspaces(workspaces, "", Path.cwd())
+    if workspaces.sole is None and not _exists(workspaces, names[0]):
         return [_personal(workspaces, settings)]
-    return [project, PERSONAL]
+    return names
 
 
 def _personal(workspaces: Workspaces, settings: Settings) -> str:
