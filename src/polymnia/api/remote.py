@@ -106,7 +106,22 @@ class RemoteMemory:
         is_weak = bool(reply.get("unknown"))
         hits = []
         for rank, item in enumerate(reply["items"]):
-            hits.append(_search_hit(item, 1 / (1 + rank), is_weak))
+            score = 1 / (1 + rank)
+            ordinal = int(item.get("fact", 0))
+            kind = "fact" if ordinal else "entity"
+            if item.get("type") == "note":
+                kind = "note"
+            search_hit = SearchHit(
+                kind=kind,
+                name=item["name"],
+                type=item.get("type", ""),
+                ordinal=ordinal,
+                text=item.get("text", ""),
+                score=score,
+                at=_moment(item.get("when", "")),
+                is_weak=is_weak,
+            )
+            hits.append(search_hit)
         return hits
 
     def forget(self, *, facts: Mapping[str, Sequence[int | str]]) -> None:
@@ -241,23 +256,6 @@ def _decode(body: bytes) -> dict[str, Any]:
         return json.decode(body, type=dict[str, Any])
     except DecodeError as exc:
         raise BadInput("the server is not an MCP server: its URL ends in /mcp") from exc
-
-
-def _search_hit(item: Mapping[str, Any], score: float, is_weak: bool) -> SearchHit:
-    ordinal = int(item.get("fact", 0))
-    kind = "fact" if ordinal else "entity"
-    if item.get("type") == "note":
-        kind = "note"
-    return SearchHit(
-        kind=kind,
-        name=item["name"],
-        type=item.get("type", ""),
-        ordinal=ordinal,
-        text=item.get("text", ""),
-        score=score,
-        at=_moment(item.get("when", "")),
-        is_weak=is_weak,
-    )
 
 
 def _note_record(item: Mapping[str, Any]) -> NoteRecord:

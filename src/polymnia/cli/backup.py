@@ -122,24 +122,28 @@ def run_migrate(settings: Settings, options: argparse.Namespace) -> int:
         progress.end()
         copies.append(copy)
         if not options.json:
-            _print_copy(copy)
+            # The other tables say nothing to a reader; the checksum covers them.
+            shown = (
+                "changes",
+                "entities",
+                "facts",
+                "observations",
+                "relations",
+                "notes",
+                "vectors",
+            )
+            counts = ", ".join(
+                f"{copy.rows[table]:,} {table.replace('observations', 'facts')}"
+                for table in shown
+                if copy.rows.get(table)
+            )
+            print(f"{copy.workspace}: {counts or 'empty'} (sha256 {copy.checksum[:16]})")
+            if copy.left_behind:
+                left_behind = ", ".join(copy.left_behind)
+                print(f"{copy.workspace}: the target cannot hold {left_behind}", file=sys.stderr)
     if options.json:
         print_json(copies)
     else:
         copied = count_noun(len(copies), "workspace")
         print(f"copied {copied}; every copy equals its source")
     return 0
-
-
-def _print_copy(copy: Copy) -> None:
-    # The other tables say nothing to a reader; the checksum covers them.
-    shown = ("changes", "entities", "facts", "observations", "relations", "notes", "vectors")
-    counts = ", ".join(
-        f"{copy.rows[table]:,} {table.replace('observations', 'facts')}"
-        for table in shown
-        if copy.rows.get(table)
-    )
-    print(f"{copy.workspace}: {counts or 'empty'} (sha256 {copy.checksum[:16]})")
-    if copy.left_behind:
-        left_behind = ", ".join(copy.left_behind)
-        print(f"{copy.workspace}: the target cannot hold {left_behind}", file=sys.stderr)

@@ -77,7 +77,13 @@ def run_demo(settings: Settings, options: argparse.Namespace) -> int:
         # Nothing of the user's settings: not their store, tokens, backups or embedder.
         own = Settings(store=f"{directory}/", workspace=MAIN, log_level="error")
         print("This is the memory of an invented team. It is deleted when the demo ends.")
-        _take_tour(own)
+        _show_step(own, *_REMEMBERING)
+        _index(own)  # as a server does in the background
+        for sentence, words in _LOOKING:
+            _show_step(own, sentence, words)
+        with open_workspace(own, read_only=True) as workspace:
+            (change,) = latest(workspace.memory, limit=1).changes
+        _show_step(own, "And every change can be undone:", ["undo", f"{MAIN}:{change.id}"])
         print(
             "\nNext: `polymnia install CLIENT` adds a memory to your agent, `polymnia remember NAME"
         )
@@ -92,23 +98,13 @@ def run_demo(settings: Settings, options: argparse.Namespace) -> int:
 
 def _index(settings: Settings) -> None:
     """Embed the memory, so that it is found by meaning."""
-    with open_workspace(settings, by_meaning=True) as place:
-        if place.memory.meaning is None:
+    with open_workspace(settings, by_meaning=True) as workspace:
+        if workspace.memory.meaning is None:
             return
         try:
-            place.memory.meaning.index(place.memory.store)
+            workspace.memory.meaning.index(workspace.memory.store)
         except EmbedderError:
             print("(Without the extra `semantic`, searches use words alone.)")
-
-
-def _take_tour(settings: Settings) -> None:
-    _show_step(settings, *_REMEMBERING)
-    _index(settings)  # as a server does in the background
-    for sentence, words in _LOOKING:
-        _show_step(settings, sentence, words)
-    with open_workspace(settings, read_only=True) as place:
-        (change,) = latest(place.memory, limit=1).changes
-    _show_step(settings, "And every change can be undone:", ["undo", f"{MAIN}:{change.id}"])
 
 
 def _show_step(settings: Settings, sentence: str, words: list[str]) -> None:

@@ -49,7 +49,17 @@ def add_doctor(commands: "Subparsers") -> argparse.ArgumentParser:
 def run_doctor(settings: Settings, options: argparse.Namespace) -> int:
     """Return 0 if the store is sound, 1 if something is wrong with it."""
     if options.salvage is not None:
-        return _salvage(settings.store, options.salvage, as_json=options.json)
+        new, counts, gaps = salvage(settings.store, options.salvage)
+        if options.json:
+            print_json({"file": str(new), "counts": counts, "not_readable": gaps})
+            return 0
+        for gap in gaps:
+            print(printable(f"not readable: {gap}"))
+        print(f"{new}: {_tell(counts)}")
+        _, damaged_file = store_kind(settings.store)
+        advice = f"What to do: inspect it with `polymnia export --store {new}`"
+        print(f"{advice}; {damaged_file} is unchanged.")
+        return 0
     if options.rebuild:
         return _rebuild(settings.store, as_json=options.json)
     if settings.store == default_store() and not store_exists(settings.store):
@@ -130,20 +140,5 @@ def _rebuild(store: str, *, as_json: bool) -> int:
     print(
         f"What to do: start every server on {store} again; "
         "`polymnia workspace rename` changes a name."
-    )
-    return 0
-
-
-def _salvage(store: str, target: str, *, as_json: bool) -> int:
-    new, counts, gaps = salvage(store, target)
-    if as_json:
-        print_json({"file": str(new), "counts": counts, "not_readable": gaps})
-        return 0
-    for gap in gaps:
-        print(printable(f"not readable: {gap}"))
-    print(f"{new}: {_tell(counts)}")
-    _, damaged_file = store_kind(store)
-    print(
-        f"What to do: inspect it with `polymnia export --store {new}`; {damaged_file} is unchanged."
     )
     return 0

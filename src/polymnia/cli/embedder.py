@@ -5,7 +5,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from polymnia.cli.common import add_json_argument, print_json, print_result, print_table
-from polymnia.embedders.base import Embedder, missing_package, open_embedder
+from polymnia.embedders.base import missing_package, open_embedder
 from polymnia.embedders.catalogue import MODELS, find_model
 from polymnia.errors import BadInput, EmbedderError
 from polymnia.settings import Settings
@@ -58,7 +58,11 @@ def run_embedder(settings: Settings, options: argparse.Namespace) -> int:
     if embedder is None:
         raise BadInput("the embedder `none` has no model: searches use words alone")
     began = perf_counter()
-    understood = _languages(embedder)
+    # The languages in which the model recognizes a sentence.
+    (asked,) = embedder.embed([_SENTENCE], asking=True)
+    other, *translated = embedder.embed([_OTHER, *_TRANSLATIONS.values()])
+    margins = [float(asked @ vector - asked @ other) for vector in translated]
+    understood = [name for name, margin in zip(_TRANSLATIONS, margins, strict=True) if margin > 0.2]
     milliseconds = 1000 * (perf_counter() - began) / (len(_TRANSLATIONS) + 2)
     lines = [
         f"{options.model} works: {embedder.identity}, {embedder.dimension} numbers, "
@@ -105,11 +109,3 @@ def _say_what_to_get(url: str, problem: EmbedderError, *, as_json: bool) -> int:
     result = {"embedder": url, "problem": str(problem), "steps": list(model.steps)}
     print_result("\n".join(lines), result, as_json=as_json)
     return 1
-
-
-def _languages(embedder: Embedder) -> list[str]:
-    """Return the languages in which the model recognizes a sentence."""
-    (asked,) = embedder.embed([_SENTENCE], asking=True)
-    other, *translated = embedder.embed([_OTHER, *_TRANSLATIONS.values()])
-    margins = [float(asked @ vector - asked @ other) for vector in translated]
-    return [name for name, margin in zip(_TRANSLATIONS, margins, strict=True) if margin > 0.2]

@@ -19,7 +19,6 @@ from polymnia.cli.common import (
 from polymnia.disk.errors import map_os_errors
 from polymnia.disk.replace import replace_file
 from polymnia.engine.graph.entities import read_all
-from polymnia.engine.memory import Memory
 from polymnia.engine.notes import count_notes
 from polymnia.engine.statistics import statistics
 from polymnia.engine.transfer.content import Content
@@ -76,7 +75,22 @@ def run_export(settings: Settings, options: argparse.Namespace) -> int:
                 _write(options, document_lines(entities, relations, content.notes()))
             counts = content.counts()
         else:
-            counts = _export_lines(options, memory)
+            graph, notes = read_all(memory), count_notes(memory)
+            # The last line of a file has no line feed, as the reference server writes it.
+            _write(
+                options, chain(encode_json_lines(graph), (b"\n",) if options.output is None else ())
+            )
+            if notes:
+                skipped = count_noun(notes, "vault note")
+                print(
+                    f"skipped {skipped}: JSON lines cannot hold notes; use --format json",
+                    file=sys.stderr,
+                )
+            counts = {
+                "entities": len(graph.entities),
+                "relations": len(graph.relations),
+                "notes": 0,
+            }
     _report(settings, workspace, options, counts)
     return 0
 
@@ -92,18 +106,6 @@ def _require_new(options: argparse.Namespace) -> None:
         )
     if path.exists() and not options.force:
         raise BadInput(f"{path} exists already: choose another name, or overwrite it with --force")
-
-
-def _export_lines(options: argparse.Namespace, memory: Memory) -> dict[str, int]:
-    graph, notes = read_all(memory), count_notes(memory)
-    # The last line of a file has no line feed, as the reference server writes it.
-    _write(options, chain(encode_json_lines(graph), (b"\n",) if options.output is None else ()))
-    if notes:
-        skipped = count_noun(notes, "vault note")
-        print(
-            f"skipped {skipped}: JSON lines cannot hold notes; use --format json", file=sys.stderr
-        )
-    return {"entities": len(graph.entities), "relations": len(graph.relations), "notes": 0}
 
 
 def _write(options: argparse.Namespace, pieces: Iterable[bytes]) -> None:

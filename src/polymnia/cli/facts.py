@@ -111,7 +111,17 @@ def run_remember(settings: Settings, options: argparse.Namespace) -> int:
         shape = {"change": receipt.change or None, "entity": entity}
         print_json({"workspace": where, **shape, "undo": undo or None})
         return 0
-    print_lines(_remember_lines(entity, where, undo))
+    verb = {"created": "created", "added": "added to", "unchanged": "nothing new about"}
+    lines = [f"{verb[entity.outcome]} {entity.name} [{entity.type}] in {where}"]
+    for fact in entity.facts:
+        lines += _fact_lines(entity, fact)
+    if entity.reason:
+        lines.append(f"note: {entity.reason}")
+    if entity.similar_names:
+        lines.append(f"note: {' and '.join(entity.similar_names)} may be the same")
+    if undo:
+        lines.append(f"to take it back: {undo}")
+    print_lines(lines)
     return 0
 
 
@@ -191,20 +201,6 @@ def _read_facts(source: str | None) -> list[str]:
 
 def _undo(settings: Settings, workspace: OpenedWorkspace, change: int) -> str:
     return undo_command(settings, workspace, [change] if change else [])
-
-
-def _remember_lines(entity: EntityReceipt, where: str, undo: str) -> list[str]:
-    verb = {"created": "created", "added": "added to", "unchanged": "nothing new about"}
-    lines = [f"{verb[entity.outcome]} {entity.name} [{entity.type}] in {where}"]
-    for fact in entity.facts:
-        lines += _fact_lines(entity, fact)
-    if entity.reason:
-        lines.append(f"note: {entity.reason}")
-    if entity.similar_names:
-        lines.append(f"note: {' and '.join(entity.similar_names)} may be the same")
-    if undo:
-        lines.append(f"to take it back: {undo}")
-    return lines
 
 
 def _fact_lines(entity: EntityReceipt, fact: FactReceipt) -> list[str]:

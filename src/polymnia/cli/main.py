@@ -115,25 +115,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def run_and_exit() -> NoReturn:
     """Run one command and end the process with its status."""
     if sys.argv[1:2] == ["hook"]:
-        _run_hook_and_exit()
+        # Run a hook and end with status 0: any other stops some agents, or tells their users.
+        try:
+            main()
+        finally:
+            with suppress(OSError, ValueError, AttributeError):
+                if sys.exc_info()[0] is not None:
+                    sys.excepthook(*sys.exc_info())
+                sys.stderr.flush()
+            os._exit(0)
     status = main()
     with suppress(OSError, ValueError, AttributeError):
         sys.stderr.flush()
     # Threads may be inside the embedding model. Ending the interpreter under them aborts the
     # process, and waiting for them may take seconds. What must be saved has been saved.
     os._exit(status)
-
-
-def _run_hook_and_exit() -> NoReturn:
-    """Run a hook and end with status 0: any other stops some agents, or tells their users."""
-    try:
-        main()
-    finally:
-        with suppress(OSError, ValueError, AttributeError):
-            if sys.exc_info()[0] is not None:
-                sys.excepthook(*sys.exc_info())
-            sys.stderr.flush()
-        os._exit(0)
 
 
 def build_parser(command: str = "") -> argparse.ArgumentParser:
@@ -253,7 +249,9 @@ def _run(words: Sequence[str]) -> int:
             return 0
         command = words[0]
         if not command.startswith("-") and command not in COMMANDS:
-            _refuse_command(command)
+            synonym = _SYNONYMS.get(command)
+            hint = f"; did you mean {synonym}?" if synonym else suggest(command, COMMANDS)
+            Parser(prog="polymnia").error(f"there is no command {command!r}{hint}")
         if command.startswith("--") and command not in ("--help", "--version"):
             Parser(prog="polymnia").error(
                 f"{command} is an option of a command: write it after the command, as in "
@@ -268,12 +266,6 @@ def _run(words: Sequence[str]) -> int:
     except SystemExit as exc:  # argparse has printed what there is to say
         return int(exc.code or 0)
     return status
-
-
-def _refuse_command(word: str) -> NoReturn:
-    synonym = _SYNONYMS.get(word)
-    hint = f"; did you mean {synonym}?" if synonym else suggest(word, COMMANDS)
-    Parser(prog="polymnia").error(f"there is no command {word!r}{hint}")
 
 
 def _flags(options: argparse.Namespace) -> dict[str, Any]:

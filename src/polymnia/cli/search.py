@@ -69,7 +69,14 @@ def run_search(settings: Settings, options: argparse.Namespace) -> int:
         print_json(_result_shape(settings, results, hits))
     else:
         print("\n".join(_result_lines(settings, results, hits)))
-        _print_hints(settings, workspaces, has_hits=bool(hits), is_new=is_new)
+        # Say where else to look if nothing was found.
+        has_hits = bool(hits)
+        if is_new:
+            print("nothing has been remembered there yet; `polymnia remember NAME FACT` does it")
+        if not has_hits and not settings.workspace:
+            others = other_workspaces(settings, workspaces)
+            if others:
+                print(printable(f"other workspaces, for --workspace: {', '.join(others)}"))
         if has_others:
             print("there are hits without --type")
     return 0 if hits else 1
@@ -82,18 +89,6 @@ def _search(
         return workspace, RecallResult(hits=[], coverage=1.0)
     # The user watches while the embedding model is loaded.
     return workspace, recall(workspace.memory, question, limit=limit, within=within, timeout=10.0)
-
-
-def _print_hints(
-    settings: Settings, workspaces: Sequence[OpenedWorkspace], *, has_hits: bool, is_new: bool
-) -> None:
-    """Say where else to look if nothing was found."""
-    if is_new:
-        print("nothing has been remembered there yet; `polymnia remember NAME FACT` does it")
-    if not has_hits and not settings.workspace:
-        others = other_workspaces(settings, workspaces)
-        if others:
-            print(printable(f"other workspaces, for --workspace: {', '.join(others)}"))
 
 
 def _warn_of_unknown_types(workspaces: Sequence[OpenedWorkspace], types: Sequence[str]) -> None:

@@ -47,7 +47,11 @@ def set_member(text: str, path: Sequence[str], value: Any) -> str:
     root = _parse(text)
     expected = _with_value(root.value, path, value)
     text = text if text.strip() else "{}\n"
-    return _require_result(_set(text, _parse(text), path, value), expected)
+    # The text if it parses to what was expected. Raise BadInput.
+    text = _set(text, _parse(text), path, value)
+    if parse(text) != expected:
+        raise BadInput("the file cannot be edited safely")
+    return text
 
 
 def remove_member(text: str, path: Sequence[str]) -> str:
@@ -302,10 +306,3 @@ def _with_value(value: dict[str, Any], path: Sequence[str], new: Any) -> dict[st
     if not isinstance(inner, dict):
         raise BadInput(f"{path[0]} is not an object")
     return {**value, path[0]: _with_value(inner, path[1:], new)}
-
-
-def _require_result(text: str, expected: dict[str, Any]) -> str:
-    """Return the text if it parses to what was expected. Raise BadInput."""
-    if parse(text) != expected:
-        raise BadInput("the file cannot be edited safely")
-    return text

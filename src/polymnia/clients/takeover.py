@@ -146,7 +146,11 @@ class _Run:
 
     def add(self, source: PastSource) -> Iterator[Path]:
         """Take a source, and yield each of its files when it was read."""
-        new = [file for file in source.files if not self._is_known(file)]
+        new = [
+            file
+            for file in source.files
+            if not (self._record.sizes.get(str(file)) == file.stat().st_size)
+        ]
         self.receipt.known_files += len(source.files) - len(new)
         yield from (file for file in source.files if file not in new)
         if not new:
@@ -165,9 +169,6 @@ class _Run:
         for name, waiting in self._waiting.items():
             self._store(name, waiting)
         self._waiting, self._rows = {}, 0
-
-    def _is_known(self, file: Path) -> bool:
-        return self._record.sizes.get(str(file)) == file.stat().st_size
 
     def _add_sessions(self, source: PastSource, new: Sequence[Path]) -> Iterator[Path]:
         opened = Source(str(source.path))

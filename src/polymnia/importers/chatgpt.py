@@ -75,19 +75,17 @@ def _turn(message: dict[str, Any]) -> Turn | None:
     if _dict_in(message, "metadata").get("is_visually_hidden_from_conversation"):
         return None
     content = _dict_in(message, "content")
-    text = "\n".join(_part_texts(content.get("parts"))) or text_of(content, "text")
-    return Turn(speaker, text, time_of(message.get("create_time"))) if text else None
-
-
-def _part_texts(parts: Any) -> list[str]:
-    """Return the texts of a message, typed or spoken. Images and sounds have none."""
+    # The texts of a message, typed or spoken. Images and sounds have none.
+    parts = content.get("parts")
     texts = []
     for part in parts if isinstance(parts, list) else [parts]:
         if isinstance(part, dict) and part.get("content_type") == _SPEECH:
             texts.append(part.get("text"))
         else:
             texts.append(part)
-    return texts_of(texts)
+    part_texts = texts_of(texts)
+    text = "\n".join(part_texts) or text_of(content, "text")
+    return Turn(speaker, text, time_of(message.get("create_time"))) if text else None
 
 
 def _dict_in(value: dict[str, Any], name: str) -> dict[str, Any]:

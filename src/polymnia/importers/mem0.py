@@ -47,7 +47,10 @@ def read(source: Source, report: Report) -> Iterator[Item]:
             continue
         at = time_of(value.get("created_at"))
         field, name, kind = _owner(value)
-        _drop_other_fields(value, field, report, place)
+        drop_fields(value, {*_KNOWN, field}, report, place)
+        metadata = value.get("metadata")
+        if isinstance(metadata, dict):
+            drop_fields(metadata, (), report, place, "metadata.")
         facts = by_owner.setdefault((name, kind), [])
         facts.append(Fact(len(facts) + 1, text, at, at, f"mem0:{text_of(value, 'id')}"))
     for (name, kind), facts in by_owner.items():
@@ -75,13 +78,6 @@ def _owner(value: dict[str, Any]) -> tuple[str, str, str]:
         if name := text_of(value, field):
             return field, name, kind
     return _UNKNOWN_OWNER
-
-
-def _drop_other_fields(value: dict[str, Any], owner: str, report: Report, place: str) -> None:
-    drop_fields(value, {*_KNOWN, owner}, report, place)
-    metadata = value.get("metadata")
-    if isinstance(metadata, dict):
-        drop_fields(metadata, (), report, place, "metadata.")
 
 
 def _parts(source: Source) -> list[Raw]:

@@ -241,13 +241,9 @@ def _outline(data: bytes) -> list[Raw] | dict[str, Raw] | None:
     try:
         return _parse_outline(data)
     except (DecodeError, UnicodeDecodeError, RecursionError):
-        return _outline_with_surrogates(data)
-
-
-def _outline_with_surrogates(data: bytes) -> list[Raw] | dict[str, Raw] | None:
-    r"""Parse JSON with lone surrogates, which JavaScript writes where a text was cut."""
-    value = parse_leniently(data)
-    return None if value is None else _parse_outline(encode(value))
+        # Parse JSON with lone surrogates, which JavaScript writes where a text was cut.
+        value = parse_leniently(data)
+        return None if value is None else _parse_outline(encode(value))
 
 
 def parse_line(line: bytes) -> dict[str, Any] | None:

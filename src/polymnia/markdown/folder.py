@@ -70,7 +70,12 @@ def read_folder(source: Source) -> Contents:
             contents.others.append(path)
             continue
         data = source.read(path)
-        _require_whole(path, data)
+        try:
+            text = data.decode()
+        except UnicodeDecodeError as exc:
+            raise BadInput(f"{path} is not UTF-8; save it as UTF-8 and try again") from exc
+        if has_conflict_lines(text):
+            raise BadInput(f"{path} has a conflict that git left; resolve it and try again")
         contents.data[path] = data
         parts[path] = split_file(data)
     names = _LinkedNames(
@@ -86,7 +91,14 @@ def read_folder(source: Source) -> Contents:
             contents.other_properties[path] = _find_other_properties(contents.data[path], kind)
         if kind == "entity":
             entity, relations = parse_entity(properties, body, stem_of(path), names.resolve)
-            contents.entities[path] = _with_distinct_ordinals(entity)
+            # The entity without repeated ordinals: the second line is a copy, and new.
+            seen: set[int] = set()
+            facts = []
+            for fact in entity.facts:
+                is_copy = fact.ordinal in seen
+                seen.add(fact.ordinal)
+                facts.append(replace(fact, ordinal=0) if is_copy else fact)
+            contents.entities[path] = replace(entity, facts=tuple(facts))
             contents.relations += relations
         elif kind == "note":
             contents.notes[path] = parse_note(properties, body, stem_of(path))
@@ -98,15 +110,6 @@ def read_folder(source: Source) -> Contents:
 def has_marker(head: bytes) -> bool:
     """Return True if a file that begins like this is ours."""
     return split_file(head + b"\n---\n")[0].get(MARKER) in _KINDS
-
-
-def _require_whole(path: str, data: bytes) -> None:
-    try:
-        text = data.decode()
-    except UnicodeDecodeError as exc:
-        raise BadInput(f"{path} is not UTF-8; save it as UTF-8 and try again") from exc
-    if has_conflict_lines(text):
-        raise BadInput(f"{path} has a conflict that git left; resolve it and try again")
 
 
 def _find_other_properties(data: bytes, kind: str) -> dict[str, str]:
@@ -205,17 +208,6 @@ class _LinkedNames:
             return name
         # The shown text is the name if our file name was made of it; people show other texts too.
         return shown if is_stem_of(stem, shown) else target
-
-
-def _with_distinct_ordinals(entity: Entity) -> Entity:
-    """Return the entity without repeated ordinals: the second line is a copy, and new."""
-    seen: set[int] = set()
-    facts = []
-    for fact in entity.facts:
-        is_copy = fact.ordinal in seen
-        seen.add(fact.ordinal)
-        facts.append(replace(fact, ordinal=0) if is_copy else fact)
-    return replace(entity, facts=tuple(facts))
 
 
 _OWN_PROPERTIES = {

@@ -11,7 +11,7 @@ from msgspec import to_builtins
 from polymnia.cli.common import Progress, ask, print_json
 from polymnia.clients.connect import own_command, store_options
 from polymnia.clients.past import PastSource, find_past_sources
-from polymnia.clients.takeover import ACTOR, TakeoverReceipt, take_over, undo_takeover
+from polymnia.clients.takeover import ACTOR, take_over, undo_takeover
 from polymnia.disk.replace import make_parent, open_private
 from polymnia.search.terms import count_noun
 from polymnia.settings import Settings, client_roots, takeover_file
@@ -42,7 +42,23 @@ def import_past(settings: Settings, options: argparse.Namespace) -> None:
     if options.json:
         print_json({"dry_run": options.dry_run, **to_builtins(receipt)})
     else:
-        _print_receipt(receipt, dry_run=options.dry_run)
+        dry_run = options.dry_run
+        verb = "would import" if dry_run else "imported"
+        entities, facts = (
+            count_noun(receipt.entities, "new entity"),
+            count_noun(receipt.facts, "fact"),
+        )
+        print(f"{verb} {entities} with {facts}")
+        for name, count in receipt.by_workspace.items():
+            print(f"  {name}: {count_noun(count, 'fact')}")
+        if receipt.known_files:
+            print(f"{count_noun(receipt.known_files, 'file')} were imported before")
+        if receipt.secrets:
+            print("texts that seemed to contain a key or a password were replaced by a sentence")
+        for failure in receipt.failures:
+            print(f"skipped {failure}", file=sys.stderr)
+        if receipt.facts and not dry_run:
+            print("to take it back: polymnia install --import --undo")
 
 
 def offer_import(settings: Settings, options: argparse.Namespace) -> None:
@@ -70,22 +86,6 @@ def _print_sources(sources: list[PastSource]) -> None:
     for source in sources:
         files = count_noun(len(source.files), "file")
         print(f"found {source.title}: {files} ({source.size / 1e6:.1f} MB) in {source.path}")
-
-
-def _print_receipt(receipt: TakeoverReceipt, *, dry_run: bool) -> None:
-    verb = "would import" if dry_run else "imported"
-    entities, facts = count_noun(receipt.entities, "new entity"), count_noun(receipt.facts, "fact")
-    print(f"{verb} {entities} with {facts}")
-    for name, count in receipt.by_workspace.items():
-        print(f"  {name}: {count_noun(count, 'fact')}")
-    if receipt.known_files:
-        print(f"{count_noun(receipt.known_files, 'file')} were imported before")
-    if receipt.secrets:
-        print("texts that seemed to contain a key or a password were replaced by a sentence")
-    for failure in receipt.failures:
-        print(f"skipped {failure}", file=sys.stderr)
-    if receipt.facts and not dry_run:
-        print("to take it back: polymnia install --import --undo")
 
 
 def _undo(settings: Settings, *, as_json: bool) -> None:

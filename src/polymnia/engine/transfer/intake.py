@@ -137,7 +137,19 @@ class _Intake:
         relations = [item for item in batch if isinstance(item, Relation)]
         notes = [item for item in batch if isinstance(item, Note)]
         old_entities, new_entities, added = self._plan_entities(read, entities, at)
-        new_relations = self._plan_relations(read, relations, at)
+        given: dict[RelationKey, Relation] = {}
+        for relation in relations:
+            given.setdefault(relation.key, relation)
+        present = read.find_relations(given).keys() | self._planned_relations
+        new = []
+        for key, relation in given.items():
+            if key not in present:
+                new.append(replace(relation, created_at=relation.created_at or at))
+        self.receipt.relations.read += len(relations)
+        self.receipt.relations.new += len(new)
+        if self._dry_run:
+            self._planned_relations.update(relation.key for relation in new)
+        new_relations = new
         old_notes, new_notes = self._plan_notes(read, notes, at)
         before = Rows(entities=tuple(old_entities), notes=tuple(old_notes))
         after = Rows(tuple(new_entities), tuple(added), tuple(new_relations), tuple(new_notes))
@@ -196,23 +208,6 @@ class _Intake:
             if entity.id in taken:
                 new[place] = replace(entity, id="")
                 self.receipt.new_ids += 1
-        return new
-
-    def _plan_relations(
-        self, read: Reader, relations: Sequence[Relation], at: int
-    ) -> list[Relation]:
-        given: dict[RelationKey, Relation] = {}
-        for relation in relations:
-            given.setdefault(relation.key, relation)
-        present = read.find_relations(given).keys() | self._planned_relations
-        new = []
-        for key, relation in given.items():
-            if key not in present:
-                new.append(replace(relation, created_at=relation.created_at or at))
-        self.receipt.relations.read += len(relations)
-        self.receipt.relations.new += len(new)
-        if self._dry_run:
-            self._planned_relations.update(relation.key for relation in new)
         return new
 
     def _plan_notes(
