@@ -18,7 +18,7 @@ from polymnia.clients.configuration import edit
 from polymnia.clients.connect import DEFAULT_NAME
 from polymnia.clients.hooks import HOOK_FILES, PLUGIN_FILES
 from polymnia.clients.rules import RULES_FILES
-from polymnia.clients.table import CLIENTS, Client, cursor_link, vscode_link
+from polymnia.clients.table import CLIENTS, ClientProgram, cursor_link, vscode_link
 from polymnia.dialects.registry import DEFAULT_DIALECT, DIALECTS, open_dialect
 from polymnia.settings import ClientRoots
 
@@ -169,7 +169,7 @@ def clients_page() -> str:
     )
 
 
-def client_page(client: Client) -> str:
+def client_page(client: ClientProgram) -> str:
     """Return the page of one client."""
     places = "\n".join(f"| {system} | `{_place(client, system)}` |" for system in _ROOTS)
     parts = [
@@ -192,7 +192,7 @@ def client_page(client: Client) -> str:
     return "\n".join(part for part in parts if part)
 
 
-def _plugin_part(client: Client) -> str:
+def _plugin_part(client: ClientProgram) -> str:
     """Return how the client uses the memory without being asked."""
     parts = []
     if client.name in (*HOOK_FILES, *PLUGIN_FILES):
@@ -333,17 +333,17 @@ def _sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}."
 
 
-def _project_part(client: Client) -> str:
+def _project_part(client: ClientProgram) -> str:
     if not client.project_file:
         return f"{client.title} has no file for one project.\n"
     return f"For one project it is `{client.project_file}`: `polymnia install {client.name} --scope project`.\n"
 
 
-def _snippet(client: Client, entry: dict[str, object]) -> str:
+def _snippet(client: ClientProgram, entry: dict[str, object]) -> str:
     return f"```{client.form}\n{edit(client, '', {DEFAULT_NAME: entry})}```\n"
 
 
-def _place(client: Client, system: str) -> str:
+def _place(client: ClientProgram, system: str) -> str:
     roots = ClientRoots(**{name: Path(root) for name, root in _ROOTS[system].items()})
     path = PurePosixPath(client.path("user", roots, Path()) or "")
     return str(path).replace("/", "\\") if system == "Windows" else str(path)

@@ -10,7 +10,7 @@ import apsw
 import pytest
 
 from polymnia.engine.transfer.intake import Item
-from polymnia.importers.base import Places, Report, time_of
+from polymnia.importers.base import ReasonPlaces, Report, time_of
 from polymnia.model import Entity, Relation
 from tests.importers.samples import GOLDEN, SAMPLES, make_memory_service_file, read_items
 
@@ -105,7 +105,9 @@ def test_fields_without_a_place_are_counted_and_named() -> None:
         "mempalace.sqlite3": {"properties.score": 1, "confidence": 1},
         "graphiti.json": {"attributes.profile": 1, "episodes": 2},
     }
-    assert reports["mem0.json"].dropped_fields == [Places("metadata.category", 1, ["memories[0]"])]
+    assert reports["mem0.json"].dropped_fields == [
+        ReasonPlaces("metadata.category", 1, ["memories[0]"])
+    ]
 
 
 def test_metadata_of_the_memory_service_become_facts_unless_it_measures_them(

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polymnia.markdown.folder import Places, lay_out
+from polymnia.markdown.folder import FilePaths, lay_out
 from polymnia.markdown.merge import State
-from polymnia.markdown.names import MAX_STEM_BYTES, Stems, safe_stem
+from polymnia.markdown.names import MAX_STEM_BYTES, FileStems, safe_stem
 from polymnia.markdown.properties import (
     front_matter,
     property_lines,
@@ -117,7 +117,7 @@ def test_a_name_becomes_a_safe_file_name(name: str, stem: str) -> None:
 
 @given(st.lists(texts, unique=True, max_size=6))
 def test_file_names_differ_on_every_file_system(names: list[str]) -> None:
-    stems = Stems()
+    stems = FileStems()
     found = [stems.allocate(name) for name in names]
     assert len({item.casefold() for item in found}) == len(names)
     assert all(
@@ -127,7 +127,7 @@ def test_file_names_differ_on_every_file_system(names: list[str]) -> None:
 
 def test_names_that_differ_in_case_get_different_files() -> None:
     state = State({"1": Entity("Ada", "t", id="1"), "2": Entity("ada", "t", id="2")})
-    files, _ = lay_out(state, Places({}, {}), {}, [])
+    files, _ = lay_out(state, FilePaths({}, {}), {}, [])
     first, second = files
     assert first == "Ada.md"
     assert second.startswith("ada ~")
@@ -154,7 +154,7 @@ def test_a_file_is_readable() -> None:
         {"id1": ada},
         {("Ada Lovelace", "AC/DC", "knows"): Relation("Ada Lovelace", "AC/DC", "knows", 5)},
     )
-    files, _ = lay_out(state, Places({}, {}), {}, [])
+    files, _ = lay_out(state, FilePaths({}, {}), {}, [])
     assert files["Ada Lovelace.md"].decode() == (
         "---\npolymnia: entity\nid: id1\ntype: person\ntags:\n  - math\n"
         "created: 1970-01-01T00:00:00.000005Z\nupdated: 1970-01-01T00:00:06Z\n---\n\n"
@@ -170,7 +170,7 @@ def test_a_note_is_its_content() -> None:
     state = State(
         notes={"plan/a": Note("plan/a", "# Plan\n\n- ship", ("x",), created_at=5, updated_at=5)}
     )
-    files, _ = lay_out(state, Places({}, {}), {}, [])
+    files, _ = lay_out(state, FilePaths({}, {}), {}, [])
     ((path, data),) = files.items()
     assert path == "notes/plan-a.md"
     assert data.decode().endswith("---\n\n# Plan\n\n- ship\n")

@@ -13,7 +13,7 @@ from polymnia.cli.common import (
     workspace_label,
 )
 from polymnia.markdown.merge import MergeConflict
-from polymnia.markdown.sync import Counts, SyncReport, sync_folder
+from polymnia.markdown.sync import SyncCounts, SyncReport, sync_folder
 from polymnia.search.terms import count_noun
 from polymnia.settings import Settings
 from polymnia.stores import hide_passwords
@@ -93,7 +93,7 @@ def print_sync(
     print_lines(lines)
 
 
-def _describe_counts(counts: Counts, noun: str = "") -> str:
+def _describe_counts(counts: SyncCounts, noun: str = "") -> str:
     parts = []
     for verb, number in (
         ("created", counts.created),

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from polymnia.clients import jsonc, toml
-from polymnia.clients.table import Client
+from polymnia.clients.table import ClientProgram
 from polymnia.disk.lock import file_lock
 from polymnia.disk.replace import dated_name, make_directory, replace_file
 from polymnia.errors import BadInput
@@ -15,7 +15,7 @@ from polymnia.settings import runtime_directory
 _BOM = "\ufeff"
 
 
-def read_servers(client: Client, path: Path) -> dict[str, Any]:
+def read_servers(client: ClientProgram, path: Path) -> dict[str, Any]:
     """Return the servers in the file by name; none if there is no file. Raise BadInput."""
     text = read_text(path)
     try:
@@ -26,7 +26,7 @@ def read_servers(client: Client, path: Path) -> dict[str, Any]:
     return servers if isinstance(servers, dict) else {}
 
 
-def change_servers(client: Client, path: Path, entries: Mapping[str, Any]) -> Path | None:
+def change_servers(client: ClientProgram, path: Path, entries: Mapping[str, Any]) -> Path | None:
     """Write each entry under its name, or remove the name if the entry is None.
 
     Return where the former file is kept; None if there was none or nothing changed. Raise BadInput.
@@ -75,7 +75,7 @@ def change_text(path: Path, change: Callable[[str], str]) -> Path | None:
         ) from exc
 
 
-def edit(client: Client, text: str, entries: Mapping[str, Any]) -> str:
+def edit(client: ClientProgram, text: str, entries: Mapping[str, Any]) -> str:
     """Return the text of a configuration file with the entries changed. Raise BadInput."""
     is_toml = client.form == "toml"
     put = toml.set_table if is_toml else jsonc.set_member

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from polymnia.clients.configuration import change_servers, read_servers
 from polymnia.clients.handshake import try_command
-from polymnia.clients.table import CLIENTS, Client, is_polymnia, is_reference_server
+from polymnia.clients.table import CLIENTS, ClientProgram, is_polymnia, is_reference_server
 from polymnia.errors import BadInput
 from polymnia.settings import ClientRoots
 from polymnia.stores import store_kind
@@ -26,7 +26,7 @@ ClientState = Literal["installed", "reference server", "found", "not found", "un
 class FoundClient(Struct, frozen=True):
     """A client that seems to be on this machine, its file, and why that cannot be read, if so."""
 
-    client: Client
+    client: ClientProgram
     path: Path
     state: ClientState
     problem: str = ""
@@ -67,7 +67,7 @@ def find_clients(roots: ClientRoots) -> list[FoundClient]:
     return found
 
 
-def inspect_client(client: Client, path: Path, roots: ClientRoots) -> FoundClient:
+def inspect_client(client: ClientProgram, path: Path, roots: ClientRoots) -> FoundClient:
     """Return whether a client is here and has the server in this file."""
     try:
         entries = read_servers(client, path).values()
@@ -81,7 +81,7 @@ def inspect_client(client: Client, path: Path, roots: ClientRoots) -> FoundClien
     return FoundClient(client, path, state)
 
 
-class Connection(Struct, frozen=True):
+class WrittenEntry(Struct, frozen=True):
     """An entry that was written: what the server says, whether it is new, and the former file."""
 
     server: str
@@ -90,23 +90,23 @@ class Connection(Struct, frozen=True):
 
 
 def write_entry(
-    client: Client,
+    client: ClientProgram,
     path: Path,
     name: str,
     entry: dict[str, Any],
     test: Callable[[], str],
     replaced: Iterable[str] = (),
-) -> Connection:
+) -> WrittenEntry:
     """Test the server, then write its entry in place of others. Raise BadInput."""
     known = read_servers(client, path).get(name)
     server = test()
     kept = change_servers(client, path, {**dict.fromkeys(replaced), name: entry})
     if known is None:
-        return Connection(server, "added", kept)
-    return Connection(server, "unchanged" if known == entry else "updated", kept)
+        return WrittenEntry(server, "added", kept)
+    return WrittenEntry(server, "unchanged" if known == entry else "updated", kept)
 
 
-def connect(client: Client, path: Path, store: str) -> Connection:
+def connect(client: ClientProgram, path: Path, store: str) -> WrittenEntry:
     """Add a server for this store to the file of a client.
 
     Raise BadInput if the server does not work, the file cannot be changed, or the name is taken.
@@ -122,7 +122,7 @@ def connect(client: Client, path: Path, store: str) -> Connection:
     return write_entry(client, path, DEFAULT_NAME, entry, lambda: try_command(command))
 
 
-def disconnect(client: Client, path: Path) -> None:
+def disconnect(client: ClientProgram, path: Path) -> None:
     """Remove our server from the file of a client. Raise BadInput."""
     entry = read_servers(client, path).get(DEFAULT_NAME)
     if entry is None or not is_polymnia(entry):

@@ -27,7 +27,7 @@ class Remote(Struct, frozen=True, kw_only=True):
     fixed: Mapping[str, Any] = {}
 
 
-class Client(Struct, frozen=True, kw_only=True):
+class ClientProgram(Struct, frozen=True, kw_only=True):
     """One client. `root` is a field of ClientRoots, and `user_file` is below it."""
 
     name: str
@@ -96,10 +96,10 @@ class Client(Struct, frozen=True, kw_only=True):
         return entry
 
 
-CLIENTS: Mapping[str, Client] = {
+CLIENTS: Mapping[str, ClientProgram] = {
     client.name: client
     for client in (
-        Client(
+        ClientProgram(
             name="claude-code",
             title="Claude Code",
             root="claude",
@@ -111,14 +111,14 @@ CLIENTS: Mapping[str, Client] = {
             has_plugin=True,
             then="Start a new session; `claude mcp list` shows the server.",
         ),
-        Client(
+        ClientProgram(
             name="claude-desktop",
             title="Claude Desktop",
             root="applications",
             user_file="Claude/claude_desktop_config.json",
             then="Quit Claude Desktop and start it again.",
         ),
-        Client(
+        ClientProgram(
             name="cursor",
             title="Cursor",
             root="home",
@@ -128,7 +128,7 @@ CLIENTS: Mapping[str, Client] = {
             program="cursor",
             then="Cursor shows the server under Settings, MCP.",
         ),
-        Client(
+        ClientProgram(
             name="vscode",
             title="VS Code",
             root="applications",
@@ -140,7 +140,7 @@ CLIENTS: Mapping[str, Client] = {
             program="code",
             then="Run the command `MCP: List Servers` in VS Code and start the server.",
         ),
-        Client(
+        ClientProgram(
             name="codex",
             title="Codex",
             root="codex",
@@ -153,7 +153,7 @@ CLIENTS: Mapping[str, Client] = {
             has_plugin=True,
             then="Start a new session; `codex mcp list` shows the server.",
         ),
-        Client(
+        ClientProgram(
             name="windsurf",
             title="Windsurf",
             root="home",
@@ -162,7 +162,7 @@ CLIENTS: Mapping[str, Client] = {
             program="windsurf",
             then="Refresh the MCP servers in Cascade's settings.",
         ),
-        Client(
+        ClientProgram(
             name="gemini",
             title="Gemini CLI",
             root="home",
@@ -173,7 +173,7 @@ CLIENTS: Mapping[str, Client] = {
             then="Start a new session in a folder that Gemini CLI trusts; `gemini mcp list` shows "
             "the server.",
         ),
-        Client(
+        ClientProgram(
             name="copilot",
             title="GitHub Copilot CLI",
             root="copilot",
@@ -183,7 +183,7 @@ CLIENTS: Mapping[str, Client] = {
             program="copilot",
             then="Start a new session; `copilot mcp list` shows the server.",
         ),
-        Client(
+        ClientProgram(
             name="opencode",
             title="OpenCode",
             root="opencode",
@@ -196,7 +196,7 @@ CLIENTS: Mapping[str, Client] = {
             program="opencode",
             then="Start a new session; `opencode mcp list` shows the server.",
         ),
-        Client(
+        ClientProgram(
             name="zed",
             title="Zed",
             root="zed",
@@ -207,7 +207,7 @@ CLIENTS: Mapping[str, Client] = {
             program="zed",
             then="Zed shows the server in the settings of its agent panel.",
         ),
-        Client(
+        ClientProgram(
             name="continue",
             title="Continue",
             root="home",

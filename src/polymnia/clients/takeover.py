@@ -149,7 +149,7 @@ class _Run:
         new = [
             file
             for file in source.files
-            if not (self._record.sizes.get(str(file)) == file.stat().st_size)
+            if self._record.sizes.get(str(file)) != file.stat().st_size
         ]
         self.receipt.known_files += len(source.files) - len(new)
         yield from (file for file in source.files if file not in new)

@@ -20,7 +20,7 @@ from polymnia.hooks.session import ACTOR
 from polymnia.importers import claude_code, codex, copilot, gemini
 from polymnia.importers.base import Report, dicts_in, text_of, time_of, title_of
 from polymnia.importers.conversation import Conversation, Turn, conversation_entity
-from polymnia.importers.sessions import Format, Session
+from polymnia.importers.sessions import Format, TranscriptSession
 from polymnia.importers.source import parse_line
 from polymnia.settings import Settings, positions_file
 
@@ -48,7 +48,7 @@ def save_checkpoint(
     if position.offset > transcript.stat().st_size:
         position = Position()  # another file took its place
     count, end = 0, monotonic() + max_seconds
-    session = Session(form, transcript.stem, position.conversation)
+    session = TranscriptSession(form, transcript.stem, position.conversation)
     report = _report(settings)
     # Opened when there is something to store, because opening may create it.
     memory: Memory | None = None
@@ -133,7 +133,7 @@ def _find_format(transcript: Path) -> Format | None:
     return None
 
 
-def _slices(file: IO[bytes], session: Session) -> Iterator[int]:
+def _slices(file: IO[bytes], session: TranscriptSession) -> Iterator[int]:
     """Add the lines of the file to the session, slice by slice, and yield their sizes in bytes.
 
     A last line that is not finished waits for the next checkpoint.

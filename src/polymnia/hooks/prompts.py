@@ -73,7 +73,7 @@ def is_wanted(settings: Settings, directory: Path) -> bool:
 def _choose_lines(
     settings: Settings, text: str, session: str, directory: Path, file: SessionFile
 ) -> str:
-    question = _Question(settings, text)
+    question = _PromptQuestion(settings, text)
     with closing(open_workspaces(settings.store, settings.workspace, read_only=True)) as workspaces:
         rated: list[tuple[str, PromptFact]] = []
         for name in session_workspaces(workspaces, settings.workspace, directory):
@@ -96,7 +96,7 @@ def _choose_lines(
     return "\n".join([_HEADING, *lines]) if lines else ""
 
 
-class _Question:
+class _PromptQuestion:
     """The prompt's vector, which the shared embedder makes while the store is opened."""
 
     def __init__(self, settings: Settings, text: str) -> None:
@@ -145,7 +145,9 @@ class _Question:
             self._vector = PromptVector(*answer)
 
 
-def _facts(workspaces: Workspaces, name: str, text: str, question: _Question) -> list[PromptFact]:
+def _facts(
+    workspaces: Workspaces, name: str, text: str, question: _PromptQuestion
+) -> list[PromptFact]:
     try:
         memory = workspaces.memory(name)
     except (WorkspaceNotFound, WorkspaceArchived):

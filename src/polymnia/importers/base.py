@@ -25,7 +25,7 @@ _MICROSECOND = timedelta(microseconds=1)
 _MAX_SECONDS = 100_000_000_000
 
 
-class Places(Struct):
+class ReasonPlaces(Struct):
     """How many parts of the input share a reason, and the places of the first ones."""
 
     reason: str
@@ -61,9 +61,9 @@ class Report:
         # How many parts of the input were read, and of how many; 0 if that is unknown.
         self.parts_read = 0
         self.parts_in_all = 0
-        self._parts: dict[str, Places] = {}
-        self._fields: dict[str, Places] = {}
-        self._secrets: dict[str, Places] = {}
+        self._parts: dict[str, ReasonPlaces] = {}
+        self._fields: dict[str, ReasonPlaces] = {}
+        self._secrets: dict[str, ReasonPlaces] = {}
 
     def count_parts(self, parts: Collection[T]) -> Iterator[T]:
         """Yield the parts of the input, and count them for the display of progress."""
@@ -78,11 +78,11 @@ class Report:
 
     def drop_part(self, place: str, reason: str) -> None:
         """Report a part of the input that is not imported."""
-        self._parts.setdefault(reason, Places(reason, places=[])).add(place)
+        self._parts.setdefault(reason, ReasonPlaces(reason, places=[])).add(place)
 
     def drop_field(self, place: str, field: str) -> None:
         """Report a field that we cannot store. The rest of its part is imported."""
-        self._fields.setdefault(field, Places(field, places=[])).add(place)
+        self._fields.setdefault(field, ReasonPlaces(field, places=[])).add(place)
 
     def screen(self, place: str, text: str) -> str:
         """Return the text, or a sentence in its place if it seems to contain a secret.
@@ -92,7 +92,7 @@ class Report:
         kind = find_secret(text) if self.secrets != "off" else ""
         if not kind:
             return text
-        self._secrets.setdefault(kind, Places(kind, places=[])).add(place)
+        self._secrets.setdefault(kind, ReasonPlaces(kind, places=[])).add(place)
         return f"[left out: it may contain {kind}]"
 
     def screen_items(self, items: Iterable[Item]) -> Iterator[Item]:
@@ -124,17 +124,17 @@ class Report:
         )
 
     @property
-    def dropped_parts(self) -> list[Places]:
+    def dropped_parts(self) -> list[ReasonPlaces]:
         """The parts that were not imported."""
         return list(self._parts.values())
 
     @property
-    def dropped_fields(self) -> list[Places]:
+    def dropped_fields(self) -> list[ReasonPlaces]:
         """The fields that we cannot store."""
         return list(self._fields.values())
 
     @property
-    def secret_places(self) -> list[Places]:
+    def secret_places(self) -> list[ReasonPlaces]:
         """The texts that seem to contain a secret."""
         return list(self._secrets.values())
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from polymnia.engine.transfer.intake import Item
 from polymnia.importers.base import Importer, Report
 from polymnia.importers.prose import (
-    Block,
     LinkedNames,
-    Page,
+    ProseBlock,
+    ProsePage,
     blocks,
     first_pages,
     page_entity,
@@ -43,7 +43,7 @@ def read(source: Source, report: Report) -> Iterator[Item]:
         names.add(_name(page, counts), _title(page), page.stem, page.text("permalink"), page.path)
     for page in pages(source, report):
         name = _name(page, counts)
-        prose: list[Block] = []
+        prose: list[ProseBlock] = []
         relations: list[re.Match[str]] = []
         for block in blocks(page.body):
             relation = _RELATION.fullmatch(block.text) if block.is_item else None
@@ -63,13 +63,13 @@ def read(source: Source, report: Report) -> Iterator[Item]:
         yield from names.links(name, without_code(prose))
 
 
-def _name(page: Page, counts: Counter[str]) -> str:
+def _name(page: ProsePage, counts: Counter[str]) -> str:
     """Return the title of a note; with its place if others have the same title."""
     title = _title(page)
     return title if counts[title] == 1 else f"{title} ({page.text('permalink') or page.path})"
 
 
-def _title(page: Page) -> str:
+def _title(page: ProsePage) -> str:
     return page.text("title") or page.stem
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from polymnia.importers.base import text_of, time_of
 from polymnia.importers.conversation import Turn
-from polymnia.importers.sessions import Format, Line, joined_texts, make_importer
+from polymnia.importers.sessions import Format, TranscriptLine, joined_texts, make_importer
 from polymnia.importers.source import replace_unstorable
 
 _SPEAKERS = ("user", "assistant")
@@ -45,13 +45,15 @@ def is_line(value: dict[str, Any]) -> bool:
     return isinstance(value.get("sessionId"), str) and isinstance(value.get("type"), str)
 
 
-def read_line(value: dict[str, Any]) -> Line | None:
+def read_line(value: dict[str, Any]) -> TranscriptLine | None:
     """Return the turn on a line; None if the line is not a turn."""
     kind = value.get("type")
     if kind == "summary":  # a file may begin with the summaries of other sessions
-        return Line(summary=text_of(value, "summary"), last_turn=text_of(value, "leafUuid"))
+        return TranscriptLine(
+            summary=text_of(value, "summary"), last_turn=text_of(value, "leafUuid")
+        )
     if isinstance(kind, str) and kind in _TITLES:
-        return Line(summary=text_of(value, _TITLES[kind]))
+        return TranscriptLine(summary=text_of(value, _TITLES[kind]))
     speaker, content = _speech_of(value)
     text = joined_texts(content, ("text",))
     for tag in _ADDED:
@@ -62,7 +64,7 @@ def read_line(value: dict[str, Any]) -> Line | None:
     if any(value.get(mark) is True for mark in _NOT_SAID):
         return None
     turn = Turn(speaker, replace_unstorable(text), time_of(value.get("timestamp")))
-    return Line(
+    return TranscriptLine(
         turn, text_of(value, "uuid"), text_of(value, "sessionId"), directory=text_of(value, "cwd")
     )
 

@@ -4,7 +4,14 @@ from collections.abc import Iterator
 
 from polymnia.engine.transfer.intake import Item
 from polymnia.importers.base import Importer, Report, drop_fields
-from polymnia.importers.prose import LinkedNames, Page, blocks, page_entity, pages, without_code
+from polymnia.importers.prose import (
+    LinkedNames,
+    ProsePage,
+    blocks,
+    page_entity,
+    pages,
+    without_code,
+)
 from polymnia.importers.source import Source
 
 _INDEX = "MEMORY"
@@ -45,7 +52,7 @@ def read(source: Source, report: Report) -> Iterator[Item]:
         yield from names.links(name, without_code(page_blocks))
 
 
-def _name(page: Page) -> str:
+def _name(page: ProsePage) -> str:
     return page.text("name") or ("Claude memory" if page.stem == _INDEX else page.stem)
 
 

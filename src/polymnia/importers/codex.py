@@ -8,7 +8,7 @@ from typing import Any
 
 from polymnia.importers.base import text_of, time_of
 from polymnia.importers.conversation import Turn
-from polymnia.importers.sessions import Format, Line, joined_texts, make_importer
+from polymnia.importers.sessions import Format, TranscriptLine, joined_texts, make_importer
 from polymnia.importers.source import replace_unstorable
 
 _TYPES = ("session_meta", "response_item", "event_msg", "turn_context", "compacted", "world_state")
@@ -47,7 +47,7 @@ def is_line(value: dict[str, Any]) -> bool:
     return _is_early_session(value)
 
 
-def read_line(value: dict[str, Any]) -> Line | None:
+def read_line(value: dict[str, Any]) -> TranscriptLine | None:
     """Return the turn on a line; None if the line is not a turn."""
     payload = value.get("payload")
     if not isinstance(payload, dict):
@@ -63,9 +63,9 @@ def _is_early_session(value: dict[str, Any]) -> bool:
     return value.keys() >= _EARLY_SESSION and "type" not in value
 
 
-def _session(value: dict[str, Any]) -> Line:
+def _session(value: dict[str, Any]) -> TranscriptLine:
     source = value.get("source")
-    return Line(
+    return TranscriptLine(
         session=text_of(value, "id"),
         started_at=time_of(value.get("timestamp")),
         directory=text_of(value, "cwd"),
@@ -73,7 +73,7 @@ def _session(value: dict[str, Any]) -> Line:
     )
 
 
-def _message(value: dict[str, Any], at: int) -> Line | None:
+def _message(value: dict[str, Any], at: int) -> TranscriptLine | None:
     speaker = value.get("role")
     if value.get("type") != "message" or speaker not in _SPEAKERS:
         return None
@@ -82,7 +82,7 @@ def _message(value: dict[str, Any], at: int) -> Line | None:
         text = text.partition(f"\n{_REQUEST}")[2].strip() or text
     if not text or text.startswith(_BY_PROGRAM):
         return None
-    return Line(Turn(str(speaker), replace_unstorable(text), at))
+    return TranscriptLine(Turn(str(speaker), replace_unstorable(text), at))
 
 
 FORMAT = Format(

@@ -4,7 +4,7 @@ from typing import Any
 
 from polymnia.importers.base import text_of, time_of
 from polymnia.importers.conversation import Turn
-from polymnia.importers.sessions import Format, Line, make_importer
+from polymnia.importers.sessions import Format, TranscriptLine, make_importer
 from polymnia.importers.source import replace_unstorable
 
 _START = "session.start"
@@ -23,14 +23,14 @@ def is_line(value: dict[str, Any]) -> bool:
     return kind in _SPEAKERS and isinstance(data.get("messageId"), str)
 
 
-def read_line(value: dict[str, Any]) -> Line | None:
+def read_line(value: dict[str, Any]) -> TranscriptLine | None:
     """Return the turn of an event; None if the event is not a turn."""
     data = value.get("data")
     if not isinstance(data, dict):
         return None
     if value.get("type") == _START:
         context = data.get("context")
-        return Line(
+        return TranscriptLine(
             session=text_of(data, "sessionId"),
             started_at=time_of(data.get("startTime")),
             directory=text_of(context, "cwd") if isinstance(context, dict) else "",
@@ -42,7 +42,7 @@ def read_line(value: dict[str, Any]) -> Line | None:
     if any(data.get(field) for field in _NOT_SAID):
         return None
     turn = Turn(speaker, replace_unstorable(text), time_of(value.get("timestamp")))
-    return Line(turn, text_of(value, "id"))
+    return TranscriptLine(turn, text_of(value, "id"))
 
 
 FORMAT = Format(

@@ -4,7 +4,7 @@ from typing import Any
 
 from polymnia.importers.base import dicts_in, text_of, time_of
 from polymnia.importers.conversation import Turn
-from polymnia.importers.sessions import Format, Line, make_importer
+from polymnia.importers.sessions import Format, TranscriptLine, make_importer
 from polymnia.importers.source import replace_unstorable
 
 _SPEAKERS = {"user": "user", "gemini": "assistant"}
@@ -22,10 +22,10 @@ def is_line(value: dict[str, Any]) -> bool:
     return is_message and isinstance(value.get("id"), str) and "sessionId" not in value
 
 
-def read_line(value: dict[str, Any]) -> Line | None:
+def read_line(value: dict[str, Any]) -> TranscriptLine | None:
     """Return the turn on a line; None if the line is not a turn."""
     if isinstance(value.get("projectHash"), str):
-        return Line(
+        return TranscriptLine(
             session=text_of(value, "sessionId"),
             started_at=time_of(value.get("startTime")),
             summary=text_of(value, "summary"),
@@ -38,7 +38,7 @@ def read_line(value: dict[str, Any]) -> Line | None:
     if not text or text.startswith(_BY_PROGRAM):
         return None
     turn = Turn(speaker, replace_unstorable(text), time_of(value.get("timestamp")))
-    return Line(turn, text_of(value, "id"))
+    return TranscriptLine(turn, text_of(value, "id"))
 
 
 def _text_of(content: Any) -> str:

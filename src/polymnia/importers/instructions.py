@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 from polymnia.engine.transfer.intake import Item
 from polymnia.importers.base import Importer, Report
 from polymnia.importers.obsidian import is_vault
-from polymnia.importers.prose import Page, blocks, page_entity, pages
+from polymnia.importers.prose import ProsePage, blocks, page_entity, pages
 from polymnia.importers.source import Source, replace_unstorable
 
 _FILES = {"CLAUDE.md", "CLAUDE.local.md", "AGENTS.md", "AGENTS.override.md", "GEMINI.md"}
@@ -37,7 +37,7 @@ def read(source: Source, report: Report) -> Iterator[Item]:
             report.drop_part(page.path, "without content")
 
 
-def _name(source: Source, page: Page) -> str:
+def _name(source: Source, page: ProsePage) -> str:
     top = source.path.resolve()
     if source.is_file:
         project = top.parent.name

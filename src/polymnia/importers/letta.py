@@ -6,7 +6,7 @@ from polymnia.engine.transfer.intake import Item
 from polymnia.importers.base import Importer, Report, drop_fields
 from polymnia.importers.prose import (
     LinkedNames,
-    Page,
+    ProsePage,
     blocks,
     first_pages,
     page_entity,
@@ -42,7 +42,7 @@ def read(source: Source, report: Report) -> Iterator[Item]:
         yield from names.links(name, without_code(page_blocks))
 
 
-def _is_system(page: Page) -> bool:
+def _is_system(page: ProsePage) -> bool:
     return _SYSTEM in page.path.split("/")[:-1]
 
 

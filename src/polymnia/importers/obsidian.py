@@ -7,7 +7,7 @@ from polymnia.engine.transfer.intake import Item
 from polymnia.importers.base import Importer, Report
 from polymnia.importers.prose import (
     LinkedNames,
-    Page,
+    ProsePage,
     blocks,
     first_pages,
     inline_tags,
@@ -65,7 +65,7 @@ def read(source: Source, report: Report) -> Iterator[Item]:
         yield from names.links(name, "\n".join([*linking, prose]))
 
 
-def _name(page: Page, counts: Counter[str]) -> str:
+def _name(page: ProsePage, counts: Counter[str]) -> str:
     """Return the file's name; with its folder if others have the same name."""
     return page.stem if counts[page.stem] == 1 else page.path.rsplit(".", 1)[0]
 

@@ -37,7 +37,7 @@ _OWN_PROPERTIES = {"type", "tags", "tag", *_CREATED, *_UPDATED}
 _NOT_UTF_8 = "bytes that are not UTF-8, which became U+FFFD"
 
 
-class Page(Struct, frozen=True):
+class ProsePage(Struct, frozen=True):
     """A Markdown file: its path in the source, its properties, and the text after them."""
 
     path: str
@@ -66,7 +66,7 @@ class Page(Struct, frozen=True):
         return [text.strip() for text in texts if text.strip()]
 
 
-class Block(Struct, frozen=True):
+class ProseBlock(Struct, frozen=True):
     """A paragraph, an item of a list or a block of code, and the headings that it is under."""
 
     headings: tuple[str, ...]
@@ -74,16 +74,16 @@ class Block(Struct, frozen=True):
     is_item: bool = False
 
 
-def pages(source: Source, report: Report | None = None) -> Iterator[Page]:
+def pages(source: Source, report: Report | None = None) -> Iterator[ProsePage]:
     """Yield the Markdown files. A report counts them."""
     paths = _paths(source)
     for path in report.count_parts(paths) if report else paths:
-        yield Page(path, *split_file(source.read(path)))
+        yield ProsePage(path, *split_file(source.read(path)))
 
 
-def first_pages(source: Source, limit: int = 200) -> Iterator[Page]:
+def first_pages(source: Source, limit: int = 200) -> Iterator[ProsePage]:
     """Yield how the first Markdown files begin, to recognize a format by."""
-    return (Page(path, *split_file(source.head(path))) for path in _paths(source)[:limit])
+    return (ProsePage(path, *split_file(source.head(path))) for path in _paths(source)[:limit])
 
 
 def _paths(source: Source) -> list[str]:
@@ -97,7 +97,7 @@ def stem_of(path: str) -> str:
     return unicodedata.normalize("NFC", PurePosixPath(path).stem)
 
 
-def blocks(body: str) -> Iterator[Block]:
+def blocks(body: str) -> Iterator[ProseBlock]:
     """Yield the paragraphs, list items and code blocks of a text, with the headings above them."""
     headings: list[str] = []
     lines: list[str] = []
@@ -136,7 +136,7 @@ def _starts_block(lines: list[str], line: str) -> bool:
 
 
 def page_entity(
-    page: Page,
+    page: ProsePage,
     name: str,
     kind: str,
     texts: Iterable[str],
@@ -161,13 +161,13 @@ def page_entity(
     )
 
 
-def _time_in(page: Page, names: Iterable[str]) -> int:
+def _time_in(page: ProsePage, names: Iterable[str]) -> int:
     """Return the first time in these properties, or 0. A date before 1970 is of an old event."""
     times = (time_of(page.properties.get(name)) for name in names)
     return next((at for at in times if at > 0), 0)
 
 
-def property_texts(page: Page, *known: str) -> list[str]:
+def property_texts(page: ProsePage, *known: str) -> list[str]:
     """Return the properties as sentences, but for the known ones."""
     texts = []
     for name, value in page.properties.items():
@@ -177,7 +177,7 @@ def property_texts(page: Page, *known: str) -> list[str]:
     return texts
 
 
-def without_code(page_blocks: Iterable[Block]) -> str:
+def without_code(page_blocks: Iterable[ProseBlock]) -> str:
     """Return the texts in which links and tags count."""
     prose = [block.text for block in page_blocks if not _FENCE.match(block.text)]
     return "\n".join(_CODE.sub(" ", text) for text in prose)
@@ -220,9 +220,9 @@ def _key(target: str) -> str:
     return fold(unicodedata.normalize("NFC", target.strip().removesuffix(".md")))
 
 
-def _block(headings: list[str], lines: list[str]) -> Iterator[Block]:
+def _block(headings: list[str], lines: list[str]) -> Iterator[ProseBlock]:
     text = "\n".join(lines).strip()
     item = _ITEM.fullmatch(text)
     content = (item[1] or "").strip() if item else text
     if content and not _RULE.fullmatch(text[:200]):
-        yield Block(tuple(filter(None, headings)), content, item is not None)
+        yield ProseBlock(tuple(filter(None, headings)), content, item is not None)

@@ -41,7 +41,7 @@ _KNOWN = {
 _LINES_TO_TRY = 10
 
 
-class _EntityLine(Struct, tag_field="type", tag="entity", forbid_unknown_fields=True):
+class _ReferenceEntity(Struct, tag_field="type", tag="entity", forbid_unknown_fields=True):
     """An entity as the reference server writes it."""
 
     name: str
@@ -49,7 +49,7 @@ class _EntityLine(Struct, tag_field="type", tag="entity", forbid_unknown_fields=
     observations: list[str]
 
 
-class _RelationLine(Struct, tag_field="type", tag="relation", forbid_unknown_fields=True):
+class _ReferenceRelation(Struct, tag_field="type", tag="relation", forbid_unknown_fields=True):
     """A relation as the reference server writes it."""
 
     source: str = field(name="from")
@@ -57,7 +57,9 @@ class _RelationLine(Struct, tag_field="type", tag="relation", forbid_unknown_fie
     relationType: str  # noqa: N815  # the format's own name
 
 
-_decoder: Decoder[_EntityLine | _RelationLine] = Decoder(_EntityLine | _RelationLine)
+_decoder: Decoder[_ReferenceEntity | _ReferenceRelation] = Decoder(
+    _ReferenceEntity | _ReferenceRelation
+)
 
 
 def recognizes(source: Source) -> bool:
@@ -117,7 +119,7 @@ def _plain_item(line: bytes) -> Item | None:
         return None
     if b"\\u0000" in line:
         return None
-    if isinstance(value, _RelationLine):
+    if isinstance(value, _ReferenceRelation):
         key = (value.source, value.target, value.relationType)
         return Relation(*key) if all(map(str.strip, key)) else None
     texts = value.observations

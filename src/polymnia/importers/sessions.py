@@ -26,7 +26,7 @@ _FILES = re.compile(r".*\.jsonl", re.DOTALL)
 _NAME = re.compile(r"^.*[/\\]", re.DOTALL)
 
 
-class Line(Struct, frozen=True):
+class TranscriptLine(Struct, frozen=True):
     """One line of a transcript: a turn, facts about the session, or a summary.
 
     `last_turn` names the session that a summary is about by one of its turns; empty means this
@@ -49,10 +49,10 @@ class Format(Struct, frozen=True):
     kind: str
     title: str
     is_line: Callable[[dict[str, Any]], bool]
-    read_line: Callable[[dict[str, Any]], Line | None]
+    read_line: Callable[[dict[str, Any]], TranscriptLine | None]
 
 
-class Session:
+class TranscriptSession:
     """A session as far as its transcript was read.
 
     The name of its conversation depends on its beginning only. `directory` is where it took place;
@@ -69,9 +69,9 @@ class Session:
         self._started_at = 0
         self._is_subagent = False
         self._turn_ids: set[str] = set()
-        self._summaries: list[Line] = []
+        self._summaries: list[TranscriptLine] = []
 
-    def add(self, line: Line) -> None:
+    def add(self, line: TranscriptLine) -> None:
         """Add a line. A copy of another session has that session's id too, after its own."""
         self._is_subagent = self._is_subagent or (line.is_subagent and not self._id)
         self._id = self._id or line.session
@@ -122,13 +122,13 @@ def make_importer(form: Format) -> Importer:
 
 def read_sessions(
     form: Format, source: Source, report: Report, skip: Collection[str] = ()
-) -> Iterator[tuple[str, Session]]:
+) -> Iterator[tuple[str, TranscriptSession]]:
     """Yield each file and its session. A turn that was copied from another session counts once."""
     seen: set[str] = set()
     for name in report.count_parts(source.matching(_FILES)):
         if name in skip:
             continue
-        session = Session(form, name.rsplit("/", 1)[-1].removesuffix(_ENDING))
+        session = TranscriptSession(form, name.rsplit("/", 1)[-1].removesuffix(_ENDING))
         for line in _read_lines(form, source, name, report):
             if not line.turn_id or line.turn_id not in seen:
                 session.add(line)
@@ -151,7 +151,9 @@ def _has_lines(form: Format, source: Source, name: str) -> bool:
     return any(value is not None and form.is_line(value) for value in values)
 
 
-def _read_lines(form: Format, source: Source, name: str, report: Report) -> Iterator[Line]:
+def _read_lines(
+    form: Format, source: Source, name: str, report: Report
+) -> Iterator[TranscriptLine]:
     for number, text in enumerate(source.lines(name), 1):
         if text.isspace():
             continue

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from polymnia.errors import BadInput
 from polymnia.importers.source import NAME_NOT_UTF_8, Source
 from polymnia.markdown.merge import State
-from polymnia.markdown.names import Stems, fold_stem, is_stem_of
+from polymnia.markdown.names import FileStems, fold_stem, is_stem_of
 from polymnia.markdown.properties import Value, decode_file, property_lines, split_file
 from polymnia.markdown.text import (
     MARKER,
@@ -31,7 +31,7 @@ LOOSE = "_relations.md"
 _ENDING = ".md"
 
 
-class Contents(Struct):
+class FolderContents(Struct):
     """What the files of a folder say. `data` has the bytes of each file of ours.
 
     `others` are Markdown files that are not ours. `other_properties` has the lines of properties in
@@ -46,14 +46,14 @@ class Contents(Struct):
     other_properties: dict[str, dict[str, str]]
 
 
-class Places(Struct):
+class FilePaths(Struct):
     """Where the files of entities and notes are, by id and by key."""
 
     entities: dict[str, str]
     notes: dict[str, str]
 
 
-def read_folder(source: Source) -> Contents:
+def read_folder(source: Source) -> FolderContents:
     """Return what the folder's files say. Files without our marker are listed as others.
 
     Raise BadInput for a file that cannot be understood whole: to go on would delete a part of it.
@@ -61,7 +61,7 @@ def read_folder(source: Source) -> Contents:
     for path, reason in source.skipped:
         if path.endswith(_ENDING) and reason == NAME_NOT_UTF_8:
             raise BadInput(f"{path}: {reason}")
-    contents = Contents({}, [], {}, {}, [], {})
+    contents = FolderContents({}, [], {}, {}, [], {})
     parts: dict[str, tuple[dict[str, Value], str]] = {}
     for path in source.names:
         if not path.endswith(_ENDING):
@@ -118,17 +118,17 @@ def _find_other_properties(data: bytes, kind: str) -> dict[str, str]:
 
 
 def lay_out(
-    state: State, places: Places, former: Mapping[str, str], others: list[str]
-) -> tuple[dict[str, bytes], Places]:
+    state: State, places: FilePaths, former: Mapping[str, str], others: list[str]
+) -> tuple[dict[str, bytes], FilePaths]:
     """Return the files of a memory by path, and where each entity and note is.
 
     Files stay at their places. A file with the name of its entity moves when that is renamed;
     `former` has the names before, by id.
     """
-    stems = Stems()
+    stems = FileStems()
     for path in (LOOSE, *others):
         stems.reserve(stem_of(path))
-    new = Places({}, {})
+    new = FilePaths({}, {})
     for key, entity in state.entities.items():
         path = places.entities.get(key, "")
         if path and (stem_of(path) == entity.name or former.get(key) != stem_of(path)):
@@ -153,7 +153,7 @@ def stem_of(path: str) -> str:
     return unicodedata.normalize("NFC", PurePosixPath(path).name.removesuffix(_ENDING))
 
 
-def _files(state: State, places: Places, stems: Stems) -> Iterator[tuple[str, bytes]]:
+def _files(state: State, places: FilePaths, stems: FileStems) -> Iterator[tuple[str, bytes]]:
     links = _Links(state, places, stems)
     outgoing: dict[str, list[Relation]] = {}
     for relation in state.relations.values():
@@ -173,7 +173,7 @@ def _files(state: State, places: Places, stems: Stems) -> Iterator[tuple[str, by
 class _Links:
     """The links to names. A name without an entity gets a file name too, which stays reserved."""
 
-    def __init__(self, state: State, places: Places, stems: Stems) -> None:
+    def __init__(self, state: State, places: FilePaths, stems: FileStems) -> None:
         self._stems = stems
         paths = {entity.name: places.entities[key] for key, entity in state.entities.items()}
         counts = Counter(stem_of(path) for path in paths.values())

@@ -31,7 +31,7 @@ def is_stem_of(stem: str, name: str) -> bool:
     return stem == safe_stem(name) or stem.startswith(f"{safe_stem(name)} ~")
 
 
-class Stems:
+class FileStems:
     """File names in use. Some file systems take names for the same that differ only in case."""
 
     def __init__(self) -> None:

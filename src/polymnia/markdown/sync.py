@@ -20,7 +20,7 @@ from polymnia.engine.memory import Memory
 from polymnia.engine.transfer.content import Content
 from polymnia.errors import BadInput, NotSupported
 from polymnia.importers.source import Source
-from polymnia.markdown.folder import Contents, Places, lay_out, read_folder
+from polymnia.markdown.folder import FilePaths, FolderContents, lay_out, read_folder
 from polymnia.markdown.merge import (
     MergeConflict,
     State,
@@ -36,7 +36,7 @@ _STATE = ".polymnia"
 _BASE = "base.jsonl"
 
 
-class Counts(Struct):
+class SyncCounts(Struct):
     """How many entities and notes, or files, were created, changed and deleted."""
 
     created: int = 0
@@ -47,8 +47,8 @@ class Counts(Struct):
 class SyncReport(Struct):
     """What a synchronization did, or would do. The change is 0 if the memory did not change."""
 
-    memory: Counts = field(default_factory=Counts)
-    files: Counts = field(default_factory=Counts)
+    memory: SyncCounts = field(default_factory=SyncCounts)
+    files: SyncCounts = field(default_factory=SyncCounts)
     change: int = 0
     at: int = 0
     conflicts: list[MergeConflict] = []
@@ -61,7 +61,7 @@ class Base(Struct):
     """What the folder and the memory were when they were last alike, and where the files were."""
 
     state: State
-    places: Places
+    places: FilePaths
 
 
 class _Line(Struct, frozen=True, omit_defaults=True):
@@ -117,10 +117,10 @@ def _synchronize(
     with map_os_errors(str(path)):
         if path.exists() and not path.is_dir():
             raise BadInput(f"{path} is not a folder")
-        contents = Contents({}, [], {}, {}, [], {})
+        contents = FolderContents({}, [], {}, {}, [], {})
         if path.exists():
             contents = read_folder(Source(str(path)))
-        base = read_base(memory, path) or Base(State(), Places({}, {}))
+        base = read_base(memory, path) or Base(State(), FilePaths({}, {}))
         report = SyncReport(
             conflicts=[], conflict_files=[], skipped=[], others=len(contents.others)
         )
@@ -141,11 +141,11 @@ def state_of(memory: Memory, read: Reader) -> State:
 
 
 def _change_memory(
-    memory: Memory, contents: Contents, base: Base, report: SyncReport, by: str, dry_run: bool
-) -> tuple[Places, State]:
+    memory: Memory, contents: FolderContents, base: Base, report: SyncReport, by: str, dry_run: bool
+) -> tuple[FilePaths, State]:
     """Apply the edits of the folder. Return the places of the files, and the merged state."""
 
-    def plan(read: Reader, at: int) -> tuple[Places, State, Rows, Rows]:
+    def plan(read: Reader, at: int) -> tuple[FilePaths, State, Rows, Rows]:
         mine = state_of(memory, read)
         places, copy = _copy_of(
             contents, base, mine, holds_notes=memory.store.capabilities.notes, report=report
@@ -182,10 +182,10 @@ def _with_times(state: State, before: Rows, after: Rows, at: int) -> State:
 
 
 def _copy_of(
-    contents: Contents, base: Base, memory: State, *, holds_notes: bool, report: SyncReport
-) -> tuple[Places, State]:
+    contents: FolderContents, base: Base, memory: State, *, holds_notes: bool, report: SyncReport
+) -> tuple[FilePaths, State]:
     """Return the places and the content of the files. The known one of two files of a note wins."""
-    places, state = Places({}, {}), State()
+    places, state = FilePaths({}, {}), State()
     known_ids = {path: key for key, path in base.places.entities.items()}
 
     def entity_order(path: str) -> tuple[bool, str]:
@@ -211,7 +211,7 @@ def _copy_of(
     return places, state
 
 
-def _count(before: Rows, after: Rows, counts: Counts) -> None:
+def _count(before: Rows, after: Rows, counts: SyncCounts) -> None:
     old_ids = {entity.id for entity in before.entities}
     new_ids = {entity.id for entity in after.entities}
     old_notes, new_notes = ({note.key for note in rows.notes} for rows in (before, after))
@@ -236,9 +236,9 @@ class _FolderWriter:
     def __init__(
         self,
         path: Path,
-        contents: Contents,
+        contents: FolderContents,
         base: Base,
-        places: Places,
+        places: FilePaths,
         report: SyncReport,
         dry_run: bool,
     ) -> None:
@@ -337,7 +337,7 @@ class _FolderWriter:
         data = file.read_bytes() if file.is_file() else None
         return data == self._contents.data.get(path)
 
-    def _new_base(self, state: State, places: Places) -> Base:
+    def _new_base(self, state: State, places: FilePaths) -> Base:
         """Return what both sides are now. What changed meanwhile keeps its former base."""
         if not self._late:
             return Base(state, places)
@@ -364,7 +364,7 @@ def read_base(memory: Memory, path: Path) -> Base | None:
     file = _base_file(path)
     if not file.is_file() or not memory.store.capabilities.history:
         return None
-    base = Base(State(), Places({}, {}))
+    base = Base(State(), FilePaths({}, {}))
     try:
         with file.open("rb") as lines, memory.reading() as read:
             head = decode(next(lines, b"{}"), type=_Line)

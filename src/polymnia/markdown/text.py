@@ -37,7 +37,7 @@ Link = Callable[[str], tuple[str, str]]
 Resolve = Callable[[str, str], str]
 
 
-class Record(Struct, frozen=True, omit_defaults=True):
+class FileRecord(Struct, frozen=True, omit_defaults=True):
     """What people need not see of a fact, a relation (type and target) or the entity."""
 
     ordinal: int = 0
@@ -105,11 +105,11 @@ def encode_loose(relations: Sequence[Relation], link: Link) -> str:
     for relation in relations:
         words = _link_line(relation, link)
         lines.append(f"- {words or _quote([relation.source, relation.type, relation.target])}")
-        records.append(Record(relation=relation.key, created=iso_time(relation.created_at)))
+        records.append(FileRecord(relation=relation.key, created=iso_time(relation.created_at)))
     return "\n".join([*lines, "", _encode_records(records)])
 
 
-def _encode_records(records: Iterable[Record]) -> str:
+def _encode_records(records: Iterable[FileRecord]) -> str:
     # A `>` in a text could end the comment.
     lines = [encode(record).replace(b">", b"\\u003e").decode() for record in records]
     return "\n".join([_RECORDS, *lines, _RECORDS_END, ""])
@@ -140,7 +140,7 @@ def parse_entity(
         at = relation_times.get(key, created_at)
         relations[key] = Relation(name, target, relation_type, at)
     by_ordinal = {record.ordinal: record for record in records if record.ordinal}
-    own = next((record for record in records if record.next or record.summary), Record())
+    own = next((record for record in records if record.next or record.summary), FileRecord())
     entity = Entity(
         name,
         text_of(properties, "type") if "type" in properties else DEFAULT_TYPE,
@@ -188,7 +188,7 @@ def parse_loose(body: str, resolve: Resolve) -> list[Relation]:
     return list(relations.values())
 
 
-def _relation_times(records: Sequence[Record]) -> dict[tuple[str, ...], int]:
+def _relation_times(records: Sequence[FileRecord]) -> dict[tuple[str, ...], int]:
     return {record.relation: time_of(record.created) for record in records if record.relation}
 
 
@@ -346,7 +346,7 @@ def _first_numbered(lines: Sequence[str]) -> int:
     return len(lines)
 
 
-def _split_records(body: str) -> tuple[str, list[Record]]:
+def _split_records(body: str) -> tuple[str, list[FileRecord]]:
     """Return the text without the comment at its end, and what the comment has."""
     start = body.rfind(f"\n{_RECORDS}\n")
     if start < 0:
@@ -355,39 +355,39 @@ def _split_records(body: str) -> tuple[str, list[Record]]:
     records = []
     for line in inside.split("\n"):
         try:
-            records.append(decode(line, type=Record))
+            records.append(decode(line, type=FileRecord))
         except (DecodeError, UnicodeDecodeError, RecursionError):
             continue  # what a person wrote there is no record
     return body[:start] + rest, records
 
 
-def _records(entity: Entity, relations: Sequence[Relation]) -> Iterator[Record]:
+def _records(entity: Entity, relations: Sequence[Relation]) -> Iterator[FileRecord]:
     last = max((fact.ordinal for fact in entity.facts), default=0)
-    own = Record(
+    own = FileRecord(
         next=entity.next_ordinal if entity.next_ordinal > last + 1 else 0,
         summary=iso_time(entity.summary_at),
     )
-    if own != Record():
+    if own != FileRecord():
         yield own
     for fact in entity.facts:
         created = iso_time(fact.created_at) if fact.created_at != entity.created_at else None
-        record = Record(
+        record = FileRecord(
             ordinal=fact.ordinal,
             created=created,
             valid=iso_time(fact.valid_at),
             source=fact.source,
         )
-        if record != Record(ordinal=fact.ordinal):
+        if record != FileRecord(ordinal=fact.ordinal):
             yield record
     for relation in relations:
         if relation.created_at != entity.created_at:
-            yield Record(
+            yield FileRecord(
                 relation=(relation.type, relation.target), created=iso_time(relation.created_at)
             )
 
 
-def _fact(text: str, ordinal: int, known: dict[int, Record], created_at: int) -> Fact:
-    record = known.get(ordinal, Record())
+def _fact(text: str, ordinal: int, known: dict[int, FileRecord], created_at: int) -> Fact:
+    record = known.get(ordinal, FileRecord())
     created = time_of(record.created) or (created_at if ordinal else 0)
     return Fact(ordinal, text, created, time_of(record.valid), record.source)
 

@@ -22,7 +22,7 @@ from polymnia.engine.facts.secrets import SecretRule
 from polymnia.engine.memory import Memory
 from polymnia.engine.transfer.intake import IntakeReceipt, Item, take_in
 from polymnia.errors import BadInput, PolymniaError, StoreDamaged
-from polymnia.importers.base import Importer, Places, Report
+from polymnia.importers.base import Importer, ReasonPlaces, Report
 from polymnia.importers.run import UnsupportedNotes, open_source
 from polymnia.importers.source import Source
 from polymnia.model import Principal
@@ -256,9 +256,9 @@ class Outcome(Struct, frozen=True, kw_only=True):
 
     importer: Importer
     receipt: IntakeReceipt
-    skipped: list[Places]
-    flagged: list[Places]
-    left_fields: list[Places]
+    skipped: list[ReasonPlaces]
+    flagged: list[ReasonPlaces]
+    left_fields: list[ReasonPlaces]
 
 
 class Import:

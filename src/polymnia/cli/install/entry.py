@@ -14,7 +14,7 @@ from polymnia.cli.install.past import import_past, offer_import, server_options
 from polymnia.clients.configuration import change_servers, edit, read_servers
 from polymnia.clients.connect import own_command, write_entry
 from polymnia.clients.handshake import try_command, try_url
-from polymnia.clients.table import Client, is_polymnia, is_reference_server
+from polymnia.clients.table import ClientProgram, is_polymnia, is_reference_server
 from polymnia.engine.workspaces.projects import PERSONAL, create_missing
 from polymnia.engine.workspaces.workspaces import open_workspaces
 from polymnia.errors import BadInput
@@ -22,7 +22,7 @@ from polymnia.settings import Settings, client_roots
 from polymnia.stores import store_kind
 
 
-def change_entry(settings: Settings, client: Client, options: argparse.Namespace) -> None:
+def change_entry(settings: Settings, client: ClientProgram, options: argparse.Namespace) -> None:
     """Write the entry, remove it or print it. Raise BadInput."""
     path = client.path(options.scope, client_roots(), Path.cwd())
     if path is None:
@@ -70,7 +70,7 @@ def change_entry(settings: Settings, client: Client, options: argparse.Namespace
         )
 
 
-def _remove(client: Client, path: Path, options: argparse.Namespace) -> None:
+def _remove(client: ClientProgram, path: Path, options: argparse.Namespace) -> None:
     servers = read_servers(client, path)
     name = options.name
     if name not in servers:

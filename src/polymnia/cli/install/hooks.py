@@ -15,12 +15,14 @@ from polymnia.clients.hooks import (
     write_plugin,
 )
 from polymnia.clients.rules import RULES_FILES
-from polymnia.clients.table import Client
+from polymnia.clients.table import ClientProgram
 from polymnia.errors import BadInput
 from polymnia.settings import client_roots
 
 
-def change_hooks(client: Client, project: Path | None, *, remove: bool, only_print: bool) -> None:
+def change_hooks(
+    client: ClientProgram, project: Path | None, *, remove: bool, only_print: bool
+) -> None:
     """Add the hooks of a project or of the user, remove them or print them. Raise BadInput."""
     if client.name in PLUGIN_FILES:
         _change_plugin(client, project, remove=remove, only_print=only_print)
@@ -46,7 +48,7 @@ def change_hooks(client: Client, project: Path | None, *, remove: bool, only_pri
         print(f"the former file is {kept}")
 
 
-def _instead_of_hooks(client: Client) -> str:
+def _instead_of_hooks(client: ClientProgram) -> str:
     if client.name == "claude-code":
         return (
             "its hooks come with the plugin: run `claude plugin marketplace add CHECKOUT` with the "
@@ -59,7 +61,9 @@ def _instead_of_hooks(client: Client) -> str:
     return "it has none"
 
 
-def _change_plugin(client: Client, project: Path | None, *, remove: bool, only_print: bool) -> None:
+def _change_plugin(
+    client: ClientProgram, project: Path | None, *, remove: bool, only_print: bool
+) -> None:
     """Write the plugin of a program whose hooks are functions of it, delete it or print it."""
     path = PLUGIN_FILES[client.name].path(client_roots(), project)
     if remove:

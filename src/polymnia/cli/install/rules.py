@@ -3,12 +3,14 @@
 from pathlib import Path
 
 from polymnia.clients.rules import RULES, RULES_FILES, add_rules, remove_rules
-from polymnia.clients.table import Client
+from polymnia.clients.table import ClientProgram
 from polymnia.errors import BadInput
 from polymnia.settings import client_roots
 
 
-def change_rules(client: Client, project: Path | None, *, remove: bool, only_print: bool) -> None:
+def change_rules(
+    client: ClientProgram, project: Path | None, *, remove: bool, only_print: bool
+) -> None:
     """Write the rules of a project or of the user, remove them or print them. Raise BadInput."""
     rules = RULES_FILES.get(client.name)
     if rules is None:
