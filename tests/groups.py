@@ -44,6 +44,7 @@ MARKED = {
         "importers/test_hostile.py",
         "test_docs_scaling.py",
         "test_docs_workspaces.py",
+        "transports/test_damaged_messages.py",
     ),
     "interop": ("conformance", "interop", "web"),
 }

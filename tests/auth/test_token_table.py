@@ -139,6 +139,7 @@ def test_a_role_that_only_reads_can_check_tokens(tokens: Tokens, postgres_databa
         assert reading.last_used(tokens.all()[0].id) is None
 
 
+@pytest.mark.matrix
 def test_two_servers_share_tokens(postgres_database: str) -> None:
     polymnia("create", "root", "--can", "admin", "--store", postgres_database)
     with ExitStack() as stack:

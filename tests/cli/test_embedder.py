@@ -26,6 +26,7 @@ def test_a_model_that_is_not_there_is_said_exactly_how_to_download(
     assert "it has 487 MB" in said
 
 
+@pytest.mark.matrix
 def test_a_check_says_in_which_languages_the_model_finds_a_sentence(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -164,6 +164,7 @@ def test_a_session_is_told_that_another_archived_its_project(port: int) -> None:
     assert names(one.call("read_graph")) == ["A"]
 
 
+@pytest.mark.matrix
 def test_many_sessions_work_in_their_projects_at_once(port: int) -> None:
     graphs: dict[int, list[str]] = {}
 
@@ -227,6 +228,7 @@ def test_a_token_admits_only_to_its_projects(tmp_path: Path) -> None:
     assert (tmp_path / "data" / "_meta.tokens").is_file()
 
 
+@pytest.mark.matrix
 def test_several_servers_share_the_projects(tmp_path: Path) -> None:
     with serving(tmp_path) as one, serving(tmp_path) as other:
         callers = [Caller(port).greet() for port in (one, other, one, other)]

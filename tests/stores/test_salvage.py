@@ -189,13 +189,19 @@ def test_text_that_is_not_utf8_is_kept_as_far_as_it_goes(damaged: Path, tmp_path
     assert read_all(tmp_path / "new.db")["entity 0"].texts[0] == "a\N{REPLACEMENT CHARACTER}b"
 
 
+@pytest.mark.matrix  # an empty file is searched for rows of every table
+def test_an_empty_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "nothing.db").write_bytes(b"")
+    with pytest.raises(StoreDamaged):
+        salvage_sqlite(tmp_path / "nothing.db", tmp_path / "new.db")
+    assert [path.name for path in tmp_path.iterdir()] == ["nothing.db"]
+
+
 def test_a_file_that_is_not_a_store_is_refused(tmp_path: Path) -> None:
     (tmp_path / "nothing.db").write_bytes(b"")
     foreign = apsw.Connection(str(tmp_path / "foreign.db"))
     foreign.execute("CREATE TABLE settings (x)")
     foreign.close()
-    with pytest.raises(StoreDamaged):
-        salvage_sqlite(tmp_path / "nothing.db", tmp_path / "new.db")
     with pytest.raises(StoreForeign):
         salvage_sqlite(tmp_path / "foreign.db", tmp_path / "new.db")
     with pytest.raises(BadInput, match="exists"):

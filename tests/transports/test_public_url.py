@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.groups import mostly_matrix
 from tests.transports.running import Legacy, Running, Talk, Web, initialize, request
 
 PREFIX = "/memory"
@@ -24,7 +25,7 @@ def test_the_endpoint_event_carries_the_prefix(server: Running, path: str) -> No
         assert legacy.place.startswith(f"{PREFIX}{path}/messages/?session_id=")
 
 
-@pytest.mark.parametrize("path", ["/sse", "/graph/sse"])
+@pytest.mark.parametrize("path", mostly_matrix(["/sse", "/graph/sse"], unmarked=["/sse"]))
 @pytest.mark.parametrize("is_prefix_removed", [True, False])
 def test_messages_arrive_whether_or_not_the_proxy_removes_the_prefix(
     server: Running, path: str, is_prefix_removed: bool

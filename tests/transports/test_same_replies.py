@@ -78,7 +78,7 @@ def test_every_reply_is_the_one_that_stdio_gives(
     assert list(zip(questions, hold(transport, script).replies, strict=True)) == expected
 
 
-@pytest.mark.parametrize("script", SCRIPTS)
+@pytest.mark.parametrize("script", mostly_matrix(SCRIPTS, unmarked=["with a handshake"]))
 @pytest.mark.parametrize("transport", OTHERS)
 def test_notifications_come_in_the_same_order_as_over_stdio(
     transport: str, script: str, hold: Hold

@@ -15,6 +15,7 @@ from typing import Any
 import apsw
 import pytest
 
+from tests.groups import mostly_matrix
 from tests.transports.process import JSON, POLYMNIA, Process, call, creation, request
 
 GRAPH_URI = "memory://knowledge-graph"
@@ -111,16 +112,14 @@ def test_lines_may_end_as_on_windows(server: Process) -> None:
     assert [server.receive()["id"], server.receive()["id"]] == [1, 2]
 
 
-@pytest.mark.parametrize(
-    "nonsense", [b"hello\n", b"\xff\xfe\n", b'{"jsonrpc":"2.0","id":NaN}\n', b"\x00\n", b"[[[[\n"]
-)
-def test_after_nonsense_the_next_request_is_answered(server: Process, nonsense: bytes) -> None:
-    server.send(nonsense, request(1))
-    assert "error" in server.receive()
-    assert server.receive()["id"] == 1
+def test_after_nonsense_the_next_request_is_answered(server: Process) -> None:
+    for nonsense in (b"hello", b"\xff\xfe", b'{"jsonrpc":"2.0","id":NaN}', b"\x00", b"[[[["):
+        server.send(nonsense + b"\n", request(1))
+        assert "error" in server.receive()
+        assert server.receive()["id"] == 1
 
 
-@pytest.mark.parametrize("length", [100_000, 1_000_000, 8_000_000])
+@pytest.mark.parametrize("length", mostly_matrix([100_000, 1_000_000, 8_000_000], [1_000_000]))
 def test_a_long_message_is_stored_and_returned(server: Process, length: int) -> None:
     # One fact has at most a million bytes.
     texts = ["é" * 49_999 + str(number) for number in range(length // 100_000)]

@@ -116,6 +116,7 @@ def over_stdio(store: Path, messages: list[dict[str, Any]]) -> list[Any]:
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
+@pytest.mark.matrix
 def test_fifty_clients_at_once_hear_what_stdio_would_say(port: int, tmp_path: Path) -> None:
     conversations = [conversation(f"client-{number:02}") for number in range(50)]
     with ThreadPoolExecutor(50) as pool:
