@@ -140,81 +140,74 @@ def remember(
     """
     requested = _join_repeats(entities)
     _require_content(requested, relations)
-    secret_kinds = _find_secrets(requested) if memory.secrets == "warn" else {}
     with memory.writing("remember", by) as transaction:
         read = transaction.read
         known = find_by_name(read, {facts.name for facts in requested})
         unknown = [facts.name for facts in requested if facts.name not in known]
         candidates = {name: find_candidates(read, name) for name in unknown}
-        guesses: dict[str, str] = {}
+        guesses: dict[str, str] = {}  # unknown names that can only mean one entity
         if guess_names:
-            guesses = _guess_names(requested, candidates)
+            for facts in requested:
+                similar = candidates.get(facts.name, [])
+                entity = guess_entity(facts.name, similar, new_type=facts.type)
+                if entity is not None:
+                    guesses[facts.name] = entity.name
             known |= find_by_name(read, set(guesses.values()) - known.keys())
-            requested = _rename(requested, guesses)
+            renamed = [replace(one, name=guesses.get(one.name, one.name)) for one in requested]
+            requested = _join_repeats(renamed)
+
         at = transaction.at
-        extended, created = _split(requested, known, at)
-        names = {facts.name for facts in requested}
-        ends = _Ends(read, relations, created, guesses, names)
+        # One microsecond apart, so that their times show the order in which they were given.
+        times = count(at)
+        extended = [
+            _Extension(known[facts.name], facts, times)
+            for facts in requested
+            if facts.name in known
+        ]
+        created = [_create(facts, at, times) for facts in requested if facts.name not in known]
+        ends = _Ends(read, relations, created, guesses, {facts.name for facts in requested})
         if guess_names:
             ends.guess()
         new_relations, relation_receipts = _relate(read, ends, at)
-        conflicts: dict[str, dict[str, Conflict]] = {}
+
+        conflicts: dict[str, dict[str, Conflict]] = {}  # by entity and text
         if compare:
-            conflicts = _compare(read, extended, created)
-        before, after = _rows(created, extended, new_relations)
-        transaction.apply(before=before, after=after, touched=ends_of(new_relations))
-    receipts = _entity_receipts(extended, created, candidates, secret_kinds)
-    for name, by_text in conflicts.items():
-        receipts[name] = _with_conflicts(receipts[name], by_text)
+            added = [(part.entity.name, part.added.facts) for part in extended]
+            added += [(entity.name, entity.facts) for entity in created]
+            for name, new_facts in added:
+                if new_facts:
+                    conflicts[name] = find_conflicts(read, name, [fact.text for fact in new_facts])
+
+        old_cards = [part.entity for part in extended if part.card]
+        new_cards = [part.card for part in extended if part.card]
+        gained = [part.added for part in extended if part.added.facts]
+        ended = [part.ended for part in extended if part.ended.facts]
+        transaction.apply(
+            before=Rows(tuple(old_cards), tuple(ended)),
+            after=Rows((*created, *new_cards), tuple(gained), tuple(new_relations)),
+            touched=ends_of(new_relations),
+        )
+
+    receipts = {part.entity.name: part.receipt() for part in extended}
+    for entity in created:
+        whole = [FactReceipt(fact.text, "added", fact.ordinal) for fact in entity.facts]
+        similar_to = similar_names(entity, candidates[entity.name])
+        receipts[entity.name] = EntityReceipt(
+            entity.name, entity.type, "created", "", tuple(whole), similar_to
+        )
     for given, name in guesses.items():
         receipts[name] = replace(receipts[name], given=given)
+    for name, receipt in receipts.items():
+        remarked = []
+        for fact in receipt.facts:
+            conflict = conflicts.get(name, {}).get(fact.text)
+            secret = ""
+            if memory.secrets == "warn" and fact.outcome == "added":
+                secret = find_secret(fact.text)
+            remarked.append(replace(fact, conflict=conflict, secret=secret))
+        receipts[name] = replace(receipt, facts=tuple(remarked))
     in_order = tuple(receipts[facts.name] for facts in requested)
     return RememberReceipt(transaction.change_id, at, in_order, relation_receipts, ends.guesses)
-
-
-def _split(
-    requested: Sequence[EntityFacts], known: dict[str, Entity], at: int
-) -> tuple[list["_Extension"], list[Entity]]:
-    """Return what known entities gain, and the new entities."""
-    # One microsecond apart, so that their times show the order in which they were given.
-    times = count(at)
-    extended, created = [], []
-    for facts in requested:
-        if facts.name in known:
-            extended.append(_Extension(known[facts.name], facts, times))
-    for facts in requested:
-        if facts.name not in known:
-            created.append(_create(facts, at, times))
-    return extended, created
-
-
-def _rows(
-    created: Sequence[Entity], extended: Sequence["_Extension"], relations: Sequence[Relation]
-) -> tuple[Rows, Rows]:
-    """Return the rows that end, and those that are written."""
-    old_cards = [part.entity for part in extended if part.card]
-    new_cards = [part.card for part in extended if part.card]
-    added = [part.added for part in extended if part.added.facts]
-    ended = [part.ended for part in extended if part.ended.facts]
-    before = Rows(tuple(old_cards), tuple(ended))
-    return before, Rows((*created, *new_cards), tuple(added), tuple(relations))
-
-
-def _guess_names(
-    requested: Sequence[EntityFacts], candidates: dict[str, list[Entity]]
-) -> dict[str, str]:
-    """Return the unknown names that can only mean one entity, and the names of those."""
-    guesses = {}
-    for facts in requested:
-        entity = guess_entity(facts.name, candidates.get(facts.name, []), new_type=facts.type)
-        if entity is not None:
-            guesses[facts.name] = entity.name
-    return guesses
-
-
-def _rename(requested: Sequence[EntityFacts], names: dict[str, str]) -> list[EntityFacts]:
-    renamed = [replace(facts, name=names.get(facts.name, facts.name)) for facts in requested]
-    return _join_repeats(renamed)
 
 
 def _join_repeats(entities: Sequence[EntityFacts]) -> list[EntityFacts]:
@@ -246,11 +239,6 @@ def _require_content(entities: Sequence[EntityFacts], relations: Sequence[Relati
     for relation in relations:
         if not all(part.strip() for part in relation.key):
             raise BadInput("a relation needs two names and a type")
-
-
-def _find_secrets(entities: Sequence[EntityFacts]) -> dict[str, str]:
-    """Return the kind of secret in each text; empty where there is none."""
-    return {fact.text: find_secret(fact.text) for entity in entities for fact in entity.facts}
 
 
 def _create(facts: EntityFacts, at: int, times: Iterator[int]) -> Entity:
@@ -325,9 +313,9 @@ class _Extension:
             ended = None
         return _StoredFact(fact, stored, is_new, ended)
 
-    def receipt(self, secrets: dict[str, str]) -> EntityReceipt:
+    def receipt(self) -> EntityReceipt:
         entity = self.entity
-        facts = [self._fact_receipt(fact, secrets) for fact in self._facts]
+        facts = [self._fact_receipt(fact) for fact in self._facts]
         reason = ""
         if self._given.type not in ("", entity.type):
             reason = f"it stays a {entity.type}; revise changes a type"
@@ -335,7 +323,7 @@ class _Extension:
         outcome: Outcome = "added" if is_changed else "unchanged"
         return EntityReceipt(entity.name, entity.type, outcome, reason, tuple(facts))
 
-    def _fact_receipt(self, fact: _StoredFact, secrets: dict[str, str]) -> FactReceipt:
+    def _fact_receipt(self, fact: _StoredFact) -> FactReceipt:
         text, ordinal = fact.given.text, fact.stored.ordinal
         replaced = 0
         if fact.ended is not None:
@@ -346,8 +334,7 @@ class _Extension:
         similar = [
             known for known in similar_facts(text, self.entity) if known not in self.ended.facts
         ]
-        secret = secrets.get(text, "")
-        return FactReceipt(text, "added", ordinal, "", tuple(similar), secret, replaced)
+        return FactReceipt(text, "added", ordinal, "", tuple(similar), replaced=replaced)
 
     def _new_card(self, at: int) -> Entity | None:
         tags = tuple(dict.fromkeys((*self.entity.tags, *self._given.tags)))
@@ -362,48 +349,6 @@ class _Extension:
             return None
         card = replace(card, updated_at=at)
         return card if summary is None else replace(card, summary=summary, summary_at=at)
-
-
-def _entity_receipts(
-    extended: Sequence[_Extension],
-    created: Sequence[Entity],
-    candidates: dict[str, list[Entity]],
-    secret_kinds: dict[str, str],
-) -> dict[str, EntityReceipt]:
-    """Return the receipts by name. `candidates` are entities that new names may mean."""
-    receipts = {part.entity.name: part.receipt(secret_kinds) for part in extended}
-    for entity in created:
-        similar = similar_names(entity, candidates[entity.name])
-        receipts[entity.name] = _created_receipt(entity, similar, secret_kinds)
-    return receipts
-
-
-def _created_receipt(
-    entity: Entity, similar: tuple[str, ...], secrets: dict[str, str]
-) -> EntityReceipt:
-    facts = [
-        FactReceipt(fact.text, "added", fact.ordinal, secret=secrets.get(fact.text, ""))
-        for fact in entity.facts
-    ]
-    return EntityReceipt(entity.name, entity.type, "created", "", tuple(facts), similar)
-
-
-def _compare(
-    read: Reader, extended: Sequence[_Extension], created: Sequence[Entity]
-) -> dict[str, dict[str, Conflict]]:
-    """Return facts of other entities that new ones may contradict, by entity and by text."""
-    added = [(part.entity.name, part.added.facts) for part in extended]
-    added += [(entity.name, entity.facts) for entity in created]
-    conflicts = {}
-    for name, facts in added:
-        if facts:
-            conflicts[name] = find_conflicts(read, name, [fact.text for fact in facts])
-    return conflicts
-
-
-def _with_conflicts(receipt: EntityReceipt, conflicts: dict[str, Conflict]) -> EntityReceipt:
-    facts = [replace(fact, conflict=conflicts.get(fact.text)) for fact in receipt.facts]
-    return replace(receipt, facts=tuple(facts))
 
 
 class _Ends:
