@@ -39,10 +39,8 @@ from polymnia.engine.facts.names import resolve_name
 from polymnia.engine.facts.relocate import relocate
 from polymnia.engine.facts.remember import (
     EntityFacts,
-    EntityReceipt,
     FactDraft,
     FactReceipt,
-    RelationReceipt,
 )
 from polymnia.engine.facts.remember import remember as remember_facts
 from polymnia.engine.facts.revise import Edit, Revision, RevisionReceipt
@@ -83,8 +81,22 @@ The receipt lists exceptions: similar or contrary facts, guessed names, secrets.
         receipt = remember_facts(
             place.memory, entities, relations, by=call.by, guess_names=True, compare=True
         )
-    items = [_entity_item(entity) for entity in receipt.entities]
-    items += [_relation_item(relation) for relation in receipt.relations]
+    items = []
+    for entity in receipt.entities:
+        item = {
+            "name": entity.name,
+            "type": entity.type,
+            "outcome": entity.outcome,
+            "reason": entity.reason,
+            "similar_names": list(entity.similar_names),
+            "facts": [_fact_item(fact) for fact in entity.facts],
+        }
+        items.append(drop_empty(item))
+    for relation in receipt.relations:
+        one = relation.relation
+        text = f"{one.source} {one.type} {one.target}"
+        item = {"relation": text, "outcome": relation.outcome, "reason": relation.reason}
+        items.append(drop_empty(item))
     note = f"nothing changed in {place.name}"
     if receipt.change:
         note = f"change {receipt.change} in {place.name}"
@@ -177,19 +189,6 @@ def _relation(shape: RelationShape) -> Relation:
     return Relation(shape.source, shape.target, shape.type)
 
 
-def _entity_item(receipt: EntityReceipt) -> dict[str, Any]:
-    return drop_empty(
-        {
-            "name": receipt.name,
-            "type": receipt.type,
-            "outcome": receipt.outcome,
-            "reason": receipt.reason,
-            "similar_names": list(receipt.similar_names),
-            "facts": [_fact_item(fact) for fact in receipt.facts],
-        }
-    )
-
-
 def _fact_item(receipt: FactReceipt) -> dict[str, Any]:
     similar = []
     for fact in receipt.similar:
@@ -210,17 +209,6 @@ def _fact_item(receipt: FactReceipt) -> dict[str, Any]:
             "warning": warning,
             "replaced": receipt.replaced,
             "may_contradict": conflict,
-        }
-    )
-
-
-def _relation_item(receipt: RelationReceipt) -> dict[str, Any]:
-    relation = receipt.relation
-    return drop_empty(
-        {
-            "relation": f"{relation.source} {relation.type} {relation.target}",
-            "outcome": receipt.outcome,
-            "reason": receipt.reason,
         }
     )
 

@@ -9,7 +9,13 @@ from msgspec import Struct
 from polymnia.engine.facts.remember import OPEN
 from polymnia.engine.facts.todos import DAY, entities_with_status, is_overdue
 from polymnia.engine.graph.relations import find_successors
-from polymnia.engine.history.changes import Difference, client_label, differences
+from polymnia.engine.history.changes import (
+    MAX_WHOLE_ROWS,
+    Difference,
+    client_label,
+    differences,
+)
+from polymnia.engine.history.parts import read_changes
 from polymnia.engine.memory import Memory, find_by_name
 from polymnia.model import (
     Change,
@@ -91,7 +97,7 @@ Memories = Sequence[tuple[str, Memory]]
 
 def brief_session(memories: Memories, *, by: str, max_tokens: int) -> SessionBriefing:
     """Return what a client should know of the memories, by workspace, within a budget."""
-    last_write_at = _last_write_of(memories, by)
+    last_write_at = max([_last_write(memory, by) for _, memory in memories], default=0)
     finders: dict[str, Callable[[str, Memory, Reader], Iterable[BriefingLine]]] = {
         "About the user": _about_user,
         "Rules": _rules,
@@ -146,12 +152,10 @@ def _about_user(workspace: str, memory: Memory, read: Reader) -> list[BriefingLi
     entities = drop_expired_facts(read.entities([USER, "User"]))
     entities += _of_type(read, PREFERENCE)
     facts = [(entity, fact) for entity in entities for fact in entity.facts[::-1]]
-    facts.sort(key=lambda pair: not _is_preference(*pair))
+    facts.sort(
+        key=lambda pair: pair[0].type != PREFERENCE and not _PREFERENCE_WORDS.search(pair[1].text)
+    )
     return [_line(workspace, entity, fact) for entity, fact in facts]
-
-
-def _is_preference(entity: Entity, fact: Fact) -> bool:
-    return entity.type == PREFERENCE or bool(_PREFERENCE_WORDS.search(fact.text))
 
 
 def _rules(workspace: str, memory: Memory, read: Reader) -> list[BriefingLine]:
@@ -203,7 +207,9 @@ def _changes(
     if not since or not memory.store.capabilities.history:
         return []
     pairs = []
-    for change in read.history.changes(ChangeQuery(limit=MAX_CHANGES, since=since)):
+    query = ChangeQuery(limit=MAX_CHANGES, since=since)
+    recent, _ = read_changes(read.history, query, MAX_WHOLE_ROWS)  # an import is no news
+    for change in recent:
         if client_label(change.actor) != client_label(by):
             pairs += [(change, difference) for difference in differences(change)]
     entities = _find_present(read, {difference.name for _, difference in pairs})
@@ -268,20 +274,16 @@ def _change_line(
 
 def _pinned(workspace: str, memory: Memory, read: Reader) -> list[BriefingLine]:
     lines = []
-    for entity in _find_pinned(read):
+    passages = read.candidates(terms_of(PINNED_TAG), 5 * MAX_PINNED, Within(tags=(PINNED_TAG,)))
+    names = dict.fromkeys(passage.entity for passage in passages if passage.kind == "entity")
+    entities = read.entities(list(names)[:MAX_PINNED]) if names else []
+    for entity in drop_expired_facts(entities):
         if entity.summary:
             lines.append(
                 BriefingLine(workspace, entity.name, entity.type, _shorten(entity.summary))
             )
         lines += [_line(workspace, entity, fact) for fact in entity.facts]
     return lines
-
-
-def _find_pinned(read: Reader) -> list[Entity]:
-    """Return the entities that are pinned."""
-    passages = read.candidates(terms_of(PINNED_TAG), 5 * MAX_PINNED, Within(tags=(PINNED_TAG,)))
-    names = dict.fromkeys(passage.entity for passage in passages if passage.kind == "entity")
-    return drop_expired_facts(read.entities(list(names)[:MAX_PINNED]) if names else [])
 
 
 def _recent(workspace: str, memory: Memory, read: Reader) -> list[BriefingLine]:
@@ -313,25 +315,17 @@ def _without_superseded(read: Reader, entities: list[Entity]) -> list[Entity]:
     return [entity for entity in entities if entity.name not in successors]
 
 
-def _last_write_of(memories: Memories, by: str) -> int:
-    """Return when the client last changed any of the memories; 0 if it never did."""
-    times = [0]
-    for _, memory in memories:
-        with memory.reading() as read:
-            times.append(_last_write(memory, read, by))
-    return max(times)
-
-
-def _last_write(memory: Memory, read: Reader, by: str) -> int:
+def _last_write(memory: Memory, by: str) -> int:
     """Return when the client, of any version, last changed the memory; 0 if it never did."""
     if not memory.store.capabilities.history:
         return 0
     label = client_label(by)
-    actors = [actor for actor in read.history.actors() if client_label(actor) == label]
-    if not actors:
-        return 0
-    changes = read.history.changes(ChangeQuery(limit=1, actors=tuple(actors)))
-    return changes[0].at if changes else 0
+    with memory.reading() as read:
+        actors = [actor for actor in read.history.actors() if client_label(actor) == label]
+        if not actors:
+            return 0
+        heads = read.history.change_heads(ChangeQuery(limit=1, actors=tuple(actors)))
+    return heads[0].at if heads else 0
 
 
 def _of_type(read: Reader, kind: str) -> list[Entity]:

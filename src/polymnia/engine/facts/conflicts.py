@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 
 from polymnia.engine.curation.contradictions import differs_in_value
-from polymnia.model import Entity, Fact
+from polymnia.model import Fact
 from polymnia.search.question import content_words
 from polymnia.search.terms import terms_of
 from polymnia.stores.contract import Reader
@@ -15,9 +15,6 @@ from polymnia.stores.contract import Reader
 MAX_COMPARED_FACTS, MAX_ENTITIES, MAX_FACTS = 10, 5, 60
 # Names that share a word with a text, and facts that mention an entity.
 MAX_NAMES, MAX_MENTIONS = 50, 20
-# A fact that begins with the name of an entity is about it. Then this share of the shorter text's
-# words, without the name, is enough.
-MIN_SHARED = 0.3
 
 
 class Conflict(Struct, frozen=True):
@@ -37,7 +34,13 @@ def find_conflicts(read: Reader, name: str, texts: Sequence[str]) -> dict[str, C
     for text in texts[:MAX_COMPARED_FACTS]:
         for entity, fact in _comparable_facts(read, name, text):
             names = {*terms_of(name), *terms_of(entity)}
-            is_subject = _begins_with(text, entity) and _shares_words(text, fact.text, names)
+            terms, named = list(terms_of(text)), list(terms_of(entity))
+            is_subject = bool(named) and terms[: len(named)] == named
+            if is_subject:
+                words, other_words = _words(text) - names, _words(fact.text) - names
+                shared = len(words & other_words)
+                # This share of the shorter text's words, without the names, is enough.
+                is_subject = bool(shared) and shared >= 0.3 * min(len(words), len(other_words))
             if is_subject or differs_in_value(text, fact.text, names):
                 conflicts[text] = Conflict(entity, fact)
                 break
@@ -51,7 +54,7 @@ def _comparable_facts(read: Reader, name: str, text: str) -> Iterator[tuple[str,
     for other in read.names_with(sorted(terms), MAX_NAMES):
         if other != name and terms.issuperset(terms_of(other)):
             named.append(other)
-    for entity in _with_facts(read, named[:MAX_ENTITIES]):
+    for entity in read.entities(named[:MAX_ENTITIES]) if named else ():
         for fact in entity.facts[-MAX_FACTS:]:
             yield entity.name, fact
     if not own_terms:
@@ -59,22 +62,6 @@ def _comparable_facts(read: Reader, name: str, text: str) -> Iterator[tuple[str,
     for passage in read.candidates(sorted(own_terms), MAX_MENTIONS, every=True):
         if passage.ordinal > 0 and passage.entity != name:
             yield passage.entity, Fact(passage.ordinal, passage.text)
-
-
-def _with_facts(read: Reader, names: Sequence[str]) -> list[Entity]:
-    return read.entities(names) if names else []
-
-
-def _begins_with(text: str, name: str) -> bool:
-    terms, named = terms_of(text), terms_of(name)
-    return bool(named) and list(terms[: len(named)]) == list(named)
-
-
-def _shares_words(text: str, other: str, names: set[str]) -> bool:
-    """Return True if two texts share words besides the names."""
-    words, other_words = _words(text) - names, _words(other) - names
-    shared = len(words & other_words)
-    return bool(shared) and shared >= MIN_SHARED * min(len(words), len(other_words))
 
 
 def _words(text: str) -> set[str]:

@@ -41,7 +41,9 @@ def relocate(
     """
     with source.reading() as read:
         entity = _find(read.entities([name]), name)
-        moved = _choose(entity, facts)
+        index = FactIndex(entity)
+        chosen = {fact.ordinal: fact for fact in map(index.find, facts)}
+        moved = tuple(chosen[ordinal] for ordinal in sorted(chosen)) or entity.facts
         part = FactSet(name, moved)
         signed = keep_authors(source, read, [part])
         relations = read.relations([name])
@@ -76,18 +78,6 @@ def _find(entities: Sequence[Entity], name: str) -> Entity:
     return entities[0]
 
 
-def _choose(entity: Entity, facts: Sequence[int | str]) -> tuple[Fact, ...]:
-    """Return the facts that are named, each once and in order; all if none is."""
-    if not facts:
-        return entity.facts
-    index = FactIndex(entity)
-    chosen = {}
-    for key in facts:
-        fact = index.find(key)
-        chosen[fact.ordinal] = fact
-    return tuple(chosen[ordinal] for ordinal in sorted(chosen))
-
-
 def _put(
     target: Memory,
     entity: Entity,
@@ -106,7 +96,12 @@ def _put(
         sets: tuple[FactSet, ...] = ()
         if known is None:
             gained = tuple(facts)
-            cards = (_new_card(entity, gained, is_whole, transaction.at),)
+            fresh = new_entity(EntityDraft(entity.name, entity.type), transaction.at)
+            last = max((fact.ordinal for fact in gained), default=0)
+            card = replace(fresh, facts=gained, next_ordinal=last + 1)
+            if is_whole:  # with all that it has
+                card = replace(entity, id=fresh.id, facts=gained)
+            cards = (card,)
         else:
             gained = number_gained(known, facts)
             if gained:
@@ -120,13 +115,3 @@ def _put(
             touched=ends_of(new_relations),
         )
     return transaction.change_id, gained, new_relations
-
-
-def _new_card(entity: Entity, facts: tuple[Fact, ...], is_whole: bool, at: int) -> Entity:
-    """Return the entity for the target: with all that it has, or only with its facts."""
-    fresh = new_entity(EntityDraft(entity.name, entity.type), at)
-    next_ordinal = max((fact.ordinal for fact in facts), default=0) + 1
-    if not is_whole:
-        return replace(fresh, facts=facts, next_ordinal=next_ordinal)
-    next_ordinal = entity.next_ordinal
-    return replace(entity, id=fresh.id, facts=facts, next_ordinal=next_ordinal)

@@ -94,13 +94,6 @@ _PLACEHOLDER = (
 _METHOD = r"(?i)^(?:sha-?\d|md5|base64|argon2|pbkdf2|utf-?8|aes-?\d|oauth2|1password)"
 # Compiled at the first use: a server's start does not need them.
 _compiled = cache(re.compile)
-# A random value has more bits per character than words have; short ones cannot show it.
-_MIN_BITS = 3.0
-_MIN_RANDOM_LENGTH = 16
-# In a sentence a shorter value is an ordinary word.
-_MIN_SPOKEN_LENGTH = 6
-# A value that calls or reads something, as in `TOKEN=os.environ[`.
-_CODE = r"[.(\[$]"
 # What people say of a password: "the password is shared", "pwd is empty".
 _STATE = (
     r"(?i)(?:ed|en|ing|[ai]ble|ful|less|al|ic|ive|ary|ous|ory|ent|ant|ly|ect|id|own|ure)$"
@@ -150,16 +143,20 @@ def _is_secret_value(assignment: re.Match[str]) -> bool:
     value = assignment["value"].rstrip(".!?)")
     if value.startswith("/") or _compiled(_PLACEHOLDER).match(value):
         return False
-    is_password = _is_password(assignment["label"])
+    is_password = assignment["label"].lower().startswith(("pass", "pwd", "credential"))
     # A shell sets a variable: its value is meant literally.
     is_variable = assignment["label"].isupper() and assignment["sign"] == "="
-    is_literal = not value.isdigit() and not _compiled(_CODE).search(value)
+    # A value may call or read something, as in `TOKEN=os.environ[`.
+    is_literal = not value.isdigit() and not re.search(r"[.(\[$]", value)
     if is_variable and (is_password or is_literal):
         return True
     if not is_password:
         has_digit = bool(re.search(r"\d", value))
-        return len(value) >= _MIN_RANDOM_LENGTH and has_digit and _bits(value) >= _MIN_BITS
-    if len(value) < _MIN_SPOKEN_LENGTH or value.isdigit():
+        # A random value has more bits per character than words have; short ones cannot show it.
+        shares = [count / len(value) for count in Counter(value).values()]
+        bits = -sum(share * log2(share) for share in shares)
+        return len(value) >= 16 and has_digit and bits >= 3.0
+    if len(value) < 6 or value.isdigit():  # in a sentence an ordinary word
         return False
     if value.isalpha():
         return _is_spoken_password(assignment, value)
@@ -174,19 +171,9 @@ def _is_spoken_password(assignment: re.Match[str], value: str) -> bool:
     return not goes_on and not _compiled(_STATE).search(value)
 
 
-def _is_password(label: str) -> bool:
-    return label.lower().startswith(("pass", "pwd", "credential"))
-
-
 def _is_plain_phrase(value: str) -> bool:
     """Return True for words joined by punctuation: `min-length`, `users.password_hash`."""
     parts = [part for part in re.split(r"[\W_]+", value) if part]
     return all(
         part.isalpha() and (part.islower() or part.istitle() or part.isupper()) for part in parts
     ) or (not re.search(r"\d", value))
-
-
-def _bits(value: str) -> float:
-    """Return the entropy of the characters, in bits per character."""
-    counts = Counter(value).values()
-    return -sum(count / len(value) * log2(count / len(value)) for count in counts)
