@@ -82,20 +82,20 @@ The receipt lists exceptions: similar or contrary facts, guessed names, secrets.
             place.memory, entities, relations, by=call.by, guess_names=True, compare=True
         )
     items = []
-    for entity in receipt.entities:
+    for stored in receipt.entities:
         item = {
-            "name": entity.name,
-            "type": entity.type,
-            "outcome": entity.outcome,
-            "reason": entity.reason,
-            "similar_names": list(entity.similar_names),
-            "facts": [_fact_item(fact) for fact in entity.facts],
+            "name": stored.name,
+            "type": stored.type,
+            "outcome": stored.outcome,
+            "reason": stored.reason,
+            "similar_names": list(stored.similar_names),
+            "facts": [_fact_item(fact) for fact in stored.facts],
         }
         items.append(drop_empty(item))
-    for relation in receipt.relations:
-        one = relation.relation
+    for related in receipt.relations:
+        one = related.relation
         text = f"{one.source} {one.type} {one.target}"
-        item = {"relation": text, "outcome": relation.outcome, "reason": relation.reason}
+        item = {"relation": text, "outcome": related.outcome, "reason": related.reason}
         items.append(drop_empty(item))
     note = f"nothing changed in {place.name}"
     if receipt.change:
