@@ -35,7 +35,7 @@ PATHS = [spec.path for spec in PAGES if spec.group] + [
     "/entities",
     "/graph?name={name}",
     "/?q=tide",
-    "/?q=tide&at=2100-01-01",
+    "/entities?sort=said",
     "/start",
     "/more",
 ]

@@ -1,6 +1,6 @@
 """The graph in a browser.
 
-The overview, expanding, paths, the table, exports, and browsers without WebGL.
+The best connected entities, expanding, paths, the table, exports, and browsers without WebGL.
 """
 
 import re
@@ -35,7 +35,7 @@ def as_table(page: Page) -> Page:
     return page
 
 
-def test_a_small_memory_is_drawn_whole_and_used_by_keys_alone(admin: Visit) -> None:
+def test_the_best_connected_are_drawn_and_used_by_keys_alone(admin: Visit) -> None:
     page = admin.open("/ui/graph")
     expect(page.locator("#graph-status")).to_contain_text("entities on screen")
     admin.audit()

@@ -91,11 +91,11 @@ def test_a_burst_of_changes_is_readable_on_a_phone(
         phone.fits()
 
 
-def test_a_phone_shows_the_workspace_and_fits_the_playground(ui: Ui, visit: NewVisit) -> None:
+def test_a_phone_shows_the_workspace_and_fits_a_search(ui: Ui, visit: NewVisit) -> None:
     for width in (390, 320):
         phone = visit(ui.origin, viewport={"width": width, "height": 844})
         phone.log_in(ui.token(f"phone-{width}"))
-        page = phone.open("/ui/playground?q=harbour")
+        page = phone.open("/ui/?q=harbour")
         phone.fits()
         expect(page.locator(".wsline")).to_contain_text("harbour")
 

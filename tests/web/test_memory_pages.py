@@ -31,7 +31,8 @@ PAGES = {
     "history": "/ui/history",
     "trash": "/ui/history?trash=1",
     "undo": "/ui/history/undo?client=codex&since=1d",
-    "live": "/ui/live",
+    "why": "/ui/why?q=redis&wanted=replicas",
+    "said": "/ui/entities?sort=said",
     "more": "/ui/more",
 }
 
@@ -251,50 +252,56 @@ def test_an_undo_with_conflicts_gives_a_choice(user: Visit, memory: Memory) -> N
     assert texts(memory, "billing-worker")[1] == "runs three replicas"
 
 
-def test_undo_of_a_client_starts_with_a_dialog(user: Visit) -> None:
+def test_what_the_filters_show_is_undone_after_a_preview(user: Visit) -> None:
     page = user.open("/ui/history")
-    page.get_by_role("button", name="Undo many").click()
+    expect(page.get_by_role("link", name="Undo these")).to_have_count(0)
+    page.get_by_role("link", name="codex", exact=True).click()
+    page.get_by_role("link", name="Undo these").click()
+    expect(page.locator("main")).to_contain_text("client: codex")
     user.audit()
-    page.locator("#undo-client").select_option("codex")
-    page.locator("#undo-since").fill("1d")
-    page.get_by_role("button", name="Next").click()
-    expect(page.locator("main")).to_contain_text("Undo everything of codex since 1d")
 
 
-def test_changes_of_a_second_client_appear_unless_paused(user: Visit, memory: Memory) -> None:
+def test_changes_of_a_second_client_appear_while_following(user: Visit, memory: Memory) -> None:
     def observe(text: str) -> None:
         facts.add(memory, [FactAddition("billing-worker", (text,))], by="second", skip_repeats=True)
 
-    page = user.open("/ui/live")
+    page = user.open("/ui/history")
+    page.get_by_role("button", name="Follow").click()
+    page.mouse.move(0, 0)
     observe("first news")
-    expect(page.locator("#live li").first).to_contain_text("first news")
-    page.locator("#pause").click()
-    observe("second news")
-    expect(page.locator("#pause")).to_have_text("Resume, 1 waiting")
-    expect(page.locator("#live")).not_to_contain_text("second news")
+    expect(page.locator("#fresh li").first).to_contain_text("first news")
     user.audit()
-    page.locator("#pause").click()
-    expect(page.locator("#live li").first).to_contain_text("second news")
+    page.locator("#fresh li").first.hover()
+    observe("second news")
+    expect(page.locator("#news")).to_be_visible()
+    expect(page.locator("#fresh")).not_to_contain_text("second news")
+    page.locator("#news").click()
+    expect(page.locator("#fresh li").first).to_contain_text("second news")
+    expect(page.locator("#fresh li")).to_have_count(2)
 
 
-def test_an_answer_that_comes_after_pause_is_kept_back(user: Visit, memory: Memory) -> None:
-    held: list[Route] = []
-    user.page.route("**/ui/live?after=*", lambda route: held.append(route))
-    with user.page.expect_request("**/ui/live?after=*"):
-        page = user.open("/ui/live")
-    page.locator("#pause").click()
-    facts.add(
-        memory, [FactAddition("billing-worker", ("late news",))], by="second", skip_repeats=True
-    )
-    expect(page.locator("#pause")).to_have_text("Resume, 1 waiting")
-    with page.expect_response("**/ui/live?after=*") as answered:
-        held[0].continue_()
-    answered.value.finished()
-    page.unroute("**/ui/live?after=*")
-    expect(page.locator("#live")).not_to_contain_text("late news")
-    page.locator("#pause").click()
-    expect(page.locator("#live li").first).to_contain_text("late news")
-    expect(page.locator("#live li", has_text="late news")).to_have_count(1)
+def test_the_reason_of_a_hit_unfolds_and_names_come_first(user: Visit) -> None:
+    page = user.open("/ui/?q=redis")
+    page.keyboard.press("j")
+    page.keyboard.press("w")
+    expect(page.locator(".reason").first).to_contain_text("words")
+    user.audit()
+    page.fill("#missing-q", "works from")
+    page.get_by_role("button", name="Why not here?").click()
+    expect(page.locator("#missing")).to_contain_text("Mara Lindqvist")
+    page.keyboard.press("Control+k")
+    expect(page.locator("#q")).to_be_focused()
+    page.keyboard.type("lindq")
+    expect(page.locator("#results")).to_contain_text("Mara Lindqvist")
+
+
+def test_counts_and_history_follow_a_fact_that_is_added(user: Visit) -> None:
+    page = user.open(ENTITY)
+    expect(page.locator("#fact-count")).to_have_text("2")
+    page.locator("#add").fill("has a new owner")
+    page.keyboard.press("Enter")
+    expect(page.locator("#fact-count")).to_have_text("3")
+    expect(page.locator("#entity-history")).to_contain_text("has a new owner")
 
 
 def test_keys_can_be_turned_off_and_are_not_taken_while_typing(user: Visit) -> None:

@@ -1,6 +1,5 @@
-"""Moments in a browser: an entity and the graph as they were, by slider and by keys."""
+"""Moments in a browser: an entity as it was, by slider and by keys."""
 
-import re
 from datetime import date, timedelta
 
 from playwright.sync_api import expect
@@ -28,27 +27,13 @@ def test_an_earlier_version_is_shown_and_brought_back_by_keys(admin: Visit) -> N
     expect(page.locator(".toast")).to_contain_text("Undone")
 
 
-def test_the_slider_snaps_to_days_of_the_graph(admin: Visit) -> None:
-    page = admin.open("/ui/graph")
-    expect(page.locator("#graph-status")).to_contain_text("on screen")
-    page.get_by_label("Moment").focus()
-    page.keyboard.press("Home")
-    expect(page).to_have_url(re.compile(r"at=\d+"))
-    expect(page.locator("#graph-status")).to_contain_text("on screen")
-    expect(page.locator(".timebar.past")).to_be_visible()
-    page.keyboard.press("Escape")
-    expect(page.locator(".timebar.past")).to_have_count(0)
-
-
-def test_nonsense_gets_no_hit_and_an_earlier_fact_is_in_the_calendar(admin: Visit) -> None:
+def test_nonsense_gets_no_hit_and_facts_are_sorted_by_when_they_were_said(admin: Visit) -> None:
     page = admin.open("/ui/?q=zzqqxx+nothing")
     expect(page.locator(".empty h2")).to_contain_text("was found")
     assert page.locator("#hits").count() == 0
     admin.audit_all()
-    page = admin.open("/ui/timeline")
-    page.locator(".month a").first.press("Enter")
-    expect(page.locator(".month a").first).to_have_attribute("aria-current", "date")
-    expect(page.locator(".sec .then").first).to_be_visible()
+    page = admin.open("/ui/entities?sort=said")
+    expect(page.locator("tbody tr").first).to_be_visible()
     admin.audit()
 
 
@@ -61,16 +46,15 @@ def test_pages_fit_the_narrowest_phone(admin: Visit) -> None:
         "/ui/entity?name=tide-forecast",
         f"/ui/entity?name=tide-forecast&at={day}",
         "/ui/entities",
-        "/ui/timeline",
+        "/ui/entities?sort=said",
         "/ui/history",
-        "/ui/agents",
-        "/ui/agents/agent?client=claude-code&show=waiting",
+        "/ui/graph",
         "/ui/start",
         "/ui/more",
         "/ui/import",
         "/ui/access",
         "/ui/health",
-        "/ui/playground?q=tide",
+        "/ui/why?q=tide&wanted=Harbour",
         "/ui/curation",
         "/ui/new",
     ):
