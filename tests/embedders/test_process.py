@@ -21,10 +21,10 @@ from polymnia.embedders import open_embedder, process
 from polymnia.embedders.__main__ import EmbedderService
 from polymnia.embedders.base import Embedder
 from polymnia.embedders.process import (
+    EmbedReply,
+    EmbedRequest,
     Greeting,
     ProcessEmbedder,
-    Reply,
-    Request,
     ask_running,
     open_shared,
     receive_message,
@@ -248,8 +248,10 @@ def test_a_message_that_is_none_ends_the_connection(directory: Path) -> None:
         client.settimeout(TIMEOUT_S)
         client.connect(str(path))
         receive_message(client, Greeting)
-        send_message(client, Request(["puppy"], asking=True))
-        assert receive_message(client, Reply).packed == BagEmbedder().embed(["puppy"]).tobytes()
+        send_message(client, EmbedRequest(["puppy"], asking=True))
+        assert (
+            receive_message(client, EmbedReply).packed == BagEmbedder().embed(["puppy"]).tobytes()
+        )
 
 
 def run_in_thread(action: Callable[[], None]) -> threading.Thread:

@@ -15,9 +15,9 @@ import pytest
 from polymnia.engine.facts.forget import Unwanted, forget
 from polymnia.engine.graph import entities, facts, relations
 from polymnia.engine.memory import Memory
-from polymnia.model import EntityDraft, FactAddition, Relation
+from polymnia.model import EntityDraft, FactAddition
 from polymnia.stores import open_store
-from polymnia.web.findings import KINDS, Finding, FindingsCache, Kind
+from polymnia.web.findings import KINDS, CurationFinding, FindingsCache, Kind
 from tests.behaviour.graphs import texts
 from tests.processes import TIMEOUT_S
 from tests.ui.client import Shown, Visitor, make_token
@@ -134,26 +134,6 @@ def test_an_orphan_is_deleted(place: tuple[Visitor, Memory]) -> None:
     assert entities.open_named(memory, ["Harbour API"]).entities == []
 
 
-def test_a_cluster_is_tagged(place: tuple[Visitor, Memory]) -> None:
-    visitor, memory = place
-    others = ["Mara Lindqvist", "billing-worker", "Harbour API"]
-    relations.create(
-        memory, [Relation(a, b, "knows") for a in others for b in others if a < b], by="codex"
-    )
-    shown = findings(visitor, "/ui/curation?kind=clusters")
-    item = re.search(r'name="item" value="(\w+)"', shown.text)
-    assert item
-    shown = visitor.post("/ui/curation/tag", kind="clusters", item=item[1], tag="core")
-    assert "Tagged 3 entities" in shown.words
-    assert {entity.tags for entity in entities.open_named(memory, others).entities} == {("core",)}
-
-
-def test_a_cluster_that_is_gone_is_not_tagged(place: tuple[Visitor, Memory]) -> None:
-    visitor, _ = place
-    shown = visitor.post("/ui/curation/tag", kind="clusters", item="0" * 16, tag="core")
-    assert "cluster has changed since it was shown" in shown.words
-
-
 def test_a_dismissed_finding_stays_away_until_it_is_brought_back(
     place: tuple[Visitor, Memory],
 ) -> None:
@@ -231,10 +211,10 @@ def test_findings_are_computed_once_for_each_state_of_a_memory(memory_of_two: Me
     runs: list[str] = []
     gate = Event()
 
-    def find(memory: Memory, among: object) -> list[Finding]:
+    def find(memory: Memory, among: object) -> list[CurationFinding]:
         gate.wait(TIMEOUT_S)
         runs.append("run")
-        return [Finding("orphans", ("one",)), Finding("orphans", ("two",))]
+        return [CurationFinding("orphans", ("one",)), CurationFinding("orphans", ("two",))]
 
     kind = Kind("", "", "", "", find)
     with ThreadPoolExecutor(1) as pool, patch.dict(KINDS, {"orphans": kind}, clear=True):
@@ -248,9 +228,9 @@ def test_findings_are_computed_once_for_each_state_of_a_memory(memory_of_two: Me
         assert cache.look(memory_of_two) == (first, 0)
         assert runs == ["run"]
         gate.clear()
-        cache.decide(memory_of_two, [Finding("orphans", ("one",)).id])
+        cache.decide(memory_of_two, [CurationFinding("orphans", ("one",)).id])
         entities.create(memory_of_two, [EntityDraft("three", "thing", ())], by="codex")
         second, behind = cache.look(memory_of_two)
         assert second is not first and behind == 0 and not second.is_done
-        assert second.of_kind("orphans") == [Finding("orphans", ("two",))]
+        assert second.of_kind("orphans") == [CurationFinding("orphans", ("two",))]
         gate.set()

@@ -17,9 +17,9 @@ from polymnia import __version__
 from polymnia.disk.lock import file_lock
 from polymnia.embedders.base import Embedder, open_embedder
 from polymnia.embedders.process import (
+    EmbedReply,
+    EmbedRequest,
     Greeting,
-    Reply,
-    Request,
     receive_message,
     send_message,
 )
@@ -93,7 +93,7 @@ class EmbedderService:
         with connection, suppress(OSError, EOFError, DecodeError):  # the client is gone
             send_message(connection, greeting)
             while True:
-                request = receive_message(connection, Request)
+                request = receive_message(connection, EmbedRequest)
                 with self._lock:
                     self._running += 1
                 try:
@@ -104,12 +104,12 @@ class EmbedderService:
                         self._used_at = monotonic()
                 send_message(connection, reply)
 
-    def _embed(self, request: Request) -> Reply:
+    def _embed(self, request: EmbedRequest) -> EmbedReply:
         try:
             vectors = self._embedder.embed(request.texts, asking=request.asking)
         except EmbedderError as exc:
-            return Reply(problem=str(exc))
-        return Reply(vectors.astype("<f4").tobytes())
+            return EmbedReply(problem=str(exc))
+        return EmbedReply(vectors.astype("<f4").tobytes())
 
 
 def main() -> None:

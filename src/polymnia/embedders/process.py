@@ -6,7 +6,7 @@ some idle minutes (`__main__.py`). Its socket is named after the package's versi
 an upgrade never talks to an old process.
 
 A message is a length (4 bytes, big-endian) and that many bytes of MessagePack. The process sends
-every client a `Greeting` once its model is loaded, and a `Reply` for each `Request`.
+every client a `Greeting` once its model is loaded, and a `EmbedReply` for each `EmbedRequest`.
 """
 
 import logging
@@ -58,14 +58,14 @@ class Greeting(Struct, array_like=True):
     batch_size: int
 
 
-class Request(Struct, array_like=True):
+class EmbedRequest(Struct, array_like=True):
     """Texts to embed."""
 
     texts: Sequence[str]
     asking: bool
 
 
-class Reply(Struct, array_like=True):
+class EmbedReply(Struct, array_like=True):
     """Vectors as little-endian float32, one after another, or why there are none."""
 
     packed: bytes = b""
@@ -123,8 +123,8 @@ def ask_running(url: str, directory: Path, text: str, *, timeout: float) -> tupl
     with _connect(socket_path(url, directory), timeout) as connection:
         try:
             greeting = receive_message(connection, Greeting)
-            send_message(connection, Request([text], True))
-            reply = receive_message(connection, Reply)
+            send_message(connection, EmbedRequest([text], True))
+            reply = receive_message(connection, EmbedReply)
         except (EOFError, DecodeError) as exc:
             raise ProcessLost(f"the process has ended ({exc})") from exc
     if reply.problem:
@@ -168,7 +168,7 @@ class ProcessEmbedder:
         if self._fallback is None:
             channel = self._questions if asking else self._passages
             try:
-                packed = channel.request(Request(texts, asking))
+                packed = channel.request(EmbedRequest(texts, asking))
                 import numpy as np  # a hook asks the process without numpy, which is slow to load
 
                 return np.frombuffer(packed, "<f4").reshape(len(texts), self.dimension)
@@ -208,7 +208,7 @@ class _Channel:
             raise ProcessLost(f"the process is of version {greeting.version}")
         return greeting
 
-    def request(self, request: Request) -> bytes:
+    def request(self, request: EmbedRequest) -> bytes:
         """Return the packed vectors. Raise EmbedderError, ProcessLost, OSError."""
         with self._lock:
             was_connected = self._socket is not None
@@ -229,7 +229,7 @@ class _Channel:
             self._socket.close()
             self._socket = None
 
-    def _exchange(self, request: Request) -> Reply:
+    def _exchange(self, request: EmbedRequest) -> EmbedReply:
         while self._socket is None:
             self.connect()
         connection = self._socket
@@ -238,7 +238,7 @@ class _Channel:
         except ConnectionError as exc:
             self.close()
             raise ProcessLost(f"the process has ended ({exc})") from exc
-        return self._receive(connection, Reply)
+        return self._receive(connection, EmbedReply)
 
     def _receive(self, connection: socket.socket, kind: type[Message]) -> Message:
         try:

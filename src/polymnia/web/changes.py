@@ -24,7 +24,7 @@ _BURST_GAP_US = 180_000_000
 _WORD = re.compile(r"\s+|\w+|[^\w\s]")
 
 
-class Side(Struct, frozen=True):
+class DiffSide(Struct, frozen=True):
     """One text that differs: what it was and what it is, as HTML with the differences marked."""
 
     before: Markup | None
@@ -32,7 +32,7 @@ class Side(Struct, frozen=True):
     label: str = ""
 
 
-class ChangeRow(Struct, frozen=True):
+class ChangeView(Struct, frozen=True):
     """A change as a page shows it. `hidden` is the number of differences that are left out.
 
     Of a large change the page shows only counts, or what concerns one entity.
@@ -45,7 +45,7 @@ class ChangeRow(Struct, frozen=True):
     icon: str
     sign: Sign
     pieces: tuple[Piece, ...]
-    sides: tuple[Side, ...]
+    sides: tuple[DiffSide, ...]
     hidden: int
     is_large: bool = False
 
@@ -56,7 +56,7 @@ def change_rows(
     *,
     about: Collection[str] | None = None,
     limit: int = MAX_DIFFERENCES,
-) -> list[ChangeRow]:
+) -> list[ChangeView]:
     """Return rows for changes, with the types of the entities in them.
 
     `about` are the names whose differences are shown, at most `limit` in a row.
@@ -77,7 +77,7 @@ def change_row(
     size: ChangeSize | None = None,
     about: Collection[str] | None = None,
     limit: int = MAX_DIFFERENCES,
-) -> ChangeRow:
+) -> ChangeView:
     """Return the row of a change. `types` are the types of entities by name.
 
     A change with a `size` is too large to be read as a whole.
@@ -91,7 +91,7 @@ def change_row(
         # The sentence says already which entities and relations came or went.
         if difference.what not in ("relation", "entity"):
             texts.append(difference)
-    return ChangeRow(
+    return ChangeView(
         id=change.id,
         at=change.at,
         actor=change.actor,
@@ -105,15 +105,15 @@ def change_row(
     )
 
 
-def bursts(rows: Sequence[ChangeRow]) -> list[list[ChangeRow]]:
+def bursts(rows: Sequence[ChangeView]) -> list[list[ChangeView]]:
     """Return the rows in order, in groups: similar changes of a client in a burst are one group."""
-    runs: list[list[ChangeRow]] = []
+    runs: list[list[ChangeView]] = []
     for row in rows:
         if runs and _continues(runs[-1][-1], row):
             runs[-1].append(row)
         else:
             runs.append([row])
-    groups: list[list[ChangeRow]] = []
+    groups: list[list[ChangeView]] = []
     for run in runs:
         if len(run) >= _MIN_BURST:
             groups.append(run)
@@ -122,7 +122,7 @@ def bursts(rows: Sequence[ChangeRow]) -> list[list[ChangeRow]]:
     return groups
 
 
-def burst_names(burst: Sequence[ChangeRow]) -> list[str]:
+def burst_names(burst: Sequence[ChangeView]) -> list[str]:
     """Return the names in a burst that its first row does not have."""
     names: dict[str, None] = {}
     for row in burst:
@@ -131,7 +131,7 @@ def burst_names(burst: Sequence[ChangeRow]) -> list[str]:
     return [name for name in names if name not in first]
 
 
-def _continues(later: ChangeRow, row: ChangeRow) -> bool:
+def _continues(later: ChangeView, row: ChangeView) -> bool:
     """Return True if a row is of the same burst as the one after it."""
     is_alike = (later.actor, later.icon, later.operation) == (row.actor, row.icon, row.operation)
     return is_alike and later.at - row.at <= _BURST_GAP_US
@@ -150,13 +150,13 @@ def names_in(changes: Iterable[Change]) -> set[str]:
     return names - {""}
 
 
-def side(difference: Difference) -> Side:
+def side(difference: Difference) -> DiffSide:
     """Return both texts of a difference."""
     label = "" if difference.what in ("fact", "note", "entity") else difference.what
     before, after = difference.before, difference.after
     if before and after and max(len(before), len(after)) <= MAX_COMPARED_CHARS:
-        return Side(*compare(before, after), label)
-    return Side(_plain(before), _plain(after), label)
+        return DiffSide(*compare(before, after), label)
+    return DiffSide(_plain(before), _plain(after), label)
 
 
 def compare(before: str, after: str) -> tuple[Markup, Markup]:

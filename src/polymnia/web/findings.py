@@ -10,7 +10,6 @@ from weakref import WeakKeyDictionary
 
 from msgspec import Struct, field
 
-from polymnia.engine.curation.clusters import clusters
 from polymnia.engine.curation.contradictions import contradictions
 from polymnia.engine.curation.findings import orphans, pending, relation_gaps, take_sample
 from polymnia.engine.curation.similar import duplicate_names, similar_pairs
@@ -23,8 +22,6 @@ logger = logging.getLogger(__name__)
 
 # Findings of a kind that are kept. The rest is found again after the first ones are dealt with.
 MAX_FINDINGS = 1_000
-# Members of a cluster that are shown: it may have thousands.
-MAX_CLUSTER_NAMES = 12
 # The entities that are looked at: those that changed last, and others each day.
 MAX_LATEST, MAX_OTHERS = 4_000, 1_000
 # How long a page waits for findings that were quick to compute before.
@@ -37,7 +34,7 @@ _PAUSE_FACTOR = 20.0
 Among = tuple[str, ...] | None
 
 
-class Finding(Struct, frozen=True):
+class CurationFinding(Struct, frozen=True):
     """Something that needs attention: the names it is about, and its details.
 
     `ordinals` are the two facts of a contradiction.
@@ -51,17 +48,12 @@ class Finding(Struct, frozen=True):
     @property
     def key(self) -> list[str]:
         """What identifies the finding after it was dismissed."""
-        return [self.kind, *self.shown_names, *map(str, self.ordinals)]
+        return [self.kind, *self.names, *map(str, self.ordinals)]
 
     @property
     def id(self) -> str:
         """A short form of the key, for addresses."""
         return key_id(self.key)
-
-    @property
-    def shown_names(self) -> tuple[str, ...]:
-        """The names that a page shows."""
-        return self.names[:MAX_CLUSTER_NAMES]
 
 
 def key_id(key: Iterable[str]) -> str:
@@ -70,61 +62,54 @@ def key_id(key: Iterable[str]) -> str:
     return sha256(joined).hexdigest()[:16]
 
 
-def _contradictions(memory: Memory, among: Among) -> list[Finding]:
+def _contradictions(memory: Memory, among: Among) -> list[CurationFinding]:
     findings = []
     for pair in contradictions(memory, among=among, limit=MAX_FINDINGS):
         ordinals = (pair.older.ordinal, pair.newer.ordinal)
         about = f"{pair.older.text[:40]} / {pair.newer.text[:40]}"
-        findings.append(Finding("contradictions", (pair.entity,), about, ordinals))
+        findings.append(CurationFinding("contradictions", (pair.entity,), about, ordinals))
     return findings
 
 
-def _duplicates(memory: Memory, among: Among) -> list[Finding]:
+def _duplicates(memory: Memory, among: Among) -> list[CurationFinding]:
     findings = []
     for pair in duplicate_names(memory, among=among, limit=MAX_FINDINGS):
         about = "the same letters" if pair.similarity == 1 else "spelled alike"
-        findings.append(Finding("duplicates", (pair.a, pair.b), about))
+        findings.append(CurationFinding("duplicates", (pair.a, pair.b), about))
     return findings
 
 
-def _gaps(memory: Memory, among: Among) -> list[Finding]:
+def _gaps(memory: Memory, among: Among) -> list[CurationFinding]:
     findings = []
     for gap in relation_gaps(memory, among=among, limit=MAX_FINDINGS):
         about = f"mentioned {gap.count} times" if gap.count > 1 else "mentioned once"
-        findings.append(Finding("gaps", (gap.entity, gap.referenced), about))
+        findings.append(CurationFinding("gaps", (gap.entity, gap.referenced), about))
     return findings
 
 
-def _similar(memory: Memory, among: Among) -> list[Finding]:
+def _similar(memory: Memory, among: Among) -> list[CurationFinding]:
     if among is not None:  # comparing all vectors of a large memory takes too long for a page
         return []
     findings = []
     for pair in similar_pairs(memory, limit=MAX_FINDINGS):
         about = f"similarity {pair.similarity:.2f}"
-        findings.append(Finding("similar", (pair.a, pair.b), about))
+        findings.append(CurationFinding("similar", (pair.a, pair.b), about))
     return findings
 
 
-def _summaries(memory: Memory, among: Among) -> list[Finding]:
+def _summaries(memory: Memory, among: Among) -> list[CurationFinding]:
     findings = []
     for entity in pending(memory, among=among):
         if entity.summary_at:  # a summary that is merely missing needs no attention
-            findings.append(Finding("summaries", (entity.name,), "older than its facts"))
+            findings.append(CurationFinding("summaries", (entity.name,), "older than its facts"))
     return findings[:MAX_FINDINGS]
 
 
-def _orphans(memory: Memory, among: Among) -> list[Finding]:
+def _orphans(memory: Memory, among: Among) -> list[CurationFinding]:
     findings = []
     for entity in orphans(memory, among=among, limit=MAX_FINDINGS):
-        findings.append(Finding("orphans", (entity.name,), "no relation"))
+        findings.append(CurationFinding("orphans", (entity.name,), "no relation"))
     return findings
-
-
-def _clusters(memory: Memory, among: Among) -> list[Finding]:
-    if among is not None:
-        return []
-    groups = clusters(memory, limit=MAX_FINDINGS)
-    return [Finding("clusters", group.names, group.label or "") for group in groups]
 
 
 class Kind(Struct, frozen=True):
@@ -137,7 +122,7 @@ class Kind(Struct, frozen=True):
     one: str
     icon: str
     meaning: str
-    find: Callable[[Memory, Among], list[Finding]]
+    find: Callable[[Memory, Among], list[CurationFinding]]
     waits: bool = True
 
 
@@ -186,14 +171,6 @@ KINDS = {
         _orphans,
         waits=False,
     ),
-    "clusters": Kind(
-        "Clusters",
-        "Cluster",
-        "tag",
-        "Relations and meaning hold them together. A tag makes them findable.",
-        _clusters,
-        waits=False,
-    ),
 }
 
 
@@ -205,8 +182,8 @@ class Look(Struct, eq=False):
     """
 
     change: int
-    former: dict[str, list[Finding]]
-    findings: dict[str, list[Finding]] = field(default_factory=dict)
+    former: dict[str, list[CurationFinding]]
+    findings: dict[str, list[CurationFinding]] = field(default_factory=dict)
     decided: set[str] = field(default_factory=set)
     at: int = 0
     seconds: float = 0.0
@@ -219,7 +196,7 @@ class Look(Struct, eq=False):
     def is_done(self) -> bool:
         return self.task is not None and self.task.done()
 
-    def of_kind(self, kind: str) -> list[Finding] | None:
+    def of_kind(self, kind: str) -> list[CurationFinding] | None:
         """Return the findings of a kind; None if there was no scan yet."""
         findings = self.findings.get(kind, self.former.get(kind))
         if findings is None or not self.decided:

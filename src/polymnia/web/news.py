@@ -19,14 +19,14 @@ class ChangeNews:
     def __init__(self, workspaces: Workspaces) -> None:
         self._workspaces = workspaces
         self._lock = Lock()
-        self._followers: dict[Follower, str] = {}
+        self._followers: dict[PageFollower, str] = {}
         self._has_subscribed = False
 
     def follow(
         self, workspace: str, stream: EventStream, loop: asyncio.AbstractEventLoop
-    ) -> "Follower":
+    ) -> "PageFollower":
         """Send the changes of a workspace to a stream until `leave`. Blocks to open stores."""
-        follower = Follower(stream, loop)
+        follower = PageFollower(stream, loop)
         with self._lock:
             is_first, self._has_subscribed = not self._has_subscribed, True
             self._followers[follower] = workspace
@@ -35,7 +35,7 @@ class ChangeNews:
         self._workspaces.follow(self._tell, lambda: bool(self._followers), workspace)
         return follower
 
-    def leave(self, follower: "Follower") -> None:
+    def leave(self, follower: "PageFollower") -> None:
         """Stop sending changes to a stream."""
         with self._lock:
             self._followers.pop(follower, None)
@@ -47,7 +47,7 @@ class ChangeNews:
             follower.add(change.id)
 
 
-class Follower:
+class PageFollower:
     """Collects the changes for one stream, and sends one event per interval."""
 
     def __init__(self, stream: EventStream, loop: asyncio.AbstractEventLoop) -> None:

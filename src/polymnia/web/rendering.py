@@ -1,7 +1,6 @@
 """Templates: Jinja2 with everything escaped, and the static files that pages refer to."""
 
 import mimetypes
-from collections.abc import Iterable
 from hashlib import sha256
 from itertools import groupby
 from pathlib import Path
@@ -89,18 +88,6 @@ def _show(value: Any) -> Any:
     return text.visible(value) if is_plain else value
 
 
-def _age(at: int) -> Markup:
-    return _time(at, text.age(at)) if at else Markup("")
-
-
-def _clock(at: int) -> Markup:
-    return _time(at, text.clock(at))
-
-
-def _clock_or_day(at: int) -> Markup:
-    return _time(at, text.clock_or_day(at))
-
-
 def _time(at: int, shown: str) -> Markup:
     """Return a time as HTML, with the full date in the title."""
     moment = text.moment(at)
@@ -109,14 +96,10 @@ def _time(at: int, shown: str) -> Markup:
     )
 
 
-def _group_by_day(rows: Iterable[Any]) -> list[tuple[tuple[str, str], list[Any]]]:
-    """Return rows with a time, in their order, by day."""
-    days = groupby(rows, key=lambda row: text.day(row.at))
-    return [(heading, list(of_day)) for heading, of_day in days]
-
-
 _FILTERS = {
-    "groupby_day": _group_by_day,
+    "groupby_day": lambda rows: [
+        (day, list(changes)) for day, changes in groupby(rows, key=lambda row: text.day(row.at))
+    ],
     "bursts": bursts,
     "burst_names": burst_names,
     "exact": text.exact,
@@ -129,9 +112,9 @@ _FILTERS = {
     "type_number": text.type_number,
     "client_name": text.client_name,
     "token_name": text.token_name,
-    "age": _age,
-    "clock": _clock,
-    "clock_or_day": _clock_or_day,
+    "age": lambda at: _time(at, text.age(at)) if at else "",
+    "clock": lambda at: _time(at, text.clock(at)),
+    "clock_or_day": lambda at: _time(at, text.clock_or_day(at)),
     "day": text.day,
     "plural": count_noun,
     "quote_shell": quote,

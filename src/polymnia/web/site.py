@@ -255,7 +255,8 @@ class Site:
             message, status = f"the workspace {exc.name} is archived; restore it under Access", 400
         else:
             message = str(exc) if page.may("admin") else exc.public
-            status = _status(exc)
+            kinds = (status for kind, status in _STATUSES if isinstance(exc, kind))
+            status = exc.status if isinstance(exc, Refused) else next(kinds)
         if status == 503:
             logger.error("a page failed: %s", exc)
         return page.render(
@@ -306,9 +307,3 @@ async def _send(request: HttpRequest, message: Message) -> None:
 
 async def _not_found(scope: Any, receive: Any, send: Any) -> None:
     raise HTTPException(404)
-
-
-def _status(exc: PolymniaError) -> int:
-    if isinstance(exc, Refused):
-        return exc.status
-    return next(status for kind, status in _STATUSES if isinstance(exc, kind))

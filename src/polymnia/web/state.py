@@ -26,7 +26,7 @@ class WorkspaceState(Struct):
     questions: list[Raw] = field(default_factory=list)
 
 
-class _Contents(Struct, kw_only=True):
+class _StateFile(Struct, kw_only=True):
     version: int
     workspaces: dict[str, WorkspaceState]
 
@@ -59,7 +59,7 @@ class SiteState:
                 state = states.setdefault(workspace, WorkspaceState())
                 yield state
                 _drop_oldest(state)
-                write_file(self.path, _Contents(version=_VERSION, workspaces=states))
+                write_file(self.path, _StateFile(version=_VERSION, workspaces=states))
 
     def _load(self) -> dict[str, WorkspaceState]:
         if self.path is None:
@@ -71,7 +71,7 @@ class SiteState:
         contents = decode_file(
             self.path,
             data,
-            _Contents,
+            _StateFile,
             newest=_VERSION,
             damage="does not hold dismissed findings",
             advice="repair it, or delete it to start with none",

@@ -36,7 +36,7 @@ class Points(Struct, frozen=True):
     rows: Rows
 
 
-class Block(Struct, frozen=True):
+class ScoreBlock(Struct, frozen=True):
     """The cosines of some entities (rows) with all that may be near them (columns)."""
 
     left: Indexes
@@ -58,7 +58,7 @@ def load_points(memory: Memory, read: Reader, perspective: str) -> Points:
     return Points(list(means), np.asarray(joined / np.where(norms > 0, norms, 1), np.float32))
 
 
-def compare(rows: Rows, *, progress: Progress, check: Check) -> Iterator[Block]:
+def compare(rows: Rows, *, progress: Progress, check: Check) -> Iterator[ScoreBlock]:
     """Yield blocks of scores. Each entity is on the left of one block, and on the right of several.
 
     Beyond EXACT_LIMIT entities some distant pairs are in no block.
@@ -88,7 +88,7 @@ class BestPairs:
         self._related = _related_keys(names, related)
         self._keys, self._scores = np.zeros(0, np.int64), np.zeros(0, np.float32)
 
-    def add(self, block: Block) -> None:
+    def add(self, block: ScoreBlock) -> None:
         """Take the pairs of a block that are among the best so far."""
         # The threshold rises as the list fills, so that thousands of equal entities do not fill the
         # memory.
@@ -118,7 +118,7 @@ class NearestPairs:
         self._min_score = min_score
         self._found: list[tuple[Indexes, Rows]] = []
 
-    def add(self, block: Block) -> None:
+    def add(self, block: ScoreBlock) -> None:
         """Take the nearest entities of each entity on the left of a block."""
         row, column = np.nonzero(
             (block.scores >= self._min_score) & (block.left[:, None] != block.right)
@@ -151,7 +151,7 @@ def _related_keys(names: Sequence[str], related: Iterable[tuple[str, str]]) -> I
     return np.unique(_keys(one, other, len(names)))
 
 
-def _pairs_above(block: Block, floor: float, count: int) -> tuple[Indexes, Rows]:
+def _pairs_above(block: ScoreBlock, floor: float, count: int) -> tuple[Indexes, Rows]:
     """Return the keys and scores of the pairs of a block that are similar enough."""
     row, column = np.nonzero((block.scores >= floor) & (block.left[:, None] != block.right))
     return _keys(block.left[row], block.right[column], count), block.scores[row, column]
@@ -230,7 +230,7 @@ def _members(groups: NDArray[np.int32], count: int) -> list[Indexes]:
 
 def _blocks(
     rows: Rows, groups: Sequence[tuple[Indexes, Indexes]], progress: Progress, check: Check
-) -> Iterator[Block]:
+) -> Iterator[ScoreBlock]:
     done = 0
     for left, right in groups:
         columns = rows[right].T
@@ -238,6 +238,6 @@ def _blocks(
         for start in range(0, len(left), size):
             check()
             part = left[start : start + size]
-            yield Block(part, right, rows[part] @ columns)
+            yield ScoreBlock(part, right, rows[part] @ columns)
             done += len(part)
             progress(done, len(rows), "comparing entities")

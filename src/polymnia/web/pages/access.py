@@ -14,7 +14,6 @@ from polymnia.engine.statistics import Overview, overview
 from polymnia.errors import BadInput, NotAllowed, PolymniaError, StoreError
 from polymnia.model import (
     CAPABILITIES,
-    Capability,
     Change,
     ChangeQuery,
     Token,
@@ -82,7 +81,9 @@ def create_token(page: Page) -> Response:
     """Create a token and show it once."""
     tokens = _tokens(page)
     form = page.form
-    can = _capability(form.get("can"))
+    if form.get("can") not in CAPABILITIES:
+        raise BadInput(f"choose what the token allows: {', '.join(CAPABILITIES)}")
+    can = CAPABILITIES[CAPABILITIES.index(form.get("can"))]
     only = form.getlist("only") if form.get("scope") == "only" else None
     try:
         if only is not None and not only:
@@ -318,9 +319,3 @@ def _own_workspace(page: Page, name: str) -> Workspace:
 def _access_url(page: Page) -> str:
     """Return the address of this page without the workspace, which may have been renamed."""
     return page.url("/access", w=None)
-
-
-def _capability(text: str) -> Capability:
-    if text not in CAPABILITIES:
-        raise BadInput(f"choose what the token allows: {', '.join(CAPABILITIES)}")
-    return CAPABILITIES[CAPABILITIES.index(text)]

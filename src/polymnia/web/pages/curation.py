@@ -1,6 +1,6 @@
 """Curation: an inbox of findings. One is in focus, the others wait beside it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -9,15 +9,15 @@ from starlette.responses import Response
 from polymnia.engine.facts.forget import Unwanted, forget
 from polymnia.engine.facts.merge import MergeReceipt, merge
 from polymnia.engine.facts.remember import remember
-from polymnia.engine.facts.revise import Edit, Revision, revise, tag_entities
+from polymnia.engine.facts.revise import Edit, Revision, revise
 from polymnia.engine.graph.entities import open_named, outlines
 from polymnia.engine.memory import Memory
 from polymnia.errors import BadInput, PolymniaError
 from polymnia.model import Entity, Graph, Relation
 from polymnia.search.terms import count_noun
-from polymnia.web.findings import KINDS, Finding, Look, key_id
+from polymnia.web.findings import KINDS, CurationFinding, Look, key_id
 from polymnia.web.page import ROWS, Page, get, post
-from polymnia.web.pages.facts import FactRow, fact_rows
+from polymnia.web.pages.facts import fact_rows
 
 # Findings that the queue shows of each kind, and of the one in focus.
 _MAX_QUEUED, _MAX_QUEUED_IN_FOCUS = 5, 25
@@ -37,8 +37,8 @@ class Queue(Struct, frozen=True):
     """The findings of a kind, and those that the page lists."""
 
     kind: str
-    findings: list[Finding]
-    shown: list[Finding]
+    findings: list[CurationFinding]
+    shown: list[CurationFinding]
 
 
 class Move(Struct, frozen=True):
@@ -49,7 +49,7 @@ class Move(Struct, frozen=True):
     relation: Relation | None = None
 
 
-class Side(Struct, frozen=True):
+class MergeSide(Struct, frozen=True):
     """One of two entities: how much it has, and what moves if the other one is kept."""
 
     entity: Entity
@@ -92,7 +92,7 @@ def show(page: Page) -> Response:
     )
 
 
-def _waiting(page: Page, look: Look, *, wants_dismissed: bool) -> dict[str, list[Finding]]:
+def _waiting(page: Page, look: Look, *, wants_dismissed: bool) -> dict[str, list[CurationFinding]]:
     """Return the findings to decide by kind; with `wants_dismissed` those that were dismissed."""
     dismissed = {tuple(key) for key in page.site.state.read(page.workspace).dismissed}
     waiting = {}
@@ -104,7 +104,7 @@ def _waiting(page: Page, look: Look, *, wants_dismissed: bool) -> dict[str, list
     return waiting
 
 
-def _focus(page: Page, waiting: dict[str, list[Finding]]) -> Finding | None:
+def _focus(page: Page, waiting: dict[str, list[CurationFinding]]) -> CurationFinding | None:
     """Return the finding in the address, or the first one that is still about living entities."""
     kind, item = page.query.get("kind"), page.query.get("item")
     if kind and kind not in KINDS:
@@ -119,9 +119,9 @@ def _focus(page: Page, waiting: dict[str, list[Finding]]) -> Finding | None:
     return None
 
 
-def _still_holds(memory: Memory, finding: Finding) -> bool:
-    known = outlines(memory, finding.shown_names)
-    if not all(name in known for name in finding.shown_names):
+def _still_holds(memory: Memory, finding: CurationFinding) -> bool:
+    known = outlines(memory, finding.names)
+    if not all(name in known for name in finding.names):
         return False
     if not finding.ordinals:
         return True
@@ -130,7 +130,9 @@ def _still_holds(memory: Memory, finding: Finding) -> bool:
     return present.issuperset(finding.ordinals)
 
 
-def _queues(waiting: dict[str, list[Finding]], focus: Finding | None) -> list[Queue]:
+def _queues(
+    waiting: dict[str, list[CurationFinding]], focus: CurationFinding | None
+) -> list[Queue]:
     queues = []
     for kind, findings in waiting.items():
         start, count = 0, _MAX_QUEUED
@@ -141,17 +143,16 @@ def _queues(waiting: dict[str, list[Finding]], focus: Finding | None) -> list[Qu
     return queues
 
 
-def _details(page: Page, finding: Finding) -> dict[str, Any]:
+def _details(page: Page, finding: CurationFinding) -> dict[str, Any]:
     """Return what the page shows of a finding."""
     memory = page.memory
-    types = {name: card.type for name, card in outlines(memory, finding.shown_names).items()}
+    types = {name: card.type for name, card in outlines(memory, finding.names).items()}
     details: dict[str, Any] = {"types": types}
-    if finding.kind == "clusters":
-        return details
     graph = open_named(memory, finding.names)
     entities = {entity.name: entity for entity in graph.entities}
     if finding.kind == "contradictions":
-        details["sides"] = _facts(memory, entities[finding.names[0]], finding.ordinals)
+        rows = {row.key.ordinal: row for row in fact_rows(memory, entities[finding.names[0]])}
+        details["sides"] = [rows[ordinal] for ordinal in finding.ordinals]
     elif finding.kind in ("duplicates", "similar"):
         details["sides"] = _sides(page, [entities[name] for name in finding.names], graph)
     else:
@@ -163,12 +164,7 @@ def _details(page: Page, finding: Finding) -> dict[str, Any]:
     return details
 
 
-def _facts(memory: Memory, entity: Entity, ordinals: Sequence[int]) -> list[FactRow]:
-    rows = {row.key.ordinal: row for row in fact_rows(memory, entity)}
-    return [rows[ordinal] for ordinal in ordinals]
-
-
-def _sides(page: Page, entities: Sequence[Entity], graph: Graph) -> list[Side]:
+def _sides(page: Page, entities: Sequence[Entity], graph: Graph) -> list[MergeSide]:
     """Return the two entities of a merge, the richer one first."""
     sides = []
     for entity in entities:
@@ -177,7 +173,7 @@ def _sides(page: Page, entities: Sequence[Entity], graph: Graph) -> list[Side]:
         preview = None
         if page.may("write"):
             preview = merge(page.memory, [other.name], entity.name, by=page.by, dry_run=True)
-        sides.append(Side(entity, len(touching), _moves(other, entity, graph), preview))
+        sides.append(MergeSide(entity, len(touching), _moves(other, entity, graph), preview))
     sides.sort(key=lambda side: -side.weight)
     return sides
 
@@ -254,23 +250,6 @@ def delete(page: Page) -> Response:
     name = page.form["name"]
     receipt = forget(page.memory, Unwanted(entities=(name,)), by=page.by)
     return _done(page, f"Deleted {name[:60]}", receipt.change)
-
-
-@post("/curation/tag")
-def tag(page: Page) -> Response:
-    """Give all entities of a cluster a tag."""
-    label = page.form["tag"].strip()
-    if not label:
-        raise BadInput("the tag is blank: choose a word for the cluster")
-    look, _ = page.site.findings.look(page.memory)
-    names: Iterable[str] = ()
-    for group in look.of_kind("clusters") or ():
-        if group.id == page.form["item"]:
-            names = group.names
-    if not names:
-        raise BadInput("the cluster has changed since it was shown: look at it again")
-    receipt = tag_entities(page.memory, list(names), add=[label], by=page.by)
-    return _done(page, f"Tagged {count_noun(len(receipt.names), 'entity')}", receipt.change)
 
 
 @post("/curation/dismiss")
@@ -350,7 +329,7 @@ def _describe_rest(failures: list[str], gone: int) -> str:
     return f". Not accepted: {'; '.join(parts)}" if parts else ""
 
 
-def _acceptable(page: Page) -> tuple[str, list[Finding]]:
+def _acceptable(page: Page) -> tuple[str, list[CurationFinding]]:
     """Return a kind and its findings that can be accepted together. Raise BadInput."""
     kind = page.query.get("kind") or page.form.get("kind")
     if kind not in ACCEPTED_TOGETHER:
@@ -366,7 +345,7 @@ def _acceptable(page: Page) -> tuple[str, list[Finding]]:
     return kind, findings
 
 
-def _describe_step(page: Page, finding: Finding) -> tuple[str, str, str]:
+def _describe_step(page: Page, finding: CurationFinding) -> tuple[str, str, str]:
     """Return what accepting a finding does: from which entity, how, to which entity."""
     if finding.kind == "gaps":
         return finding.names[0], "mentions", finding.names[1]
@@ -374,7 +353,7 @@ def _describe_step(page: Page, finding: Finding) -> tuple[str, str, str]:
     return poorer, "is merged into", richer
 
 
-def _by_weight(page: Page, finding: Finding) -> tuple[str, str]:
+def _by_weight(page: Page, finding: CurationFinding) -> tuple[str, str]:
     graph = open_named(page.memory, finding.names)
     entities = {entity.name: entity for entity in graph.entities}
     counts = dict.fromkeys(finding.names, 0)
@@ -388,7 +367,7 @@ def _by_weight(page: Page, finding: Finding) -> tuple[str, str]:
     return richer, poorer
 
 
-def _accept(page: Page, finding: Finding) -> int:
+def _accept(page: Page, finding: CurationFinding) -> int:
     """Do what a finding proposes, and return the change."""
     if finding.kind == "gaps":
         relation = Relation(finding.names[0], finding.names[1], "mentions")

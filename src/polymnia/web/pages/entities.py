@@ -89,7 +89,8 @@ def export(page: Page) -> Response:
     with page.memory.reading() as read:
         entities = read.outlines(kind=kind)
     rows = [_record(entity) for entity in entities]
-    name = f"entities-{_plain(page.workspace)}"
+    plain = [letter if letter.isascii() and letter.isalnum() else "-" for letter in page.workspace]
+    name = f"entities-{''.join(plain)[:60]}"
     if chosen == "json":
         return download(encode(rows), f"{name}.json", "application/json")
     if chosen != "csv":
@@ -98,7 +99,10 @@ def export(page: Page) -> Response:
     writer = csv.DictWriter(text, fieldnames=list(_record(Entity("", ""))))
     writer.writeheader()
     for row in rows:
-        writer.writerow({field: _harmless(str(value)) for field, value in row.items()})
+        for field, value in row.items():
+            if value[:1] in ("=", "+", "-", "@", "\t", "\r"):
+                row[field] = f"'{value}"  # so that no spreadsheet takes it for a formula
+        writer.writerow(row)
     return download(text.getvalue().encode(), f"{name}.csv", "text/csv; charset=utf-8")
 
 
@@ -111,14 +115,3 @@ def _record(entity: Entity) -> dict[str, str]:
         "created": moment(entity.created_at).isoformat() if entity.created_at else "",
         "updated": moment(entity.updated_at).isoformat() if entity.updated_at else "",
     }
-
-
-def _harmless(text: str) -> str:
-    """Return the text so that no spreadsheet takes it for a formula."""
-    return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text
-
-
-def _plain(text: str) -> str:
-    """Return the text as a part of a file name."""
-    letters = [letter if letter.isascii() and letter.isalnum() else "-" for letter in text]
-    return "".join(letters)[:60]

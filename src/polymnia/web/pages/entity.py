@@ -12,11 +12,10 @@ from polymnia.engine.facts.remember import EntityFacts, FactDraft, remember
 from polymnia.engine.facts.revise import Revision, revise
 from polymnia.engine.graph.entities import open_named, outlines
 from polymnia.engine.history import changes as history
-from polymnia.engine.history.changes import find_former
 from polymnia.engine.recall.names import similar_names
 from polymnia.errors import BadInput
 from polymnia.model import Entity, Graph, Relation
-from polymnia.web.changes import ChangeRow, change_rows
+from polymnia.web.changes import ChangeView, change_rows
 from polymnia.web.page import ROWS, Page, Toast, get, post
 from polymnia.web.pages.facts import FactKey, fact_rows, load_row
 from polymnia.web.pages.moments import entity_strip, parse_at, show_then
@@ -57,7 +56,11 @@ def show(page: Page) -> Response:
         return show_then(page, name, at)
     graph = open_named(page.memory, [name])
     if not graph.entities:
-        return _show_missing(page, name)
+        found = history.find_former(page.memory, name)
+        similar = similar_names(page.memory, name)
+        return page.render(
+            "entity/missing.html", status=404, name=name, found=found, similar=similar
+        )
     entity = graph.entities[0]
     below = page.query.number("below")
     rows = fact_rows(page.memory, entity)[::-1]
@@ -227,12 +230,6 @@ def show_note(page: Page) -> Response:
     return page.render("entity/note.html", row=row, changes=_changes(page, key.name))
 
 
-def _show_missing(page: Page, name: str) -> Response:
-    former = find_former(page.memory, name)
-    similar = similar_names(page.memory, name)
-    return page.render("entity/missing.html", status=404, name=name, found=former, similar=similar)
-
-
 def _group_relations(name: str, relations: Iterable[Relation]) -> list[RelationGroup]:
     """Return the relations of an entity by direction and type, ROWS names in all."""
     ends: dict[tuple[bool, str], list[str]] = {}
@@ -250,7 +247,7 @@ def _group_relations(name: str, relations: Iterable[Relation]) -> list[RelationG
     return groups[:_MAX_RELATION_TYPES]
 
 
-def _changes(page: Page, name: str) -> list[ChangeRow]:
+def _changes(page: Page, name: str) -> list[ChangeView]:
     """Return the latest changes of an entity or note; nothing in a store without history."""
     if not page.memory.store.capabilities.history:
         return []

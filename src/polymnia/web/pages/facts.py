@@ -43,7 +43,7 @@ class FactKey(Struct, frozen=True):
         return {"kind": self.kind, "name": self.name, "n": self.ordinal or None}
 
 
-class FactRow(Struct, frozen=True, kw_only=True):
+class FactView(Struct, frozen=True, kw_only=True):
     """A fact as a list shows it. `fit` says how well a hit answers; empty outside a search."""
 
     key: FactKey
@@ -66,13 +66,13 @@ class FactRow(Struct, frozen=True, kw_only=True):
         return sha256(self.text.encode("utf-8", "replace")).hexdigest()
 
 
-def hit_row(hit: Hit, actor: str, fit: Fit) -> FactRow:
+def hit_row(hit: Hit, actor: str, fit: Fit) -> FactView:
     """Return the row of a hit."""
     passage = hit.passage
     # Without a source the neighbours are other facts, not turns of a conversation.
     before = hit.before if passage.source else ()
     after = hit.after if passage.source else ()
-    return FactRow(
+    return FactView(
         key=FactKey(passage.kind, passage.entity, max(passage.ordinal, 0)),
         type=passage.type,
         text=passage.text,
@@ -88,14 +88,14 @@ def hit_row(hit: Hit, actor: str, fit: Fit) -> FactRow:
     )
 
 
-def fact_rows(memory: Memory, entity: Entity) -> list[FactRow]:
+def fact_rows(memory: Memory, entity: Entity) -> list[FactView]:
     """Return the facts of an entity, with their authors."""
     keys = [(entity.name, fact.ordinal) for fact in entity.facts]
     written = authors(memory, keys)
     rows = []
     for fact in entity.facts:
         author = written.get((entity.name, fact.ordinal))
-        row = FactRow(
+        row = FactView(
             key=FactKey("fact", entity.name, fact.ordinal),
             type=entity.type,
             text=fact.text,
@@ -108,7 +108,7 @@ def fact_rows(memory: Memory, entity: Entity) -> list[FactRow]:
     return rows
 
 
-def load_row(memory: Memory, key: FactKey) -> FactRow:
+def load_row(memory: Memory, key: FactKey) -> FactView:
     """Return the row of a fact as it is now. Raise EntityNotFound, or TextChanged if it is gone."""
     if key.kind == "note":
         return _note_row(memory, key)
@@ -123,9 +123,9 @@ def load_row(memory: Memory, key: FactKey) -> FactRow:
     raise TextChanged(f"fact {key.ordinal} of {key.name}", None)
 
 
-def _card_row(memory: Memory, key: FactKey, entity: Entity) -> FactRow:
+def _card_row(memory: Memory, key: FactKey, entity: Entity) -> FactView:
     text = entity.summary or ""
-    return FactRow(
+    return FactView(
         key=key,
         type=entity.type,
         text=text,
@@ -136,11 +136,11 @@ def _card_row(memory: Memory, key: FactKey, entity: Entity) -> FactRow:
     )
 
 
-def _note_row(memory: Memory, key: FactKey) -> FactRow:
+def _note_row(memory: Memory, key: FactKey) -> FactView:
     note = notes.in_vault(memory, key.name)
     if note is None:
         raise TextChanged(f"the note {key.name}", None)
-    return FactRow(
+    return FactView(
         key=key,
         type="note",
         text=note.content,
@@ -259,7 +259,7 @@ def _write(page: Page, key: FactKey, text: str, expected: str) -> int:
 def _show_form(
     page: Page,
     key: FactKey,
-    row: FactRow | None,
+    row: FactView | None,
     text: str,
     *,
     problem: str = "",
@@ -279,7 +279,7 @@ def _show_form(
     )
 
 
-def _show_row(page: Page, row: FactRow) -> Response:
+def _show_row(page: Page, row: FactView) -> Response:
     return page.render("facts/text_page.html", fragment=_VIEWS[_view(page)], row=row)
 
 

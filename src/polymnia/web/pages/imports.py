@@ -24,7 +24,7 @@ from polymnia.errors import BadInput
 from polymnia.importers.registry import IMPORTERS
 from polymnia.markdown.sync import export_folder
 from polymnia.stores.open import encode_json_lines
-from polymnia.web.changes import ChangeRow, change_rows
+from polymnia.web.changes import ChangeView, change_rows
 from polymnia.web.imports import MAX_UPLOAD_BYTES, Import, LocalFiles, Upload
 from polymnia.web.page import Page, get, post
 
@@ -163,7 +163,7 @@ def _report_url(page: Page, item: Import) -> str:
     return page.url("/import/report", id=item.id)
 
 
-def _earlier(page: Page) -> list[ChangeRow]:
+def _earlier(page: Page) -> list[ChangeView]:
     """Return the latest imports into the workspace."""
     if page.is_fragment or page.chosen is None or not page.memory.store.capabilities.history:
         return []
@@ -173,7 +173,7 @@ def _earlier(page: Page) -> list[ChangeRow]:
     return change_rows(page.memory, imports)
 
 
-class Export(Struct, frozen=True, kw_only=True):
+class ExportFormat(Struct, frozen=True, kw_only=True):
     """A format of a saved memory: its title, its purpose, and the function that writes it."""
 
     key: str
@@ -209,7 +209,7 @@ def _write_archive(memory: Memory, file: IO[bytes]) -> None:
 
 
 _FORMATS = (
-    Export(
+    ExportFormat(
         key="json",
         title="JSON document",
         purpose="everything, to move to another Polymnia",
@@ -217,7 +217,7 @@ _FORMATS = (
         media_type="application/json",
         write=_write_document,
     ),
-    Export(
+    ExportFormat(
         key="jsonl",
         title="JSON lines",
         purpose="entities and relations, as the reference server has them",
@@ -225,7 +225,7 @@ _FORMATS = (
         media_type="application/jsonl",
         write=_write_json_lines,
     ),
-    Export(
+    ExportFormat(
         key="markdown",
         title="Markdown",
         purpose="a zip archive with a file for each entity and note, for Obsidian and editors",

@@ -22,7 +22,7 @@ from polymnia.search.terms import fold, terms_of, words_of
 from polymnia.search.times import parse_moment
 from polymnia.web.changes import change_rows
 from polymnia.web.page import ROWS, Fields, Page, get
-from polymnia.web.pages.facts import FactKey, FactRow, hit_row, parse_key
+from polymnia.web.pages.facts import FactKey, FactView, hit_row, parse_key
 from polymnia.web.pages.start import show_start
 from polymnia.web.text import client_name
 
@@ -74,7 +74,7 @@ class SignedHit(Struct, frozen=True):
     fit: Fit
 
     @property
-    def row(self) -> FactRow:
+    def row(self) -> FactView:
         return hit_row(self.hit, self.actor, self.fit)
 
 
@@ -183,12 +183,12 @@ def _names_starting(memory: Memory, typed: str) -> list[Entity]:
     return [entity for entity in found if padded in f" {' '.join(words_of(fold(entity.name)))}"]
 
 
-def _cards(rows: list[FactRow], memories: dict[str, Memory]) -> list[list[FactRow]]:
+def _cards(rows: list[FactView], memories: dict[str, Memory]) -> list[list[FactView]]:
     """Return the rows of each entity, in the order of its best one.
 
     An entity that was found by its name alone, without a summary, shows its newest fact instead.
     """
-    groups: dict[tuple[str, str], list[FactRow]] = {}
+    groups: dict[tuple[str, str], list[FactView]] = {}
     for row in rows:
         groups.setdefault((row.workspace, row.key.name), []).append(row)
     cards = []
@@ -253,7 +253,7 @@ def _show_type(page: Page, filters: SearchFilters) -> Response:
     for entity in members[:ROWS]:
         text = entity.summary or next(iter(entity.texts), "")
         key = FactKey("entity", entity.name)
-        row = FactRow(key=key, type=entity.type, text=text, shown=text, at=entity.updated_at)
+        row = FactView(key=key, type=entity.type, text=text, shown=text, at=entity.updated_at)
         cards.append([row])
     more = start + ROWS if len(members) > ROWS else None
     return _render(page, "type", filters=filters, cards=cards, start=start, next=more)

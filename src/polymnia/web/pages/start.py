@@ -11,7 +11,7 @@ from polymnia.engine.history.changes import MAX_WHOLE_ROWS, latest
 from polymnia.errors import BadInput, NotAllowed, PolymniaError
 from polymnia.model import LINK_OWNER
 from polymnia.settings import client_roots
-from polymnia.web.changes import ChangeRow, change_rows
+from polymnia.web.changes import ChangeView, change_rows
 from polymnia.web.imports import LocalFiles
 from polymnia.web.page import Page, get, post
 from polymnia.web.pages.imports import check_files
@@ -98,7 +98,7 @@ def _source_id(past: PastSource) -> str:
     return sha256(str(past.path).encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
 
-def _first_change(page: Page) -> tuple[str, ChangeRow] | None:
+def _first_change(page: Page) -> tuple[str, ChangeView] | None:
     """Return the last change of a workspace that has one, with its name."""
     for name in page.workspaces[:_MAX_WORKSPACES]:
         try:
