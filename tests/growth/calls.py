@@ -199,7 +199,7 @@ DEBT: Mapping[str, set[str]] = {
     "workspace": set(),
     "project": set(),
     "vault": set(),
-    "native": {"recall"},
+    "native": set(),
 }
 # The same for PostgreSQL, in pages and rows.
 POSTGRES_DEBT = {

@@ -189,19 +189,16 @@ def _select(reader: Reader, arguments: Recall) -> list[Entity]:
 
 def _names_of_types(reader: Reader, types: set[str]) -> list[str]:
     names = []
-    for counted in reader.type_counts("entities"):
-        if _type_key(counted.type) in types:
-            first = max(0, counted.count - MAX_CONSIDERED)
-            page = reader.entities(kind=counted.type, offset=first, limit=MAX_CONSIDERED)
-            names += [entity.name for entity in page]
+    for kind in reader.types():
+        if _type_key(kind) in types:
+            names += [entity.name for entity in reader.newest_of_type(kind, MAX_CONSIDERED)]
     return names
 
 
 def stored_types(reader: Reader, types: Sequence[str]) -> list[str]:
     """Return the types in use that differ from the given ones only in case and number."""
     keys = {_type_key(kind) for kind in types}
-    counted = reader.type_counts("entities")
-    return [count.type for count in counted if _type_key(count.type) in keys]
+    return [kind for kind in reader.types() if _type_key(kind) in keys]
 
 
 def _type_key(kind: str) -> str:

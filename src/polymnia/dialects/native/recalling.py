@@ -337,10 +337,9 @@ def _newest_of_asked_types(place: Place, query: str, within: Within | None) -> l
     words = fold(query.replace("-", ""))  # to-dos are of the type todo
     with place.memory.reading() as reader:
         listed: list[Entity] = []
-        for counted in reader.type_counts("entities"):
-            if _asks_for_type(words, fold(counted.type)):
-                first = max(0, counted.count - MAX_LISTED)
-                listed += reader.entities(kind=counted.type, offset=first, limit=MAX_LISTED)
+        for kind in reader.types():
+            if _asks_for_type(words, fold(kind)):
+                listed += reader.newest_of_type(kind, MAX_LISTED)
         if OVERDUE in words_of(words):
             names = names_with_status(reader, OVERDUE)
             # If nothing is overdue, the open ones of a type that is asked for show it.

@@ -53,7 +53,7 @@ def similar_names(memory: Memory, name: str, limit: int = 3) -> list[str]:
 def similar_types(memory: Memory, name: str, limit: int = 3) -> list[str]:
     """Return entity types spelled like this one, the most similar first; none if it exists."""
     with memory.reading() as read:
-        types = [count.type for count in read.type_counts("entities")]
+        types = read.types()
     return [] if name in types else closest(name, types, limit)
 
 

@@ -109,6 +109,12 @@ class GraphReader(Protocol):
         Relations lead both ways. Raise BadInput if the search gave up.
         """
 
+    def types(self) -> list[str]:
+        """Return the types of entities by name. It costs the same in a memory of any size."""
+
+    def newest_of_type(self, kind: str, limit: int) -> list[Entity]:
+        """Return the newest entities of a type, the oldest of them first."""
+
     def type_counts(self, of: Literal["entities", "relations"]) -> list[TypeCount]:
         """Return the types of entities or of relations, the most frequent first, then by name."""
 

@@ -156,6 +156,12 @@ class MemoryGraph:
 
         return join_steps(source, target, walk_path(self, source, target))
 
+    def types(self) -> list[str]:
+        return sorted({entity.type for entity in self.entities()})
+
+    def newest_of_type(self, kind: str, limit: int) -> list[Entity]:
+        return self.entities(kind=kind)[-limit:]
+
     def type_counts(self, of: Literal["entities", "relations"]) -> list[TypeCount]:
         rows = self.entities() if of == "entities" else self.relations()
         counter = Counter(row.type for row in rows)

@@ -275,6 +275,16 @@ SELECT type, count(*) FROM cards
 WHERE entity_key BETWEEN row_key($1, 0) AND last_key($1) AND until IS NULL
 GROUP BY type ORDER BY count(*) DESC, type;
 
+-- name: types_in_use
+-- The types of living entities.
+SELECT DISTINCT type COLLATE "C" FROM cards
+WHERE entity_key BETWEEN row_key($1, 0) AND last_key($1) AND until IS NULL ORDER BY 1;
+
+-- name: newest_of_type
+-- The names of the newest entities of a type.
+SELECT name FROM cards WHERE type_key = name_key($1, $2::text) AND type = $2::text AND until IS NULL
+ORDER BY entity_key DESC LIMIT $3::bigint;
+
 -- name: relation_types
 -- The types of living relations, the most frequent first.
 SELECT type, count(*) FROM relations

@@ -155,6 +155,20 @@ ORDER BY id;
 -- The types of living entities, the most frequent first.
 SELECT type, count(*) FROM cards NOT INDEXED WHERE until IS NULL GROUP BY type ORDER BY count(*) DESC, type;
 
+-- name: types_in_use
+-- The types of living entities, each found by one step in the index.
+WITH RECURSIVE kinds (type) AS (
+    SELECT min(type) FROM cards INDEXED BY cards_by_type WHERE until IS NULL
+    UNION ALL
+    SELECT (SELECT min(c.type) FROM cards AS c INDEXED BY cards_by_type WHERE c.until IS NULL AND c.type > k.type)
+    FROM kinds AS k WHERE k.type IS NOT NULL
+)
+SELECT type FROM kinds WHERE type IS NOT NULL;
+
+-- name: newest_of_type
+-- The names of the newest entities of a type.
+SELECT name FROM cards INDEXED BY cards_by_type WHERE type = ? AND until IS NULL ORDER BY entity DESC LIMIT ?;
+
 -- name: relation_types
 -- The types of living relations, the most frequent first.
 SELECT type, count(*) FROM relations NOT INDEXED WHERE until IS NULL GROUP BY type ORDER BY count(*) DESC, type;

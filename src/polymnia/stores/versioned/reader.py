@@ -140,6 +140,12 @@ class VersionReader:
 
         return join_steps(source, target, self._port.path_steps(self, source, target))
 
+    def types(self) -> list[str]:
+        return [kind for (kind,) in self._port.run("types_in_use")]
+
+    def newest_of_type(self, kind: str, limit: int) -> list[Entity]:
+        return self.entities([name for (name,) in self._port.run("newest_of_type", kind, limit)])
+
     def type_counts(self, of: Literal["entities", "relations"]) -> list[TypeCount]:
         query = "entity_types" if of == "entities" else "relation_types"
         return [TypeCount(*row) for row in self._port.run(query)]
