@@ -60,7 +60,10 @@ def _touches_briefing(client: Client, change: Change) -> bool:
 def _complete(call: Call, argument: str, value: str) -> Sequence[str]:
     """Return the workspaces, types, tags or names that complete a value."""
     if argument == "workspace":
-        return _complete_workspace(call, value)
+        names = {*own_names(call)}
+        names.update(workspace.name for workspace in call.workspaces.find_all("active"))
+        open_names = [name for name in names if call.client.principal.enters(name)]
+        return sorted(_starting_with(value, open_names))
     completions: dict[str, None] = {}
     for place in places(call):
         with place.memory.reading() as read:
@@ -74,13 +77,6 @@ def _complete(call: Call, argument: str, value: str) -> Sequence[str]:
             else:
                 completions |= dict.fromkeys(_complete_name(read, value))
     return list(completions)[:_MAX_COMPLETIONS]
-
-
-def _complete_workspace(call: Call, value: str) -> list[str]:
-    names = {*own_names(call)}
-    names.update(workspace.name for workspace in call.workspaces.find_all("active"))
-    open_names = [name for name in names if call.client.principal.enters(name)]
-    return sorted(_starting_with(value, open_names))
 
 
 def _complete_name(read: Reader, value: str) -> list[str]:

@@ -48,7 +48,12 @@ def places(call: Call, requested: str = "") -> list[Place]:
     """
     readable = []
     for name in _names(call, requested):
-        if not _may_read(call, name, requested):
+        # True if the client may read the workspace.
+        principal = call.client.principal
+        if requested or name == own_names(call)[0]:
+            principal.require_entry(name)
+        may_read = principal.enters(name)
+        if not may_read:
             continue
         try:
             readable.append(Place(name, call.workspaces.memory(name)))
@@ -137,18 +142,6 @@ def _known_name(call: Call, requested: str, own: Sequence[str]) -> str:
             known[workspace.name] = None
     alike = [name for name in known if fold(name) == fold(requested)]
     return alike[0] if len(alike) == 1 else requested
-
-
-def _may_read(call: Call, name: str, requested: str) -> bool:
-    """Return True if the client may read the workspace.
-
-    Raise NotAllowed if the client named it, or if it is its project: leaving it out would look like
-    an empty memory.
-    """
-    principal = call.client.principal
-    if requested or name == own_names(call)[0]:
-        principal.require_entry(name)
-    return principal.enters(name)
 
 
 def _may_be_missing(call: Call, name: str) -> bool:

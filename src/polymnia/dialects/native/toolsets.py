@@ -10,7 +10,6 @@ from msgspec.json import encode
 from polymnia.dialects.base import Call, Reply, Tool, tool
 from polymnia.dialects.native.recalling import search_places
 from polymnia.dialects.native.replies import (
-    Item,
     line_item,
     page_reply,
     receipt_reply,
@@ -121,7 +120,17 @@ def find_notes(call: Call, arguments: FindNotes) -> Reply:
     items = []
     for place in places(call, arguments.workspace):
         for note in _find_notes(place, arguments):
-            items.append(_note_item(place, note))
+            text = one_line(note.content)
+            updated = short_time(note.updated_at)
+            data = {
+                "key": note.key,
+                "text": text,
+                "tags": list(note.tags),
+                "updated": updated,
+                "workspace": place.name,
+            }
+            note_item = line_item(f"- {note.key}: {text} [{updated}, {place.name}]", data)
+            items.append(note_item)
     return page_reply(items, arguments, note_if_empty="No notes found.")
 
 
@@ -134,19 +143,6 @@ def _find_notes(place: Place, arguments: FindNotes) -> list[Note]:
     query = NoteQuery(text=arguments.query, tags=tags, limit=_MAX_FOUND_NOTES)
     hits = notes.search(place.memory, query, [VAULT]).hits
     return [hit.note for hit in hits if hit.note.key.startswith(arguments.prefix)]
-
-
-def _note_item(place: Place, note: Note) -> Item:
-    text = one_line(note.content)
-    updated = short_time(note.updated_at)
-    data = {
-        "key": note.key,
-        "text": text,
-        "tags": list(note.tags),
-        "updated": updated,
-        "workspace": place.name,
-    }
-    return line_item(f"- {note.key}: {text} [{updated}, {place.name}]", data)
 
 
 @tool(ReadNotes, needs="read", returns=Items, brief=True)
@@ -251,19 +247,15 @@ def manage_workspace(call: Call, arguments: ManageWorkspace) -> Reply:
     elif action == "restore":
         workspace = workspaces.restore(name)
     else:
-        _confirm_deletion(call, arguments)
+        # Raise BadInput if the user declines, or cannot be asked and the call does not confirm.
+        text = f"Delete the workspace {arguments.name} with everything in it?"
+        is_agreed = call.confirm(confirmation("delete", text), otherwise=arguments.confirm)
+        if is_agreed is None:
+            raise BadInput(f"that would delete everything in {arguments.name}: pass confirm: true")
+        if not is_agreed:
+            raise BadInput("the user declined; nothing was deleted")
         workspace = workspaces.delete(name)
     return receipt_reply([{"name": workspace.name, "status": workspace.status, "action": action}])
-
-
-def _confirm_deletion(call: Call, arguments: ManageWorkspace) -> None:
-    """Raise BadInput if the user declines, or cannot be asked and the call does not confirm."""
-    text = f"Delete the workspace {arguments.name} with everything in it?"
-    is_agreed = call.confirm(confirmation("delete", text), otherwise=arguments.confirm)
-    if is_agreed is None:
-        raise BadInput(f"that would delete everything in {arguments.name}: pass confirm: true")
-    if not is_agreed:
-        raise BadInput("the user declined; nothing was deleted")
 
 
 @tool(Trash, needs="admin", returns=Items, destructive=True, brief=True)

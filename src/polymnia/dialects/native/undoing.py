@@ -145,13 +145,17 @@ def _find_other_half(call: Call, place: Place, move: Change) -> str:
 
     The two are not linked: they have the same actor and entity, and nearly the same time.
     """
+    names: set[str] = set()
+    for rows in (move.before, move.after):
+        names.update(entity.name for entity in rows.entities)
+        names.update(part.entity for part in rows.facts)
     query = ChangeQuery(
         limit=None,
         operations=_MOVES,
         actors=(move.actor,),
         since=move.at - _ONE_MOVE,
         until=move.at + _ONE_MOVE,
-        names=tuple(_entities_in(move)),
+        names=tuple(names),
     )
     halves = []
     own = places(call)
@@ -165,14 +169,6 @@ def _find_other_half(call: Call, place: Place, move: Change) -> str:
                     distance = abs(change.at - move.at)
                     halves.append((distance, change_label(other, change.id)))
     return min(halves)[1] if halves else ""
-
-
-def _entities_in(change: Change) -> set[str]:
-    names: set[str] = set()
-    for rows in (change.before, change.after):
-        names.update(entity.name for entity in rows.entities)
-        names.update(part.entity for part in rows.facts)
-    return names
 
 
 def _refuse_conflicts(call: Call, parts: list[tuple[Place, Undo]]) -> None:

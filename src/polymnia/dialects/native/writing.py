@@ -379,7 +379,24 @@ good. Look first with dry_run."""
     if arguments.name:
         with place.memory.reading() as read:
             arguments = replace(arguments, name=resolve_name(read, arguments.name))
-    unwanted = _unwanted(arguments)
+    name = arguments.name
+    if name and not arguments.facts and not arguments.whole:
+        raise BadInput(
+            f"say which facts of {name} to forget, or pass whole: true for the entity itself"
+        )
+    if not name and (arguments.facts or arguments.whole):
+        raise BadInput("name: say which entity")
+    if not name and not arguments.relations:
+        raise BadInput("nothing to forget: give a name with facts, or relations")
+    entities: tuple[str, ...] = ()
+    if arguments.whole:
+        entities = (name,)
+    facts = [require_text(fact, "facts") for fact in arguments.facts]
+    unwanted = Unwanted(
+        entities=entities,
+        facts=tuple((name, _fact_reference(fact)) for fact in facts),
+        relations=tuple(_relation(shape) for shape in arguments.relations),
+    )
     if arguments.erase:
         return _erase(call, place, unwanted, arguments)
     with _naming_successors(place):
@@ -435,27 +452,6 @@ def _require_agreement(call: Call, question: str, loss: str, is_confirmed: bool)
         raise BadInput(one_line(f"{loss}. Ask the user, then pass confirm: true."))
     if not is_agreed:
         raise BadInput("the user declined; nothing was forgotten")
-
-
-def _unwanted(arguments: Forget) -> Unwanted:
-    name = arguments.name
-    if name and not arguments.facts and not arguments.whole:
-        raise BadInput(
-            f"say which facts of {name} to forget, or pass whole: true for the entity itself"
-        )
-    if not name and (arguments.facts or arguments.whole):
-        raise BadInput("name: say which entity")
-    if not name and not arguments.relations:
-        raise BadInput("nothing to forget: give a name with facts, or relations")
-    entities: tuple[str, ...] = ()
-    if arguments.whole:
-        entities = (name,)
-    facts = [require_text(fact, "facts") for fact in arguments.facts]
-    return Unwanted(
-        entities=entities,
-        facts=tuple((name, _fact_reference(fact)) for fact in facts),
-        relations=tuple(_relation(shape) for shape in arguments.relations),
-    )
 
 
 def _confirm_forgetting(call: Call, planned: ForgetReceipt, *, is_confirmed: bool) -> None:

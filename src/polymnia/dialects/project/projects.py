@@ -72,7 +72,16 @@ project."""
     project = _find(call, arguments.name)
     if project.status != "active":
         raise BadInput(f"Project {project.name} is archived. {_how_to_restore(call)}")
-    _check_opens(call, project.name)
+    # Raise BadInput if the project's file is missing, damaged or foreign.
+    name = project.name
+    with _translate_errors(call, name):
+        try:
+            call.workspaces.memory(name)
+        except StoreSealed:
+            raise
+        except StoreError as exc:
+            logger.error("cannot open project %s: %s", name, exc)
+            raise BadInput(f"Project {name} cannot be opened: {exc.public}.") from exc
     _activate(call, project)
     return _confirm(f"Switched to project {project.name}.", project)
 
@@ -158,18 +167,6 @@ def _check_identity(call: Call, name: str) -> None:
             f"Project {name} was deleted or renamed by another client, and a new project has its "
             "name. Use switch_project to select the new one."
         )
-
-
-def _check_opens(call: Call, name: str) -> None:
-    """Raise BadInput if the project's file is missing, damaged or foreign."""
-    with _translate_errors(call, name):
-        try:
-            call.workspaces.memory(name)
-        except StoreSealed:
-            raise
-        except StoreError as exc:
-            logger.error("cannot open project %s: %s", name, exc)
-            raise BadInput(f"Project {name} cannot be opened: {exc.public}.") from exc
 
 
 def _find(call: Call, name: str) -> Workspace:

@@ -212,9 +212,10 @@ def node_shapes(entities: list[Entity], relations: list[Relation]) -> list[Proje
 
 
 def relation_shape(relation: Relation) -> ProjectRelationShape:
-    return ProjectRelationShape(
-        _relation_id(relation), *relation.key, iso_time(relation.created_at)
-    )
+    # Derive an id from the ends, type and creation time, which identify a relation.
+    key = encode((*relation.key, relation.created_at))
+    relation_id = str(UUID(bytes=sha1(key, usedforsecurity=False).digest()[:16], version=5))
+    return ProjectRelationShape(relation_id, *relation.key, iso_time(relation.created_at))
 
 
 def added_shape(entity: Entity, observation: Fact) -> ProjectAddedShape:
@@ -242,9 +243,3 @@ def _entity_fields(
         identity = observation_id(entity, observation)
         observations.append(ProjectObservationShape(identity, observation.text, created_at))
     return (entity.id, entity.name, entity.type, *times, observations)
-
-
-def _relation_id(relation: Relation) -> str:
-    """Derive an id from the ends, type and creation time, which identify a relation."""
-    key = encode((*relation.key, relation.created_at))
-    return str(UUID(bytes=sha1(key, usedforsecurity=False).digest()[:16], version=5))

@@ -18,7 +18,6 @@ from polymnia.engine.history.changes import (
 from polymnia.engine.history.parts import read_changes
 from polymnia.engine.memory import Memory, find_by_name
 from polymnia.model import (
-    Change,
     ChangeQuery,
     Entity,
     Fact,
@@ -220,7 +219,25 @@ def _changes(
             continue
         # Changes come newest first: the last one of a fact made it what it is.
         key = (entity.name, difference.what, difference.ordinal)
-        lines.setdefault(key, _change_line(workspace, change, difference, entity))
+        text = difference.after or ""
+        due = 0
+        if difference.what == "status":
+            text = f"is {text or 'without a status'}"
+        elif difference.what == "due":
+            due = entity.due
+            text = f"is due {text}" if due else "is not due any more"
+        change_line = BriefingLine(
+            workspace,
+            entity.name,
+            "",
+            _shorten(text),
+            change.at,
+            due=due,
+            actor=change.actor,
+            change=change.id,
+            ordinal=difference.ordinal,
+        )
+        lines.setdefault(key, change_line)
     return list(lines.values())
 
 
@@ -247,29 +264,6 @@ def _still_holds(difference: Difference, entity: Entity) -> bool:
         if difference.what == "fact" and fact.ordinal == difference.ordinal:
             return fact.text == difference.after and not is_expired(fact)
     return False
-
-
-def _change_line(
-    workspace: str, change: Change, difference: Difference, entity: Entity
-) -> BriefingLine:
-    text = difference.after or ""
-    due = 0
-    if difference.what == "status":
-        text = f"is {text or 'without a status'}"
-    elif difference.what == "due":
-        due = entity.due
-        text = f"is due {text}" if due else "is not due any more"
-    return BriefingLine(
-        workspace,
-        entity.name,
-        "",
-        _shorten(text),
-        change.at,
-        due=due,
-        actor=change.actor,
-        change=change.id,
-        ordinal=difference.ordinal,
-    )
 
 
 def _pinned(workspace: str, memory: Memory, read: Reader) -> list[BriefingLine]:

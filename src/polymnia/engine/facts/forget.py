@@ -85,7 +85,9 @@ def find_rows(memory: Memory, read: Reader, unwanted: Unwanted) -> tuple[Rows, l
         relations |= {relation.key: relation for relation in read.relations(list(whole))}
     notes = []
     for key in dict.fromkeys(unwanted.notes):
-        note = _find_note(memory, read, key)
+        if not memory.store.capabilities.notes:
+            raise BadInput(f"this store has no notes; {USE_A_DATABASE}")
+        note = find_note(read.notes, VAULT, key)
         if note is None:
             unknown.append(key)
         else:
@@ -127,9 +129,3 @@ def _find_facts(
         in_order = sorted(facts.values(), key=lambda fact: fact.ordinal)
         sets.append(FactSet(name, tuple(in_order)))
     return tuple(sets)
-
-
-def _find_note(memory: Memory, read: Reader, key: str) -> Note | None:
-    if not memory.store.capabilities.notes:
-        raise BadInput(f"this store has no notes; {USE_A_DATABASE}")
-    return find_note(read.notes, VAULT, key)

@@ -159,16 +159,12 @@ def _is_secret_value(assignment: re.Match[str]) -> bool:
     if len(value) < 6 or value.isdigit():  # in a sentence an ordinary word
         return False
     if value.isalpha():
-        return _is_spoken_password(assignment, value)
+        # True for "pwd is swordfish": a word that ends its sentence and is not a state.
+        if assignment["sign"] or assignment["label"].lower() == "pass":
+            return False
+        goes_on = assignment["more"] and assignment["value"] == value
+        return not goes_on and not _compiled(_STATE).search(value)
     return not _compiled(_METHOD).match(value) and not _is_plain_phrase(value)
-
-
-def _is_spoken_password(assignment: re.Match[str], value: str) -> bool:
-    """Return True for "pwd is swordfish": a word that ends its sentence and is not a state."""
-    if assignment["sign"] or assignment["label"].lower() == "pass":
-        return False
-    goes_on = assignment["more"] and assignment["value"] == value
-    return not goes_on and not _compiled(_STATE).search(value)
 
 
 def _is_plain_phrase(value: str) -> bool:

@@ -229,7 +229,14 @@ def _walk(
     links: Links, source: str, target: str, max_depth: int, deadline: float
 ) -> Iterator[list[str] | None]:
     """Yield the paths, shortest first. After the deadline yield None and stop."""
-    remaining = _distances(links, target)
+    # How many links each name is away from the target.
+    distances = {target: 0}
+    front = [target]
+    while front:
+        reached = [end for name in front for end in links.get(name, ()) if end not in distances]
+        distances.update(dict.fromkeys(reached, distances[front[0]] + 1))
+        front = list(dict.fromkeys(reached))
+    remaining = distances
     if source not in remaining:
         return
     if source == target:
@@ -279,14 +286,3 @@ def _fits(name: str, target: str, left: int, remaining: dict[str, int]) -> bool:
     if name == target:
         return left == 0
     return left > 0 and remaining.get(name, left + 1) <= left
-
-
-def _distances(links: Links, target: str) -> dict[str, int]:
-    """Return how many links each name is away from the target."""
-    distances = {target: 0}
-    front = [target]
-    while front:
-        reached = [end for name in front for end in links.get(name, ()) if end not in distances]
-        distances.update(dict.fromkeys(reached, distances[front[0]] + 1))
-        front = list(dict.fromkeys(reached))
-    return distances

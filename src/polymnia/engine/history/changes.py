@@ -19,7 +19,6 @@ from polymnia.model import (
     Fact,
     Graph,
     PassageKey,
-    Relation,
     Rows,
 )
 from polymnia.search.dates import day_of
@@ -141,7 +140,30 @@ def all_actors(memory: Memory) -> list[str]:
 def differences(change: Change, names: Collection[str] | None = None) -> list[Difference]:
     """Return what a change altered, or only what concerns some names."""
     relations = _relation_differences(change, names)
-    others = [*_entity_differences(change), *_fact_differences(change)]
+    before = {entity.id or entity.name: entity for entity in change.before.entities}
+    after = {entity.id or entity.name: entity for entity in change.after.entities}
+    changed = []
+    for key in dict.fromkeys((*before, *after)):
+        old, new = before.get(key), after.get(key)
+        if old is not None and new is not None:
+            pairs: Sequence[tuple[What, str | None, str | None]] = (
+                ("name", old.name, new.name),
+                ("type", old.type, new.type),
+                ("summary", old.summary, new.summary),
+                ("tags", ", ".join(old.tags), ", ".join(new.tags)),
+                ("due", day_of(old.due), day_of(new.due)),
+                ("status", old.status, new.status),
+                ("expires", day_of(old.expires), day_of(new.expires)),
+            )
+            card_differences = [
+                Difference(what, new.name, one, other) for what, one, other in pairs if one != other
+            ]
+            changed += card_differences
+        elif new is not None:
+            changed += _whole_differences(new, is_new=True)
+        elif old is not None:
+            changed += _whole_differences(old, is_new=False)
+    others = [*changed, *_fact_differences(change)]
     notes = _note_differences(change)
     if names is not None:
         others = [difference for difference in others if difference.name in names]
@@ -234,34 +256,6 @@ def find_actors(history: HistoryReader, wanted: str) -> tuple[str, ...]:
     return matching
 
 
-def _entity_differences(change: Change) -> list[Difference]:
-    before = {entity.id or entity.name: entity for entity in change.before.entities}
-    after = {entity.id or entity.name: entity for entity in change.after.entities}
-    changed = []
-    for key in dict.fromkeys((*before, *after)):
-        old, new = before.get(key), after.get(key)
-        if old is not None and new is not None:
-            changed += _card_differences(old, new)
-        elif new is not None:
-            changed += _whole_differences(new, is_new=True)
-        elif old is not None:
-            changed += _whole_differences(old, is_new=False)
-    return changed
-
-
-def _card_differences(old: Entity, new: Entity) -> list[Difference]:
-    pairs: Sequence[tuple[What, str | None, str | None]] = (
-        ("name", old.name, new.name),
-        ("type", old.type, new.type),
-        ("summary", old.summary, new.summary),
-        ("tags", ", ".join(old.tags), ", ".join(new.tags)),
-        ("due", day_of(old.due), day_of(new.due)),
-        ("status", old.status, new.status),
-        ("expires", day_of(old.expires), day_of(new.expires)),
-    )
-    return [Difference(what, new.name, one, other) for what, one, other in pairs if one != other]
-
-
 def _whole_differences(entity: Entity, *, is_new: bool) -> list[Difference]:
     """Return an entity that appears or disappears, with its facts."""
     changed = [_one_sided("entity", entity.name, entity.type, is_new=is_new)]
@@ -316,15 +310,11 @@ def _relation_differences(change: Change, names: Collection[str] | None) -> list
         for relation in relations:
             if relation.key in kept:
                 continue
-            if names is not None and not _touches(relation, names):
+            if names is not None and not (relation.source in names or relation.target in names):
                 continue
             text = f"{relation.type} {relation.target}"
             changed.append(_one_sided("relation", relation.source, text, is_new=is_new))
     return changed
-
-
-def _touches(relation: Relation, names: Collection[str]) -> bool:
-    return relation.source in names or relation.target in names
 
 
 def _note_differences(change: Change) -> list[Difference]:

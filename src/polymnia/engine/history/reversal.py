@@ -184,7 +184,11 @@ class _Planner:
         for uid, whole in self._entities.items():
             whole.now = self._living.get(uid)
             self._decide(whole, (whole.now is None) == (whole.before is None), overwrite)
-        refused = {span.slot[1] for span in self._entities.values() if self._is_refused(span)}
+        refused = {
+            span.slot[1]
+            for span in self._entities.values()
+            if (not span.is_reset and (span.now is None) != (span.before is None))
+        }
         for (uid, attribute), card in self._attributes.items():
             card.now = self._living.get(uid)
             if uid in self._entities and (self._entities[uid].is_reset or uid in refused):
@@ -204,9 +208,6 @@ class _Planner:
         for name, note in self._notes.items():
             note.now = find_note(self._read.notes, VAULT, name)
             self._decide(note, note.now == note.before, overwrite, note.now == note.after)
-
-    def _is_refused(self, span: _Span[Entity]) -> bool:
-        return not span.is_reset and (span.now is None) != (span.before is None)
 
     def _decide(
         self, span: _Span[T], is_undone: bool, overwrite: frozenset[str], is_left: bool = True

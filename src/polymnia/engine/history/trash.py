@@ -85,18 +85,17 @@ def deleted_ends(read: Reader, relations: Iterable[Relation], change: int) -> se
 def _items(memory: Memory, read: Reader) -> list[TrashItem]:
     _require_trash(memory)
     deleted = read.trash()
-    parts = [item for item in deleted if item.rows.facts or _is_relation(item)]
+    parts = [
+        item
+        for item in deleted
+        if item.rows.facts or (bool(item.rows.relations) and not item.rows.entities)
+    ]
     if not parts:
         return deleted
     first = min(item.change for item in parts)
     moves = read.history.changes(ChangeQuery(limit=None, after=first - 1, operations=_MOVES))
     moved = {item.id for item in _find_moved(parts, moves)}
     return [item for item in deleted if item.id not in moved]
-
-
-def _is_relation(item: TrashItem) -> bool:
-    """Return True for a relation that was deleted without its ends."""
-    return bool(item.rows.relations) and not item.rows.entities
 
 
 def _find_moved(items: Iterable[TrashItem], moves: Iterable[Change]) -> list[TrashItem]:
