@@ -4,7 +4,6 @@ A note is a text under a key.
 """
 
 from collections.abc import Collection, Sequence
-from time import time_ns
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -24,6 +23,7 @@ from polymnia.model import (
 )
 from polymnia.search.fulltext import first_matches, wants_everything
 from polymnia.search.relevance import MAX_INEXACT
+from polymnia.stores.clock import now_us
 from polymnia.stores.contract import NoteReader, Reader, find_note
 
 # The names of a passage's columns in queries.
@@ -274,7 +274,7 @@ def sweep_sessions(memory: Memory, *, by: str) -> None:
 def expire_sessions(memory: Memory, *, by: str) -> None:
     """Delete the notes of sessions that clients named themselves and have not used for a day."""
     require(memory)
-    long_ago = time_ns() // 1000 - UNUSED_LIFETIME_US
+    long_ago = now_us() - UNUSED_LIFETIME_US
     with memory.reading() as read:
         if not read.notes.has_joined("", unused_since=long_ago):
             return

@@ -1,7 +1,5 @@
 """The tools for nodes and their observations."""
 
-from time import time_ns
-
 from polymnia.dialects.base import Call, Reply, tool
 from polymnia.dialects.replies import (
     array_reply,
@@ -19,12 +17,12 @@ from polymnia.dialects.workspace.shapes import (
     relation_shapes,
 )
 from polymnia.engine.facts.revise import Revision, revise
+from polymnia.engine.facts.todos import DAY
 from polymnia.engine.graph import entities, facts
 from polymnia.engine.recall import search
 from polymnia.model import EntityDraft, FactAddition
 from polymnia.search.times import iso_time
-
-_DAY_US = 86_400 * 1_000_000
+from polymnia.stores.clock import now_us
 
 
 @tool(shapes.WorkspaceCreateEntities, needs="write", returns=list_of(shapes.CreatedShape))
@@ -93,7 +91,7 @@ def get_nodes_by_type(call: Call, arguments: shapes.GetNodesByType) -> Reply:
 def get_recently_modified(call: Call, arguments: shapes.GetRecentlyModified) -> Reply:
     """Return the nodes modified in the last days, the latest first. Adding, replacing or deleting \
 an observation or a relation of a node modifies it too."""
-    since = time_ns() // 1000 - arguments.days * _DAY_US
+    since = now_us() - arguments.days * DAY
     with open_memory(call).reading() as read:
         outlines = read.outlines(latest=arguments.limit, updated_since=since)
     nodes = [entity_shape(shapes.RecentNodeShape, outline) for outline in outlines]

@@ -1,7 +1,5 @@
 """The consolidation report: what needs attention, and what happened since the last one."""
 
-from time import time_ns
-
 from msgspec import Struct
 
 from polymnia.engine.curation.clusters import (
@@ -28,6 +26,7 @@ from polymnia.engine.history.changes import count_events
 from polymnia.engine.memory import Memory
 from polymnia.errors import MissingPackage
 from polymnia.model import Entity, EventCounts, Mark
+from polymnia.stores.clock import now_us
 from polymnia.stores.contract import TEXT, Reader
 
 # The mark of the last report.
@@ -65,7 +64,7 @@ def consolidation_report(
     check: Check = never_stop,
 ) -> ConsolidationReport:
     """Return what needs attention and, with `mark`, let the next report count events from here."""
-    now = time_ns() // 1000
+    now = now_us()
     with memory.reading() as read:
         work = _Report(memory, read, progress, check)
         stale, first = work.stale()

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from time import time_ns
 
 from msgspec import Struct
 
@@ -28,6 +27,7 @@ from polymnia.model import (
 from polymnia.search.dates import day_of
 from polymnia.search.terms import fold, terms_of
 from polymnia.search.tokens import estimate_tokens, shorten_to
+from polymnia.stores.clock import now_us
 from polymnia.stores.contract import Reader
 
 # Entities with this tag are always part of a briefing, with all their facts.
@@ -190,7 +190,7 @@ def _todos(workspace: str, memory: Memory, read: Reader) -> list[BriefingLine]:
 
 def _decisions(workspace: str, memory: Memory, read: Reader) -> list[BriefingLine]:
     """Return the newest fact of each decision of the last days that none supersedes."""
-    since = time_ns() // 1000 - DECISION_DAYS * DAY
+    since = now_us() - DECISION_DAYS * DAY
     lines = []
     for entity in _without_superseded(read, _of_type(read, DECISION)):
         recent = [fact for fact in entity.facts if _time_of(fact) >= since]

@@ -1,14 +1,14 @@
 """To-dos: entities that are open, done, cancelled or overdue."""
 
-from datetime import UTC, datetime, timedelta
-
 from polymnia.engine.facts.remember import OPEN, TODO_TYPES
 from polymnia.errors import BadInput
 from polymnia.model import Entity, Within
+from polymnia.model.passages import US_PER_DAY
 from polymnia.search.terms import fold, terms_of
+from polymnia.stores.clock import now_us
 from polymnia.stores.contract import Reader
 
-DAY = 86_400_000_000
+DAY = US_PER_DAY
 OVERDUE = "overdue"
 STATUSES = (OPEN, "done", "cancelled")
 # Other words for a status.
@@ -27,7 +27,6 @@ _STATUS_WORDS = {
 }
 # To-dos without a status that are considered.
 MAX_CONSIDERED = 500
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def parse_status(text: str, *, with_overdue: bool = False) -> str:
@@ -58,9 +57,8 @@ def entities_with_status(reader: Reader, status: str) -> list[Entity]:
 
 def is_overdue(entity: Entity) -> bool:
     """Return True from the day after an open entity was due."""
-    now = (datetime.now(UTC) - _EPOCH) // timedelta(microseconds=1)
     is_open = entity.status in ("", OPEN)
-    return is_open and bool(entity.due) and entity.due // DAY < now // DAY
+    return is_open and bool(entity.due) and entity.due // DAY < now_us() // DAY
 
 
 def _open_entities(reader: Reader) -> list[Entity]:
