@@ -5,28 +5,24 @@ line costs more than a missing one. Candidates come from words alone, and the mo
 judges them: that needs neither numpy nor an index of all vectors, which would cost a new process
 200 ms.
 
-A fact that has a vector is judged by both, a turn of a conversation by its words: among turns,
-which are short and many on the same topic, the cosine told less than the words did.
-
-    evidence = FACT_ZERO + FACT_COSINE cosine + FACT_WORDS words - FACT_GAP gap - FACT_ASKS asks
-    evidence = ZERO + WORDS words + SHARE share - GAP gap - ASKS asks
-
-`words` and `asks` are signals of recall, `share` is the share of the prompt's words, and `gap` how
-far its score is below the best one. `python -m bench.agents.prompts` measures what this gives.
+The score is that of recall (`search/scoring.py`). A turn of a conversation is judged by its words
+alone: among turns, which are short and many on the same topic, the cosine told less than the words
+did. `python -m bench.agents.prompts` measures what MIN_SCORE gives.
 """
 
 import re
 from collections.abc import Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from polymnia.engine.memory import Memory
 from polymnia.engine.recall.passages import score_candidates, start_searches
-from polymnia.model import Hit, Passage
+from polymnia.model import Passage
 from polymnia.search.embedding import cosine, length, unpack_vector
 from polymnia.search.hits import best_hits
 from polymnia.search.question import content_words
-from polymnia.search.terms import terms_of
+from polymnia.search.scoring import score
 from polymnia.stores.contract import Reader
 
 MAX_FACTS = 3
@@ -40,10 +36,8 @@ MIN_CONTENT_WORDS = 2
 _COMMAND_MARKS = ("/", "!", "#")
 _CODE_BLOCK = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 
-# Fitted as logistic regressions, so that 0 means an even chance.
-FACT_ZERO, FACT_COSINE, FACT_WORDS, FACT_GAP, FACT_ASKS = -4.2, 6.75, 1.15, 0.37, 2.5
-ZERO, WORDS, SHARE, GAP, ASKS = -4.4, 3.1, 0.9, 0.28, 3.2
-MIN_EVIDENCE = 0.0
+# A fact clearly bears on a prompt from this score on, unless it is far behind the best one.
+MIN_SCORE, MAX_GAP = 7.0, 2.0
 
 
 class PromptVector(Struct, frozen=True):
@@ -54,7 +48,7 @@ class PromptVector(Struct, frozen=True):
 
 
 class PromptFact(Struct, frozen=True):
-    """A fact, and how strongly it bears on the prompt: log odds, of any sign."""
+    """A fact, and by how much its score is above the least that counts."""
 
     passage: Passage
     evidence: float
@@ -77,46 +71,21 @@ def facts_for_prompt(
 
     Without a vector, words alone decide.
     """
-    facts = []
-    for fact in rate_candidates(memory, text, vector):
-        if fact.evidence >= MIN_EVIDENCE:
-            facts.append(fact)
-    facts.sort(key=lambda fact: -fact.evidence)
-    return facts
-
-
-def rate_candidates(
-    memory: Memory, text: str, vector: PromptVector | None = None
-) -> list[PromptFact]:
-    """Return the candidates by words, each with its evidence."""
     by_words = Memory(memory.store)
     with memory.reading() as read:
         searches = start_searches(by_words, read, [text], None, None)
-        query = searches[0].query
-        hits = best_hits(query.folded, score_candidates(read, searches, None), MAX_CANDIDATES)
+        scored = score_candidates(read, searches, None)
+        hits = best_hits(searches[0].query.folded, scored, MAX_CANDIDATES)
         hits = [hit for hit in hits if hit.passage.kind == "fact"]
-        facts = [hit.passage for hit in hits if not hit.passage.is_turn]
-        cosines = _cosines(read, vector, facts)
-    rated = []
+        noted = [hit.passage for hit in hits if not hit.passage.is_turn]
+        cosines = _cosines(read, vector, noted)
+    facts = []
     for hit in hits:
-        gap = hits[0].score - hit.score
-        if hit.passage.id in cosines:
-            evidence = _evidence_of_fact(hit, cosines[hit.passage.id], gap)
-        else:
-            share = query.matcher.share(terms_of(hit.passage.words))
-            evidence = _evidence_by_words(hit, share, gap)
-        rated.append(PromptFact(hit.passage, evidence))
-    return rated
-
-
-def _evidence_of_fact(hit: Hit, likeness: float, gap: float) -> float:
-    matching = FACT_COSINE * likeness + FACT_WORDS * hit.signals.words
-    return FACT_ZERO + matching - FACT_GAP * gap - FACT_ASKS * hit.signals.asks
-
-
-def _evidence_by_words(hit: Hit, share: float, gap: float) -> float:
-    matching = WORDS * hit.signals.words + SHARE * share
-    return ZERO + matching - GAP * gap - ASKS * hit.signals.asks
+        signals = replace(hit.signals, meaning=cosines.get(hit.passage.id))
+        facts.append(PromptFact(hit.passage, score(signals) - MIN_SCORE))
+    facts.sort(key=lambda fact: -fact.evidence)
+    least = max(0.0, facts[0].evidence - MAX_GAP) if facts else 0.0
+    return [fact for fact in facts if fact.evidence >= least]
 
 
 def _cosines(
