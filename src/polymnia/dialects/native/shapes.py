@@ -48,7 +48,7 @@ class Bounded(Arguments, frozen=True, kw_only=True):
     cursor: str = ""
 
 
-class RelationShape(Struct, frozen=True, forbid_unknown_fields=True):
+class GivenRelation(Struct, frozen=True, forbid_unknown_fields=True):
     synonyms: ClassVar[dict[str, str]] = _RELATION_SYNONYMS
     source: str = field(name="from")
     type: str
@@ -63,7 +63,7 @@ class FactShape(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     expires: str = ""
 
 
-class EntityShape(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class GivenEntity(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     synonyms: ClassVar[dict[str, str]] = _SYNONYMS
     name: str
     type: str = ""
@@ -82,8 +82,8 @@ class EntityShape(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
 
 class Remember(Arguments, frozen=True, kw_only=True):
     sole_item_of: ClassVar[str] = "entities"  # what `name` and `facts` beside it mean
-    entities: list[EntityShape] = []
-    relations: list[RelationShape] = []
+    entities: list[GivenEntity] = []
+    relations: list[GivenRelation] = []
     source: str = ""
 
 
@@ -140,7 +140,7 @@ class Revise(Arguments, frozen=True, kw_only=True):
 class Forget(Arguments, frozen=True, kw_only=True):
     name: str = ""
     facts: Annotated[list[Reference], Meta(description="#numbers, texts, or how they begin")] = []
-    relations: list[RelationShape] = []
+    relations: list[GivenRelation] = []
     whole: Annotated[bool, Meta(description="the entity with all its facts")] = False
     erase: Annotated[bool, Meta(description="for good, also from history")] = False
     dry_run: bool = False

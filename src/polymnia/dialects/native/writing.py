@@ -21,11 +21,11 @@ from polymnia.dialects.native.replies import drop_empty, receipt_reply
 from polymnia.dialects.native.scope import Place, other_places, target
 from polymnia.dialects.native.shapes import (
     EditShape,
-    EntityShape,
     FactShape,
     Forget,
+    GivenEntity,
+    GivenRelation,
     Items,
-    RelationShape,
     Remember,
     Revise,
 )
@@ -114,7 +114,7 @@ The receipt lists exceptions: similar or contrary facts, guessed names, secrets.
     return receipt_reply(items, note, lines)
 
 
-def _due_lines(shapes: list[EntityShape], entities: list[EntityFacts]) -> Iterator[str]:
+def _due_lines(shapes: list[GivenEntity], entities: list[EntityFacts]) -> Iterator[str]:
     """Yield the days that relative due dates mean, such as next friday."""
     for shape, entity in zip(shapes, entities, strict=True):
         if entity.due and not starts_with_year(shape.due):
@@ -136,7 +136,7 @@ def _naming_successors(place: Place) -> Iterator[None]:
         raise BadInput(one_line(f"{fact} was replaced by #{successor}: use that number")) from exc
 
 
-def _entity_facts(shape: EntityShape, source: str) -> EntityFacts:
+def _entity_facts(shape: GivenEntity, source: str) -> EntityFacts:
     valid_at = parse_optional_moment(shape.when, "when") or 0
     if len(shape.replaces) > len(shape.facts):
         raise BadInput("replaces: give a new fact for each of them; to delete facts, use forget")
@@ -185,7 +185,7 @@ def require_text(value: object, argument: str) -> str:
     return str(value)
 
 
-def _relation(shape: RelationShape) -> Relation:
+def _relation(shape: GivenRelation) -> Relation:
     return Relation(shape.source, shape.target, shape.type)
 
 

@@ -119,7 +119,7 @@ class SessionSet(Struct, frozen=True):
     session_id: str
 
 
-class Memory(Struct, frozen=True):
+class MemoryShape(Struct, frozen=True):
     key: str
     content: str
     tags: list[str]
@@ -139,9 +139,9 @@ def entity_result(hit: NoteHit) -> Result:
     return Result(key, hit.note.content, list(hit.note.tags), "vault", hit.relevance)
 
 
-def memory(note: Note) -> Memory:
+def memory(note: Note) -> MemoryShape:
     times = (timestamp(note.created_at), timestamp(note.updated_at))
-    return Memory(note.key, note.content, list(note.tags), scope_name(note), *times)
+    return MemoryShape(note.key, note.content, list(note.tags), scope_name(note), *times)
 
 
 def scope_name(note: Note) -> str:

@@ -42,7 +42,7 @@ class EntityState(Struct, frozen=True):
     relations: tuple[Relation, ...]
 
 
-class FactVersion(Struct, frozen=True):
+class ComparedFact(Struct, frozen=True):
     """A fact then and now, and the change that made the difference."""
 
     how: How
@@ -57,7 +57,7 @@ class FactVersion(Struct, frozen=True):
         return fact.ordinal
 
 
-class RelationVersion(Struct, frozen=True):
+class ComparedRelation(Struct, frozen=True):
     """A relation that is the same, gone or came, and the change that made the difference."""
 
     how: How
@@ -70,12 +70,12 @@ class Comparison(Struct, frozen=True):
 
     then: Entity
     now: Entity | None
-    facts: tuple[FactVersion, ...]
-    relations: tuple[RelationVersion, ...]
+    facts: tuple[ComparedFact, ...]
+    relations: tuple[ComparedRelation, ...]
 
     def count(self, how: How) -> int:
         """Return how many facts and relations differ in this way."""
-        parts: Sequence[FactVersion | RelationVersion] = (*self.facts, *self.relations)
+        parts: Sequence[ComparedFact | ComparedRelation] = (*self.facts, *self.relations)
         return sum(part.how == how for part in parts)
 
 
@@ -191,7 +191,7 @@ class _Causes:
         return causes[0] if causes else None
 
 
-def _compare_facts(then: Entity, now: Entity | None, causes: _Causes) -> list[FactVersion]:
+def _compare_facts(then: Entity, now: Entity | None, causes: _Causes) -> list[ComparedFact]:
     present = {fact.ordinal: fact for fact in now.facts} if now else {}
     versions = []
     for fact in then.facts:
@@ -202,26 +202,26 @@ def _compare_facts(then: Entity, now: Entity | None, causes: _Causes) -> list[Fa
         elif current.text != fact.text:
             how = "changed"
         cause = None if how == "same" else causes.of_fact(fact.ordinal, how)
-        versions.append(FactVersion(how, fact, current, cause))
+        versions.append(ComparedFact(how, fact, current, cause))
     for later in present.values():
-        versions.append(FactVersion("came", None, later, causes.of_fact(later.ordinal, "came")))
+        versions.append(ComparedFact("came", None, later, causes.of_fact(later.ordinal, "came")))
     return versions
 
 
 def _compare_relations(
     then: Sequence[Relation], now: Sequence[Relation], causes: _Causes
-) -> list[RelationVersion]:
+) -> list[ComparedRelation]:
     present = {relation.key for relation in now}
     former = {relation.key for relation in then}
     versions = []
     for relation in then:
         if relation.key in present:
-            versions.append(RelationVersion("same", relation))
+            versions.append(ComparedRelation("same", relation))
         else:
-            versions.append(RelationVersion("gone", relation, causes.of_relation(relation)))
+            versions.append(ComparedRelation("gone", relation, causes.of_relation(relation)))
     for relation in now:
         if relation.key not in former:
-            versions.append(RelationVersion("came", relation, causes.of_relation(relation)))
+            versions.append(ComparedRelation("came", relation, causes.of_relation(relation)))
     return versions
 
 
