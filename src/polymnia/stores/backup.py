@@ -183,18 +183,16 @@ def _copy(kind: str, source: Path, target: Path) -> None:
 
         copy_store(source, target)
     else:
-        _copy_file(kind, source, target)
-
-
-def _copy_file(kind: str, source: Path, target: Path) -> None:
-    """Copy the bytes of a file under its lock, with damage that the store tolerates."""
-    with map_os_errors(str(source)), file_lock(source, create=False):
-        replace_file(target, [source.read_bytes()])
-    with closing(open_store(f"{kind}:{target}", read_only=True)) as store:
-        with store.reading() as reader:
-            reader.counts()  # raises if the file cannot be loaded at all
-        for problem in store.check():
-            logger.warning("copied with a problem: %s", problem.replace(str(target), str(source)))
+        # Copy the bytes of a file under its lock, with damage that the store tolerates.
+        with map_os_errors(str(source)), file_lock(source, create=False):
+            replace_file(target, [source.read_bytes()])
+        with closing(open_store(f"{kind}:{target}", read_only=True)) as store:
+            with store.reading() as reader:
+                reader.counts()  # raises if the file cannot be loaded at all
+            for problem in store.check():
+                logger.warning(
+                    "copied with a problem: %s", problem.replace(str(target), str(source))
+                )
 
 
 def _copy_directory(source: Path, target: Path) -> None:

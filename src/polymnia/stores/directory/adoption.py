@@ -91,11 +91,21 @@ def adopt(path: Path) -> None:
             raise StoreForeign(
                 f"{path} is a SQLite file of another program; give polymnia a file of its own"
             )
-        _require_sole_user(path, old)
+        # Fold the write-ahead log into the file. Raise StoreBusy if another process has it open.
+        try:
+            old.execute("PRAGMA journal_mode = DELETE").fetchall()
+        except apsw.BusyError as exc:
+            raise StoreBusy(
+                f"{path} is open in another program: stop that first; nothing was changed"
+            ) from exc
         contents = _read(path, old)
     with closing(SqliteStore(str(part))) as new:
         fill(new, contents)
-    _put_in_place(part, path)
+    # Link the old file to a second name, then replace it, so that there is always a file.
+    with map_os_errors(str(path)):
+        keep_backup(path)
+        part.replace(path)
+        fsync_directory(path.parent)
     logger.warning(
         "%s was written by an earlier program: converted, and kept as %s.bak", path, path.name
     )
@@ -104,16 +114,6 @@ def adopt(path: Path) -> None:
 def is_adoptable(connection: apsw.Connection) -> bool:
     """Return True for a project file of the earlier program."""
     return {name for (name,) in _run(connection, "foreign_columns")} >= _COLUMNS
-
-
-def _require_sole_user(path: Path, old: apsw.Connection) -> None:
-    """Fold the write-ahead log into the file. Raise StoreBusy if another process has it open."""
-    try:
-        old.execute("PRAGMA journal_mode = DELETE").fetchall()
-    except apsw.BusyError as exc:
-        raise StoreBusy(
-            f"{path} is open in another program: stop that first; nothing was changed"
-        ) from exc
 
 
 def _read(path: Path, old: apsw.Connection) -> Contents:
@@ -171,7 +171,12 @@ class _Rows:
         lone_relations: list[Relation] = []
         with_entity: defaultdict[tuple[str, int], list[Relation]] = defaultdict(list)
         for row in filter(self._has_ends, self._relations):
-            relation = self._relation(row)
+            relation = Relation(
+                self._entities[row.source].name,
+                self._entities[row.target].name,
+                row.type,
+                row.created_at,
+            )
             if not row.deleted_at:
                 relations.setdefault(relation.key, relation)
                 continue
@@ -185,7 +190,9 @@ class _Rows:
         for entity in self._entities.values():
             if self._owner[entity.id] != entity.id:
                 continue
-            earlier = self._earlier(entity)
+            # The facts that were deleted while the entity lived.
+            numbered = self._numbered[entity.id]
+            earlier = tuple(fact for at, fact in numbered if at not in (0, entity.deleted_at))
             if entity.deleted_at:
                 lost = tuple(with_entity[entity.id, entity.deleted_at])
                 deleted.append(DeletedEntity(self._entity(entity), lost, earlier))
@@ -216,29 +223,8 @@ class _Rows:
             updated_at=row.updated_at,
         )
 
-    def _earlier(self, row: EntityRow) -> tuple[Fact, ...]:
-        """Return the facts that were deleted while the entity lived."""
-        numbered = self._numbered[row.id]
-        return tuple(fact for at, fact in numbered if at not in (0, row.deleted_at))
-
     def _went_with_entity(self, row: RelationRow) -> bool:
         return row.deleted_at in (
             self._entities[row.source].deleted_at,
             self._entities[row.target].deleted_at,
         )
-
-    def _relation(self, row: RelationRow) -> Relation:
-        return Relation(
-            self._entities[row.source].name,
-            self._entities[row.target].name,
-            row.type,
-            row.created_at,
-        )
-
-
-def _put_in_place(part: Path, path: Path) -> None:
-    """Link the old file to a second name, then replace it, so that there is always a file."""
-    with map_os_errors(str(path)):
-        keep_backup(path)
-        part.replace(path)
-        fsync_directory(path.parent)

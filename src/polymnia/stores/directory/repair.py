@@ -170,24 +170,22 @@ def _recover_workspaces(directory: Path) -> Iterator[tuple[Workspace, str]]:
             continue
         seen.add(path.stem)
         if path.parent.name == ACTIVE:
-            _unseal(path)
+            # Undo an archiving that did not end. A damaged file stays as it is.
+            try:
+                with (
+                    map_errors(str(path)),
+                    closing(
+                        apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+                    ) as connection,
+                ):
+                    mark = connection.pragma("application_id")
+                if mark == SEALED_ID:
+                    files.unseal(path)
+            except StoreError as exc:
+                logger.warning("%s is listed although it cannot be read: %s", path, exc)
         workspace = copied.get(path.stem) or Workspace(path.stem, _new_name(path.stem, taken))
         status: Status = "active" if path.parent.name == ACTIVE else "archived"
         yield replace(workspace, status=status), f"{path.parent.name}/{path.name}"
-
-
-def _unseal(path: Path) -> None:
-    """Undo an archiving that did not end. A damaged file stays as it is."""
-    try:
-        with (
-            map_errors(str(path)),
-            closing(apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)) as connection,
-        ):
-            mark = connection.pragma("application_id")
-        if mark == SEALED_ID:
-            files.unseal(path)
-    except StoreError as exc:
-        logger.warning("%s is listed although it cannot be read: %s", path, exc)
 
 
 def _new_name(workspace: str, taken: set[str]) -> str:

@@ -106,7 +106,10 @@ class JsonlStore(GraphOnlyStore):
     def writing(self) -> Iterator[MemoryGraph]:
         self._readers.forget()
         with self._lock, self._os_errors:
-            self._refuse_writes()
+            if self._read_only:
+                raise StoreError(f"{self._path} was opened read-only; nothing was changed")
+            if self._stopped is not None:
+                raise StoreStopped(self._stopped)
             with file_lock(self._path):
                 refuse_other_names(self._path)
                 self._catch_up()
@@ -131,12 +134,6 @@ class JsonlStore(GraphOnlyStore):
     def close(self) -> None:
         with self._lock:
             self._file.close()
-
-    def _refuse_writes(self) -> None:
-        if self._read_only:
-            raise StoreError(f"{self._path} was opened read-only; nothing was changed")
-        if self._stopped is not None:
-            raise StoreStopped(self._stopped)
 
     def _catch_up(self) -> None:
         if self._file.is_unchanged():

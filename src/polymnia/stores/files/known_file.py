@@ -63,7 +63,9 @@ class KnownFile:
         length = min(end, _TAIL_BYTES)
         self._tail = self._read_from(end - length)[:length]
         self._stamp = stamp
-        self._close_if_needed()
+        if not _KEEP_OPEN and self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
 
     def mark_replaced(self) -> None:
         """Declare all of the file known, after this process replaced it."""
@@ -136,11 +138,6 @@ class KnownFile:
             except FileNotFoundError:
                 return False
         return True
-
-    def _close_if_needed(self) -> None:
-        if not _KEEP_OPEN and self._descriptor is not None:
-            os.close(self._descriptor)
-            self._descriptor = None
 
     @contextmanager
     def _writable(self, flags: int) -> Iterator[int]:

@@ -114,7 +114,15 @@ class MemoryGraph:
             return [relation for _, relation in self._relations.values()]
         end = target if source is None else source
         near = self.relations() if end is None else self._relations_of([end])
-        return [relation for relation in near if _matches(relation, source, target, kind)]
+        return [
+            relation
+            for relation in near
+            if (
+                source in (None, relation.source)
+                and target in (None, relation.target)
+                and kind in (None, relation.type)
+            )
+        ]
 
     def _relations_of(self, names: Collection[str]) -> list[Relation]:
         numbered: dict[int, Relation] = {}
@@ -413,14 +421,6 @@ def not_supported(what: str) -> NotSupported:
 
 def _in_order(numbered: list[tuple[int, T]]) -> list[T]:
     return [value for _, value in sorted(numbered, key=itemgetter(0))]
-
-
-def _matches(relation: Relation, source: str | None, target: str | None, kind: str | None) -> bool:
-    return (
-        source in (None, relation.source)
-        and target in (None, relation.target)
-        and kind in (None, relation.type)
-    )
 
 
 def _contains(entity: Entity, folded: str) -> bool:

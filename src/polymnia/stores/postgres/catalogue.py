@@ -151,11 +151,8 @@ class PostgresCatalogue:
     def close(self) -> None:
         self._database.close()
 
-    def _find_rows(self, name: str) -> list[Row]:
-        return self._database.ask("workspace_named", fold(name), name)
-
     def _row(self, name: str) -> Row:
-        rows = self._find_rows(name)
+        rows = self._database.ask("workspace_named", fold(name), name)
         if not rows:
             raise WorkspaceNotFound(
                 name, f"`polymnia workspace create {name} --store URL` makes it"

@@ -103,7 +103,16 @@ class PostgresPort:
 
     def write_table(self, table: str, query: str, rows: Sequence[Row]) -> None:
         if table == "vectors":
-            rows = self._pack_vectors(rows)
+            dimensions = {row[0]: row[3] for row in self.run("read_models")}
+            packed: list[Row] = []
+            for passage, template, model, vector in rows:
+                dimension = dimensions[model]
+                if len(vector) == 2 * dimension:  # an embedder's, in half precision
+                    text = _as_text(unpack(f"<{dimension}e", vector))
+                    packed.append((passage, template, model, None, text))
+                else:
+                    packed.append((passage, template, model, vector, pack_half(vector)))
+            rows = packed
         self.write_rows(query, rows)
         if table == "changes":
             self.write("add_copied_changes")
@@ -162,18 +171,6 @@ class PostgresPort:
 
     def unpack_tags(self, tags: list[str] | None) -> tuple[str, ...]:
         return tuple(tags or ())
-
-    def _pack_vectors(self, rows: Sequence[Row]) -> list[Row]:
-        dimensions = {row[0]: row[3] for row in self.run("read_models")}
-        packed: list[Row] = []
-        for passage, template, model, vector in rows:
-            dimension = dimensions[model]
-            if len(vector) == 2 * dimension:  # an embedder's, in half precision
-                text = _as_text(unpack(f"<{dimension}e", vector))
-                packed.append((passage, template, model, None, text))
-            else:
-                packed.append((passage, template, model, vector, pack_half(vector)))
-        return packed
 
 
 class PostgresServers:

@@ -83,7 +83,20 @@ def migrate(title: str, connection: Connection) -> SchemaState:
     try:
         connection.execute(QUERIES["without_timeouts"])
         connection.execute(QUERIES["lock_migrations"], [_MIGRATION_LOCK])
-        _apply_migrations(connection, read_state(connection).version)
+        version = read_state(connection).version
+        if not version and connection.info.server_version < _FIRST_SERVER_VERSION:
+            connection.execute(QUERIES["imitate_18"])
+        applied = []
+        for number, statements in load_migrations(Path(__file__).parent):
+            if number > version:
+                connection.execute(statements.encode(), prepare=False)  # many statements
+                connection.execute(QUERIES["record_migration"], [number])
+                applied.append((number, statements))
+        # After all of them, because one of them adds the column.
+        for number, statements in applied:
+            stated = _USABLE_BY.search(statements)
+            usable_by = int(stated[1]) if stated else number
+            connection.execute(QUERIES["record_usable_by"], [number, usable_by])
     except (errors.UndefinedFile, errors.FeatureNotSupported) as exc:
         raise StoreError(
             f"{title} is missing an extension: {exc.diag.message_primary}; install it on that host "
@@ -93,22 +106,6 @@ def migrate(title: str, connection: Connection) -> SchemaState:
         connection.rollback()
         raise _not_allowed(title, connection, state, exc) from exc
     return state
-
-
-def _apply_migrations(connection: Connection, version: int) -> None:
-    if not version and connection.info.server_version < _FIRST_SERVER_VERSION:
-        connection.execute(QUERIES["imitate_18"])
-    applied = []
-    for number, statements in load_migrations(Path(__file__).parent):
-        if number > version:
-            connection.execute(statements.encode(), prepare=False)  # many statements
-            connection.execute(QUERIES["record_migration"], [number])
-            applied.append((number, statements))
-    # After all of them, because one of them adds the column.
-    for number, statements in applied:
-        stated = _USABLE_BY.search(statements)
-        usable_by = int(stated[1]) if stated else number
-        connection.execute(QUERIES["record_usable_by"], [number, usable_by])
 
 
 def _not_allowed(

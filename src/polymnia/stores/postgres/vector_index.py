@@ -46,7 +46,11 @@ class VectorIndexes:
             # A process looks when it first writes: another may have stopped before it built one.
             written = self._written.get((model, template), _CHECK_EVERY) + count
             self._written[model, template] = written % _CHECK_EVERY
-            if written < _CHECK_EVERY or dimension > MAX_INDEXED_DIMENSION or self._is_building():
+            if (
+                written < _CHECK_EVERY
+                or dimension > MAX_INDEXED_DIMENSION
+                or (self._builder is not None and self._builder.is_alive())
+            ):
                 return
             if not self._database.server.listens:
                 return  # a build holds a lock for minutes, and so needs a direct connection
@@ -94,9 +98,6 @@ class VectorIndexes:
         except psycopg.Error as exc:
             # Searches stay right without it; they take longer.
             logger.warning("cannot index the vectors of workspace %s: %s", self._workspace, exc)
-
-    def _is_building(self) -> bool:
-        return self._builder is not None and self._builder.is_alive()
 
     def _connect(self) -> psycopg.Connection[Row]:
         """Return a connection without time limits, outside the pool, which is for requests."""

@@ -82,7 +82,12 @@ class _Conversion:
         vault_notes = {row[0]: self._vault_note(row) for row in vault}
         session_notes: list[Note] = []
         for session, *row in sessions:
-            note = self._session_note(session, row)
+            key, content, tags, created = row
+            name = str(key)
+            at = self._time(name, "created_at", created, session)
+            note = Note(
+                name, str(content), self._tags(name, tags, session), NoteScope(session), b"", at, at
+            )
             if session:
                 session_notes.append(note)
             elif note.key in vault_notes:
@@ -112,14 +117,6 @@ class _Conversion:
         times = (self._time(key, "created_at", created), self._time(key, "updated_at", updated))
         return Note(
             key, content, self._tags(key, tags), VAULT, self._vector(key, embedding), *times
-        )
-
-    def _session_note(self, session: str, row: list[object]) -> Note:
-        key, content, tags, created = row
-        name = str(key)
-        at = self._time(name, "created_at", created, session)
-        return Note(
-            name, str(content), self._tags(name, tags, session), NoteScope(session), b"", at, at
         )
 
     def _vector(self, key: str, blob: object) -> bytes:

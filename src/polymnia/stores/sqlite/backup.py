@@ -55,7 +55,12 @@ def replace_store(new: Path, path: Path, kept: Path) -> bool:
             fsync_directory(path.parent)
             return False
         with _lock_out_writers(path):
-            _copy_mode(path, new)
+            # Give the new file the mode and, where allowed, the owner of the one it replaces.
+            state = path.stat()
+            new.chmod(state.st_mode & 0o777)
+            if hasattr(os, "chown"):
+                with suppress(PermissionError):
+                    os.chown(new, state.st_uid, state.st_gid)
             _link(path, kept)
             log = log_path(str(path))
             if log.exists() and log.stat().st_size:
@@ -93,28 +98,22 @@ def _copy_pages(connection: apsw.Connection, source: Path, target: Path) -> str:
         with copy.backup("main", connection, "main") as backup:
             backup.step(-1)
         with map_errors(str(source)):  # damage in the copy is damage in the source
-            _separate(copy)
+            # Make the copy one file with a lineage of its own, so that no log of the original fits
+            # it.
+            copy.execute("PRAGMA journal_mode = DELETE; PRAGMA secure_delete = ON").fetchall()
+            if ("lineage",) in run(copy, "table_names"):
+                copy.execute("BEGIN")
+                run(copy, "delete_all_session_notes")
+                had_session_notes = copy.changes() > 0
+                run(copy, "delete_all_session_members")
+                renew_lineage(copy, copy.pragma("schema_version"))
+                copy.execute("COMMIT")
+                # Zeroing deleted cells leaves copies of them in pages that were split.
+                ((purge_left_text,),) = run(copy, "rewrite_is_due")
+                if had_session_notes or purge_left_text:
+                    run(copy, "rewrite")
+                    run(copy, "end_rewrite")
             return str(copy.pragma("integrity_check"))
-
-
-def _separate(copy: apsw.Connection) -> None:
-    """Make the copy one file with a lineage of its own, so that no log of the original fits it.
-
-    Leave out the notes of sessions: they are private to the session and must not outlive it.
-    """
-    copy.execute("PRAGMA journal_mode = DELETE; PRAGMA secure_delete = ON").fetchall()
-    if ("lineage",) in run(copy, "table_names"):
-        copy.execute("BEGIN")
-        run(copy, "delete_all_session_notes")
-        had_session_notes = copy.changes() > 0
-        run(copy, "delete_all_session_members")
-        renew_lineage(copy, copy.pragma("schema_version"))
-        copy.execute("COMMIT")
-        # Zeroing deleted cells leaves copies of them in pages that were split.
-        ((purge_left_text,),) = run(copy, "rewrite_is_due")
-        if had_session_notes or purge_left_text:
-            run(copy, "rewrite")
-            run(copy, "end_rewrite")
 
 
 @contextmanager
@@ -160,12 +159,3 @@ def _link(path: Path, kept: Path) -> None:
         kept.hardlink_to(path)
     except OSError:  # not every file system has hard links
         shutil.copy(path, kept)
-
-
-def _copy_mode(path: Path, new: Path) -> None:
-    """Give the new file the mode and, where allowed, the owner of the one it replaces."""
-    state = path.stat()
-    new.chmod(state.st_mode & 0o777)
-    if hasattr(os, "chown"):
-        with suppress(PermissionError):
-            os.chown(new, state.st_uid, state.st_gid)

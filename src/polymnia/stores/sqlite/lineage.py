@@ -100,7 +100,21 @@ def log_fits(path: str, connection: apsw.Connection) -> bool | None:
     Raise StoreError if the log cannot be read.
     """
     with map_os_errors(path):
-        return _compare_log(log_path(path), connection)
+        log = log_path(path)
+        for _ in range(_MAX_ATTEMPTS):
+            header = _log_header(log)
+            if header is None:
+                return None
+            file = read_file_head(connection)
+            fits = _fits(file, _read_log(log, verify=False))
+            if fits is False:  # frames that a power cut left unfinished do not count
+                fits = _fits(file, _read_log(log, verify=True))
+            if fits is not False or (
+                _log_header(log) == header and read_file_head(connection) == file
+            ):
+                return fits
+            # Another process is writing them: try again.
+        return None
 
 
 def set_aside_foreign_log(path: str, connection: apsw.Connection, *, read_only: bool) -> None:
@@ -116,7 +130,18 @@ def set_aside_foreign_log(path: str, connection: apsw.Connection, *, read_only: 
         )
     with map_os_errors(path), file_lock(Path(os.path.realpath(path))):
         if log_fits(path, connection) is False:  # another process may have renamed it first
-            _set_aside(path)
+            log = log_path(path)
+            kept = dated_name(log, ".orphan-")
+            log.rename(kept)
+            with suppress(FileNotFoundError):
+                Path(f"{os.path.realpath(path)}-shm").unlink()  # SQLite's index of the log
+            fsync_directory(log.parent)
+            logger.warning(
+                "%s was replaced while a server used it: "
+                "the log of the former file was not applied and is kept as %s",
+                path,
+                kept,
+            )
 
 
 class FileWatch:
@@ -210,36 +235,6 @@ class FileWatch:
             return f"{self._path} was overwritten while the server used it; start the server again"
         self._file, self._head, self._version = file, head, version
         return None
-
-
-def _compare_log(log: Path, connection: apsw.Connection) -> bool | None:
-    for _ in range(_MAX_ATTEMPTS):
-        header = _log_header(log)
-        if header is None:
-            return None
-        file = read_file_head(connection)
-        fits = _fits(file, _read_log(log, verify=False))
-        if fits is False:  # frames that a power cut left unfinished do not count
-            fits = _fits(file, _read_log(log, verify=True))
-        if fits is not False or (_log_header(log) == header and read_file_head(connection) == file):
-            return fits
-        # Another process is writing them: try again.
-    return None
-
-
-def _set_aside(path: str) -> None:
-    log = log_path(path)
-    kept = dated_name(log, ".orphan-")
-    log.rename(kept)
-    with suppress(FileNotFoundError):
-        Path(f"{os.path.realpath(path)}-shm").unlink()  # SQLite's index of the log
-    fsync_directory(log.parent)
-    logger.warning(
-        "%s was replaced while a server used it: "
-        "the log of the former file was not applied and is kept as %s",
-        path,
-        kept,
-    )
 
 
 def _fits(file: FileHead, log: LogHead) -> bool | None:

@@ -275,7 +275,9 @@ class _Salvage:
         for number in sorted({*self._cards, *self._facts}):
             card = self._cards.get(number)
             until = None
-            if card is not None and not self._has_living_fact(number):
+            if card is not None and not any(
+                row[-1] is None for row in self._facts[number].values()
+            ):
                 until = card[-1]
             entity, earlier = self._entity(number, card, until)
             if until is not None:
@@ -300,9 +302,6 @@ class _Salvage:
             relations=tuple(lone),
             notes=tuple(map(self._note, pruned)),
         )
-
-    def _has_living_fact(self, number: int) -> bool:
-        return any(row[-1] is None for row in self._facts[number].values())
 
     def _entity(
         self, number: int, card: Row | None, until: int | None

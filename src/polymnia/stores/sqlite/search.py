@@ -129,14 +129,12 @@ class SqliteWords:
         # The tokenizer skips NUL, so a text that contains the query has its trigrams without it.
         characters = folded.replace("\x00", "")
         if len(characters) > 2:
-            return self._with_all_trigrams(trigrams(characters))
+            grams = trigrams(characters)
+            ids = self._match_trigrams(" AND ", rarest(grams, _PROBED_TRIGRAMS), _MAX_PROBED)
+            if len(ids) < _MAX_PROBED:
+                return ids
+            return self._match_trigrams(" AND ", grams, _NO_LIMIT)
         return self._with_prefix(characters)
-
-    def _with_all_trigrams(self, grams: list[str]) -> list[int]:
-        ids = self._match_trigrams(" AND ", rarest(grams, _PROBED_TRIGRAMS), _MAX_PROBED)
-        if len(ids) < _MAX_PROBED:
-            return ids
-        return self._match_trigrams(" AND ", grams, _NO_LIMIT)
 
     def _with_prefix(self, prefix: str) -> list[int] | None:
         if not prefix:

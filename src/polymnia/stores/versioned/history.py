@@ -129,7 +129,12 @@ class VersionHistory:
         if change < purged:
             raise BadInput("what was remembered at that time has been purged; ask for a later time")
         if names is None:
-            return self._all_at(change)
+            cards = card_versions(self._port.run("all_cards_until", change))
+            facts = fact_versions(self._port.run("all_observations_until", change))
+            entities = self._entities_at(change, cards, facts)
+            relations = unpack_relations(self._port.run("relations_at", change))
+            notes = [unpack_note(self._port, row) for row in self._port.run("notes_at", change)]
+            return Rows(entities=tuple(entities), relations=tuple(relations), notes=tuple(notes))
         return self._named_at(change, names)
 
     def _last_before(self, time: int) -> int:
@@ -153,14 +158,6 @@ class VersionHistory:
 
     def set_mark(self, name: str, mark: Mark) -> None:
         self._port.write("set_mark", name, mark.change, mark.at)
-
-    def _all_at(self, change: int) -> Rows:
-        cards = card_versions(self._port.run("all_cards_until", change))
-        facts = fact_versions(self._port.run("all_observations_until", change))
-        entities = self._entities_at(change, cards, facts)
-        relations = unpack_relations(self._port.run("relations_at", change))
-        notes = [unpack_note(self._port, row) for row in self._port.run("notes_at", change)]
-        return Rows(entities=tuple(entities), relations=tuple(relations), notes=tuple(notes))
 
     def _named_at(self, change: int, names: Collection[str]) -> Rows:
         ids = [number for (number,) in self._port.run("entities_called", names, change)]

@@ -109,7 +109,7 @@ class VersionNotes:
     def _search_vault(self, query: NoteQuery) -> Scores:
         allowed = None
         if query.tags:
-            allowed = self._ids_with_tags(query.tags)
+            allowed = {row[0] for row in self._port.run("notes_tagged", dict.fromkeys(query.tags))}
         if wants_everything(query.text) and not query.vector:
             listed = allowed
             if listed is None:
@@ -163,10 +163,6 @@ class VersionNotes:
             note = unpack_note(self._port, row)
             notes.append((row[0], replace(note, scope=scope)))
         return notes
-
-    def _ids_with_tags(self, tags: Collection[str]) -> set[int]:
-        """Return the ids of the vault notes that have all of the tags."""
-        return {row[0] for row in self._port.run("notes_tagged", dict.fromkeys(tags))}
 
     def _by_id(self, ids: Collection[int]) -> list[tuple[int, Note]]:
         rows = self._port.run("notes_by_id", ids)

@@ -79,7 +79,12 @@ def purge(port: DatabasePort, before: int | None) -> PurgeCounts:
     if before is None:
         change = port.last_change().id
     else:
-        change = _last_certainly_before(port, before)
+        # The last change before a time, by the times of the changes around it too.
+        ((last_before,),) = port.run("last_change_before", before)
+        ((first_after,),) = port.run("first_change_between", before, now_us())
+        if first_after is not None:
+            last_before = min(last_before, first_after - 1)
+        change = int(last_before)
     _settle_updates(port, change)
     cards = port.run("purge_cards", change)
     facts = port.run("purge_observations", change)
@@ -95,19 +100,6 @@ def purge(port: DatabasePort, before: int | None) -> PurgeCounts:
         port.write("delete_vectors_of", passages)
         port.write("record_purge", change)
     return PurgeCounts(len(entities), len(facts), len(relations), len(notes))
-
-
-def _last_certainly_before(port: DatabasePort, before: int) -> int:
-    """Return the last change before a time, by the times of the changes around it too.
-
-    A clock that was behind gave changes an old time, which the changes before them disprove. The
-    times that a clock was ahead prove nothing until they come.
-    """
-    ((last_before,),) = port.run("last_change_before", before)
-    ((first_after,),) = port.run("first_change_between", before, now_us())
-    if first_after is not None:
-        last_before = min(last_before, first_after - 1)
-    return int(last_before)
 
 
 def _settle_updates(port: DatabasePort, change: int) -> None:

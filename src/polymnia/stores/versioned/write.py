@@ -77,7 +77,16 @@ class _ChangeWriter:
         self._port.write_rows("delete_named_vectors", renamed)
         self._create_entities(after.entities, entities, kept)
         self._create_facts(after.facts)
-        self._touch(before.facts + after.facts)
+        parts = before.facts + after.facts
+        rows = []
+        for part in parts:
+            next_ordinal = max(fact.ordinal for fact in part.facts) + 1
+            rows.append((self._identities[part.entity][0], next_ordinal, self._change.at))
+        self._port.write_rows("update_entities", rows, self._id)
+        if self._change.touched:
+            touched = (self._change.touched, self._change.at, self._id)
+            self._port.write("touch_entities", *touched)
+            self._port.write("insert_touches", *touched)
         relations = [
             (self._next_row(), *relation.key, relation.created_at) for relation in after.relations
         ]
@@ -198,17 +207,6 @@ class _ChangeWriter:
         written.sort(key=lambda pair: pair[1].created_at)
         rows = [self._new_fact(entity, fact) for entity, fact in written]
         self._port.write_rows("insert_observations", rows, self._id)
-
-    def _touch(self, parts: Iterable[FactSet]) -> None:
-        rows = []
-        for part in parts:
-            next_ordinal = max(fact.ordinal for fact in part.facts) + 1
-            rows.append((self._identities[part.entity][0], next_ordinal, self._change.at))
-        self._port.write_rows("update_entities", rows, self._id)
-        if self._change.touched:
-            touched = (self._change.touched, self._change.at, self._id)
-            self._port.write("touch_entities", *touched)
-            self._port.write("insert_touches", *touched)
 
     def _write_notes(self, before: Sequence[Note], after: Sequence[Note]) -> None:
         ended = [(note.key,) for note in before if note.scope == VAULT]

@@ -435,15 +435,12 @@ class Replay:
         texts = self._added.pop(name, ())
         entity = self._graph.get(name)
         if entity is not None and texts:
-            self._graph.put(_with_texts(entity, texts))
+            added = [Fact(ordinal, text) for ordinal, text in enumerate(texts, entity.next_ordinal)]
+            next_ordinal = entity.next_ordinal + len(added)
+            with_texts = replace(entity, facts=(*entity.facts, *added), next_ordinal=next_ordinal)
+            self._graph.put(with_texts)
 
 
 def _entity(strings: list[str]) -> Entity:
     facts = tuple([Fact(ordinal, text) for ordinal, text in enumerate(strings[2:], 1)])
     return Entity(strings[0], strings[1], facts, "", len(facts) + 1)
-
-
-def _with_texts(entity: Entity, texts: Sequence[str]) -> Entity:
-    added = [Fact(ordinal, text) for ordinal, text in enumerate(texts, entity.next_ordinal)]
-    next_ordinal = entity.next_ordinal + len(added)
-    return replace(entity, facts=(*entity.facts, *added), next_ordinal=next_ordinal)

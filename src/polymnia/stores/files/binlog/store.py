@@ -191,7 +191,17 @@ class BinlogStore(GraphOnlyStore):
 
     def _adopt(self) -> None:
         """Rewrite a log of another form and keep the old one."""
-        kept = _keep_copy(self._path, self._file.read())
+        # Write a copy of a log beside it, under a name that no file has.
+        path = self._path
+        data = self._file.read()
+        for number in count():
+            copy = Path(f"{path}.bak{number or ''}")
+            try:
+                write_private(copy, data, append=False)
+            except FileExistsError:
+                continue
+            break
+        kept = copy
         name, fault = self._form.name, self._fault
         self._rewrite()
         logger.warning(
@@ -285,15 +295,3 @@ def _problems(path: Path, data: bytes) -> list[str]:
     if fault.is_unfinished:
         return [f"{path} ends in {fault.reason}; the next write moves them to {path}.torn"]
     return [str(_damage(path, fault))]
-
-
-def _keep_copy(path: Path, data: bytes) -> Path:
-    """Write a copy of a log beside it, under a name that no file has."""
-    for number in count():
-        copy = Path(f"{path}.bak{number or ''}")
-        try:
-            write_private(copy, data, append=False)
-        except FileExistsError:
-            continue
-        break
-    return copy
