@@ -10,9 +10,6 @@ from time import gmtime, strftime
 
 from polymnia.errors import StoreError, StoreStopped
 
-# For more files than this, one sync of the whole machine is faster than one per file.
-_MAX_SINGLE_SYNCS = 200
-
 
 def replace_file(path: Path, chunks: Iterable[bytes]) -> None:
     """Write the chunks to a new file, force it to disk and rename it over `path`.
@@ -70,7 +67,8 @@ def replace_quickly(path: Path, data: bytes) -> None:
 
 def sync_files(paths: Collection[Path]) -> None:
     """Wait until the disk has these files. Raise StoreStopped if it fails."""
-    if len(paths) > _MAX_SINGLE_SYNCS and hasattr(os, "sync"):
+    # For more files than this, one sync of the whole machine is faster than one per file.
+    if len(paths) > 200 and hasattr(os, "sync"):
         os.sync()
         return
     for path in paths:

@@ -5,9 +5,6 @@ from pathlib import Path
 
 from polymnia.stores.open import has_files, store_kind
 
-# The log of a SQLite file is part of the store.
-_LOG_SUFFIX = "-wal"
-
 
 def store_bytes(url: str) -> int | None:
     """Return the size of a store's files with their logs; None if there are no files."""
@@ -17,7 +14,8 @@ def store_bytes(url: str) -> int | None:
 
 def file_bytes(path: str) -> int | None:
     """Return the size of a file with its log, or of a directory's files; None if there are none."""
-    files = [Path(path), Path(path + _LOG_SUFFIX)]
+    # The log of a SQLite file is part of the store.
+    files = [Path(path), Path(path + "-wal")]
     if Path(path).is_dir():
         files = list(Path(path).rglob("*"))
     sizes = []

@@ -16,7 +16,7 @@ from polymnia.stores.directory import files
 from polymnia.stores.directory.registry import QUERIES
 from polymnia.stores.sqlite.adopt import keep_backup
 from polymnia.stores.sqlite.connection import BUSY_TIMEOUT_MS, map_errors
-from polymnia.stores.sqlite.fill import Contents, DeletedEntity, fill
+from polymnia.stores.sqlite.fill import DeletedEntity, StoreContents, fill
 from polymnia.stores.sqlite.store import SqliteStore
 
 logger = logging.getLogger(__name__)
@@ -45,7 +45,7 @@ _COLUMNS = {
 }
 
 
-class EntityRow(NamedTuple):
+class ForeignEntity(NamedTuple):
     """An entity of the earlier program. `deleted_at` is 0 while it lives, here and below."""
 
     id: str
@@ -65,7 +65,7 @@ class ForeignFactRow(NamedTuple):
     deleted_at: int
 
 
-class RelationRow(NamedTuple):
+class ForeignRelation(NamedTuple):
     """A relation of the earlier program, by the ids of its ends."""
 
     source: str
@@ -116,11 +116,11 @@ def is_adoptable(connection: apsw.Connection) -> bool:
     return {name for (name,) in _run(connection, "foreign_columns")} >= _COLUMNS
 
 
-def _read(path: Path, old: apsw.Connection) -> Contents:
+def _read(path: Path, old: apsw.Connection) -> StoreContents:
     rows = _Rows(
-        [EntityRow(*row) for row in _run(old, "foreign_entities")],
+        [ForeignEntity(*row) for row in _run(old, "foreign_entities")],
         [ForeignFactRow(*row) for row in _run(old, "foreign_observations")],
-        [RelationRow(*row) for row in _run(old, "foreign_relations")],
+        [ForeignRelation(*row) for row in _run(old, "foreign_relations")],
     )
     if lost := rows.without_entity():
         logger.warning(
@@ -138,9 +138,9 @@ class _Rows:
 
     def __init__(
         self,
-        entities: list[EntityRow],
+        entities: list[ForeignEntity],
         facts: list[ForeignFactRow],
-        relations: list[RelationRow],
+        relations: list[ForeignRelation],
     ) -> None:
         self._entities = {entity.id: entity for entity in entities}
         self._facts = facts
@@ -165,7 +165,7 @@ class _Rows:
         facts = sum(row.entity not in self._entities for row in self._facts)
         return facts + sum(not self._has_ends(row) for row in self._relations)
 
-    def contents(self) -> Contents:
+    def contents(self) -> StoreContents:
         """Return what to write."""
         relations: dict[RelationKey, Relation] = {}
         lone_relations: list[Relation] = []
@@ -200,17 +200,17 @@ class _Rows:
             living.append(self._entity(entity))
             if earlier:
                 lost_facts.append(FactSet(entity.name, earlier))
-        return Contents(
+        return StoreContents(
             living=Rows(tuple(living), relations=tuple(relations.values())),
             entities=tuple(deleted),
             facts=tuple(lost_facts),
             relations=tuple(lone_relations),
         )
 
-    def _has_ends(self, row: RelationRow) -> bool:
+    def _has_ends(self, row: ForeignRelation) -> bool:
         return row.source in self._entities and row.target in self._entities
 
-    def _entity(self, row: EntityRow) -> Entity:
+    def _entity(self, row: ForeignEntity) -> Entity:
         """Return the entity with the facts that live, or that were deleted with it."""
         numbered = self._numbered[row.id]
         return Entity(
@@ -223,7 +223,7 @@ class _Rows:
             updated_at=row.updated_at,
         )
 
-    def _went_with_entity(self, row: RelationRow) -> bool:
+    def _went_with_entity(self, row: ForeignRelation) -> bool:
         return row.deleted_at in (
             self._entities[row.source].deleted_at,
             self._entities[row.target].deleted_at,

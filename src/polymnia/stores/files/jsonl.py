@@ -193,28 +193,28 @@ class JsonlStore(GraphOnlyStore):
             self._file.forget()
 
 
-class _EntityLine(Struct, tag_field="type", tag="entity"):
+class _EntityObject(Struct, tag_field="type", tag="entity"):
     name: str
     entityType: str  # noqa: N815  # the format's own name
     observations: list[str]
 
 
-class _BareEntityLine(Struct, tag_field="type", tag="entity", forbid_unknown_fields=True):
+class _BareEntityObject(Struct, tag_field="type", tag="entity", forbid_unknown_fields=True):
     """An entity line without facts. An unknown field may once have been its facts."""
 
     name: str
     entityType: str  # noqa: N815  # the format's own name
 
 
-class _RelationLine(Struct, tag_field="type", tag="relation"):
+class _RelationObject(Struct, tag_field="type", tag="relation"):
     source: str = field(name="from")
     target: str = field(name="to")
     relationType: str  # noqa: N815  # the format's own name
 
 
-_Line = _EntityLine | _RelationLine
+_Line = _EntityObject | _RelationObject
 _decoder: Decoder[_Line] = Decoder(_Line)
-_bare_decoder = Decoder(_BareEntityLine)
+_bare_decoder = Decoder(_BareEntityObject)
 _encoder = Encoder()
 
 
@@ -312,13 +312,13 @@ def _parse_line(line: bytes) -> _Line:
         return item
 
 
-def _parse_bare(line: bytes) -> _EntityLine | None:
+def _parse_bare(line: bytes) -> _EntityObject | None:
     """Parse an entity line without facts; None if it is not one."""
     try:
         bare = _bare_decoder.decode(line)
     except ValidationError:
         return None
-    return _EntityLine(bare.name, bare.entityType, [])
+    return _EntityObject(bare.name, bare.entityType, [])
 
 
 def _parse_surrogates(line: bytes) -> _Line | None:
@@ -341,15 +341,15 @@ def _readable(items: list[_Line], surrogates: Surrogates) -> list[_Line]:
 
 
 def _texts(item: _Line) -> list[str]:
-    if isinstance(item, _RelationLine):
+    if isinstance(item, _RelationObject):
         return [item.source, item.target, item.relationType]
     return [item.name, item.entityType, *item.observations]
 
 
 def _map_texts(item: _Line, change: Callable[[str], str]) -> _Line:
-    if isinstance(item, _RelationLine):
-        return _RelationLine(change(item.source), change(item.target), change(item.relationType))
-    return _EntityLine(
+    if isinstance(item, _RelationObject):
+        return _RelationObject(change(item.source), change(item.target), change(item.relationType))
+    return _EntityObject(
         change(item.name), change(item.entityType), list(map(change, item.observations))
     )
 
@@ -359,9 +359,9 @@ def encode_lines(
 ) -> Iterator[bytes]:
     """Encode a file in chunks: all entities, then all relations, a newline between two lines."""
     items: list[_Line] = [
-        _EntityLine(entity.name, entity.type, list(entity.texts)) for entity in entities
+        _EntityObject(entity.name, entity.type, list(entity.texts)) for entity in entities
     ]
-    items += [_RelationLine(*relation.key) for relation in relations]
+    items += [_RelationObject(*relation.key) for relation in relations]
     for start in range(0, len(items), _LINES_PER_CHUNK):
         lines = [_encode_line(item, surrogates) for item in items[start : start + _LINES_PER_CHUNK]]
         yield (b"\n" if start else b"") + b"\n".join(lines)
@@ -378,11 +378,11 @@ def _encode_line(item: _Line, surrogates: Surrogates | None) -> bytes:
 
 
 def _put_all(graph: MemoryGraph, items: list[_Line]) -> None:
-    entities = [_entity(item) for item in items if type(item) is _EntityLine]
+    entities = [_entity(item) for item in items if type(item) is _EntityObject]
     relations = [
         Relation(item.source, item.target, item.relationType)
         for item in items
-        if type(item) is _RelationLine
+        if type(item) is _RelationObject
     ]
     if graph.fill(entities, relations):
         return
@@ -391,18 +391,18 @@ def _put_all(graph: MemoryGraph, items: list[_Line]) -> None:
 
 
 def _put(graph: MemoryGraph, item: _Line) -> None:
-    if isinstance(item, _RelationLine):
+    if isinstance(item, _RelationObject):
         graph.link(Relation(item.source, item.target, item.relationType))
     else:
         known = graph.get(item.name)
         graph.put(_entity(item) if known is None else _join(known, item))
 
 
-def _entity(item: _EntityLine) -> Entity:
+def _entity(item: _EntityObject) -> Entity:
     facts = tuple(map(Fact, _ORDINALS, item.observations))
     return Entity(item.name, item.entityType, facts, "", len(facts) + 1)
 
 
-def _join(known: Entity, item: _EntityLine) -> Entity:
+def _join(known: Entity, item: _EntityObject) -> Entity:
     missing = [text for text in dict.fromkeys(item.observations) if text not in known.texts]
-    return _entity(_EntityLine(known.name, known.type, [*known.texts, *missing]))
+    return _entity(_EntityObject(known.name, known.type, [*known.texts, *missing]))

@@ -36,7 +36,7 @@ class CommitLost(ConnectionLost):
     """The connection ended during a commit, and it is unknown whether it took place."""
 
 
-class Connection(psycopg.Connection[Row]):
+class PooledConnection(psycopg.Connection[Row]):
     """A pooled connection. No wait for the server is longer than `patience` seconds."""
 
     patience: float | None = None

@@ -24,8 +24,8 @@ from polymnia.errors import (
 from polymnia.stores.postgres.connection import (
     QUERIES,
     CommitLost,
-    Connection,
     ConnectionLost,
+    PooledConnection,
     Row,
     apply_settings,
     encode,
@@ -53,13 +53,7 @@ _ENDED = (
 
 _ARGUMENTS: dict[str, Any] = {"autocommit": True, "cursor_factory": psycopg.RawCursor}
 
-# A call that waits this long for a connection asks whether the server accepts any.
-_PROBE_AFTER_S = 1.0
-# The pool gives up a connection that cannot be made after this time.
-# The next call begins again at once.
-_RECONNECT_S = 1.0
-# How long a starting server waits before it tries to connect again.
-_START_PAUSE_S = 1.0
+
 # How often a process looks whether a later version has changed the schema.
 _SCHEMA_CHECK_S = 5.0
 
@@ -87,21 +81,23 @@ class Database:
         self.written: dict[int, int] = {}
         replica = url.replica_url
         self.replica = ReadReplica(partial(Database, replica)) if replica else None
-        self._pool: ConnectionPool[Connection] = ConnectionPool(
+        # The pool gives up a connection that cannot be made after this time.
+        # The next call begins again at once.
+        self._pool: ConnectionPool[PooledConnection] = ConnectionPool(
             url.conninfo,
-            connection_class=Connection,
+            connection_class=PooledConnection,
             kwargs=_ARGUMENTS,
             configure=self._configure,
             min_size=1,
             max_size=max(url.connections, 1),
             timeout=url.timeout,
-            reconnect_timeout=min(url.timeout, _RECONNECT_S),
+            reconnect_timeout=min(url.timeout, 1.0),
             num_workers=1,
             open=False,
         )
 
     @contextmanager
-    def connection(self) -> Iterator[Connection]:
+    def connection(self) -> Iterator[PooledConnection]:
         """Yield a connection for single statements. Behind a pooler it has no settings.
 
         Raise StoreError.
@@ -116,7 +112,7 @@ class Database:
             raise store_error(self.url.title, exc) from exc
 
     @contextmanager
-    def schema_transaction(self, *, read_only: bool) -> Iterator[Connection]:
+    def schema_transaction(self, *, read_only: bool) -> Iterator[PooledConnection]:
         """Yield a connection in a transaction on the schema. Raise StoreError."""
         with self.connection() as connection:
             connection.execute(QUERIES["begin_reading" if read_only else "begin"])
@@ -162,7 +158,7 @@ class Database:
             connection.send(query, *values)
             return connection.fetch()[-1]
 
-    def acquire(self) -> Connection:
+    def acquire(self) -> PooledConnection:
         """Return a connection from the pool. Raise psycopg.Error.
 
         If others hold all connections, wait for them. If the server refuses connections, do not.
@@ -170,7 +166,8 @@ class Database:
         deadline = monotonic() + self.url.timeout
         while True:
             try:
-                connection = self._pool.getconn(timeout=min(self.url.timeout, _PROBE_AFTER_S))
+                # A call that waits this long for a connection asks whether the server accepts any.
+                connection = self._pool.getconn(timeout=min(self.url.timeout, 1.0))
             except PoolTimeout:
                 if not self._in_use:
                     psycopg.connect(self.url.conninfo).close()
@@ -181,13 +178,13 @@ class Database:
                     self._in_use += 1
                 return connection
 
-    def release(self, connection: Connection) -> None:
+    def release(self, connection: PooledConnection) -> None:
         """Return a connection to the pool, which replaces it if it is broken."""
         with self._lock:
             self._in_use -= 1
         self._pool.putconn(connection)
 
-    def check_schema(self, connection: Connection) -> None:
+    def check_schema(self, connection: PooledConnection) -> None:
         """Raise StoreTooNew if a later version changed the schema beyond what this one can use."""
         now = monotonic()
         if now > self._schema_checked_at + _SCHEMA_CHECK_S:
@@ -235,14 +232,14 @@ class Database:
             self._pool.close()
             raise store_error(self.url.title, exc) from exc
 
-    def _connect_apart(self) -> Connection:
+    def _connect_apart(self) -> PooledConnection:
         """Return a connection that is not in the pool."""
-        connection = Connection.connect(self.url.direct_conninfo, **_ARGUMENTS)
+        connection = PooledConnection.connect(self.url.direct_conninfo, **_ARGUMENTS)
         apply_settings(connection, self.url.settings)
         connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
         return connection
 
-    def _configure(self, connection: Connection) -> None:
+    def _configure(self, connection: PooledConnection) -> None:
         if self.is_pooled:
             connection.prepare_threshold = None
             return
@@ -281,7 +278,8 @@ def wait_for_server(url: str) -> None:
                     store_error(parts.title, exc),
                 )
             is_first = False
-            sleep(_START_PAUSE_S)
+            # How long a starting server waits before it tries to connect again.
+            sleep(1.0)
         else:
             return
 
@@ -317,7 +315,7 @@ class WorkspaceConnection:
         self._once = once
         self._locked_cursor: psycopg.Cursor[Row] | None = None
         self._last_change: LastChange | None = None
-        self._connection: Connection | None = None
+        self._connection: PooledConnection | None = None
         self._pipeline: psycopg.Pipeline | None = None
         self._leave_pipeline = ExitStack()
         self._queue: list[tuple[str, tuple[object, ...]]] = []

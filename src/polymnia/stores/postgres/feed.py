@@ -14,8 +14,6 @@ from polymnia.stores.versioned.history import changes_by_server
 
 # Changes read at once, so that a large import elsewhere arrives in steps.
 MAX_FEED_CHANGES = 100
-# A notification is only a hint: without one, a feed is read this often.
-_POLL_S = 2.0
 
 
 class PostgresChangeFeed:
@@ -58,7 +56,8 @@ class PostgresChangeFeed:
         if not self._is_awake.is_set() and monotonic() < self._next_poll:
             return []
         self._is_awake.clear()
-        self._next_poll = monotonic() + _POLL_S
+        # A notification is only a hint: without one, a feed is read this often.
+        self._next_poll = monotonic() + 2.0
         with self._database.transaction(self.workspace) as connection:
             found = changes_by_server(
                 PostgresPort(connection, self._database.server), self._since, MAX_FEED_CHANGES

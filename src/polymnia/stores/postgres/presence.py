@@ -13,7 +13,7 @@ from weakref import WeakSet
 
 import psycopg
 
-from polymnia.stores.postgres.connection import QUERIES, Connection
+from polymnia.stores.postgres.connection import QUERIES, PooledConnection
 
 if TYPE_CHECKING:
     from polymnia.stores.postgres.database import WorkspaceConnection
@@ -21,9 +21,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# Writers notify for a while after a follower was last there (`follow_workspace`).
-# It renews that this often.
-_RENEW_S = 20.0
 # How often the thread checks whether it is still needed, and how long it waits to connect again.
 _PAUSE_S = 1.0
 
@@ -35,7 +32,7 @@ class ServerPresence:
     keeps it, and makes it again when it is lost.
     """
 
-    def __init__(self, connect: Callable[[], Connection] | None) -> None:
+    def __init__(self, connect: Callable[[], PooledConnection] | None) -> None:
         """Without `connect`, as behind a pooler, no server can see whether this one runs.
 
         Its name then ends in a tilde, and others take it for running until its leases expire.
@@ -82,13 +79,15 @@ class ServerPresence:
         """Let the thread end the connection."""
         self._is_closed.set()
 
-    def _appear(self, connect: Callable[[], Connection]) -> Connection:
+    def _appear(self, connect: Callable[[], PooledConnection]) -> PooledConnection:
         connection = connect()
         connection.execute(QUERIES["show_server"], [_lock_key(self.name)])
         connection.execute(QUERIES["listen"])
         return connection
 
-    def _run(self, connect: Callable[[], Connection], connection: Connection | None) -> None:
+    def _run(
+        self, connect: Callable[[], PooledConnection], connection: PooledConnection | None
+    ) -> None:
         renewed = monotonic()
         while not self._is_closed.is_set():
             try:
@@ -97,7 +96,9 @@ class ServerPresence:
                     self._wake_all()
                 for notification in connection.notifies(timeout=_PAUSE_S, stop_after=1):
                     self._wake_all(notification.payload)
-                if monotonic() > renewed + _RENEW_S:
+                # Writers notify for a while after a follower was last there (`follow_workspace`).
+                # It renews that this often.
+                if monotonic() > renewed + 20.0:
                     self._renew(connection)
                     renewed = monotonic()
             except psycopg.Error as exc:
@@ -114,7 +115,7 @@ class ServerPresence:
             if workspace in (None, str(feed.workspace)):
                 feed.wake()
 
-    def _renew(self, connection: Connection) -> None:
+    def _renew(self, connection: PooledConnection) -> None:
         for workspace in {feed.workspace for feed in list(self._feeds)}:
             with connection.transaction():
                 connection.execute(QUERIES["set_workspace"], [workspace])

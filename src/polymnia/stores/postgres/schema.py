@@ -9,17 +9,13 @@ from msgspec import Struct
 from psycopg import errors
 
 from polymnia.errors import StoreError, StoreTooNew
-from polymnia.stores.postgres.connection import QUERIES, Connection
+from polymnia.stores.postgres.connection import QUERIES, PooledConnection
 from polymnia.stores.sql import load_migrations
 
 logger = logging.getLogger(__name__)
 
 # The oldest version that the tests run on.
 _MIN_SERVER_VERSION = 150_000
-# The first migration was written for this version.
-_FIRST_SERVER_VERSION = 180_000
-# The key of the lock that migrations hold: "PLYM".
-_MIGRATION_LOCK = 0x504C594D
 
 
 # How a migration names the oldest schema whose programs can go on while it is applied, and
@@ -61,7 +57,7 @@ def newest_schema() -> int:
     return load_migrations(Path(__file__).parent)[-1][0]
 
 
-def read_state(connection: Connection) -> SchemaState:
+def read_state(connection: PooledConnection) -> SchemaState:
     """Return the state of the schema. Raise psycopg.Error."""
     ((exists,),) = connection.execute(QUERIES["has_schema"]).fetchall()
     if not exists:
@@ -70,7 +66,7 @@ def read_state(connection: Connection) -> SchemaState:
     return SchemaState(version, usable_by)
 
 
-def migrate(title: str, connection: Connection) -> SchemaState:
+def migrate(title: str, connection: PooledConnection) -> SchemaState:
     """Bring the database to the newest schema in the open transaction; return what it was before.
 
     Do nothing if its schema is that or a later one. Raise StoreError, StoreTooNew.
@@ -82,9 +78,11 @@ def migrate(title: str, connection: Connection) -> SchemaState:
         return state
     try:
         connection.execute(QUERIES["without_timeouts"])
-        connection.execute(QUERIES["lock_migrations"], [_MIGRATION_LOCK])
+        # The key of the lock that migrations hold: "PLYM".
+        connection.execute(QUERIES["lock_migrations"], [0x504C594D])
         version = read_state(connection).version
-        if not version and connection.info.server_version < _FIRST_SERVER_VERSION:
+        # The first migration was written for this version.
+        if not version and connection.info.server_version < 180_000:
             connection.execute(QUERIES["imitate_18"])
         applied = []
         for number, statements in load_migrations(Path(__file__).parent):
@@ -109,7 +107,7 @@ def migrate(title: str, connection: Connection) -> SchemaState:
 
 
 def _not_allowed(
-    title: str, connection: Connection, state: SchemaState, exc: psycopg.Error
+    title: str, connection: PooledConnection, state: SchemaState, exc: psycopg.Error
 ) -> StoreError:
     """Return an error that says who must do what in place of this role."""
     missing = connection.execute(QUERIES["missing_extensions"]).fetchall()
@@ -126,13 +124,13 @@ def _not_allowed(
     )
 
 
-def grant(connection: Connection, role: str) -> None:
+def grant(connection: PooledConnection, role: str) -> None:
     """Let a role use the tables without changing them. Raise psycopg.Error."""
     connection.execute(QUERIES["set_grantee"], [role])
     connection.execute(QUERIES["grant_schema"])
 
 
-def require_schema(title: str, connection: Connection) -> None:
+def require_schema(title: str, connection: PooledConnection) -> None:
     """Raise StoreError for a database that would have to be migrated before it can be read."""
     _require_server(title, connection)
     state = read_state(connection)
@@ -146,7 +144,7 @@ def require_schema(title: str, connection: Connection) -> None:
         )
 
 
-def set_row_security(title: str, connection: Connection, wanted: bool | None) -> bool:
+def set_row_security(title: str, connection: PooledConnection, wanted: bool | None) -> bool:
     """Turn row-level security on or off, if that is wanted; return True if it is on."""
     ((is_on, is_exempt),) = connection.execute(QUERIES["has_row_security"]).fetchall()
     if wanted is not None and wanted != is_on:
@@ -161,7 +159,7 @@ def set_row_security(title: str, connection: Connection, wanted: bool | None) ->
     return bool(is_on)
 
 
-def require_row_security(title: str, connection: Connection, wanted: bool | None) -> bool:
+def require_row_security(title: str, connection: PooledConnection, wanted: bool | None) -> bool:
     """Return True if row-level security is on. Raise StoreError if it is not as wanted."""
     ((is_on, _),) = connection.execute(QUERIES["has_row_security"]).fetchall()
     if wanted is not None and wanted != is_on:
@@ -174,7 +172,7 @@ def require_row_security(title: str, connection: Connection, wanted: bool | None
     return bool(is_on)
 
 
-def _require_server(title: str, connection: Connection) -> None:
+def _require_server(title: str, connection: PooledConnection) -> None:
     version = connection.info.server_version
     if version < _MIN_SERVER_VERSION:
         needed = _MIN_SERVER_VERSION // 10_000

@@ -16,8 +16,6 @@ from polymnia.stores.versioned.port import Row
 # A match in a name weighs most, then one in a label, one in content, and one in derived parts.
 MATCH_WEIGHTS = {"name": 8.0, "labels": 4.0, "content": 1.0, PARTS: 0.5}
 EQUAL_WEIGHTS = dict.fromkeys(MATCH_WEIGHTS, 1.0)
-# The newest passages with common terms are looked for among so many.
-_MAX_LOOKED_AT = 20_000
 # What the trigram indexes need to find a text.
 _TRIGRAM = re.compile(r"[^\W_]{3}")
 _EVERYWHERE = "".join(LABELS.values())
@@ -114,7 +112,8 @@ class PostgresWords:
             filters = (within.names, within.types, within.since, within.until, within.tags)
             rows = self._port.run("best_words_within", *bound, limit, *filters)
         elif newest:
-            rows = self._port.run("best_newest_words", *bound, _MAX_LOOKED_AT, limit, limit)
+            # The newest passages with common terms are looked for among so many.
+            rows = self._port.run("best_newest_words", *bound, 20_000, limit, limit)
         else:
             rows = self._port.run("best_words", *bound, None, limit)
         return [passage for passage, _ in rows]

@@ -20,13 +20,11 @@ from polymnia.stores.postgres.port import PostgresPort, run
 from polymnia.stores.versioned.reader import VersionReader, VersionWriter
 
 if TYPE_CHECKING:
-    from polymnia.stores.postgres.vector_index import VectorIndexes
+    from polymnia.stores.postgres.vector_index import NearVectors
     from polymnia.stores.versioned.vectors import VersionVectorStore
 
 logger = logging.getLogger(__name__)
 
-# After this many rows the planner's statistics are updated; then after twice as many, and so on.
-_ANALYZED_FROM = 1_000
 _numbers = count(1)
 
 
@@ -60,7 +58,9 @@ class PostgresStore:
         self._readers: OpenReaders[VersionReader] = OpenReaders()
         self._lagging_readers: OpenReaders[VersionReader] = OpenReaders()
         self._rows_written = 0
-        self.analyze_after = _ANALYZED_FROM
+        # After this many rows the planner's statistics are updated; then after twice as many, and
+        # so on.
+        self.analyze_after = 1_000
         database.share()
 
     @cached_property
@@ -70,11 +70,11 @@ class PostgresStore:
         return VersionVectorStore(self._transaction, self._name, self.vector_indexes)
 
     @cached_property
-    def vector_indexes(self) -> "VectorIndexes":
+    def vector_indexes(self) -> "NearVectors":
         """The HNSW indexes of the workspace."""
-        from polymnia.stores.postgres.vector_index import VectorIndexes
+        from polymnia.stores.postgres.vector_index import NearVectors
 
-        return VectorIndexes(self._database, self.workspace)
+        return NearVectors(self._database, self.workspace)
 
     @contextmanager
     def reading(self, *, may_lag: bool = False) -> Iterator[VersionReader]:

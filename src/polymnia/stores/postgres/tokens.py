@@ -16,12 +16,8 @@ from polymnia.stores.postgres.port import columns, run
 
 logger = logging.getLogger(__name__)
 
-# A following server looks this often whether another one has created or revoked a token.
-_POLL_S = 1.0
 # How long a login with an unknown token waits until the table was read again.
 _MAX_WAIT_S = 1.0
-# Logins with unknown tokens let the table be read again this often, so that guessing costs nothing.
-_MIN_REREAD_S = 0.1
 # The last use of a token is recorded at most once in this many seconds.
 _USE_RESOLUTION_S = 60
 _ID = re.compile(r"[0-9a-f]{12}")
@@ -111,7 +107,9 @@ class TokenTable:
         has_failed = False
         while True:
             with self._changed:
-                self._changed.wait_for(lambda: self._is_wanted or self._is_closed, _POLL_S)
+                # A following server looks this often whether another one has created or revoked a
+                # token.
+                self._changed.wait_for(lambda: self._is_wanted or self._is_closed, 1.0)
                 self._is_wanted = False
                 if self._is_closed:
                     break
@@ -131,7 +129,9 @@ class TokenTable:
         """Let the thread read the table, and wait for that, unless this was done just now."""
         now = time.monotonic()
         with self._changed:
-            if now - self._reread_at < _MIN_REREAD_S:
+            # Logins with unknown tokens let the table be read again this often, so that guessing
+            # costs nothing.
+            if now - self._reread_at < 0.1:
                 return
             self._reread_at = now
             # A read that runs already may be too early for the new token.

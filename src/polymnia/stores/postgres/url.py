@@ -20,8 +20,6 @@ _NETWORK: dict[str, str | int] = {
     "application_name": "polymnia",
 }
 _LOCK_TIMEOUT_MS = 15_000
-# How much longer than the server a client waits, so that the server says what is wrong.
-_MAX_GRACE_S = 5.0
 
 
 class PostgresUrl(Struct, frozen=True):
@@ -61,7 +59,8 @@ class PostgresUrl(Struct, frozen=True):
     @property
     def patience(self) -> float:
         """How long to wait for an answer, in seconds."""
-        return self.timeout + min(self.timeout, _MAX_GRACE_S)
+        # How much longer than the server a client waits, so that the server says what is wrong.
+        return self.timeout + min(self.timeout, 5.0)
 
     @property
     def title(self) -> str:

@@ -23,11 +23,9 @@ INDEXED_FROM = 30_000
 MAX_INDEXED_DIMENSION = 4_000
 # A process looks whether an index is needed once after this many vectors, not after every few.
 _CHECK_EVERY = 1_000
-# The graph of some 100,000 vectors fits into this. Building it is much slower otherwise.
-_MEMORY = "512MB"
 
 
-class VectorIndexes:
+class NearVectors:
     """The indexes of one workspace."""
 
     def __init__(
@@ -101,11 +99,12 @@ class VectorIndexes:
 
     def _connect(self) -> psycopg.Connection[Row]:
         """Return a connection without time limits, outside the pool, which is for requests."""
+        # The graph of some 100,000 vectors fits into this. Building it is much slower otherwise.
         settings = {
             "search_path": "polymnia,public",
             "polymnia.workspace": str(self._workspace),  # for row-level security
             "statement_timeout": "0",
-            "maintenance_work_mem": _MEMORY,
+            "maintenance_work_mem": "512MB",
         }
         connection: psycopg.Connection[Row] = psycopg.connect(
             self._database.url.direct_conninfo, autocommit=True, cursor_factory=psycopg.RawCursor

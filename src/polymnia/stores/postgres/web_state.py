@@ -12,9 +12,6 @@ from polymnia.stores.postgres.database import Database
 from polymnia.stores.postgres.port import run
 from polymnia.stores.postgres.url import parse_url
 
-# The last use of a login is recorded at most once in this many seconds.
-_USE_RESOLUTION_S = 60
-
 
 class WebStateTable:
     """A document for each workspace of a database, and the logins to its servers."""
@@ -48,7 +45,8 @@ class WebStateTable:
         if not rows:
             return None
         principal, used_at = rows[0]
-        if now - used_at >= _USE_RESOLUTION_S:
+        # The last use of a login is recorded at most once in this many seconds.
+        if now - used_at >= 60:
             self._write("touch_web_session", digest, now)
         return str(principal)
 

@@ -20,8 +20,6 @@ _MAX_POSITIONS = 255
 _MAX_BYTES = 1_000_000
 _POSITION_BYTES = 2
 _ENTRY_BYTES = 8
-# Positions between two columns, so that no phrase matches across them.
-_GAP = 1
 
 
 class WordVector(NamedTuple):
@@ -43,7 +41,8 @@ def word_vector(name: str | None, labels: Iterable[str], content: str | None) ->
         for position, stem in enumerate(stems, last + 1):
             positions.setdefault(stem, []).append(f"{position}{label}")
         length += len(stems)
-        last += len(stems) + _GAP
+        # Positions between two columns, so that no phrase matches across them.
+        last += len(stems) + 1
     return WordVector(length, *_literal(positions))
 
 

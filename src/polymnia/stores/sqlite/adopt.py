@@ -17,7 +17,7 @@ from polymnia.disk.replace import fsync_directory, replace_file
 from polymnia.model import VAULT, Note, NoteScope, Rows
 from polymnia.search.embedding import length
 from polymnia.stores.sqlite.connection import BUSY_TIMEOUT_MS, file_identity, map_errors
-from polymnia.stores.sqlite.fill import Contents, fill
+from polymnia.stores.sqlite.fill import StoreContents, fill
 from polymnia.stores.sqlite.rows import Row, run
 from polymnia.stores.sqlite.schema import NOTE_TABLES
 from polymnia.stores.sqlite.store import SqliteStore
@@ -149,7 +149,7 @@ def _write_beside(path: str, notes: tuple[Note, ...]) -> Path:
     for ending in ("", "-wal", "-shm", "-journal"):
         Path(f"{new}{ending}").unlink(missing_ok=True)  # left by an interrupted attempt
     with closing(SqliteStore(str(new))) as store:
-        fill(store, Contents(living=Rows(notes=notes)))
+        fill(store, StoreContents(living=Rows(notes=notes)))
     return new
 
 

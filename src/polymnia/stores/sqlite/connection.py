@@ -30,9 +30,6 @@ DRIVER_ERRORS = (apsw.Error, UnicodeError)
 BUSY_TIMEOUT_MS = 15_000
 _WAL_RETRY_S = 0.005
 
-# Steps of its virtual machine after which SQLite asks whether to continue.
-# They take less than a millisecond.
-_STEPS_PER_CHECK = 2_000
 
 # The application id in the file's header. "PLYM" marks a store, "PLYS" an archived one, which may
 # be copied but is never written again.
@@ -97,7 +94,9 @@ def connect(
 
 def watch_cancelling(connection: apsw.Connection) -> None:
     """Interrupt reads of the connection that were cancelled."""
-    connection.set_progress_handler(is_cancelled, _STEPS_PER_CHECK)
+    # Steps of its virtual machine after which SQLite asks whether to continue.
+    # They take less than a millisecond.
+    connection.set_progress_handler(is_cancelled, 2_000)
 
 
 def file_identity(path: str) -> tuple[int, int] | None:

@@ -38,7 +38,7 @@ class DeletedEntity(Struct, frozen=True):
     earlier: tuple[Fact, ...] = ()
 
 
-class Contents(Struct, frozen=True, kw_only=True):
+class StoreContents(Struct, frozen=True, kw_only=True):
     """Everything to write.
 
     What is not living was deleted; `facts` belonged to living entities.
@@ -51,7 +51,7 @@ class Contents(Struct, frozen=True, kw_only=True):
     notes: tuple[Note, ...] = ()
 
 
-def fill(store: SqliteStore, contents: Contents) -> None:
+def fill(store: SqliteStore, contents: StoreContents) -> None:
     """Write the contents into an empty store."""
     for entities in _rounds(contents.entities, lambda entity: entity.entity.name):
         _write_deleted_entities(store, entities)

@@ -4,22 +4,13 @@ from collections.abc import Collection, Iterable, KeysView, Sequence
 from typing import TYPE_CHECKING, Any
 
 import apsw
+from msgspec import DecodeError, json
 
 from polymnia.disk.lock import ServerLock
 from polymnia.errors import StoreError
 from polymnia.model import Change, Counts
 from polymnia.search.terms import fold, parts_of
-from polymnia.stores.sqlite.rows import (
-    as_json,
-    find_identities,
-    pack_tags,
-    pack_uid,
-    run,
-    run_many,
-    sort_rows,
-    unpack_tags,
-    unpack_uid,
-)
+from polymnia.stores.sqlite.rows import as_json, run, run_many
 from polymnia.stores.versioned.port import Identity, IndexedText, LastChange, Row
 
 if TYPE_CHECKING:
@@ -87,7 +78,13 @@ class SqlitePort:
         return row
 
     def find_identities(self, ids: Collection[str]) -> list[Identity]:
-        return find_identities(self.connection, ids)
+        packed = {self.pack_uid(uid): uid for uid in ids}
+        if not packed:
+            return []
+        texts = [uid for uid in packed if isinstance(uid, str)]
+        uuids = [uid.hex() for uid in packed if isinstance(uid, bytes)]
+        rows = run(self.connection, "entities_by_uid", as_json(texts), as_json(uuids))
+        return [(packed[uid], entity, name) for uid, entity, name in rows]
 
     def counts(self) -> Counts:
         rows = run(self.connection, "totals") or run(self.connection, "count_living")
@@ -126,19 +123,40 @@ class SqlitePort:
             run(self.connection, "set_totals", number, *run(self.connection, "count_living")[0])
 
     def sort(self, rows: Iterable[Row]) -> list[Row]:
-        return sort_rows(rows)
+        """Return the rows in order. Raise CorruptError if a column has values of several types."""
+        try:
+            return sorted(rows)
+        except TypeError as exc:
+            raise apsw.CorruptError(f"a value has the wrong type: {exc}") from exc
 
     def pack_uid(self, uid: str) -> bytes | str:
-        return pack_uid(uid)
+        """Return a UUID as its 16 bytes, and any other id as it is."""
+        if len(uid) == 36 and uid[8] == uid[13] == uid[18] == uid[23] == "-":
+            digits = uid.replace("-", "")
+            try:
+                packed = bytes.fromhex(digits)
+            except ValueError:
+                return uid
+            return packed if packed.hex() == digits else uid  # capitals would not come back
+        return uid
 
-    def unpack_uid(self, uid: bytes | str) -> str:
-        return unpack_uid(uid)
+    @staticmethod
+    def unpack_uid(uid: bytes | str) -> str:
+        if isinstance(uid, str):
+            return uid
+        text = uid.hex()
+        return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
     def pack_tags(self, tags: tuple[str, ...]) -> str | None:
-        return pack_tags(tags)
+        return as_json(tags) if tags else None
 
     def unpack_tags(self, tags: str | None) -> tuple[str, ...]:
-        return unpack_tags(tags)
+        if tags is None:
+            return ()
+        try:
+            return json.decode(tags, type=tuple[str, ...])
+        except DecodeError as exc:
+            raise apsw.CorruptError(f"tags are not a JSON array: {exc}") from exc
 
 
 class SqliteServer:

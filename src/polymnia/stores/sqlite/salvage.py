@@ -29,8 +29,9 @@ from polymnia.model import (
     Rows,
 )
 from polymnia.stores.sqlite.connection import APPLICATION_ID, DRIVER_ERRORS, SEALED_ID, map_errors
-from polymnia.stores.sqlite.fill import Contents, DeletedEntity, fill
-from polymnia.stores.sqlite.rows import QUERIES, Row, run, unpack_uid
+from polymnia.stores.sqlite.fill import DeletedEntity, StoreContents, fill
+from polymnia.stores.sqlite.port import SqlitePort
+from polymnia.stores.sqlite.rows import QUERIES, Row, run
 from polymnia.stores.sqlite.store import SqliteStore
 
 # Failed attempts to read a range of rows. A damaged page near the root of a large table needs many.
@@ -265,7 +266,7 @@ class _Salvage:
         self._names: set[str] = set()
         self._ids: set[str] = set()
 
-    def contents(self) -> Contents:
+    def contents(self) -> StoreContents:
         """Return what to write to a new store."""
         living: list[Entity] = []
         deleted: list[DeletedEntity] = []
@@ -291,7 +292,7 @@ class _Salvage:
         deleted_relations = [_relation(row) for row in ended]
         lone = [relation for relation in deleted_relations if relation.key not in with_entity]
         notes, pruned = _latest(self._rows["notes"], lambda row: row[1])
-        return Contents(
+        return StoreContents(
             living=Rows(
                 tuple(living),
                 relations=tuple(map(_relation, relations)),
@@ -322,7 +323,7 @@ class _Salvage:
         identity = self._identities.get(number, lost_identity)
         _, is_uuid, stored_uid, next_ordinal, updated_at = identity
         if is_uuid and len(stored_uid) == 16:
-            uid = unpack_uid(stored_uid)
+            uid = SqlitePort.unpack_uid(stored_uid)
         else:
             uid = _text(stored_uid)
         last_ordinal = max(rows, default=0)

@@ -31,8 +31,6 @@ from polymnia.stores.versioned.reader import VersionReader, VersionWriter
 from polymnia.stores.versioned.vectors import VersionVectorStore
 
 IN_MEMORY = ":memory:"
-# Changes that a feed returns at once: a large import elsewhere arrives in steps.
-_MAX_FEED_CHANGES = 100
 # Pages per step of a full merge of the text indexes.
 _MERGE_PAGES = 200
 
@@ -128,7 +126,8 @@ class SqliteStore:
 
             nonlocal since
             with self._map_errors, self._snapshot() as connection:
-                changes = changes_by_server(self._port(connection), since, _MAX_FEED_CHANGES)
+                # Changes that a feed returns at once: a large import elsewhere arrives in steps.
+                changes = changes_by_server(self._port(connection), since, 100)
             if changes:
                 since = changes[-1][1].id
             return [change for server, change in changes if server != self._server.name]

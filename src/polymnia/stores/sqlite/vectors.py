@@ -19,8 +19,6 @@ from polymnia.stores.versioned.write import CLIENT_MODEL
 if TYPE_CHECKING:
     from polymnia.stores.sqlite.vector_index import VectorIndex
 
-# Vectors read from the file at once.
-_READ_BATCH = 5_000
 # The template of a passage's own text.
 _TEXT_TEMPLATE = 1
 
@@ -164,7 +162,8 @@ class SqliteVectors:
     def _written_since(
         self, model: int, template: int, vector: int
     ) -> Iterator[list[tuple[int, int, bytes]]]:
-        while rows := self._port.run("vectors_since", model, template, vector, _READ_BATCH):
+        # Vectors read from the file at once.
+        while rows := self._port.run("vectors_since", model, template, vector, 5_000):
             yield [(number, passage, blob) for number, passage, blob in rows]
             vector = rows[-1][0]
 

@@ -30,9 +30,9 @@ from polymnia.stores.clock import is_ahead, now_us
 from polymnia.stores.contract.limits import check_cancelled
 from polymnia.stores.versioned.port import DatabasePort, Row
 from polymnia.stores.versioned.rows import (
-    CardVersion,
-    ChangeRow,
-    FactVersion,
+    ChangeColumns,
+    VersionedCard,
+    VersionedFact,
     assemble,
     card_versions,
     fact_versions,
@@ -41,11 +41,6 @@ from polymnia.stores.versioned.rows import (
     unpack_note,
     unpack_relations,
 )
-
-# Above the id of every change.
-_NO_CHANGE = 1 << 62
-# A question about this moment arrives a little later.
-_PRESENT_US = 2_000_000
 
 
 class VersionHistory:
@@ -56,7 +51,7 @@ class VersionHistory:
 
     def changes(self, query: ChangeQuery) -> list[Change]:
         # The versions of changes without a gap between their ids are read together.
-        runs: list[list[ChangeRow]] = []
+        runs: list[list[ChangeColumns]] = []
         for row in self._select(query):
             if runs and runs[-1][-1].id == row.id + 1:
                 runs[-1].append(row)
@@ -81,12 +76,13 @@ class VersionHistory:
         known = self._port.run("identities_named", names)
         return {*names, *(name for _, name in known)}
 
-    def _select(self, query: ChangeQuery) -> list[ChangeRow]:
+    def _select(self, query: ChangeQuery) -> list[ChangeColumns]:
         """Return the changes that the query selects, newest first."""
         above = max(query.after, 0)  # below it, a key would be that of another workspace
         if query.since is not None:
             above = max(above, self._last_before(query.since))
-        below = _NO_CHANGE
+        # Above the id of every change.
+        below = 1 << 62
         if query.until is not None:
             below = self._last_before(query.until) + 1
         if query.before is not None:
@@ -100,7 +96,7 @@ class VersionHistory:
             rows = self._port.run("latest_changes", *bounds)
         else:
             rows = self._port.run("changes_among", *bounds, ids)
-        return [ChangeRow(*row) for row in rows]
+        return [ChangeColumns(*row) for row in rows]
 
     def actors(self) -> list[str]:
         return [name for (name,) in self._port.run("actor_names")]
@@ -112,7 +108,8 @@ class VersionHistory:
     def state_at(self, time: int, names: Collection[str] | None = None) -> Rows:
         (((change,),), last) = self._port.run_together(("change_at", time), ("last_change",))
         # Changes whose time is ahead of the clock have been made all the same.
-        if last and is_ahead(last[0][1]) and time >= now_us() - _PRESENT_US:
+        # A question about this moment arrives a little later.
+        if last and is_ahead(last[0][1]) and time >= now_us() - 2_000_000:
             change = last[0][0]
         return self._state_after(change, names)
 
@@ -171,7 +168,7 @@ class VersionHistory:
         return Rows(entities=tuple(entities), relations=tuple(relations))
 
     def _entities_at(
-        self, change: int, cards: list[CardVersion], facts: list[FactVersion]
+        self, change: int, cards: list[VersionedCard], facts: list[VersionedFact]
     ) -> list[Entity]:
         """Return the entities that lived after the change, from all their versions until then."""
         living_cards = [card.row for card in cards if _lives(card, change)]
@@ -190,7 +187,7 @@ class VersionHistory:
 
 
 def last_updates(
-    port: DatabasePort, change: int, cards: Iterable[CardVersion], facts: Iterable[FactVersion]
+    port: DatabasePort, change: int, cards: Iterable[VersionedCard], facts: Iterable[VersionedFact]
 ) -> dict[int, int]:
     """Return when the entities of these cards were last updated until a change.
 
@@ -215,12 +212,12 @@ def last_updates(
 
 def changes_by_server(port: DatabasePort, since: int, limit: int) -> list[tuple[str, Change]]:
     """Return the changes after an id, each with the server that made it."""
-    rows = [ChangeRow(*row) for row in port.run("changes_since", since, limit)]
+    rows = [ChangeColumns(*row) for row in port.run("changes_since", since, limit)]
     servers = [row.server for row in rows]
     return list(zip(servers, assemble_changes(port, rows), strict=True))
 
 
-def assemble_changes(port: DatabasePort, changes: list[ChangeRow]) -> list[Change]:
+def assemble_changes(port: DatabasePort, changes: list[ChangeColumns]) -> list[Change]:
     """Return consecutive changes, oldest first, with the rows they touched."""
     if not changes:
         return []
@@ -274,23 +271,30 @@ class _Versions:
     """The rows that a span of changes created or ended."""
 
     def __init__(self, port: DatabasePort, span: tuple[int, int, int, int]) -> None:
+        card_rows, fact_rows, relation_rows, note_rows = port.run_together(
+            ("cards_changed", *span),
+            ("observations_changed", *span),
+            ("relations_changed", *span),
+            ("notes_changed", *span),
+        )
+        check_cancelled()
         cards = []
-        for _, since, until, *columns in port.run("cards_changed", *span):
+        for _, since, until, *columns in card_rows:
             entity = unpack_entity(port, tuple(columns))
             cards.append(_Version(since, until, columns[0], entity))
         self._cards = _ByChange(cards)
         check_cancelled()
         facts = []
-        for _, since, until, entity_row, *columns in port.run("observations_changed", *span):
+        for _, since, until, entity_row, *columns in fact_rows:
             facts.append(_Version(since, until, entity_row, unpack_fact(*columns)))
         self._facts = _ByChange(facts)
         check_cancelled()
         relations = []
-        for _, since, until, *columns in port.run("relations_changed", *span):
+        for _, since, until, *columns in relation_rows:
             relations.append(_Version(since, until, 0, Relation(*columns)))
         self._relations = _ByChange(relations)
         notes = []
-        for number, since, until, *columns in port.run("notes_changed", *span):
+        for number, since, until, *columns in note_rows:
             notes.append(_Version(since, until, 0, unpack_note(port, (number, *columns))))
         self._notes = _ByChange(notes)
         check_cancelled()
@@ -353,5 +357,5 @@ class _Versions:
         return ""
 
 
-def _lives(version: CardVersion | FactVersion, change: int) -> bool:
+def _lives(version: VersionedCard | VersionedFact, change: int) -> bool:
     return version.until is None or version.until > change

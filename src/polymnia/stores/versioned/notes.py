@@ -19,9 +19,6 @@ from polymnia.stores.versioned.write import client_model
 _LAST_CHARACTER = "\U0010ffff"
 # The names of the columns of the words index in queries.
 _COLUMNS = {"key": "name", "content": "content", "tags": "labels"}
-# The nearest notes may all have matched by words already, so the vector search asks for as many
-# more, up to this number.
-_MAX_NEARER = 1_000
 
 
 class VersionNotes:
@@ -154,7 +151,9 @@ class VersionNotes:
             return {}
         model = models[0][0]
         nearest = partial(self._port.vectors.nearest_notes, model, query.vector)
-        more = min(len(matched), _MAX_NEARER)
+        # The nearest notes may all have matched by words already, so the vector search asks for as
+        # many more, up to this number.
+        more = min(len(matched), 1_000)
         return nearest(query.limit + more, allowed) | nearest(len(matched), matched)
 
     def _session(self, scope: NoteScope) -> list[tuple[int, Note]]:

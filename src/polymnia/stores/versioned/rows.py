@@ -10,7 +10,7 @@ from polymnia.model import Entity, Fact, Note, Passage, Relation
 from polymnia.stores.versioned.port import DatabasePort, Row
 
 
-class EntityRow(NamedTuple):
+class EntityColumns(NamedTuple):
     """The columns of the fragment `entity_columns`."""
 
     id: int
@@ -29,7 +29,7 @@ class EntityRow(NamedTuple):
     expires: int | None
 
 
-class FactRow(NamedTuple):
+class FactColumns(NamedTuple):
     """The columns of the fragment `observation_columns`."""
 
     entity: int
@@ -54,7 +54,7 @@ class NoteRow(NamedTuple):
     embedding: bytes | None = None
 
 
-class ChangeRow(NamedTuple):
+class ChangeColumns(NamedTuple):
     """A change without its rows. `last_row` is the last row id that it gave out."""
 
     id: int
@@ -80,21 +80,21 @@ class PassageRow(NamedTuple):
     expires: int | None
 
 
-class CardVersion(NamedTuple):
+class VersionedCard(NamedTuple):
     """A card, the changes that created and ended it, and the last change to its entity."""
 
     since: int
     until: int | None
-    row: EntityRow
+    row: EntityColumns
     touched: int
 
 
-class FactVersion(NamedTuple):
+class VersionedFact(NamedTuple):
     """A fact, and the changes that created and ended it."""
 
     since: int
     until: int | None
-    row: FactRow
+    row: FactColumns
 
 
 class NewCard(NamedTuple):
@@ -156,7 +156,7 @@ class SessionNoteRow(NamedTuple):
 def assemble(
     port: DatabasePort, entities: Iterable[Row], facts: Iterable[Row] = ()
 ) -> list[Entity]:
-    """Return the entities of rows that begin like EntityRow, with the facts of FactRows."""
+    """Return the entities of rows that begin like EntityColumns, with the facts of FactColumns."""
     facts_by_entity: defaultdict[int, list[Fact]] = defaultdict(list)
     for entity, *columns in facts:
         facts_by_entity[entity].append(unpack_fact(*columns))
@@ -164,8 +164,8 @@ def assemble(
 
 
 def unpack_entity(port: DatabasePort, row: Row, facts: tuple[Fact, ...] = ()) -> Entity:
-    """Return the entity of a row that begins like EntityRow."""
-    columns = EntityRow(*row[: len(EntityRow._fields)])
+    """Return the entity of a row that begins like EntityColumns."""
+    columns = EntityColumns(*row[: len(EntityColumns._fields)])
     return Entity(
         name=columns.name,
         type=columns.type,
@@ -193,21 +193,21 @@ def unpack_fact(
     expires: int | None,
     author: str | None,
 ) -> Fact:
-    """Return the fact of the columns of FactRow after the entity."""
+    """Return the fact of the columns of FactColumns after the entity."""
     return Fact(ordinal, text, created_at, valid_at or 0, source or "", expires or 0, author or "")
 
 
-def card_versions(rows: Iterable[Row]) -> list[CardVersion]:
+def card_versions(rows: Iterable[Row]) -> list[VersionedCard]:
     """Return the rows of `cards_until` with named columns."""
     return [
-        CardVersion(since, until, EntityRow(*columns), touched)
+        VersionedCard(since, until, EntityColumns(*columns), touched)
         for since, until, *columns, touched in rows
     ]
 
 
-def fact_versions(rows: Iterable[Row]) -> list[FactVersion]:
+def fact_versions(rows: Iterable[Row]) -> list[VersionedFact]:
     """Return the rows of `observations_until` with named columns."""
-    return [FactVersion(since, until, FactRow(*columns)) for since, until, *columns in rows]
+    return [VersionedFact(since, until, FactColumns(*columns)) for since, until, *columns in rows]
 
 
 def unpack_relations(rows: Iterable[Row]) -> list[Relation]:

@@ -6,8 +6,6 @@ from polymnia.stores.contract.tables import TABLES, TableRow
 from polymnia.stores.versioned.port import DatabasePort, IndexedText, Row
 from polymnia.stores.versioned.write import card_text, fact_text, note_text
 
-# Rows that are read at once.
-_BATCH_ROWS = 5_000
 # How many columns the keys of tables have. Small tables have no key here and are read whole.
 _KEY_COLUMNS = {
     "changes": 1,
@@ -56,7 +54,8 @@ def _read_in_batches(port: DatabasePort, table: str) -> Iterator[Row]:
         yield from port.run(f"read_{table}")
         return
     key: Row = (0,) * columns
-    while rows := port.run(f"read_{table}", *key, _BATCH_ROWS):
+    # Rows that are read at once.
+    while rows := port.run(f"read_{table}", *key, 5_000):
         yield from rows
         key = rows[-1][:columns]
 

@@ -37,8 +37,6 @@ from polymnia.stores.memory.graph import MemoryGraph
 _MAX_OLD_RECORD_BYTES = 1024 * 1024
 _BEGIN, _COMMIT = 6, 7
 _CREATING = {CREATE_ENTITY, CREATE_RELATION, ADD_OBSERVATIONS}
-# No string is longer: a number above this at the start of the data is not the length of one.
-_MAX_STRING_BYTES = 1 << 40
 _number_at = Struct("<Q").unpack_from
 _total_at = Struct("<I").unpack_from
 _length_at = Struct("<H").unpack_from
@@ -215,7 +213,8 @@ def _may_be_a_log(data: bytes) -> bool:
     if kind >= len(SHAPES) or not 0 < length <= MAX_DATA_BYTES:
         return False
     start = HEADER.size
-    return len(data) < start + 8 or bool(_number_at(data, start)[0] < _MAX_STRING_BYTES)
+    # No string is longer: a number above this at the start of the data is not the length of one.
+    return len(data) < start + 8 or bool(_number_at(data, start)[0] < (1 << 40))
 
 
 def _usable_at(data: bytes, at: int) -> OperationsAt | None:

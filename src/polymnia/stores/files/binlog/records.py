@@ -47,7 +47,7 @@ Encoded = tuple[int, bytes]
 _RECORDS_PER_CHUNK = 2000
 
 
-class Record(NamedTuple):
+class LogRecord(NamedTuple):
     """One record: its part of an operation, and its place in the change."""
 
     kind: int
@@ -162,7 +162,7 @@ def _long_change_at(data: bytes, start: int) -> tuple[list[Operation], int] | No
     return None
 
 
-def records_at(data: bytes, start: int) -> Iterator[Record]:
+def records_at(data: bytes, start: int) -> Iterator[LogRecord]:
     """Return the whole records of the change at an offset, up to the first that is not."""
     at = start
     while (record := record_at(data, at)) is not None and record.distance == at - start:
@@ -172,7 +172,7 @@ def records_at(data: bytes, start: int) -> Iterator[Record]:
         at = record.end
 
 
-def record_at(data: bytes, at: int) -> Record | None:
+def record_at(data: bytes, at: int) -> LogRecord | None:
     """Return the record at an offset; None unless its checksum and its mark are right."""
     checked = raw_record_at(data, at)
     if checked is None:
@@ -187,7 +187,7 @@ def record_at(data: bytes, at: int) -> Record | None:
             return None
         distance = _number_at(payload, len(payload) - _NUMBER.size)[0]
         payload = payload[: -_NUMBER.size]
-    return Record(kind, payload, flags, distance, at + HEADER.size + len(body))
+    return LogRecord(kind, payload, flags, distance, at + HEADER.size + len(body))
 
 
 def raw_record_at(data: bytes, at: int) -> tuple[int, bytes] | None:
