@@ -35,8 +35,6 @@ ELICITATION_SINCE = "2025-06-18"
 RESUMABLE_SINCE = "2025-11-25"
 
 UNSUPPORTED_VERSION = -32022
-# How much of a client's name the change log keeps.
-_MAX_NAME_CHARS = 200
 
 EMPTY = Raw(b"{}")
 
@@ -154,4 +152,4 @@ def actor_name(client: ClientInfo | None) -> str:
     if client is None:
         return "unknown client"
     # Only the server may say whose token it was.
-    return f"{client.name} {client.version}".strip().replace("(token ", "(")[:_MAX_NAME_CHARS]
+    return f"{client.name} {client.version}".strip().replace("(token ", "(")[:200]

@@ -15,14 +15,9 @@ from polymnia.model import Change
 LEVELS: tuple[str, ...] = get_args(Level)
 LIST_CHANGED = "notifications/resources/list_changed"
 _UPDATED = "notifications/resources/updated"
-_ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
 # Bounds for one session. Subscriptions stay in memory as long as the session does.
 MAX_SUBSCRIPTIONS = 500
 MAX_SUBSCRIPTION_BYTES = 32 * 1024
-_TOO_MANY = (
-    f"too many subscriptions: at most {MAX_SUBSCRIPTIONS} addresses with "
-    f"{MAX_SUBSCRIPTION_BYTES} bytes in all; unsubscribe from some first"
-)
 
 
 class ListenStream(Struct, frozen=True):
@@ -73,7 +68,8 @@ class Push:
             accepted["resourcesListChanged"] = True
         if uris:
             accepted["resourceSubscriptions"] = uris
-        self._notify_stream(identifier, _ACKNOWLEDGED, {"notifications": accepted})
+        method = "notifications/subscriptions/acknowledged"
+        self._notify_stream(identifier, method, {"notifications": accepted})
 
     def set_level(self, level: str) -> None:
         """Set the lowest level of log messages to send. Raise InvalidParams for an unknown one."""
@@ -124,7 +120,10 @@ class Push:
         size = sum(len(uri.encode()) for uri in held)
         # A stream counts as an address, so that streams without any are bounded too.
         if len(held) + len(streams) > MAX_SUBSCRIPTIONS or size > MAX_SUBSCRIPTION_BYTES:
-            raise InvalidParams(_TOO_MANY)
+            raise InvalidParams(
+                f"too many subscriptions: at most {MAX_SUBSCRIPTIONS} addresses with "
+                f"{MAX_SUBSCRIPTION_BYTES} bytes in all; unsubscribe from some first"
+            )
 
 
 def require_level(level: str) -> str:

@@ -19,12 +19,6 @@ from polymnia.model import Change
 
 logger = logging.getLogger(__name__)
 
-# The trash is emptied some seconds after the start and once a day from then on.
-_FIRST_CLEANUP_S = 10
-_CLEANUP_INTERVAL_S = 86_400
-# How long stopping waits for a cleanup that runs.
-_CLEANUP_JOIN_S = 10
-
 
 class Listener(Protocol):
     """A session, as the server sees it when it has something to send."""
@@ -118,7 +112,7 @@ class Server:
         """Let the dialect remove what must not outlive the server."""
         self._is_stopped.set()
         if self._cleanup is not None:
-            self._cleanup.join(_CLEANUP_JOIN_S)
+            self._cleanup.join(10)  # it may be running
         if self.dialect.on_stop is not None:
             with _log_failure("stopping"):
                 self.dialect.on_stop()
@@ -130,12 +124,12 @@ class Server:
                 self.dialect.on_session_end(client)
 
     def _clean_up_daily(self) -> None:
-        """Apply the retention of deleted things."""
-        wait = _FIRST_CLEANUP_S
+        """Apply the retention of deleted things, some seconds after the start and every day."""
+        wait = 10
         while not self._is_stopped.wait(wait):
             with _log_failure("emptying the trash"):
                 self.workspaces.apply_retention()
-            wait = _CLEANUP_INTERVAL_S
+            wait = 86_400
 
     def _tell(self, workspace: str, change: Change) -> None:
         with self._lock:

@@ -32,8 +32,6 @@ from polymnia.transports.request_log import RequestRecord, access_logger
 OVERTAKE_AFTER_S = 0.2
 # Nothing more is read from a client with this many bytes queued until some are answered.
 MAX_QUEUED_BYTES = 1 << 20
-# A shorter message counts as this many bytes.
-_MIN_MESSAGE_BYTES = 1024
 
 
 class LineSplitter:
@@ -87,7 +85,7 @@ class CallQueue:
 
     def put(self, message: Message, size: int) -> None:
         """Queue a message. Wait while too much is queued already."""
-        size = max(size, _MIN_MESSAGE_BYTES)
+        size = max(size, 1024)  # what a short message takes in memory
         with self._changed:
             self._changed.wait_for(
                 lambda: self.is_idle or self._queued_bytes + size <= MAX_QUEUED_BYTES

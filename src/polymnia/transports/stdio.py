@@ -16,8 +16,6 @@ from polymnia.transports.lines import LineSession, write_all
 logger = logging.getLogger(__name__)
 
 _CHUNK_BYTES = 1 << 16
-# How often a stop signal is repeated until the loop has noticed it.
-_SIGNAL_INTERVAL_S = 0.05
 
 
 def serve_stdio(
@@ -105,6 +103,6 @@ def _end_input(wakeup: int, loop_thread: int, is_over: threading.Event) -> None:
     if os.read(wakeup, 1):
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         # Repeat it in case the loop was just about to read.
-        while not is_over.wait(_SIGNAL_INTERVAL_S):
+        while not is_over.wait(0.05):
             signal.pthread_kill(loop_thread, signal.SIGTERM)
     os.close(wakeup)

@@ -28,8 +28,6 @@ MAX_CLIENTS = 250
 # disconnected.
 SEND_TIMEOUT_S = 60
 MAX_QUEUED_NOTIFICATIONS = 1000
-# How long a connection may stay without a token where one is needed.
-NO_TOKEN_TIMEOUT_S = 20
 # How long running requests may take when the server stops.
 STOP_TIMEOUT_S = 30
 # How often the server looks for clients that are no longer admitted.
@@ -105,8 +103,8 @@ class _Clients:
         self._threads[client].start()
 
     def drop_unadmitted(self) -> None:
-        """Hang up on clients whose token no longer holds, or who send none where one is needed."""
-        latest_start = time.monotonic() - NO_TOKEN_TIMEOUT_S
+        """Hang up on clients whose token no longer holds, or who send none for 20 seconds."""
+        latest_start = time.monotonic() - 20
         for client in list(self._threads):
             has_no_token = (
                 client.principal is NOBODY

@@ -24,9 +24,6 @@ from polymnia.transports.http.workers import Workers
 
 T = TypeVar("T")
 
-# How often a stopping server checks whether its requests have finished.
-_STOP_INTERVAL_S = 0.02
-
 
 class HttpContext(Struct, kw_only=True):
     """The shared state of one process."""
@@ -103,7 +100,7 @@ class HttpContext(Struct, kw_only=True):
         """Refuse new requests, wait for the running ones, then end the streams."""
         self.is_stopping = True
         while self.running:
-            await asyncio.sleep(_STOP_INTERVAL_S)
+            await asyncio.sleep(0.02)
         self.end_all()
 
     def end_all(self) -> None:

@@ -27,9 +27,6 @@ RECORD = "polymnia.record"
 REQUEST_ID = b"x-request-id"
 # A long response is sent in pieces of this size, each when the last one was taken.
 _PIECE_BYTES = 1 << 18
-_DISCARD_TIMEOUT_S = 5
-# When responses take too much memory, clients that read nothing for this long are disconnected.
-STUCK_TIMEOUT_S = 5
 CLOSE = {"connection": "close"}
 
 
@@ -60,11 +57,11 @@ class ByteBudget:
             self._forget(request)
 
     def disconnect_stuck(self, now: float) -> None:
-        """While responses exceed the limit, disconnect clients that read nothing for a while."""
+        """While responses exceed the limit, disconnect clients that read nothing for 5 seconds."""
         for request in list(self._responses):
             if self._response_bytes <= self.limit:
                 return
-            if now - request.progress_at > STUCK_TIMEOUT_S:
+            if now - request.progress_at > 5:
                 self._forget(request)
                 logger.info("disconnected a client that was slow to read its response")
                 request.connection.abort()
@@ -186,7 +183,7 @@ class HttpRequest(Request):
         await self.write(body, more=True)
         # Closing a connection with unread data would lose the response: read the rest for a while.
         with suppress(TimeoutError):
-            async with asyncio.timeout(_DISCARD_TIMEOUT_S):
+            async with asyncio.timeout(5):
                 while (await self.receive()).get("more_body"):
                     continue
         await self.write(b"", more=False)

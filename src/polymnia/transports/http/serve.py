@@ -36,14 +36,10 @@ WORKER_THREADS = 32
 READER_THREADS = 4
 # Bytes of messages of all clients that are held at once.
 MAX_MESSAGES_BYTES = 256 * 1024 * 1024
-# How long a stopping server waits for running requests, and then for clients to read the answers.
+# How long a stopping server waits for running requests.
 STOP_TIMEOUT_S = 30
-LAST_SEND_TIMEOUT_S = 5
-KEEP_ALIVE_S = 75
 # How often the server looks for idle sessions and silent connections.
 CHECK_INTERVAL_S = 1.0
-# Descriptors for everything but connections: the store, the log, the event loop.
-RESERVED_DESCRIPTORS = 128
 # Failures of the event loop, such as running out of descriptors, are logged at most this often.
 LOOP_LOG_INTERVAL_S = 10.0
 BACKLOG = 1024
@@ -135,8 +131,8 @@ def serve_http(
             # One connection is accepted per turn of the loop, so that a failure to accept is
             # reported once, not once per waiting connection. `startup` makes the queue longer.
             backlog=1,
-            timeout_keep_alive=KEEP_ALIVE_S,
-            timeout_graceful_shutdown=LAST_SEND_TIMEOUT_S,
+            timeout_keep_alive=75,
+            timeout_graceful_shutdown=5,
         )
         _HttpServer(config, context).run(sockets=listeners)
 
@@ -228,4 +224,5 @@ def _connection_limit() -> int:
     if soft < target:
         soft = target
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    return max(1, min(MAX_CONNECTIONS, soft - RESERVED_DESCRIPTORS))
+    # The store, the log and the event loop need some as well.
+    return max(1, min(MAX_CONNECTIONS, soft - 128))

@@ -19,8 +19,6 @@ from polymnia.transports.http.stream import EventStream
 # was never used may be ended sooner: clients use a session as soon as they have it.
 USED_IDLE_S = 60
 UNUSED_IDLE_S = 2
-# A client that has sent no more requests than these has only shaken hands.
-_HANDSHAKE_REQUESTS = 2
 # Notifications that are kept while a client has no stream open.
 MAX_KEPT_NOTIFICATIONS = 1000
 
@@ -102,7 +100,7 @@ class HttpSession:
 
     @property
     def is_used(self) -> bool:
-        return self.requests > _HANDSHAKE_REQUESTS
+        return self.requests > 2  # the first two are the handshake
 
     @property
     def is_idle(self) -> bool:

@@ -15,8 +15,6 @@ MAX_QUEUED_BYTES = 16 * 1024 * 1024
 # How much of a stream is kept for a client that reconnects. A longer last message is not kept.
 MAX_REPLAY_MESSAGES = 100
 MAX_REPLAY_BYTES = 256 * 1024
-# How long a client should wait before it reconnects.
-RETRY_MS = 1000
 _EVENT_ID = re.compile(r"([0-9]{1,19})-([0-9]{1,19})")
 
 HEADERS = {
@@ -110,7 +108,8 @@ class EventStream:
 
     def opening_event(self) -> bytes:
         """Return an event without a message, from which a client may resume."""
-        return b"id: %d-0\nretry: %d\ndata: \n\n" % (self.number or 0, RETRY_MS)
+        # A client should wait a second before it reconnects.
+        return b"id: %d-0\nretry: 1000\ndata: \n\n" % (self.number or 0)
 
     async def send(self, request: HttpRequest) -> bool:
         """Send every message, with a pulse while there is none.
