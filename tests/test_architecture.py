@@ -13,7 +13,7 @@ from pathlib import Path
 
 from polymnia.stores.contract import TABLES
 from polymnia.stores.sql import read_queries
-from tests.groups import MARKED, ONE_AT_A_TIME
+from tests.groups import EVERY_STORE, MARKED, ONE_AT_A_TIME
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "polymnia"
@@ -154,7 +154,7 @@ def test_tests_import_helpers_from_modules_that_are_not_tests() -> None:
 
 
 def test_every_path_in_the_test_groups_exists() -> None:
-    listed = {*ONE_AT_A_TIME, *(path for paths in MARKED.values() for path in paths)}
+    listed = {*EVERY_STORE, *ONE_AT_A_TIME, *(path for paths in MARKED.values() for path in paths)}
     assert {path for path in listed if not (ROOT / "tests" / path).exists()} == set()
 
 
