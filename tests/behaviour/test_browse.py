@@ -15,7 +15,7 @@ from polymnia.engine.facts.revise import Revision, revise
 from polymnia.engine.history import changes as history
 from polymnia.engine.history.changes import find_former
 from polymnia.engine.memory import Memory
-from polymnia.engine.recall.names import names_containing
+from polymnia.engine.recall.names import names_starting
 from polymnia.errors import BadInput, TextChanged
 from polymnia.model import (
     ChangeSize,
@@ -54,13 +54,12 @@ def test_hits_are_counted_by_type_client_and_tag(memory: Memory) -> None:
     assert {hit.actor for hit in only.hits} == {"cursor (token ci)"}
 
 
-def test_names_are_suggested_by_any_part(memory: Memory) -> None:
+def test_names_are_suggested_by_the_beginning_of_a_word(memory: Memory) -> None:
     create(memory, *(EntityDraft(name, "boat") for name in ("Sloop", "The old sloop", "Ketch")))
-    assert sorted(item.name for item in names_containing(memory, "SLOOP")) == [
-        "Sloop",
-        "The old sloop",
-    ]
-    assert names_containing(memory, " ") == []
+    found = [item.name for item in names_starting(memory, "SLO")]
+    assert found == ["Sloop", "The old sloop"]
+    assert [item.name for item in names_starting(memory, "old slo")] == ["The old sloop"]
+    assert names_starting(memory, " ") == names_starting(memory, "loop") == []
 
 
 def test_a_large_change_is_counted_and_a_small_one_read(memory: Memory) -> None:

@@ -1,11 +1,11 @@
-"""Find names: those that contain a text, former ones, and those spelled like an unknown one."""
+"""Find names: those that begin as typed, former ones, and those spelled like an unknown one."""
 
 import re
 from collections.abc import Iterable
 
 from polymnia.engine.memory import Memory
 from polymnia.model import Entity
-from polymnia.search.terms import plain, terms_of, words_of
+from polymnia.search.terms import fold, plain, terms_of, words_of
 from polymnia.stores.contract import Reader
 
 # In a memory of this size every name is compared.
@@ -14,25 +14,23 @@ _MAX_CANDIDATES = 100
 _MIN_SIMILARITY = 0.6
 
 
-def names_containing(memory: Memory, start: str, limit: int = 8) -> list[Entity]:
-    """Return outlines of entities whose names contain the text, those that start with it first."""
-    folded = start.strip().casefold()
-    if not folded:
+def names_starting(memory: Memory, typed: str) -> list[Entity]:
+    """Return entities with words in their name that begin as what was typed.
+
+    The last word may be unfinished: the words of the index that begin with it are tried, so that
+    the work does not grow with the memory.
+    """
+    words = words_of(fold(typed))
+    if not 0 < len(words) <= 4 or len(words[-1]) < 2:
         return []
     with memory.reading() as read:
-        found = [
-            entity
-            for entity in read.containing(folded, outlines=True)
-            if folded in entity.name.casefold()
-        ]
-        found.sort(
-            key=lambda item: (
-                not item.name.casefold().startswith(folded),
-                len(item.name),
-                item.name,
-            )
-        )
-        return read.outlines([item.name for item in found[:limit]]) if found else []
+        unfinished = read.vocabulary(words[-1], f"{words[-1]}\U0010ffff", 20)
+        names = read.names_with({*terms_of(typed), *unfinished}, 20)
+        found = read.outlines(names) if names else []
+    padded = f" {' '.join(words)}"
+    found = [item for item in found if padded in f" {' '.join(words_of(fold(item.name)))}"]
+    found.sort(key=lambda item: (not fold(item.name).startswith(words[0]), len(item.name)))
+    return found[:8]
 
 
 def similar_names(memory: Memory, name: str, limit: int = 3) -> list[str]:

@@ -13,12 +13,12 @@ from polymnia.engine.graph import entities
 from polymnia.engine.history import changes as history
 from polymnia.engine.memory import Memory
 from polymnia.engine.recall.explanation import explain
-from polymnia.engine.recall.names import names_containing
+from polymnia.engine.recall.names import names_starting
 from polymnia.engine.recall.passages import recall
-from polymnia.model import Entity, Hit, PassageKey, Within, split_actor
+from polymnia.model import Hit, PassageKey, Within, split_actor
 from polymnia.search.hits import Fit, fit_of
 from polymnia.search.question import content_words
-from polymnia.search.terms import fold, terms_of, words_of
+from polymnia.search.terms import terms_of
 from polymnia.search.times import parse_moment
 from polymnia.web.changes import change_rows
 from polymnia.web.page import ROWS, Fields, Page, get
@@ -157,7 +157,7 @@ def _show_hits(page: Page, question: str, filters: SearchFilters) -> Response:
     end = start + ROWS
     cards = _cards([signed.row for signed in result.hits[start:end]], {"": page.memory})
     words = [*content_words(question), *result.corrections.values()]
-    names = [] if filters or start else _names_starting(page.memory, question)
+    names = [] if filters or start else names_starting(page.memory, question)
     shown = {card[0].key.name for card in cards}
     return _render(
         page,
@@ -174,13 +174,6 @@ def _show_hits(page: Page, question: str, filters: SearchFilters) -> Response:
         hidden={} if result.hits or names else _count_hidden(page, question, filters),
         took_ms=int((time() - started) * 1000),
     )
-
-
-def _names_starting(memory: Memory, typed: str) -> list[Entity]:
-    """Return entities with a word in their name that begins as what was typed."""
-    found = names_containing(memory, typed)
-    padded = f" {fold(typed)}"
-    return [entity for entity in found if padded in f" {' '.join(words_of(fold(entity.name)))}"]
 
 
 def _cards(rows: list[FactView], memories: dict[str, Memory]) -> list[list[FactView]]:
@@ -326,8 +319,8 @@ def show_types(page: Page) -> Response:
 
 @get("/names")
 def show_names(page: Page) -> Response:
-    """Show names of entities that contain what is typed in a field, as its suggestions."""
+    """Show names with words that begin as typed in a field, as its suggestions."""
     typed = ""
     for field in ("name", "to", "source", "target"):
         typed = page.query.get(field, typed)
-    return page.render("search/names.html", found=names_containing(page.memory, typed))
+    return page.render("search/names.html", found=names_starting(page.memory, typed))
