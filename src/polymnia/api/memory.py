@@ -37,9 +37,6 @@ from polymnia.model import VAULT, Note, NoteQuery, Relation, Within
 from polymnia.settings import load_settings
 from polymnia.workspace_choice import open_workspace
 
-# How long a search waits for the embedding model.
-_EMBED_TIMEOUT_S = 10.0
-
 
 def open_memory(
     url: str | os.PathLike[str] | None = None,
@@ -145,10 +142,10 @@ class LocalMemory:
 
         With types or tags, only what is of one of the types and has all of the tags.
         """
+        # How long a search waits for the embedding model.
+        embed_timeout_s = 10.0
         within = Within(types=tuple(types) or None, tags=tuple(tags) or None)
-        result = recall(
-            self._engine, question, limit=limit, within=within, timeout=_EMBED_TIMEOUT_S
-        )
+        result = recall(self._engine, question, limit=limit, within=within, timeout=embed_timeout_s)
         return [search_hit(hit) for hit in result.hits]
 
     def open(self, name: str) -> EntityRecord:

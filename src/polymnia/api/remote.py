@@ -24,7 +24,6 @@ _META = "io.modelcontextprotocol/"
 _TIMEOUT_S = 30.0
 # The bounds of the tools: a page of hits or keys, and the notes of one request.
 _MAX_TOKENS, _MAX_PAGE, _MAX_NOTES = 20_000, 200, 50
-_NO_NOTES = "the server does not offer notes: start it with `--toolsets notes`"
 
 
 def connect(
@@ -177,10 +176,11 @@ class RemoteNotes:
         return bool(reply["items"][0]["deleted"])
 
     def _call(self, tool: str, **arguments: Any) -> dict[str, Any]:
+        no_notes = "the server does not offer notes: start it with `--toolsets notes`"
         try:
             return self._tools.call(tool, {"workspace": self._workspace, **arguments})
         except UnknownTool as exc:
-            raise BadInput(_NO_NOTES) from exc
+            raise BadInput(no_notes) from exc
 
 
 class UnknownTool(BadInput):

@@ -23,10 +23,8 @@ if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
 
 _BAR_WIDTH = 30
-_TICK_S = 1.0
 # Before this, the speed says little about the time that is left.
 _MIN_ESTIMATE_S = 2.0
-_MIN_COLUMN_WIDTH = 8
 _GAP = "  "
 # Characters that a terminal obeys instead of showing them, and those that change the direction of
 # the text around them.
@@ -191,6 +189,7 @@ def print_table(rows: Sequence[Sequence[str]], *, cut_column: int = -1) -> None:
 
     The other columns stay whole: a user copies ids and names from them.
     """
+    min_column_width = 8
     shown = [[printable(cell) for cell in row] for row in rows]
     widths = [max(map(display_width, column)) for column in zip(*shown, strict=True)]
     if widths and sys.stdout.isatty():
@@ -198,7 +197,7 @@ def print_table(rows: Sequence[Sequence[str]], *, cut_column: int = -1) -> None:
 
         room = get_terminal_size().columns - sum(widths) - len(_GAP) * (len(widths) - 1)
         width = widths[cut_column]
-        widths[cut_column] = max(width + min(room, 0), min(width, _MIN_COLUMN_WIDTH))
+        widths[cut_column] = max(width + min(room, 0), min(width, min_column_width))
     for row in shown:
         cells = []
         for cell, width in zip(row, widths, strict=True):
@@ -325,8 +324,9 @@ def show_elapsed_time(name: str) -> Iterator[ShownWork]:
 
 
 def _show_time(work: ShownWork, done: Event) -> None:
+    tick_s = 1.0
     shown = ""
-    while not done.wait(_TICK_S):
+    while not done.wait(tick_s):
         text = work.text
         print(f"\r{text:{len(shown)}}", end="", file=sys.stderr, flush=True)
         shown = text

@@ -83,8 +83,6 @@ _SYNONYMS = {
 }
 # The width for checks of arguments, which lay out a text that is never shown.
 _ANY_WIDTH = 80
-# A hook ends before there is much garbage. A server collects it once it listens.
-_WITHOUT_COLLECTOR = ("hook", "serve")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -237,6 +235,8 @@ def suggest(word: str, words: Iterable[str]) -> str:
 
 
 def _run(words: Sequence[str]) -> int:
+    # A hook ends before there is much garbage. A server collects it once it listens.
+    without_collector = ("hook", "serve")
     try:
         if words and words[0] == "help":
             words = [*words[1:2], "--help"]
@@ -260,7 +260,7 @@ def _run(words: Sequence[str]) -> int:
         options = build_parser(command).parse_args(words)
         settings = load_settings(_flags(options))
         configure_logging(settings.log_level, settings.log_format)
-        if command not in _WITHOUT_COLLECTOR:
+        if command not in without_collector:
             gc.enable()
         status: int = options.run(settings, options)
     except SystemExit as exc:  # argparse has printed what there is to say

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from polymnia.cli.common import Subparsers
 
 ACTOR = "polymnia sync"
-_MAX_LISTED = 20
 
 
 def add_sync(commands: "Subparsers") -> argparse.ArgumentParser:
@@ -65,6 +64,7 @@ def print_sync(
     report: SyncReport,
 ) -> None:
     """Say what happened on both sides, and how to take it back."""
+    max_listed = 20
     undo = undo_command(settings, workspace, [report.change] if report.change else [])
     if options.json:
         print_json(
@@ -85,7 +85,7 @@ def print_sync(
     ]
     lines += [f"conflict: {_describe_conflict(conflict)}" for conflict in report.conflicts]
     lines += [f"kept the folder's version in {file}" for file in report.conflict_files]
-    lines += [f"skipped {file}" for file in report.skipped[:_MAX_LISTED]]
+    lines += [f"skipped {file}" for file in report.skipped[:max_listed]]
     if report.others:
         lines.append(f"left alone: {count_noun(report.others, 'other Markdown file')}")
     if undo:

@@ -20,7 +20,6 @@ SESSION_FORMATS: Mapping[str, Format] = {
 }
 # Files of other memory servers that a client's configuration may name.
 _MEMORY_KINDS = ("memory-json", "memory-service", "memory-service-db", "mempalace", "basic-memory")
-_INSTRUCTIONS = ("CLAUDE.md", "AGENTS.md", "GEMINI.md")
 
 
 class PastSource(Struct, frozen=True):
@@ -60,6 +59,7 @@ def find_past_sessions(roots: ClientRoots) -> Iterator[PastSource]:
 
 
 def _find_instructions(roots: ClientRoots, project: Path) -> Iterator[PastSource]:
+    instructions = ("CLAUDE.md", "AGENTS.md", "GEMINI.md")
     of_user = (
         roots.claude / ".claude" / "CLAUDE.md",
         roots.codex / "AGENTS.md",
@@ -67,7 +67,7 @@ def _find_instructions(roots: ClientRoots, project: Path) -> Iterator[PastSource
     )
     for path in of_user:
         yield from _source("your instructions", "instructions", path, [path], "personal")
-    for name in _INSTRUCTIONS:
+    for name in instructions:
         path = project / name
         yield from _source("the project's instructions", "instructions", path, [path], "project")
 

@@ -39,8 +39,6 @@ from polymnia.stores import hide_passwords, open_store
 from polymnia.stores.open import store_exists
 
 ACTOR = "polymnia install"
-# The clock of a database may be behind ours.
-_CLOCK_MARGIN = 60_000_000
 # Rows that wait for their workspace's batch to fill up, over all workspaces.
 MAX_WAITING_ROWS = 20_000
 
@@ -130,6 +128,8 @@ class _Run:
     def __init__(
         self, settings: Settings, workspaces: Workspaces | None, project: Path, *, dry_run: bool
     ) -> None:
+        # The clock of a database may be behind ours.
+        clock_margin = 60_000_000
         self.receipt = TakeoverReceipt()
         self._settings = settings
         self._workspaces = workspaces
@@ -139,7 +139,7 @@ class _Run:
         self._report = Report("off" if settings.secrets == "off" else "refuse")
         self._records = _load()
         now = time_ns() // 1000
-        self._record = self._records.setdefault(_key(settings), _Record(now - _CLOCK_MARGIN))
+        self._record = self._records.setdefault(_key(settings), _Record(now - clock_margin))
         self._memories: dict[str, Memory] = {}
         self._waiting: dict[str, list[tuple[Item, Path]]] = {}
         self._rows = 0

@@ -28,8 +28,6 @@ from polymnia.settings import Settings, positions_file
 SLICE_BYTES = 1 << 20
 MAX_SECONDS = 1.0
 _FORMATS = (claude_code.FORMAT, codex.FORMAT, copilot.FORMAT, gemini.FORMAT)
-_SPEAKERS = ("user", "assistant")
-_LINES_TO_TRY = 10
 
 
 def save_checkpoint(
@@ -96,11 +94,12 @@ def save_turns(settings: Settings, program: str, session: str, data: bytes, dire
 
 def _turns_in(data: bytes) -> list[Turn]:
     """Return the turns that an event has. A turn that was not said has an empty text."""
+    speakers = ("user", "assistant")
     fields = parse_line(data)
     turns = []
     for value in dicts_in(fields.get("turns") if fields else None):
         speaker = text_of(value, "speaker")
-        text = text_of(value, "text").strip() if speaker in _SPEAKERS else ""
+        text = text_of(value, "text").strip() if speaker in speakers else ""
         turns.append(Turn(speaker, text, time_of(value.get("at"))))
     return turns
 
@@ -122,10 +121,11 @@ def _key(store: str, transcript: Path | str) -> str:
 
 def _find_format(transcript: Path) -> Format | None:
     """Return the program that wrote the file; None if it is missing or not a transcript."""
+    lines_to_try = 10
     if not transcript.is_file():
         return None
     with map_os_errors(str(transcript)), transcript.open("rb") as file:
-        for line in [file.readline() for _ in range(_LINES_TO_TRY)]:
+        for line in [file.readline() for _ in range(lines_to_try)]:
             value = parse_line(line)
             for form in _FORMATS:
                 if value is not None and form.is_line(value):

@@ -21,8 +21,6 @@ MAX_NAME_LENGTH = 100
 _EMPTY: tuple[Any, ...] = (None, "", [], {}, "[]", "{}")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
-# Numbers beyond this are milliseconds: as seconds they would lie after the year 5000.
-_MAX_SECONDS = 100_000_000_000
 
 
 class ReasonPlaces(Struct):
@@ -247,6 +245,8 @@ def time_of(value: Any) -> int:
 
     Only a text can be a time before 1970, which is negative. A negative number means no time.
     """
+    # Numbers beyond this are milliseconds: as seconds they would lie after the year 5000.
+    max_seconds = 100_000_000_000
     try:
         if isinstance(value, str) and value:
             moment = datetime.fromisoformat(value.strip())
@@ -254,7 +254,7 @@ def time_of(value: Any) -> int:
             moment = moment.replace(tzinfo=moment.tzinfo or UTC).astimezone(UTC)
             return (moment - _EPOCH) // _MICROSECOND
         if isinstance(value, int | float) and not isinstance(value, bool):
-            seconds = value / 1000 if abs(value) > _MAX_SECONDS else value
+            seconds = value / 1000 if abs(value) > max_seconds else value
             moment = _EPOCH + timedelta(seconds=seconds)
             return max((moment - _EPOCH) // _MICROSECOND, 0)
     except (ValueError, OverflowError):

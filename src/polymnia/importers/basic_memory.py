@@ -27,7 +27,6 @@ _RELATION = re.compile(
     + r"\s*\[\[(?P<target>[^\[\]|#^\n]{1,400})(?:[|#^][^\[\]\n]{0,400})?\]\]"
     + r"\s*(?:\((?P<context>.*)\))?"
 )
-_DEFAULT_RELATION = "relates_to"
 
 
 def recognizes(source: Source) -> bool:
@@ -37,6 +36,7 @@ def recognizes(source: Source) -> bool:
 
 def read(source: Source, report: Report) -> Iterator[Item]:
     """Yield an entity for each note, with its relations. Lines keep category, tags and context."""
+    default_relation = "relates_to"
     counts = Counter(_title(page) for page in pages(source))
     names = LinkedNames()
     for page in pages(source):
@@ -58,7 +58,7 @@ def read(source: Source, report: Report) -> Iterator[Item]:
         for relation in relations:
             if relation["context"]:
                 report.drop_field(page.path, "context of a relation")
-            relation_type = relation[1] or relation[2] or relation[3] or _DEFAULT_RELATION
+            relation_type = relation[1] or relation[2] or relation[3] or default_relation
             yield Relation(name, names.resolve(relation["target"].strip()), relation_type.strip())
         yield from names.links(name, without_code(prose))
 

@@ -18,11 +18,6 @@ from polymnia.importers.conversation import Conversation, Turn, conversation_ent
 from polymnia.importers.source import Source
 
 _FILES = re.compile(r"(?:.*/)?conversations(?:-\d+)?\.json")
-_SPEAKERS = ("user", "assistant")
-# Recipients of messages shown to the user. Others are tools: code to run, a search.
-_SHOWN_RECIPIENTS = ("", "all")
-# The type of message parts with what was said in voice mode.
-_SPEECH = "audio_transcription"
 
 
 def recognizes(source: Source) -> bool:
@@ -69,8 +64,13 @@ def _branch(nodes: dict[str, Any], last: Any) -> list[str]:
 
 
 def _turn(message: dict[str, Any]) -> Turn | None:
+    # The type of message parts with what was said in voice mode.
+    speech = "audio_transcription"
+    # Recipients of messages shown to the user. Others are tools: code to run, a search.
+    shown_recipients = ("", "all")
+    speakers = ("user", "assistant")
     speaker = text_of(_dict_in(message, "author"), "role")
-    if speaker not in _SPEAKERS or text_of(message, "recipient") not in _SHOWN_RECIPIENTS:
+    if speaker not in speakers or text_of(message, "recipient") not in shown_recipients:
         return None
     if _dict_in(message, "metadata").get("is_visually_hidden_from_conversation"):
         return None
@@ -79,7 +79,7 @@ def _turn(message: dict[str, Any]) -> Turn | None:
     parts = content.get("parts")
     texts = []
     for part in parts if isinstance(parts, list) else [parts]:
-        if isinstance(part, dict) and part.get("content_type") == _SPEECH:
+        if isinstance(part, dict) and part.get("content_type") == speech:
             texts.append(part.get("text"))
         else:
             texts.append(part)

@@ -7,7 +7,6 @@ from polymnia.importers.conversation import Turn
 from polymnia.importers.sessions import Format, TranscriptLine, joined_texts, make_importer
 from polymnia.importers.source import replace_unstorable
 
-_SPEAKERS = ("user", "assistant")
 # Lines with a title of the session, and its field.
 _TITLES = {"ai-title": "aiTitle", "custom-title": "customTitle"}
 # Marks of notes of the program, sessions of subagents, summaries for the model, failed requests.
@@ -32,10 +31,6 @@ _BY_PROGRAM = (
     "[Request interrupted by user",
     "(no content)",
 )
-# The model of messages that the program itself writes, such as "No response requested."
-_NO_MODEL = "<synthetic>"
-# What the program and the editor add to a message for the model.
-_ADDED = ("system-reminder", "ide_opened_file", "ide_selection")
 
 
 def is_line(value: dict[str, Any]) -> bool:
@@ -47,6 +42,8 @@ def is_line(value: dict[str, Any]) -> bool:
 
 def read_line(value: dict[str, Any]) -> TranscriptLine | None:
     """Return the turn on a line; None if the line is not a turn."""
+    # What the program and the editor add to a message for the model.
+    added = ("system-reminder", "ide_opened_file", "ide_selection")
     kind = value.get("type")
     if kind == "summary":  # a file may begin with the summaries of other sessions
         return TranscriptLine(
@@ -56,7 +53,7 @@ def read_line(value: dict[str, Any]) -> TranscriptLine | None:
         return TranscriptLine(summary=text_of(value, _TITLES[kind]))
     speaker, content = _speech_of(value)
     text = joined_texts(content, ("text",))
-    for tag in _ADDED:
+    for tag in added:
         text = _without(tag, text)
     text = text.strip()
     if not text or text.startswith(_BY_PROGRAM):
@@ -71,9 +68,12 @@ def read_line(value: dict[str, Any]) -> TranscriptLine | None:
 
 def _speech_of(value: dict[str, Any]) -> tuple[str, Any]:
     """Return who said something and the content of the message; nothing for other lines."""
+    # The model of messages that the program itself writes, such as "No response requested."
+    no_model = "<synthetic>"
+    speakers = ("user", "assistant")
     kind, message, attachment = value.get("type"), value.get("message"), value.get("attachment")
-    if kind in _SPEAKERS and isinstance(message, dict):
-        return str(kind), message.get("content") if message.get("model") != _NO_MODEL else None
+    if kind in speakers and isinstance(message, dict):
+        return str(kind), message.get("content") if message.get("model") != no_model else None
     # What the user typed while the agent worked.
     if isinstance(attachment, dict) and attachment.get("type") == "queued_command":
         return "user", attachment.get("prompt") if not attachment.get("isMeta") else None

@@ -15,7 +15,6 @@ from polymnia.importers.prose import (
 from polymnia.importers.source import Source
 
 _INDEX = "MEMORY"
-_KNOWN = ("name", "description", "type", "metadata.type", "tags")
 
 
 def recognizes(source: Source) -> bool:
@@ -26,6 +25,7 @@ def recognizes(source: Source) -> bool:
 
 def read(source: Source, report: Report) -> Iterator[Item]:
     """Yield an entity for each memory. What the index says itself is an entity of its own."""
+    known = ("name", "description", "type", "metadata.type", "tags")
     names = LinkedNames()
     for page in pages(source):
         names.add(_name(page), page.stem)
@@ -39,7 +39,7 @@ def read(source: Source, report: Report) -> Iterator[Item]:
             reason = "lists other files only" if page.stem == _INDEX else "without content"
             report.drop_part(page.path, reason)
             continue
-        drop_fields(page.properties, _KNOWN, report, page.path)
+        drop_fields(page.properties, known, report, page.path)
         yield page_entity(
             page,
             name,

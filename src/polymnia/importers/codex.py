@@ -13,8 +13,6 @@ from polymnia.importers.source import replace_unstorable
 
 _TYPES = ("session_meta", "response_item", "event_msg", "turn_context", "compacted", "world_state")
 _EARLY_SESSION = {"id", "timestamp", "instructions"}
-_SPEAKERS = ("user", "assistant")
-_TEXT_BLOCKS = ("input_text", "output_text", "text")
 # The start of messages that the program writes in the name of the user.
 _BY_PROGRAM = (
     "<environment_context>",
@@ -34,10 +32,6 @@ _BY_PROGRAM = (
     "<recommended_plugins>",
     "<permissions instructions>",
 )
-
-# The start of messages with the context of an editor, and the line above the user's own words.
-_BY_EDITOR = ("# Context from my IDE setup:", "# Files mentioned by the user:")
-_REQUEST = "## My request for Codex:"
 
 
 def is_line(value: dict[str, Any]) -> bool:
@@ -74,12 +68,17 @@ def _session(value: dict[str, Any]) -> TranscriptLine:
 
 
 def _message(value: dict[str, Any], at: int) -> TranscriptLine | None:
+    # The start of messages with the context of an editor, and the line above the user's own words.
+    request = "## My request for Codex:"
+    by_editor = ("# Context from my IDE setup:", "# Files mentioned by the user:")
+    text_blocks = ("input_text", "output_text", "text")
+    speakers = ("user", "assistant")
     speaker = value.get("role")
-    if value.get("type") != "message" or speaker not in _SPEAKERS:
+    if value.get("type") != "message" or speaker not in speakers:
         return None
-    text = joined_texts(value.get("content"), _TEXT_BLOCKS).strip()
-    if text.startswith(_BY_EDITOR):
-        text = text.partition(f"\n{_REQUEST}")[2].strip() or text
+    text = joined_texts(value.get("content"), text_blocks).strip()
+    if text.startswith(by_editor):
+        text = text.partition(f"\n{request}")[2].strip() or text
     if not text or text.startswith(_BY_PROGRAM):
         return None
     return TranscriptLine(Turn(str(speaker), replace_unstorable(text), at))

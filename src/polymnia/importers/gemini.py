@@ -8,10 +8,6 @@ from polymnia.importers.sessions import Format, TranscriptLine, make_importer
 from polymnia.importers.source import replace_unstorable
 
 _SPEAKERS = {"user": "user", "gemini": "assistant"}
-# The start of messages that the program writes in the name of the user.
-_BY_PROGRAM = ("<session_context>", "<hook_context>", "/")
-# What hooks add to a message.
-_ADDED = "<hook_context>"
 
 
 def is_line(value: dict[str, Any]) -> bool:
@@ -24,6 +20,10 @@ def is_line(value: dict[str, Any]) -> bool:
 
 def read_line(value: dict[str, Any]) -> TranscriptLine | None:
     """Return the turn on a line; None if the line is not a turn."""
+    # What hooks add to a message.
+    added = "<hook_context>"
+    # The start of messages that the program writes in the name of the user.
+    by_program = ("<session_context>", "<hook_context>", "/")
     if isinstance(value.get("projectHash"), str):
         return TranscriptLine(
             session=text_of(value, "sessionId"),
@@ -34,8 +34,8 @@ def read_line(value: dict[str, Any]) -> TranscriptLine | None:
     speaker = _SPEAKERS.get(str(value.get("type")))
     if speaker is None:
         return None
-    text = _text_of(value.get("content")).partition(_ADDED)[0].strip()
-    if not text or text.startswith(_BY_PROGRAM):
+    text = _text_of(value.get("content")).partition(added)[0].strip()
+    if not text or text.startswith(by_program):
         return None
     turn = Turn(speaker, replace_unstorable(text), time_of(value.get("timestamp")))
     return TranscriptLine(turn, text_of(value, "id"))

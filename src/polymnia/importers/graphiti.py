@@ -39,15 +39,15 @@ _EDGE_FIELDS = {
     *("uuid", "name", "fact", *_ENDS, "created_at", "valid_at", "invalid_at", "expired_at"),
     *("group_id", "fact_embedding"),
 }
-_VALUES_TO_TRY = 20
 Elements = Iterator[tuple[str, dict[str, Any]]]
 
 
 def recognizes(source: Source) -> bool:
     """Return True if one of the first elements is an edge, an entity or an episode of Graphiti."""
+    values_to_try = 20
     if not source.is_file:
         return False
-    elements = islice(_elements(source, Report()), _VALUES_TO_TRY)
+    elements = islice(_elements(source, Report()), values_to_try)
     return any(_kind(value) for _, value in elements)
 
 

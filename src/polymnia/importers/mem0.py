@@ -23,9 +23,6 @@ from polymnia.importers.base import (
 from polymnia.importers.source import Source, parts_of
 from polymnia.model import Fact, Relation
 
-_LISTS = ("results", "memories")
-_OWNERS = (("user_id", "user"), ("agent_id", "agent"), ("run_id", "run"), ("app_id", "app"))
-_UNKNOWN_OWNER = ("", "mem0", "memory")
 # What is kept, and what says nothing: hash and vector of the text, and its score in a search.
 _KNOWN = ("id", "memory", "content", "data", "created_at", "metadata", "hash", "embedding", "score")
 
@@ -74,17 +71,20 @@ def _relations(source: Source, report: Report) -> Iterator[Relation]:
 
 def _owner(value: dict[str, Any]) -> tuple[str, str, str]:
     """Return the field that names the owner, its name and its type."""
-    for field, kind in _OWNERS:
+    unknown_owner = ("", "mem0", "memory")
+    owners = (("user_id", "user"), ("agent_id", "agent"), ("run_id", "run"), ("app_id", "app"))
+    for field, kind in owners:
         if name := text_of(value, field):
             return field, name, kind
-    return _UNKNOWN_OWNER
+    return unknown_owner
 
 
 def _parts(source: Source) -> list[Raw]:
+    lists = ("results", "memories")
     outline = source.outline(source.names[0])
     if isinstance(outline, list):
         return outline
-    for name in _LISTS:
+    for name in lists:
         if outline is not None and name in outline:
             return parts_of(outline[name])
     return []

@@ -27,7 +27,6 @@ from polymnia.importers.source import Source, parse_leniently, parts_of
 from polymnia.model import Entity, Relation
 from polymnia.stores.open import foreign_rows, foreign_tables
 
-_HASH_LENGTH = 8
 _NO_CONTENT = "a memory without content"
 # What is kept, what follows from it, and what only that server needs.
 _KNOWN = (
@@ -35,8 +34,6 @@ _KNOWN = (
     *("superseded_by", "created_at", "created_at_iso", "updated_at", "updated_at_iso"),
     *("embedding", "embedding_pending", "store", "export_source", "version"),
 )
-_DEFAULT_STORE = "default"
-_KNOWN_OF_ASSOCIATION = ("source_hash", "target_hash", "relationship_type", "created_at")
 # Metadata that the server keeps on the use and the quality of a memory. They are not facts.
 _MEASURES = (
     *("quality_", "access_", "last_accessed", "ai_scores", "relevance_"),
@@ -97,28 +94,31 @@ def read_file(source: Source, report: Report) -> Iterator[Item]:
 def _relations(
     edges: Iterable[Mapping[str, Any]], names: dict[str, str], report: Report
 ) -> Iterator[Relation]:
+    known_of_association = ("source_hash", "target_hash", "relationship_type", "created_at")
     for number, edge in enumerate(edges, 1):
         place = f"association {number}"
         source, target = (names.get(str(edge.get(end))) for end in ("source_hash", "target_hash"))
         if source is None or target is None:
             report.drop_part(place, "an association with a memory that is not there")
             continue
-        drop_fields(edge, _KNOWN_OF_ASSOCIATION, report, place)
+        drop_fields(edge, known_of_association, report, place)
         kind = text_of(dict(edge), "relationship_type") or "related"
         yield Relation(source, target, kind, time_of(edge.get("created_at")))
 
 
 def _entity(memory: dict[str, Any], report: Report, place: str) -> Entity | None:
+    default_store = "default"
+    hash_length = 8
     content, digest = text_of(memory, "content"), text_of(memory, "content_hash")
     if not content:
         return None
     name, source = title_of(content), "mcp-memory-service"
     if digest:
-        name, source = f"{name} ({digest[:_HASH_LENGTH]})", f"{source}:{digest}"
+        name, source = f"{name} ({digest[:hash_length]})", f"{source}:{digest}"
     at = time_of(memory.get("created_at")) or time_of(memory.get("created_at_iso"))
     texts = [content, *_metadata_texts(_parse_json(memory.get("metadata")), report, place)]
     tags = tags_of(_parse_json(memory.get("tags")))
-    if memory.get("store") != _DEFAULT_STORE:
+    if memory.get("store") != default_store:
         tags += tags_of(memory.get("store"))
     drop_fields(memory, _KNOWN, report, place)
     return make_entity(

@@ -21,7 +21,6 @@ from polymnia.stores.open import foreign_rows, foreign_tables
 _TRIPLE_COLUMNS = {"subject", "predicate", "object", "valid_from", "valid_to"}
 _SOURCES = ("source_file", "source_closet", "source_drawer_id")
 _KNOWN = {"id", *_TRIPLE_COLUMNS, *_SOURCES, "extracted_at", "confidence"}
-_UNKNOWN_TYPE = "unknown"
 
 
 def recognizes(source: Source) -> bool:
@@ -46,13 +45,14 @@ def read(source: Source, report: Report) -> Iterator[Item]:
 
 
 def _add_entity(graph: TemporalGraph, row: dict[str, Any], report: Report, place: str) -> None:
+    unknown_type = "unknown"
     identity, name = text_of(row, "id"), text_of(row, "name")
     if not identity or not name:
         report.drop_part(place, "an entity without a name")
         return
     at = time_of(row.get("created_at"))
     kind = text_of(row, "type")
-    if kind == _UNKNOWN_TYPE:
+    if kind == unknown_type:
         kind = "entity"
     graph.add_entity(identity, Entity(name, kind, created_at=at))
     properties = row.get("properties")

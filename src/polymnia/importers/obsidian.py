@@ -20,8 +20,6 @@ from polymnia.importers.prose import (
 from polymnia.importers.source import Source
 
 _SETTINGS = ".obsidian"
-# Properties that say how Obsidian shows a page.
-_DISPLAY_PROPERTIES = ("cssclass", "cssclasses", "publish")
 
 
 def recognizes(source: Source) -> bool:
@@ -42,6 +40,8 @@ def is_vault(source: Source) -> bool:
 
 def read(source: Source, report: Report) -> Iterator[Item]:
     """Yield an entity for each page: blocks are facts, links are relations."""
+    # Properties that say how Obsidian shows a page.
+    display_properties = ("cssclass", "cssclasses", "publish")
     counts = Counter(page.stem for page in pages(source))
     names = LinkedNames()
     for page in pages(source):
@@ -55,7 +55,7 @@ def read(source: Source, report: Report) -> Iterator[Item]:
         page_blocks = list(blocks(page.body))
         prose = without_code(page_blocks)
         texts = [block.text for block in page_blocks]
-        texts += property_texts(page, *_DISPLAY_PROPERTIES)
+        texts += property_texts(page, *display_properties)
         tags = [tag.removeprefix("#") for text in page.texts("tags", "tag") for tag in text.split()]
         tags += inline_tags(prose)
         yield page_entity(page, name, page.text("type") or "note", texts, report, tags=tags)

@@ -34,7 +34,6 @@ _CREATED = ("created", "created_at", "date", "date created")
 _UPDATED = ("modified", "updated", "updated_at", "last_modified", "date modified")
 # The properties that become something else than facts.
 _OWN_PROPERTIES = {"type", "tags", "tag", *_CREATED, *_UPDATED}
-_NOT_UTF_8 = "bytes that are not UTF-8, which became U+FFFD"
 
 
 class ProsePage(Struct, frozen=True):
@@ -146,8 +145,9 @@ def page_entity(
     summary: str = "",
 ) -> Entity:
     """Return the entity of a page, with the texts as facts from the page."""
+    not_utf_8 = "bytes that are not UTF-8, which became U+FFFD"
     if "\ufffd" in page.body:
-        report.drop_part(page.path, _NOT_UTF_8)
+        report.drop_part(page.path, not_utf_8)
     created_at = _time_in(page, _CREATED)
     screened = dict.fromkeys(report.screen(page.path, text) for text in texts)
     return make_entity(

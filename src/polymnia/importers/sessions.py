@@ -18,9 +18,6 @@ from polymnia.importers.base import Importer, Report, dicts_in, title_of
 from polymnia.importers.conversation import Conversation, Turn, conversation_entity
 from polymnia.importers.source import Source, parse_line
 
-_LINES_TO_TRY = 10
-_FILES_TO_TRY = 50
-_ENDING = ".jsonl"
 _FILES = re.compile(r".*\.jsonl", re.DOTALL)
 # What comes before the name of a directory, on any system.
 _NAME = re.compile(r"^.*[/\\]", re.DOTALL)
@@ -107,8 +104,9 @@ def make_importer(form: Format) -> Importer:
     """Return the importer of a program's transcripts: a file, or a folder with many."""
 
     def recognizes(source: Source) -> bool:
+        files_to_try = 50
         return any(
-            _has_lines(form, source, name) for name in source.matching(_FILES)[:_FILES_TO_TRY]
+            _has_lines(form, source, name) for name in source.matching(_FILES)[:files_to_try]
         )
 
     def read(source: Source, report: Report) -> Iterator[Item]:
@@ -124,11 +122,12 @@ def read_sessions(
     form: Format, source: Source, report: Report, skip: Collection[str] = ()
 ) -> Iterator[tuple[str, TranscriptSession]]:
     """Yield each file and its session. A turn that was copied from another session counts once."""
+    ending = ".jsonl"
     seen: set[str] = set()
     for name in report.count_parts(source.matching(_FILES)):
         if name in skip:
             continue
-        session = TranscriptSession(form, name.rsplit("/", 1)[-1].removesuffix(_ENDING))
+        session = TranscriptSession(form, name.rsplit("/", 1)[-1].removesuffix(ending))
         for line in _read_lines(form, source, name, report):
             if not line.turn_id or line.turn_id not in seen:
                 session.add(line)
@@ -145,9 +144,10 @@ def joined_texts(content: Any, kinds: tuple[str, ...]) -> str:
 
 
 def _has_lines(form: Format, source: Source, name: str) -> bool:
+    lines_to_try = 10
     if source.head(name).lstrip()[:1] != b"{":
         return False
-    values = map(parse_line, islice(source.lines(name), _LINES_TO_TRY))
+    values = map(parse_line, islice(source.lines(name), lines_to_try))
     return any(value is not None and form.is_line(value) for value in values)
 
 

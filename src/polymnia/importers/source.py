@@ -26,7 +26,6 @@ MAX_RATIO = 200
 MIN_BOMB_BYTES = 64 << 20
 NAME_NOT_UTF_8 = "the name of the file is not UTF-8; rename it"
 # The bit by which a member of an archive says that its name is UTF-8.
-_UTF_8_FLAG = 0x800
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
@@ -187,7 +186,8 @@ class Source:
 
 def _member_name(member: "ZipInfo") -> str:
     """Return the name of a member. Many programs write UTF-8 and leave the flag unset."""
-    if member.flag_bits & _UTF_8_FLAG:
+    utf_8_flag = 0x800
+    if member.flag_bits & utf_8_flag:
         return member.filename
     try:
         return member.filename.encode("cp437").decode()

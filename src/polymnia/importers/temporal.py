@@ -14,9 +14,6 @@ from polymnia.importers.base import Report
 from polymnia.model import Entity, Fact, Relation
 from polymnia.search.times import iso_time
 
-_ID_LENGTH = 8
-_MIDNIGHT = "T00:00:00Z"
-
 
 class TemporalFact(Struct, frozen=True):
     """A fact between two entities, given by their ids. A time is 0 if it is unknown."""
@@ -43,8 +40,9 @@ class TemporalGraph:
 
     def add_entity(self, identity: str, entity: Entity) -> None:
         """Add an entity. If another one has its name, a part of its id tells them apart."""
+        id_length = 8
         if entity.name in self._names:
-            entity = replace(entity, name=f"{entity.name} ({identity[:_ID_LENGTH]})")
+            entity = replace(entity, name=f"{entity.name} ({identity[:id_length]})")
         self._names.add(entity.name)
         self._entities[identity] = entity
 
@@ -81,4 +79,5 @@ class TemporalGraph:
 
 def _day(at: int) -> str:
     """Return a time as text, or as a date if it is midnight."""
-    return (iso_time(at) or "").removesuffix(_MIDNIGHT)
+    midnight = "T00:00:00Z"
+    return (iso_time(at) or "").removesuffix(midnight)

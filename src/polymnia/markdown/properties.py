@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 Value = str | list[str]
 _FENCE = "---"
 # libyaml needs quadratic time for nested brackets, and its tree builder overflows the stack.
-_MAX_DEPTH = 20
-_MAX_PLAIN_LENGTH = 200
 _PLAIN = re.compile(r"[^\W_][\w ./+()-]*(?<! )|\d{4}-\d\d-\d\dT[\d:.]+Z")
 # Plain texts that YAML reads as a boolean, a number or nothing.
 _SPECIAL = re.compile(
@@ -21,7 +19,6 @@ _SPECIAL = re.compile(
 )
 # Characters that JSON strings may hold as they are and YAML strings may not.
 _UNPRINTABLE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
-_NULLS = ("", "~", "null", "Null", "NULL")
 # Lines that belong to the property above them: indented, blank, or items of its list.
 _CONTINUATION = re.compile(r"\s|$|- |-$")
 
@@ -87,7 +84,8 @@ def front_matter(properties: Mapping[str, str | Sequence[str]]) -> str:
 
 def _encode_text(text: str) -> str:
     """Return the text as YAML. A JSON string is one, but for a few characters."""
-    is_plain = len(text) <= _MAX_PLAIN_LENGTH and _PLAIN.fullmatch(text)
+    max_plain_length = 200
+    is_plain = len(text) <= max_plain_length and _PLAIN.fullmatch(text)
     if is_plain and not _SPECIAL.fullmatch(text):
         return text
     return _UNPRINTABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", encode(text).decode())
@@ -145,12 +143,14 @@ def _parse_yaml(text: str) -> dict[str, Any]:
 
 
 def _build_value(event: "Event", events: "Iterator[Event]", depth: int) -> Any:
+    nulls = ("", "~", "null", "Null", "NULL")
+    max_depth = 20
     import yaml
 
     if isinstance(event, yaml.ScalarEvent):
-        is_null = event.implicit[0] and event.value in _NULLS
+        is_null = event.implicit[0] and event.value in nulls
         return None if is_null else event.value
-    if depth > _MAX_DEPTH or isinstance(event, yaml.AliasEvent):
+    if depth > max_depth or isinstance(event, yaml.AliasEvent):
         raise yaml.YAMLError("aliases and deep nesting are not supported")
     if isinstance(event, yaml.SequenceStartEvent):
         items = []

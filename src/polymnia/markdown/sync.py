@@ -32,9 +32,6 @@ from polymnia.markdown.properties import add_property_lines
 from polymnia.model import ChangeQuery, Entity, Note, Relation, Rows
 from polymnia.stores.contract import Reader
 
-_STATE = ".polymnia"
-_BASE = "base.jsonl"
-
 
 class SyncCounts(Struct):
     """How many entities and notes, or files, were created, changed and deleted."""
@@ -391,7 +388,9 @@ def _base_file(path: Path) -> Path:
 
     A shared folder may contain such a link, and writing would overwrite other files.
     """
-    file = path / _STATE / _BASE
+    base = "base.jsonl"
+    state = ".polymnia"
+    file = path / state / base
     for place in (file.parent, file):
         if place.is_symlink():
             raise BadInput(f"{place} is a link to another place; delete the link and try again")

@@ -22,7 +22,6 @@ OBSERVATIONS, RELATIONS = "## Observations", "## Relations"
 _RECORDS = "<!-- polymnia"
 _RECORDS_END = "-->"
 # The lines that git writes around two versions, in this order.
-_CONFLICT_LINES = ("\n<<<<<<< ", "\n=======", "\n>>>>>>> ")
 _BULLET = re.compile(r"[-*+](?: (.*))?", re.DOTALL)
 _ORDINAL = re.compile(r"(?:^|(?<=.) |\n)\^o([1-9]\d{0,9})$", re.DOTALL)
 # Follows the last line; no line of a file has it.
@@ -194,8 +193,9 @@ def _relation_times(records: Sequence[FileRecord]) -> dict[tuple[str, ...], int]
 
 def has_conflict_lines(text: str) -> bool:
     """Return True for a text in which git left a conflict. We never write such lines."""
+    conflict_lines = ("\n<<<<<<< ", "\n=======", "\n>>>>>>> ")
     at, text = 0, f"\n{text}"
-    for mark in _CONFLICT_LINES:
+    for mark in conflict_lines:
         at = text.find(mark, at)
         if at < 0:
             return False
