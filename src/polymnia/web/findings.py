@@ -175,7 +175,7 @@ KINDS = {
 
 
 class Look(Struct, eq=False):
-    """One look through a memory as it was after a change.
+    """One scan of a memory as it was after a change.
 
     `findings` has the kinds that are computed already, and `former` those of the look before.
     `decided` are ids of findings that were dealt with since.
@@ -214,7 +214,7 @@ class Look(Struct, eq=False):
 
 
 class FindingsCache:
-    """The latest look through each memory, one at a time. Thread-safe.
+    """The latest scan of each memory, one at a time. Thread-safe.
 
     A look takes seconds in a large memory, so a worker thread does it and pages do not wait.
     """
