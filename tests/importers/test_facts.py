@@ -10,8 +10,8 @@ import apsw
 import pytest
 
 from polymnia.engine.transfer.intake import Item
-from polymnia.importers.base import ReasonPlaces, Report, time_of
-from polymnia.model import Entity, Relation
+from polymnia.importers.base import ReasonPlaces, Report, make_entity, time_of
+from polymnia.model import Entity, Fact, Relation
 from tests.importers.samples import GOLDEN, SAMPLES, make_memory_service_file, read_items
 
 GRAPHITI: dict[str, list[dict[str, Any]]] = json.loads(
@@ -77,7 +77,7 @@ def test_every_form_of_a_graphiti_dump_says_the_same(form: str, tmp_path: Path) 
         if "name" in node
     }
     assert kind == "graphiti"
-    assert set(told(items)["Ada"]) == {item["text"] for item in expected["Ada"]["observations"]}
+    assert set(told(items)["Ada"]) == {item["text"] for item in expected["Ada"]["facts"]}
     assert [item.key for item in items if isinstance(item, Relation)] == [
         ("Ada", "Munich", "LIVES_IN")
     ]
@@ -191,3 +191,12 @@ def test_fields_that_the_reference_server_does_not_have_are_reported(
     (tmp_path / "memory.json").write_text(json.dumps([entity] if is_array else entity), "utf-8")
     _, _, report = read_items(tmp_path / "memory.json")
     assert left(report) == {"version": 1}
+
+
+def test_a_text_of_more_than_a_megabyte_is_left_out_and_reported() -> None:
+    report = Report()
+    facts = [Fact(1, "x" * 1_000_001), Fact(2, "short")]
+    (entity,) = report.screen_items([make_entity("Ada", "person", facts)])
+    assert isinstance(entity, Entity)
+    assert entity.texts == ("short",)
+    assert [part.places for part in report.dropped_parts] == [["Ada"]]

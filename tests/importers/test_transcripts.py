@@ -266,7 +266,7 @@ def test_a_wrong_type_in_any_place_is_no_failure(kind: str, tmp_path: Path) -> N
 def test_long_lines_and_characters_that_cannot_be_stored_are_taken(
     kind: str, tmp_path: Path
 ) -> None:
-    path = write(tmp_path / "s.jsonl", said(kind, "user", "word " * 200_000 + "\x00 \ud83d end"))
+    path = write(tmp_path / "s.jsonl", said(kind, "user", "word " * 190_000 + "\x00 \ud83d end"))
     memory = Memory(MemoryStore())
     take_in(memory, read_items(path)[1], by="test")
     ((text,),) = [entity.texts for entity in entities.read_all(memory).entities]

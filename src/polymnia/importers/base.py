@@ -12,6 +12,7 @@ from polymnia.engine.facts.secrets import SecretRule, find_secret
 from polymnia.engine.transfer.intake import Item
 from polymnia.importers.source import Source, parse_leniently, replace_unstorable
 from polymnia.model import Entity, Fact, Note, Relation
+from polymnia.model.changes import MAX_FACT_BYTES
 
 T = TypeVar("T")
 
@@ -94,8 +95,13 @@ class Report:
         return f"[left out: it may contain {kind}]"
 
     def screen_items(self, items: Iterable[Item]) -> Iterator[Item]:
-        """Yield the items, without their secrets if these are refused."""
+        """Yield the items without facts that are too long, or secrets if these are refused."""
         for item in items:
+            if isinstance(item, Entity) and any(map(_is_too_long, item.facts)):
+                self.drop_part(item.name, "a text of more than 1 MB: no fact can be so long")
+                item = replace(
+                    item, facts=tuple(fact for fact in item.facts if not _is_too_long(fact))
+                )
             yield self._screen_item(item) if self.secrets == "refuse" else item
 
     def _screen_item(self, item: Item) -> Item:
@@ -135,6 +141,11 @@ class Report:
     def secret_places(self) -> list[ReasonPlaces]:
         """The texts that seem to contain a secret."""
         return list(self._secrets.values())
+
+
+def _is_too_long(fact: Fact) -> bool:
+    size = len(fact.text)
+    return size * 4 > MAX_FACT_BYTES and len(fact.text.encode()) > MAX_FACT_BYTES
 
 
 class Importer(Struct, frozen=True):
