@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from polymnia.engine.facts.erase import erase
 from polymnia.engine.facts.forget import Unwanted, forget
 from polymnia.engine.graph import entities
 from polymnia.engine.workspaces.workspaces import open_workspaces
@@ -184,6 +185,45 @@ def test_a_forgotten_turn_of_an_event_does_not_come_back(settings: Settings, pro
         forget(workspaces.memory("shop"), Unwanted(facts=((found.name, 1),)), by="test")
     answer_hook(settings, "Stop", turns_sent(project, "When?", "On Fridays.", "Why?"), "opencode")
     assert stored(settings)[0].texts == ("assistant: On Fridays.", "user: Why?")
+
+
+@pytest.mark.parametrize("program", ["claude-code", "opencode"])
+def test_the_title_of_an_erased_conversation_stays_nowhere(
+    program: str, settings: Settings, project: Path, transcript: Path
+) -> None:
+    def event(*texts: str) -> None:
+        if program == "opencode":
+            answer_hook(settings, "Stop", turns_sent(project, *texts), program)
+        else:
+            save_checkpoint(settings, transcript, project)
+
+    event("When do we deploy?", "On Fridays.")
+    (found,) = stored(settings)
+    assert found.name.startswith("When do we deploy?")
+    assert b"deploy" not in positions_file().read_bytes()
+    with closing(open_workspaces(settings.store)) as workspaces:
+        erase(workspaces.memory("shop"), Unwanted(entities=(found.name,)), by="test")
+    append(transcript, turn("user", "Why?", 3))
+    event("When do we deploy?", "On Fridays.", "Why?")
+    append(transcript, turn("assistant", "It is quiet then.", 4))
+    event("When do we deploy?", "On Fridays.", "Why?", "It is quiet then.")
+    (found,) = stored(settings)
+    assert found.name.startswith("Conversation (2026-03-01, ")
+    assert found.texts == ("user: Why?", "assistant: It is quiet then.")
+
+
+def test_titles_that_an_earlier_version_kept_go_with_the_next_checkpoint(
+    settings: Settings, project: Path, transcript: Path
+) -> None:
+    save_checkpoint(settings, transcript, project)
+    positions = json.loads(positions_file().read_bytes())
+    earlier = {"source": "codex", "id": "c1", "title": "Plans of Ada", "created_at": 0}
+    positions["store other.jsonl"] = {"offset": 9, "conversation": earlier}
+    positions_file().write_text(json.dumps(positions))
+    append(transcript, turn("user", "Why?", 3))
+    assert save_checkpoint(settings, transcript, project) == 1
+    assert b"Plans" not in positions_file().read_bytes()
+    assert stored(settings)[0].name == NAME
 
 
 @pytest.mark.parametrize("turns", ['"x"', "[1, {}]", '[{"speaker": "tool", "text": "noise"}]'])

@@ -9,9 +9,11 @@ from pathlib import Path
 from time import monotonic
 from typing import IO
 
+from msgspec.structs import replace
+
 from polymnia.disk.errors import map_os_errors
 from polymnia.engine.facts.secrets import find_secret
-from polymnia.engine.memory import Memory
+from polymnia.engine.memory import Memory, find_by_name
 from polymnia.engine.transfer.intake import take_in
 from polymnia.engine.workspaces.projects import create_missing, workspace_to_write
 from polymnia.engine.workspaces.workspaces import open_workspaces
@@ -19,9 +21,10 @@ from polymnia.hooks.positions import Position, Positions
 from polymnia.hooks.session import ACTOR
 from polymnia.importers import claude_code, codex, copilot, gemini
 from polymnia.importers.base import Report, dicts_in, text_of, time_of, title_of
-from polymnia.importers.conversation import Conversation, Turn, conversation_entity
-from polymnia.importers.sessions import Format, TranscriptSession
+from polymnia.importers.conversation import Conversation, Turn, conversation_entity, name_of
+from polymnia.importers.sessions import Format, TranscriptLine, TranscriptSession
 from polymnia.importers.source import parse_line
+from polymnia.model import Entity
 from polymnia.settings import Settings, positions_file
 
 # How much of a transcript becomes one change, and when the rest waits for the next event.
@@ -46,21 +49,23 @@ def save_checkpoint(
     if position.offset > transcript.stat().st_size:
         position = Position()  # another file took its place
     count, end = 0, monotonic() + max_seconds
-    session = TranscriptSession(form, transcript.stem, position.conversation)
+    session = TranscriptSession(form, transcript.stem)
     report = _report(settings)
     # Opened when there is something to store, because opening may create it.
     memory: Memory | None = None
     with ExitStack() as stack:
         stack.enter_context(map_os_errors(str(transcript)))
         file = stack.enter_context(transcript.open("rb"))
+        session.begin_after(_lines_before(file, form, position.offset))
+        is_continued = session.conversation is not None
         file.seek(position.offset)
         for size in _slices(file, session):
             entity = session.take_entity(report)
-            if entity is not None:
+            if entity is not None and session.conversation is not None:
                 memory = memory or _open_memory(settings, directory, stack)
-                items = report.screen_items([entity])
-                count += take_in(memory, items, by=ACTOR).facts
-            position = Position(position.offset + size, session.conversation)
+                conversation = session.conversation
+                count += _store(memory, conversation, entity, report, is_continued=is_continued)
+            position = Position(position.offset + size)
             positions.save(key, position)
             if monotonic() > end:
                 break
@@ -75,21 +80,44 @@ def save_turns(settings: Settings, program: str, session: str, data: bytes, dire
     turns = _turns_in(data)
     positions, key = Positions(positions_file()), _key(settings.store, f"{program}:{session}")
     position = positions.find(key)
+    said = [turn for turn in turns if turn.text]
     new = [turn for turn in turns[position.offset :] if turn.text]
     if not new:
         return 0
-    title = "" if find_secret(new[0].text) else title_of(new[0].text)
-    conversation = position.conversation or Conversation(
-        program, session, title, new[0].at, project=directory.name
-    )
+    first = said[0]
+    title = "" if find_secret(first.text) else title_of(first.text)
+    conversation = Conversation(program, session, title, first.at, project=directory.name)
     report = _report(settings)
     entity = conversation_entity(conversation, new, report)
     assert entity is not None  # there are turns
+    is_continued = len(new) < len(said)
     with ExitStack() as stack:
         memory = _open_memory(settings, directory, stack)
-        count = take_in(memory, report.screen_items([entity]), by=ACTOR).facts
-    positions.save(key, Position(len(turns), conversation))
+        count = _store(memory, conversation, entity, report, is_continued=is_continued)
+    positions.save(key, Position(len(turns)))
     return count
+
+
+def _store(
+    memory: Memory,
+    conversation: Conversation,
+    entity: Entity,
+    report: Report,
+    *,
+    is_continued: bool,
+) -> int:
+    """Store the new turns of a conversation, and return their number.
+
+    If it began earlier and is gone, it goes on without its title, which may have been erased.
+    """
+    item = next(report.screen_items([entity]))
+    assert isinstance(item, Entity)
+    if is_continued:
+        with memory.reading() as read:
+            is_gone = not find_by_name(read, [item.name])
+        if is_gone:
+            item = replace(item, name=name_of(replace(conversation, title="")))
+    return take_in(memory, [item], by=ACTOR).facts
 
 
 def _turns_in(data: bytes) -> list[Turn]:
@@ -131,6 +159,15 @@ def _find_format(transcript: Path) -> Format | None:
                 if value is not None and form.is_line(value):
                     return form
     return None
+
+
+def _lines_before(file: IO[bytes], form: Format, offset: int) -> Iterator[TranscriptLine]:
+    """Yield what the lines before the offset say."""
+    while file.tell() < offset:
+        value = parse_line(file.readline())
+        line = form.read_line(value) if value is not None else None
+        if line is not None:
+            yield line
 
 
 def _slices(file: IO[bytes], session: TranscriptSession) -> Iterator[int]:

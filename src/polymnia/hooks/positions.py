@@ -7,7 +7,6 @@ from msgspec.json import decode, encode
 
 from polymnia.disk.lock import file_lock
 from polymnia.disk.replace import make_parent, replace_file
-from polymnia.importers.conversation import Conversation
 
 # The latest sessions are remembered. Others are read again, which adds nothing.
 MAX_SESSIONS = 500
@@ -15,10 +14,12 @@ LOCK_TIMEOUT_S = 1.0
 
 
 class Position(Struct, frozen=True):
-    """The bytes of a transcript that were read, and the conversation that they began."""
+    """How many bytes of a transcript were read, or turns of events that have all of them.
+
+    No text of a conversation is kept here, where no erasure would find it.
+    """
 
     offset: int = 0
-    conversation: Conversation | None = None
 
 
 class Positions:

@@ -54,7 +54,7 @@ def conversation_entity(
     if not facts:
         return None
     return Entity(
-        _name(conversation),
+        name_of(conversation),
         CONVERSATION,
         tuple(facts),
         next_ordinal=len(facts) + 1,
@@ -65,7 +65,7 @@ def conversation_entity(
     )
 
 
-def _name(conversation: Conversation) -> str:
+def name_of(conversation: Conversation) -> str:
     """Return a name that no other conversation has, and that is the same at every import."""
     title = title_of(conversation.title) or "Conversation"
     moment = datetime.fromtimestamp(conversation.created_at / 1_000_000, UTC)

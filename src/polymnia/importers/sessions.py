@@ -5,7 +5,7 @@ the program itself tells the model, are dropped.
 """
 
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import islice
 from typing import Any
 
@@ -17,6 +17,7 @@ from polymnia.engine.transfer.intake import Item
 from polymnia.importers.base import Importer, Report, dicts_in, title_of
 from polymnia.importers.conversation import Conversation, Turn, conversation_entity
 from polymnia.importers.source import Source, parse_line
+from polymnia.model import Entity
 
 _FILES = re.compile(r".*\.jsonl", re.DOTALL)
 # What comes before the name of a directory, on any system.
@@ -56,27 +57,27 @@ class TranscriptSession:
     empty if the transcript does not say.
     """
 
-    def __init__(self, form: Format, fallback_id: str, known: Conversation | None = None) -> None:
+    def __init__(self, form: Format, fallback_id: str) -> None:
         self.turns: list[Turn] = []
-        self.conversation = known
+        self.conversation: Conversation | None = None
         self.form = form
         self._id = ""
         self._fallback_id = fallback_id
         self.directory = ""
         self._started_at = 0
-        self._is_subagent = False
+        self.is_subagent = False
         self._turn_ids: set[str] = set()
         self._summaries: list[TranscriptLine] = []
 
     def add(self, line: TranscriptLine) -> None:
         """Add a line. A copy of another session has that session's id too, after its own."""
-        self._is_subagent = self._is_subagent or (line.is_subagent and not self._id)
+        self.is_subagent = self.is_subagent or (line.is_subagent and not self._id)
         self._id = self._id or line.session
         self._started_at = self._started_at or line.started_at
         self.directory = self.directory or line.directory
         if line.summary:
             self._summaries.append(line)
-        if line.turn is None or self._is_subagent:
+        if line.turn is None or self.is_subagent:
             return
         self.turns.append(line.turn)
         self._turn_ids.add(line.turn_id)
@@ -88,7 +89,16 @@ class TranscriptSession:
                 self.form.kind, self._id or self._fallback_id, title_of(title), at, project=project
             )
 
-    def take_entity(self, report: Report) -> Item | None:
+    def begin_after(self, lines: Iterable[TranscriptLine]) -> None:
+        """Learn from lines whose turns are stored which conversation the next turns continue."""
+        for line in lines:
+            self.add(line)
+            if self.conversation is not None or self.is_subagent:
+                break
+        self.turns.clear()
+        self._summaries.clear()
+
+    def take_entity(self, report: Report) -> Entity | None:
         """Return an entity with the turns since the last call; None if there are none."""
         turns, self.turns = self.turns, []
         if self.conversation is None:
