@@ -103,7 +103,17 @@ def text(chance: random.Random) -> str:
     return " ".join(chance.choices(WORDS, weights, k=chance.randint(1, 25)))
 
 
-@pytest.mark.parametrize("words", [("river",), ("river", "lake"), ("naive",), ("nothingatall",)])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("river",),
+        ("river", "lake"),
+        ("naive",),
+        ("nothingatall",),
+        ("relate", "relational"),  # one stem, asked for twice
+        ("数据库", "東京"),
+    ],
+)
 @pytest.mark.parametrize("every", [False, True])
 def test_words_find_the_same_passages_with_the_same_scores(
     twins: Twins, words: tuple[str, ...], every: bool

@@ -17,16 +17,26 @@ _WORD = re.compile(r"\w+\*?")
 _MAX_NESTING = 32
 
 
+class ScoredStem(Struct, frozen=True):
+    """A stem that matches are scored by: where its tsquery matches, its occurrences in columns."""
+
+    stem: str
+    tsquery: str
+    labels: str = "".join(LABELS.values())
+
+
 class StemQuery(Struct, frozen=True):
-    """A tsquery, and the stems that its matches are scored by, each with a tsquery for it."""
+    """A tsquery, and what its matches are scored by. A stem that is asked for twice counts twice,
+    as in FTS5.
+    """
 
     tsquery: str
-    stems: dict[str, str]
+    stems: list[ScoredStem]
 
 
 def translate(query: TextQuery) -> StemQuery:
     """Return the query for an index of stems. Raise InvalidSyntax."""
-    stems: dict[str, str] = {}
+    stems: list[ScoredStem] = []
     if query.expression:
         # How near words are is not compared.
         expression = re.sub(r"\bNEAR\s*\(([^(),]*)(?:,[^(),]*)?\)", r"(\1)", query.expression)
@@ -45,7 +55,7 @@ def word_query(term: str) -> str:
 class _Parser:
     """A recursive descent over the tokens, from the loosest operator to the tightest."""
 
-    def __init__(self, tokens: list[str], columns: dict[str, str], stems: dict[str, str]) -> None:
+    def __init__(self, tokens: list[str], columns: dict[str, str], stems: list[ScoredStem]) -> None:
         self._tokens = [*tokens, ""]
         self._columns = columns
         self._stems = stems
@@ -73,11 +83,9 @@ class _Parser:
     def _difference(self) -> str:
         rendered = self._items()
         while self._take("NOT"):
-            known = dict(self._stems)
+            scored = len(self._stems)
             unwanted = self._items()
-            # What must be absent does not score.
-            for stem in self._stems.keys() - known.keys():
-                del self._stems[stem]
+            del self._stems[scored:]  # what must be absent does not score
             rendered = f"({rendered} & !{unwanted})"
         return rendered
 
@@ -118,7 +126,7 @@ class _Parser:
         if not stems:
             raise InvalidSyntax
         rendered = [quote(stem) + (f":{label}" if label else "") for stem in stems]
-        self._stems |= dict(zip(stems, rendered, strict=True))
+        self._stems += map(ScoredStem, stems, rendered)
         if not is_prefix:
             return f"({' <-> '.join(rendered)})"
         # A word that begins with the prefix may have a stem that does not.
@@ -136,16 +144,17 @@ class _Parser:
         return taken
 
 
-def _render_word(word: str, stems: dict[str, str]) -> str:
+def _render_word(word: str, stems: list[ScoredStem]) -> str:
     """Return a tsquery for a word; a run of an unspaced script is also looked for inside others."""
     own = stems_of(word)
     if not own:
         raise InvalidSyntax
     rendered = [quote(stem) for stem in own]
-    stems |= dict(zip(own, rendered, strict=True))
+    stems += map(ScoredStem, own, rendered)
     whole = f"({' <-> '.join(rendered)})"
     if not unspaced_runs(word) or len(word) < 2:
         return whole
-    parts = [f"{quote(pair)}:{LABELS[PARTS]}" for pair in pairs(word)]
-    stems |= dict(zip(pairs(word), parts, strict=True))
-    return f"({whole} | ({' <-> '.join(parts)}))"
+    parts = " <-> ".join([f"{quote(pair)}:{LABELS[PARTS]}" for pair in pairs(word)])
+    # All its pairs score as one stem: the last of them, where all stand in a row.
+    stems.append(ScoredStem(pairs(word)[-1], parts, LABELS[PARTS]))
+    return f"({whole} | ({parts}))"

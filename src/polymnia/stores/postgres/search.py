@@ -7,8 +7,8 @@ from math import log
 from polymnia.model import Match, Note, PassageKind, Within, WordCounts
 from polymnia.search.fulltext import PARTS, TextQuery
 from polymnia.search.relevance import Scores
-from polymnia.search.terms import MAX_RARE_PASSAGES, fold, stems_of
-from polymnia.stores.postgres.match import StemQuery, translate, word_query
+from polymnia.search.terms import MAX_RARE_PASSAGES, fold, parts_of, stems_of
+from polymnia.stores.postgres.match import ScoredStem, StemQuery, translate, word_query
 from polymnia.stores.postgres.port import PostgresPort
 from polymnia.stores.postgres.words import LABELS, lexeme, word_vector
 from polymnia.stores.versioned.port import Row
@@ -63,15 +63,17 @@ class PostgresWords:
         )
         texts = {}
         for number, note in notes.items():
-            texts[number] = stems_of(" ".join([note.key, *note.tags, note.content]))
+            text = " ".join([note.key, *note.tags, note.content])
+            parts = stems_of(parts_of(text))
+            texts[number] = {LABELS[PARTS]: parts, _EVERYWHERE: stems_of(text) + parts}
         average = sum(vector.length for vector in vectors) / max(len(notes), 1)
         scores = {}
         for (place,) in rows:
             number, length = numbers[place - 1], vectors[place - 1].length
             total = 0.0
-            for stem in translated.stems:
-                having = sum(stem in stems for stems in texts.values())
-                count = texts[number].count(stem)
+            for scored in translated.stems:
+                having = sum(scored.stem in text[scored.labels] for text in texts.values())
+                count = texts[number][scored.labels].count(scored.stem)
                 total += rarity(len(notes), having) * term_score(count, length, average)
             scores[number] = -total
         return scores
@@ -119,8 +121,11 @@ class PostgresWords:
         return [passage for passage, _ in rows]
 
     def best_names(self, terms: Collection[str], limit: int) -> list[str]:
-        queries = {term: f"{word_query(term)}:{_IN_NAMES}" for term in terms}
-        bound = _bind(StemQuery(" | ".join(queries.values()), queries), EQUAL_WEIGHTS, _IN_NAMES)
+        stems = []
+        for term in terms:
+            stems.append(ScoredStem(term, f"{word_query(term)}:{_IN_NAMES}", _IN_NAMES))
+        query = " | ".join([stem.tsquery for stem in stems])
+        bound = _bind(StemQuery(query, stems), EQUAL_WEIGHTS)
         rows = self._port.run("match_words", *bound, ["entity"], limit)
         return [name for _, name, _, _ in rows]
 
@@ -169,16 +174,13 @@ def term_score(count: float, length: int, average: float) -> float:
     return (count * (k1 + 1.0)) / (count + k1 * (1 - b + b * length / average))
 
 
-def _bind(
-    query: StemQuery, weights: dict[str, float], labels: str = _EVERYWHERE
-) -> tuple[object, ...]:
+def _bind(query: StemQuery, weights: dict[str, float]) -> tuple[object, ...]:
     """Return what the function `word_scores` takes."""
-    stems = list(query.stems)
     return (
         query.tsquery,
-        [lexeme(stem) for stem in stems],
-        list(query.stems.values()),
-        [labels] * len(stems),
+        [lexeme(stem.stem) for stem in query.stems],
+        [stem.tsquery for stem in query.stems],
+        [stem.labels for stem in query.stems],
         list(weights.values()),
     )
 
