@@ -2,10 +2,10 @@
 
 import argparse
 import sys
-from typing import TYPE_CHECKING
 
 from polymnia.cli.common import (
     Progress,
+    Subparsers,
     add_json_argument,
     add_store_arguments,
     print_json,
@@ -20,11 +20,8 @@ from polymnia.stores import hide_passwords
 from polymnia.stores.backup import back_up, back_up_now, restore
 from polymnia.workspace_choice import require_store
 
-if TYPE_CHECKING:
-    from polymnia.cli.common import Subparsers
 
-
-def add_backup(commands: "Subparsers") -> argparse.ArgumentParser:
+def add_backup(commands: Subparsers) -> None:
     parser = commands.add_parser(
         "backup", help="copy a memory to a file, even while servers use it"
     )
@@ -38,10 +35,9 @@ def add_backup(commands: "Subparsers") -> argparse.ArgumentParser:
     parser.add_argument("--force", action="store_true", help="overwrite TARGET")
     add_json_argument(parser)
     add_store_arguments(parser)
-    return parser
 
 
-def add_restore(commands: "Subparsers") -> argparse.ArgumentParser:
+def add_restore(commands: Subparsers) -> None:
     parser = commands.add_parser(
         "restore", help="replace a memory by a backup; the former one is kept"
     )
@@ -52,10 +48,9 @@ def add_restore(commands: "Subparsers") -> argparse.ArgumentParser:
     )
     add_json_argument(parser)
     add_store_arguments(parser)
-    return parser
 
 
-def add_migrate(commands: "Subparsers") -> argparse.ArgumentParser:
+def add_migrate(commands: Subparsers) -> None:
     parser = commands.add_parser(
         "migrate",
         help="copy a whole memory to another kind of store",
@@ -77,7 +72,6 @@ def add_migrate(commands: "Subparsers") -> argparse.ArgumentParser:
         help="copy only this one (a single store becomes `default`)",
     )
     add_json_argument(parser)
-    return parser
 
 
 def run_backup(settings: Settings, options: argparse.Namespace) -> int:

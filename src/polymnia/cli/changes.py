@@ -2,11 +2,11 @@
 
 import argparse
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from polymnia.cli.common import (
+    Subparsers,
     add_memory_arguments,
     change_label,
     format_time,
@@ -39,13 +39,10 @@ from polymnia.workspace_choice import (
     open_workspaces_to_read,
 )
 
-if TYPE_CHECKING:
-    from polymnia.cli.common import Subparsers
-
 _MAX_DIFFERENCES = 20
 
 
-def add_history(commands: "Subparsers") -> argparse.ArgumentParser:
+def add_history(commands: Subparsers) -> None:
     parser = commands.add_parser("history", help="list changes, newest first")
     parser.add_argument(
         "name",
@@ -77,10 +74,9 @@ def add_history(commands: "Subparsers") -> argparse.ArgumentParser:
         help="at most this many (default: %(default)s)",
     )
     add_memory_arguments(parser)
-    return parser
 
 
-def add_undo(commands: "Subparsers") -> argparse.ArgumentParser:
+def add_undo(commands: Subparsers) -> None:
     parser = commands.add_parser("undo", help="take back changes, as one new change")
     parser.add_argument(
         "changes",
@@ -105,10 +101,9 @@ def add_undo(commands: "Subparsers") -> argparse.ArgumentParser:
         help="undo everything except what was changed since",
     )
     add_memory_arguments(parser)
-    return parser
 
 
-def add_trash(commands: "Subparsers") -> argparse.ArgumentParser:
+def add_trash(commands: Subparsers) -> None:
     parser = commands.add_parser("trash", help="list, restore and purge deleted memories")
     actions = parser.add_subparsers(
         dest="action", metavar="ACTION", required=True, prog="polymnia trash"
@@ -131,7 +126,6 @@ def add_trash(commands: "Subparsers") -> argparse.ArgumentParser:
     )
     for action in (listing, restore, purge):
         add_memory_arguments(action)
-    return parser
 
 
 def run_history(settings: Settings, options: argparse.Namespace) -> int:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from shlex import quote
 from threading import Event, Thread
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 from unicodedata import combining, east_asian_width
 
 from polymnia.dialects.registry import STORE_FLAGS
@@ -20,7 +20,7 @@ from polymnia.stores.open import hide_passwords
 if TYPE_CHECKING:
     from polymnia.workspace_choice import OpenedWorkspace
 
-    Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
+Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 _BAR_WIDTH = 30
 # Before this, the speed says little about the time that is left.

@@ -5,17 +5,14 @@
 
 import argparse
 from importlib.resources import files
-from typing import TYPE_CHECKING
 
+from polymnia.cli.common import Subparsers
 from polymnia.settings import Settings
-
-if TYPE_CHECKING:
-    from polymnia.cli.common import Subparsers
 
 SHELLS = ("bash", "zsh", "fish")
 
 
-def add_completion(commands: "Subparsers") -> argparse.ArgumentParser:
+def add_completion(commands: Subparsers) -> None:
     parser = commands.add_parser(
         "completion",
         help="print a completion script for a shell",
@@ -30,7 +27,6 @@ Print a completion script. To load it in every shell:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("shell", choices=SHELLS, help="the shell")
-    return parser
 
 
 def run_completion(settings: Settings, options: argparse.Namespace) -> int:

@@ -15,6 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+from polymnia.cli.common import Subparsers
 from polymnia.cli.serve import serve_ui
 from polymnia.engine import notes
 from polymnia.engine.facts.revise import Edit, Revision, revise
@@ -29,7 +30,6 @@ from polymnia.settings import Settings
 from polymnia.workspace_choice import open_workspace
 
 if TYPE_CHECKING:
-    from polymnia.cli.common import Subparsers
     from polymnia.stores.contract import Store
 
 # The workspace that the tour and the pictures show.
@@ -55,7 +55,7 @@ _LOOKING = (
 _Changes = Iterator[tuple[float, Callable[[], object]]]
 
 
-def add_demo(commands: "Subparsers") -> argparse.ArgumentParser:
+def add_demo(commands: Subparsers) -> None:
     parser = commands.add_parser(
         "demo",
         help="show a memory at work",
@@ -66,7 +66,6 @@ def add_demo(commands: "Subparsers") -> argparse.ArgumentParser:
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--ui", action="store_true", help="open the web interface in the browser")
     which.add_argument("--no-ui", action="store_true", help="end after the tour")
-    return parser
 
 
 def run_demo(settings: Settings, options: argparse.Namespace) -> int:

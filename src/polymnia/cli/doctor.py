@@ -4,9 +4,9 @@ import argparse
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from polymnia.cli.common import (
+    Subparsers,
     add_memory_arguments,
     print_json,
     printable,
@@ -21,11 +21,8 @@ from polymnia.stores import rebuild_catalogue, store_kind
 from polymnia.stores.open import salvage, store_exists
 from polymnia.workspace_choice import open_workspace, require_store
 
-if TYPE_CHECKING:
-    from polymnia.cli.common import Subparsers
 
-
-def add_doctor(commands: "Subparsers") -> argparse.ArgumentParser:
+def add_doctor(commands: Subparsers) -> None:
     parser = commands.add_parser(
         "doctor", help="check a memory, and say what is wrong and what to do"
     )
@@ -43,7 +40,6 @@ def add_doctor(commands: "Subparsers") -> argparse.ArgumentParser:
         help="write a new registry for a data directory that lost it",
     )
     add_memory_arguments(parser)
-    return parser
 
 
 def run_doctor(settings: Settings, options: argparse.Namespace) -> int:

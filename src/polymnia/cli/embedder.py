@@ -2,16 +2,12 @@
 
 import argparse
 from time import perf_counter
-from typing import TYPE_CHECKING
 
-from polymnia.cli.common import add_json_argument, print_json, print_result, print_table
+from polymnia.cli.common import Subparsers, add_json_argument, print_json, print_result, print_table
 from polymnia.embedders.base import missing_package, open_embedder
 from polymnia.embedders.catalogue import MODELS, find_model
 from polymnia.errors import BadInput, EmbedderError
 from polymnia.settings import Settings
-
-if TYPE_CHECKING:
-    from polymnia.cli.common import Subparsers
 
 # A sentence, its translations, and a sentence about something else.
 _SENTENCE, _OTHER = "The meeting was moved to Friday.", "The soup needs more salt."
@@ -25,7 +21,7 @@ _TRANSLATIONS = {
 }
 
 
-def add_embedder(commands: "Subparsers") -> argparse.ArgumentParser:
+def add_embedder(commands: Subparsers) -> None:
     parser = commands.add_parser(
         "embedder", help="list embedding models, and check that one works here"
     )
@@ -43,7 +39,6 @@ def add_embedder(commands: "Subparsers") -> argparse.ArgumentParser:
     )
     for action in (listing, check):
         add_json_argument(action)
-    return parser
 
 
 def run_embedder(settings: Settings, options: argparse.Namespace) -> int:

@@ -1,13 +1,13 @@
 """`polymnia index` and `perspective`: what a memory is embedded in, for search by meaning."""
 
 import argparse
-from typing import TYPE_CHECKING
 
 from msgspec import to_builtins
 from msgspec.structs import replace
 
 from polymnia.cli.common import (
     Progress,
+    Subparsers,
     add_embedder_argument,
     add_memory_arguments,
     print_json,
@@ -25,20 +25,16 @@ from polymnia.settings import Settings
 from polymnia.stores import hide_passwords
 from polymnia.workspace_choice import open_workspace, open_workspaces_to_read
 
-if TYPE_CHECKING:
-    from polymnia.cli.common import Subparsers
 
-
-def add_index(commands: "Subparsers") -> argparse.ArgumentParser:
+def add_index(commands: Subparsers) -> None:
     parser = commands.add_parser(
         "index", help="embed what has no vector yet, for search by meaning"
     )
     add_embedder_argument(parser)
     add_memory_arguments(parser)
-    return parser
 
 
-def add_perspective(commands: "Subparsers") -> argparse.ArgumentParser:
+def add_perspective(commands: Subparsers) -> None:
     parser = commands.add_parser(
         "perspective", help="list, set and remove the perspectives in which a memory is embedded"
     )
@@ -66,7 +62,6 @@ def add_perspective(commands: "Subparsers") -> argparse.ArgumentParser:
     for action in (listing, setting, removal):
         add_embedder_argument(action)
         add_memory_arguments(action)
-    return parser
 
 
 def run_index(settings: Settings, options: argparse.Namespace) -> int:

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from contextlib import nullcontext
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from polymnia.cli.common import (
+    Subparsers,
     add_memory_arguments,
     escape_json,
     print_json,
@@ -30,11 +30,8 @@ from polymnia.settings import Settings
 from polymnia.stores.open import encode_json_lines
 from polymnia.workspace_choice import OpenedWorkspace, open_workspace
 
-if TYPE_CHECKING:
-    from polymnia.cli.common import Subparsers
 
-
-def add_export(commands: "Subparsers") -> argparse.ArgumentParser:
+def add_export(commands: Subparsers) -> None:
     parser = commands.add_parser(
         "export", help="write a memory to a file that other programs can read"
     )
@@ -52,7 +49,6 @@ def add_export(commands: "Subparsers") -> argparse.ArgumentParser:
     )
     parser.add_argument("--force", action="store_true", help="overwrite FILE")
     add_memory_arguments(parser)
-    return parser
 
 
 def run_export(settings: Settings, options: argparse.Namespace) -> int:

@@ -3,9 +3,10 @@
 import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from polymnia.cli.common import (
+    Subparsers,
     add_memory_arguments,
     print_json,
     print_lines,
@@ -28,11 +29,8 @@ from polymnia.search.terms import count_noun
 from polymnia.settings import Settings
 from polymnia.workspace_choice import OpenedWorkspace, open_workspace, open_workspaces_to_read
 
-if TYPE_CHECKING:
-    from polymnia.cli.common import Subparsers
 
-
-def add_remember(commands: "Subparsers") -> argparse.ArgumentParser:
+def add_remember(commands: Subparsers) -> None:
     parser = commands.add_parser(
         "remember",
         help="store facts about something",
@@ -49,10 +47,9 @@ def add_remember(commands: "Subparsers") -> argparse.ArgumentParser:
         help="read more facts from a file, one in each line; - is standard input",
     )
     add_memory_arguments(parser)
-    return parser
 
 
-def add_revise(commands: "Subparsers") -> argparse.ArgumentParser:
+def add_revise(commands: Subparsers) -> None:
     parser = commands.add_parser(
         "revise",
         help="change a fact, or the name, type, summary or tags of an entity",
@@ -71,10 +68,9 @@ def add_revise(commands: "Subparsers") -> argparse.ArgumentParser:
     parser.add_argument("--tag", action="append", default=[], help="add a tag (repeatable)")
     parser.add_argument("--untag", action="append", default=[], help="remove a tag (repeatable)")
     add_memory_arguments(parser)
-    return parser
 
 
-def add_forget(commands: "Subparsers") -> argparse.ArgumentParser:
+def add_forget(commands: Subparsers) -> None:
     parser = commands.add_parser(
         "forget",
         help="delete facts, or a whole entity",
@@ -92,7 +88,6 @@ def add_forget(commands: "Subparsers") -> argparse.ArgumentParser:
     )
     parser.add_argument("--yes", action="store_true", help="agree to --erase")
     add_memory_arguments(parser)
-    return parser
 
 
 def run_remember(settings: Settings, options: argparse.Namespace) -> int:

@@ -4,15 +4,11 @@ import argparse
 import os
 import sys
 import threading
-from typing import TYPE_CHECKING
 
-from polymnia.cli.common import add_store_arguments, add_workspace_argument, printable
+from polymnia.cli.common import Subparsers, add_store_arguments, add_workspace_argument, printable
 from polymnia.errors import PolymniaError
 from polymnia.hooks.events import EVENTS, PROMPTED, answer_hook
 from polymnia.settings import Settings
-
-if TYPE_CHECKING:
-    from polymnia.cli.common import Subparsers
 
 # The longest that an agent waits, for a lock, a database or a disk.
 # Codex allows 3 seconds at the end of a session.
@@ -22,7 +18,7 @@ MAX_PROMPT_SECONDS = 0.3
 MAX_INPUT_BYTES = 16 << 20
 
 
-def add_hook(commands: "Subparsers") -> argparse.ArgumentParser:
+def add_hook(commands: Subparsers) -> None:
     parser = commands.add_parser(
         "hook",
         help="answer a hook of a coding agent: a briefing, facts for a prompt, or a checkpoint",
@@ -40,7 +36,6 @@ def add_hook(commands: "Subparsers") -> argparse.ArgumentParser:
     )
     add_store_arguments(parser)
     add_workspace_argument(parser)
-    return parser
 
 
 def run_hook(settings: Settings, options: argparse.Namespace) -> int:

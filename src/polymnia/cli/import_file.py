@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from polymnia.cli.common import (
     Progress,
+    Subparsers,
     add_memory_arguments,
     print_json,
     print_lines,
@@ -32,13 +33,10 @@ from polymnia.stores import hide_passwords
 from polymnia.stores.open import store_kind
 from polymnia.workspace_choice import open_workspace, require_store
 
-if TYPE_CHECKING:
-    from polymnia.cli.common import Subparsers
-
 ACTOR = "polymnia import"
 
 
-def add_import(commands: "Subparsers") -> argparse.ArgumentParser:
+def add_import(commands: Subparsers) -> None:
     parser = commands.add_parser(
         "import", help="add the memories of another program or store to a store"
     )
@@ -58,7 +56,6 @@ def add_import(commands: "Subparsers") -> argparse.ArgumentParser:
     )
     parser.add_argument("--dry-run", action="store_true", help="only say what would be imported")
     add_memory_arguments(parser)
-    return parser
 
 
 def run_import(settings: Settings, options: argparse.Namespace) -> int:

@@ -81,8 +81,6 @@ _SYNONYMS = {
     "update": "revise",
     "web": "ui",
 }
-# The width for checks of arguments, which lay out a text that is never shown.
-_ANY_WIDTH = 80
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -153,8 +151,8 @@ def build_parser(command: str = "") -> argparse.ArgumentParser:
         if command not in COMMANDS or name == command:
             module = import_module(f"polymnia.cli.{module_name}")
             function = name.replace("-", "_")
-            added = getattr(module, f"add_{function}")(commands)
-            added.set_defaults(run=getattr(module, f"run_{function}"))
+            getattr(module, f"add_{function}")(commands)
+            commands.choices[name].set_defaults(run=getattr(module, f"run_{function}"))
     return parser
 
 

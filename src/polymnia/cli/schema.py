@@ -1,18 +1,14 @@
 """`polymnia migrate-schema`: create or upgrade the tables of a database, apart from the servers."""
 
 import argparse
-from typing import TYPE_CHECKING
 
-from polymnia.cli.common import add_json_argument, add_store_arguments, print_result
+from polymnia.cli.common import Subparsers, add_json_argument, add_store_arguments, print_result
 from polymnia.errors import BadInput
 from polymnia.settings import Settings
 from polymnia.stores.open import migrate_schema
 
-if TYPE_CHECKING:
-    from polymnia.cli.common import Subparsers
 
-
-def add_migrate_schema(commands: "Subparsers") -> argparse.ArgumentParser:
+def add_migrate_schema(commands: Subparsers) -> None:
     parser = commands.add_parser(
         "migrate-schema",
         help="create or upgrade the tables of a PostgreSQL database",
@@ -32,7 +28,6 @@ def add_migrate_schema(commands: "Subparsers") -> argparse.ArgumentParser:
     )
     add_json_argument(parser)
     add_store_arguments(parser)
-    return parser
 
 
 def run_migrate_schema(settings: Settings, options: argparse.Namespace) -> int:

@@ -5,9 +5,9 @@ import sys
 from collections.abc import Sequence
 from shutil import get_terminal_size
 from textwrap import wrap
-from typing import TYPE_CHECKING
 
 from polymnia.cli.common import (
+    Subparsers,
     add_embedder_argument,
     add_memory_arguments,
     display_width,
@@ -24,15 +24,11 @@ from polymnia.search.hits import EXACT_KINDS
 from polymnia.settings import Settings
 from polymnia.workspace_choice import OpenedWorkspace, open_workspaces_to_read, other_workspaces
 
-if TYPE_CHECKING:
-    from polymnia.cli.common import Subparsers
-
-
 _Result = tuple[OpenedWorkspace, RecallResult]
 _PlacedHit = tuple[OpenedWorkspace, Hit]
 
 
-def add_search(commands: "Subparsers") -> argparse.ArgumentParser:
+def add_search(commands: Subparsers) -> None:
     parser = commands.add_parser("search", help="find what answers a question")
     parser.add_argument(
         "query", metavar="QUERY", nargs="+", help="words, a name, or a whole question"
@@ -49,7 +45,6 @@ def add_search(commands: "Subparsers") -> argparse.ArgumentParser:
     )
     add_embedder_argument(parser)
     add_memory_arguments(parser)
-    return parser
 
 
 def run_search(settings: Settings, options: argparse.Namespace) -> int:

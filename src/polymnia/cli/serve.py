@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from polymnia.cli.common import (
+    Subparsers,
     add_embedder_argument,
     add_store_arguments,
     add_tokens_argument,
@@ -16,11 +17,10 @@ from polymnia.model import LINK_OWNER
 from polymnia.settings import Settings
 
 if TYPE_CHECKING:
-    from polymnia.cli.common import Subparsers
     from polymnia.web.login import WebSessions
 
 
-def add_serve(commands: "Subparsers") -> argparse.ArgumentParser:
+def add_serve(commands: Subparsers) -> None:
     parser = commands.add_parser(
         "serve",
         help="start the server, for an MCP client to talk to",
@@ -61,7 +61,6 @@ def add_serve(commands: "Subparsers") -> argparse.ArgumentParser:
     add_embedder_argument(parser)
     _add_network_arguments(parser.add_argument_group("TCP and HTTP"))
     _add_http_arguments(parser.add_argument_group("HTTP"))
-    return parser
 
 
 def run_serve(settings: Settings, options: argparse.Namespace) -> int:
@@ -72,7 +71,7 @@ def run_serve(settings: Settings, options: argparse.Namespace) -> int:
     return 0
 
 
-def add_ui(commands: "Subparsers") -> argparse.ArgumentParser:
+def add_ui(commands: Subparsers) -> None:
     parser = commands.add_parser(
         "ui",
         help="open the web interface in the browser",
@@ -88,7 +87,6 @@ def add_ui(commands: "Subparsers") -> argparse.ArgumentParser:
     )
     parser.add_argument("--read-only", action="store_true", default=None, help="reject all writes")
     parser.add_argument("--no-browser", action="store_true", help="only print the link")
-    return parser
 
 
 def run_ui(settings: Settings, options: argparse.Namespace) -> int:

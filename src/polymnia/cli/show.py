@@ -1,9 +1,10 @@
 """`polymnia show`, `list` and `stats`: print one entity, the latest ones, or how many there are."""
 
 import argparse
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from polymnia.cli.common import (
+    Subparsers,
     add_memory_arguments,
     format_time,
     positive,
@@ -24,22 +25,18 @@ from polymnia.stores.contract import Reader, Store
 from polymnia.stores.size import file_bytes
 from polymnia.workspace_choice import OpenedWorkspace, open_workspaces_to_read
 
-if TYPE_CHECKING:
-    from polymnia.cli.common import Subparsers
-
 _MAX_TYPES = 10
 
 
-def add_show(commands: "Subparsers") -> argparse.ArgumentParser:
+def add_show(commands: Subparsers) -> None:
     parser = commands.add_parser("show", help="print one entity with its facts and relations")
     parser.add_argument(
         "words", metavar="NAME", nargs="+", help="the entity's name, or the key of a note"
     )
     add_memory_arguments(parser)
-    return parser
 
 
-def add_list(commands: "Subparsers") -> argparse.ArgumentParser:
+def add_list(commands: Subparsers) -> None:
     parser = commands.add_parser("list", help="list the entities that changed last")
     parser.add_argument("--type", help="only entities of this type")
     parser.add_argument(
@@ -50,13 +47,11 @@ def add_list(commands: "Subparsers") -> argparse.ArgumentParser:
         help="at most this many (default: %(default)s)",
     )
     add_memory_arguments(parser)
-    return parser
 
 
-def add_stats(commands: "Subparsers") -> argparse.ArgumentParser:
+def add_stats(commands: Subparsers) -> None:
     parser = commands.add_parser("stats", help="show how much a memory holds")
     add_memory_arguments(parser)
-    return parser
 
 
 def run_show(settings: Settings, options: argparse.Namespace) -> int:

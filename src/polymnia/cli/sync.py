@@ -2,9 +2,9 @@
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from polymnia.cli.common import (
+    Subparsers,
     add_memory_arguments,
     print_json,
     print_lines,
@@ -19,13 +19,10 @@ from polymnia.settings import Settings
 from polymnia.stores import hide_passwords
 from polymnia.workspace_choice import OpenedWorkspace, open_workspace
 
-if TYPE_CHECKING:
-    from polymnia.cli.common import Subparsers
-
 ACTOR = "polymnia sync"
 
 
-def add_sync(commands: "Subparsers") -> argparse.ArgumentParser:
+def add_sync(commands: Subparsers) -> None:
     parser = commands.add_parser(
         "sync",
         help="synchronize a folder of Markdown files with a memory",
@@ -38,7 +35,6 @@ def add_sync(commands: "Subparsers") -> argparse.ArgumentParser:
     )
     parser.add_argument("--dry-run", action="store_true", help="only say what would happen")
     add_memory_arguments(parser)
-    return parser
 
 
 def run_sync(settings: Settings, options: argparse.Namespace) -> int:

@@ -6,13 +6,13 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import closing
-from typing import TYPE_CHECKING
 
 from msgspec import to_builtins
 
 from polymnia.auth.authenticator import tokens_of
 from polymnia.auth.tokens import Tokens
 from polymnia.cli.common import (
+    Subparsers,
     add_json_argument,
     add_store_arguments,
     add_tokens_argument,
@@ -28,11 +28,8 @@ from polymnia.model import CAPABILITIES
 from polymnia.settings import Settings
 from polymnia.stores.open import hide_passwords, store_exists
 
-if TYPE_CHECKING:
-    from polymnia.cli.common import Subparsers
 
-
-def add_token(commands: "Subparsers") -> argparse.ArgumentParser:
+def add_token(commands: Subparsers) -> None:
     parser = commands.add_parser(
         "token", help="create, list, rotate and revoke the tokens of remote clients"
     )
@@ -71,7 +68,6 @@ def add_token(commands: "Subparsers") -> argparse.ArgumentParser:
         add_json_argument(action)
         add_tokens_argument(action)
         add_store_arguments(action)
-    return parser
 
 
 def run_token(settings: Settings, options: argparse.Namespace) -> int:

@@ -3,11 +3,11 @@
 import argparse
 import sys
 from contextlib import closing
-from typing import TYPE_CHECKING
 
 from msgspec import to_builtins
 
 from polymnia.cli.common import (
+    Subparsers,
     add_json_argument,
     add_store_arguments,
     print_json,
@@ -21,9 +21,6 @@ from polymnia.search.times import iso_time
 from polymnia.settings import Settings
 from polymnia.workspace_choice import require_store
 
-if TYPE_CHECKING:
-    from polymnia.cli.common import Subparsers
-
 _HELP = {
     "create": "create a workspace",
     "archive": "archive a workspace: it cannot be used until it is restored",
@@ -33,7 +30,7 @@ _HELP = {
 }
 
 
-def add_workspace(commands: "Subparsers") -> argparse.ArgumentParser:
+def add_workspace(commands: Subparsers) -> None:
     parser = commands.add_parser(
         "workspace", help="list, create, archive, restore, rename and delete workspaces"
     )
@@ -61,7 +58,6 @@ def add_workspace(commands: "Subparsers") -> argparse.ArgumentParser:
         "--yes", action="store_true", help="do not ask for confirmation"
     )
     actions.choices["rename"].add_argument("new", metavar="NEW", help="the new name")
-    return parser
 
 
 def run_workspace(settings: Settings, options: argparse.Namespace) -> int:

@@ -2,9 +2,8 @@
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from polymnia.cli.common import add_json_argument, add_store_arguments
+from polymnia.cli.common import Subparsers, add_json_argument, add_store_arguments
 from polymnia.clients.connect import DEFAULT_NAME
 from polymnia.clients.hooks import HOOK_FILES, PLUGIN_FILES
 from polymnia.clients.rules import RULES_FILES
@@ -13,11 +12,8 @@ from polymnia.dialects.registry import DIALECTS
 from polymnia.errors import BadInput
 from polymnia.settings import Settings
 
-if TYPE_CHECKING:
-    from polymnia.cli.common import Subparsers
 
-
-def add_install(commands: "Subparsers") -> argparse.ArgumentParser:
+def add_install(commands: Subparsers) -> None:
     parser = commands.add_parser(
         "install",
         help="add the server to an MCP client, or remove it",
@@ -87,7 +83,6 @@ def add_install(commands: "Subparsers") -> argparse.ArgumentParser:
     )
     local.add_argument("--workspace", metavar="NAME", help="the workspace to use")
     add_store_arguments(parser)
-    return parser
 
 
 def run_install(settings: Settings, options: argparse.Namespace) -> int:
