@@ -7,11 +7,14 @@ from zipfile import ZipFile
 import pytest
 from msgspec.json import decode, encode
 
+from polymnia.engine.facts.secrets import SecretRule
 from polymnia.engine.graph import entities
 from polymnia.engine.memory import Memory
-from polymnia.engine.transfer.intake import take_in
+from polymnia.engine.transfer.intake import Item, take_in
 from polymnia.errors import BadInput
-from polymnia.importers.registry import IMPORTERS
+from polymnia.importers.base import Report
+from polymnia.importers.registry import IMPORTERS, find_importer
+from polymnia.importers.source import Source
 from polymnia.model import Entity
 from polymnia.stores.memory.store import MemoryStore
 from tests.importers.samples import (
@@ -178,6 +181,38 @@ def test_a_turn_that_seems_to_contain_a_secret_is_reported(tmp_path: Path) -> No
     assert [(place.reason, place.count) for place in report.secret_places] == [
         ("a GitHub token", 1)
     ]
+
+
+@pytest.mark.parametrize(("rule", "is_kept"), [("warn", False), ("refuse", False), ("off", True)])
+def test_no_text_of_a_chat_export_brings_a_secret(
+    rule: SecretRule, is_kept: bool, tmp_path: Path
+) -> None:
+    token = "ghp_" + "a1B2c3D4e5F6" * 3
+    turn = {"sender": "human", "text": f"Use {token}"}
+    chat = {"uuid": "c1", "name": f"Key {token}", "summary": f"They use {token}"}
+    project = {"uuid": "p1", "name": "Shop", "docs": [{"filename": "env", "content": token}]}
+    memory = {"conversations_memory": f"Ada deploys with {token}."}
+    said = {"author": {"role": "user"}, "content": {"parts": [f"Use {token}"]}}
+    tree = {"a": {"parent": None, "message": said}}
+    exports = {
+        "claude/conversations.json": [{**chat, "chat_messages": [turn]}],
+        "claude/projects.json": [project],
+        "claude/memories.json": [memory],
+        "chatgpt/conversations.json": [{"id": "c2", "title": f"Key {token}", "mapping": tree}],
+    }
+    for name, content in exports.items():
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(json.dumps(content), "utf-8")
+    report = Report(rule)
+    items: list[Item] = []
+    for folder in ("claude", "chatgpt"):
+        source = Source(str(tmp_path / folder))
+        items += find_importer(source).read(source, report)
+    assert len(items) == 4
+    assert [token in str(item) for item in items] == [is_kept] * 4
+    counts = [(place.reason, place.count) for place in report.secret_places]
+    assert counts == ([] if is_kept else [("a GitHub token", 7)])
 
 
 def test_an_archive_is_opened_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -86,7 +86,7 @@ class Report:
     def screen(self, place: str, text: str) -> str:
         """Return the text, or a sentence in its place if it seems to contain a secret.
 
-        Importers of conversations call this for each turn: users do not read years of them.
+        Importers of conversations call this for all their texts: users do not read years of them.
         """
         kind = find_secret(text) if self.secrets != "off" else ""
         if not kind:
@@ -113,6 +113,10 @@ class Report:
             content = self.screen(f"the note {key}", item.content)
             tags = tuple(self.screen(f"the note {key}", tag) for tag in item.tags)
             return replace(item, key=key, content=content, tags=tags)
+        return self.screen_entity(item)
+
+    def screen_entity(self, item: Entity) -> Entity:
+        """Return the entity with a sentence in the place of each text that may be a secret."""
         name = self.screen("the name of an entity", item.name)
         facts = []
         for fact in item.facts:

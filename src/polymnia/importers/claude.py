@@ -50,7 +50,8 @@ def _entity(value: dict[str, Any], report: Report, place: str) -> Entity | None:
     kind = _kind(set(value))
     if kind == "conversation":
         return conversation_entity(_conversation(value, place), _turns(value), report)
-    return _project(value) if kind == "project" else _memories(value)
+    entity = _project(value) if kind == "project" else _memories(value)
+    return entity and report.screen_entity(entity)
 
 
 def _kind(keys: set[str]) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from polymnia.engine.facts.briefing import CONVERSATION
 from polymnia.importers.base import Report, title_of
@@ -53,12 +54,15 @@ def conversation_entity(
         facts.append(Fact(ordinal, f"{turn.speaker}: {text}", at, at, source))
     if not facts:
         return None
+    if report.screen(f"{source}, title", conversation.title) != conversation.title:
+        conversation = replace(conversation, title="")
+    summary = report.screen(f"{source}, summary", conversation.summary)
     return Entity(
         name_of(conversation),
         CONVERSATION,
         tuple(facts),
         next_ordinal=len(facts) + 1,
-        summary=conversation.summary or None,
+        summary=summary or None,
         tags=(conversation.project,) if conversation.project else (),
         created_at=conversation.created_at or facts[0].valid_at,
         updated_at=at,
