@@ -77,7 +77,7 @@ class Machine:
         facts = 0
         for workspace in json.loads(self.run("workspace", "list", "--json")[0]):
             stats, _ = self.run("stats", "--json", "--workspace", workspace["name"])
-            facts += json.loads(stats)["observations"]
+            facts += json.loads(stats)["facts"]
         return facts
 
 
