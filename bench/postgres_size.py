@@ -2,7 +2,7 @@
 
 `python -m bench.postgres_size` fills a database and prints its size by table.
 
-Each entity has three observations of eight words. Sizes are also given for a million observations.
+Each entity has three facts of eight words. Sizes are also given for a million facts.
 """
 
 import argparse
@@ -14,7 +14,7 @@ import psycopg
 from bench.postgres import Database
 from tests.postgres import new_database, running_server
 
-OBSERVATIONS = 30_000
+FACTS = 30_000
 WORKSPACES = 10
 _SIZES = """
 SELECT coalesce(p.inhparent, c.oid)::regclass::text,
@@ -28,7 +28,7 @@ GROUP BY 1 ORDER BY sum(pg_total_relation_size(c.oid)) DESC
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the sizes as a table."""
     parser = argparse.ArgumentParser(prog="python -m bench.postgres_size", description=__doc__)
-    parser.add_argument("--observations", type=int, default=OBSERVATIONS, metavar="N")
+    parser.add_argument("--facts", type=int, default=FACTS, metavar="N")
     options = parser.parse_args(arguments)
     with (
         running_server() as server,
@@ -36,8 +36,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         closing(Database(url, options.facts, WORKSPACES)),
     ):
         rows = _read_sizes(url)
-    print(f"{options.facts:,} observations in {WORKSPACES} workspaces\n")
-    print("| table | rows, MB | indexes, MB | MB for a million observations |")
+    print(f"{options.facts:,} facts in {WORKSPACES} workspaces\n")
+    print("| table | rows, MB | indexes, MB | MB for a million facts |")
     print("|---|---|---|---|")
     for name, table, indexes in rows:
         million = (table + indexes) * 1_000_000 / options.facts

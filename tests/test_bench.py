@@ -87,7 +87,7 @@ def test_long_calls_are_listed_with_their_progress(capsys: pytest.CaptureFixture
 def test_the_size_of_a_memory_in_postgresql_is_measured(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert postgres_size.main(["--observations", "60"]) == 0
+    assert postgres_size.main(["--facts", "60"]) == 0
     rows = capsys.readouterr().out.splitlines()
     assert any(row.startswith("| `words` |") for row in rows)
     assert rows[-1].startswith("| all |")

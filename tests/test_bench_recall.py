@@ -292,7 +292,7 @@ def test_longmemeval_is_pooled_in_the_order_of_its_sessions(
 
 
 def test_scale_is_measured(capsys: pytest.CaptureFixture[str]) -> None:
-    assert scale.main(["--observations", "200", "--questions", "3", "--writes", "3"]) == 0
+    assert scale.main(["--facts", "200", "--questions", "3", "--writes", "3"]) == 0
     printed = capsys.readouterr().out
     assert "words and meaning:" in printed
     assert "with a model that embeds it:" in printed
