@@ -189,12 +189,10 @@ def _difference_line(difference: Difference) -> str:
 
 
 def forgotten_record(receipt: ForgetReceipt) -> ForgottenRecord:
-    facts = sum(len(entity.facts) for entity in receipt.entities)
-    facts += sum(len(changed.facts) for changed in receipt.facts)
     return ForgottenRecord(
         change=receipt.change,
         entities=tuple(entity.name for entity in receipt.entities),
-        facts=facts,
+        facts=receipt.fact_count,
         relations=len(receipt.relations),
         notes=tuple(note.key for note in receipt.notes),
         unknown=receipt.unknown,

@@ -7,7 +7,7 @@ from polymnia.cli.common import (
     Progress,
     Subparsers,
     add_json_argument,
-    add_store_arguments,
+    add_result_arguments,
     print_json,
     print_result,
     show_elapsed_time,
@@ -33,8 +33,7 @@ def add_backup(commands: Subparsers) -> None:
         "folder of backups)",
     )
     parser.add_argument("--force", action="store_true", help="overwrite TARGET")
-    add_json_argument(parser)
-    add_store_arguments(parser)
+    add_result_arguments(parser)
 
 
 def add_restore(commands: Subparsers) -> None:
@@ -46,8 +45,7 @@ def add_restore(commands: Subparsers) -> None:
         metavar="SOURCE",
         help="what `polymnia backup` wrote, or any store of the same kind",
     )
-    add_json_argument(parser)
-    add_store_arguments(parser)
+    add_result_arguments(parser)
 
 
 def add_migrate(commands: Subparsers) -> None:

@@ -7,10 +7,10 @@ from msgspec.structs import replace
 
 from polymnia.cli.common import (
     Subparsers,
+    add_limit_argument,
     add_memory_arguments,
     change_label,
     format_time,
-    positive,
     print_json,
     print_lines,
     print_result,
@@ -66,13 +66,7 @@ def add_history(commands: Subparsers) -> None:
         metavar="ID",
         help="only changes before this one, in its workspace, for the next page",
     )
-    parser.add_argument(
-        "--limit",
-        type=positive,
-        default=20,
-        metavar="N",
-        help="at most this many (default: %(default)s)",
-    )
+    add_limit_argument(parser, 20, "at most this many")
     add_memory_arguments(parser)
 
 
@@ -168,7 +162,8 @@ def run_history(settings: Settings, options: argparse.Namespace) -> int:
     for workspace, change, differences in entries:
         label = change_label(workspace, change.id)
         head = f"change {label}  {format_time(change.at)}  {change.actor}  {change.operation}"
-        print_lines([head, *(f"  {_describe(item)}" for item in differences[:_MAX_DIFFERENCES])])
+        lines = [f"  {item.describe()}" for item in differences[:_MAX_DIFFERENCES]]
+        print_lines([head, *lines])
         more = len(differences) - _MAX_DIFFERENCES
         if more > 0:
             print(f"  and {more} more")
@@ -181,18 +176,6 @@ def run_history(settings: Settings, options: argparse.Namespace) -> int:
             label = change_label(workspace, min(shown))
             print(f"older: polymnia history --before {label}{store_option(settings)}")
     return 0 if entries else 1
-
-
-def _describe(difference: Difference) -> str:
-    before, after = difference.before, difference.after
-    what = f"{difference.what} {difference.name}"
-    if difference.ordinal:
-        what += f" #{difference.ordinal}"
-    if before is None:
-        return f"+ {what}: {after}"
-    if after is None:
-        return f"- {what}: {before}"
-    return f"~ {what}: {before} => {after}"
 
 
 def run_undo(settings: Settings, options: argparse.Namespace) -> int:
@@ -289,11 +272,9 @@ def _undo_lines(
 
 
 def _counts(rows: Rows) -> dict[str, int]:
-    facts = sum(len(entity.facts) for entity in rows.entities)
-    facts += sum(len(owner.facts) for owner in rows.facts)
     return {
         "entities": len(rows.entities),
-        "facts": facts,
+        "facts": rows.fact_count,
         "relations": len(rows.relations),
         "notes": len(rows.notes),
     }

@@ -60,13 +60,28 @@ def add_workspace_argument(parser: argparse.ArgumentParser) -> None:
 
 def add_memory_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what every command takes that reads or writes a memory and prints a result."""
-    add_json_argument(parser)
-    add_store_arguments(parser)
+    add_result_arguments(parser)
     add_workspace_argument(parser)
 
 
 def add_json_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON for programs")
+
+
+def add_result_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what a command takes that prints what it did to a store."""
+    add_json_argument(parser)
+    add_store_arguments(parser)
+
+
+def add_limit_argument(parser: argparse.ArgumentParser, limit: int, meaning: str) -> None:
+    parser.add_argument(
+        "--limit",
+        type=positive,
+        default=limit,
+        metavar="N",
+        help=f"{meaning} (default: %(default)s)",
+    )
 
 
 def add_embedder_argument(parser: argparse.ArgumentParser) -> None:

@@ -267,11 +267,9 @@ def _forget_lines(receipt: ForgetReceipt, where: str, undo: str, *, dry_run: boo
 
 
 def _counts(receipt: ForgetReceipt) -> dict[str, int]:
-    facts = sum(len(entity.facts) for entity in receipt.entities)
-    facts += sum(len(owner.facts) for owner in receipt.facts)
     return {
         "entities": len(receipt.entities),
-        "facts": facts,
+        "facts": receipt.fact_count,
         "relations": len(receipt.relations),
     }
 

@@ -2,7 +2,11 @@
 
 import argparse
 
-from polymnia.cli.common import Subparsers, add_json_argument, add_store_arguments, print_result
+from polymnia.cli.common import (
+    Subparsers,
+    add_result_arguments,
+    print_result,
+)
 from polymnia.errors import BadInput
 from polymnia.settings import Settings
 from polymnia.stores.open import migrate_schema
@@ -26,8 +30,7 @@ def add_migrate_schema(commands: Subparsers) -> None:
         action="store_true",
         help="change nothing; fail if the tables must be upgraded or this version is too old",
     )
-    add_json_argument(parser)
-    add_store_arguments(parser)
+    add_result_arguments(parser)
 
 
 def run_migrate_schema(settings: Settings, options: argparse.Namespace) -> int:

@@ -9,10 +9,10 @@ from textwrap import wrap
 from polymnia.cli.common import (
     Subparsers,
     add_embedder_argument,
+    add_limit_argument,
     add_memory_arguments,
     display_width,
     format_time,
-    positive,
     print_json,
     printable,
     workspace_label,
@@ -33,13 +33,7 @@ def add_search(commands: Subparsers) -> None:
     parser.add_argument(
         "query", metavar="QUERY", nargs="+", help="words, a name, or a whole question"
     )
-    parser.add_argument(
-        "--limit",
-        type=positive,
-        default=10,
-        metavar="N",
-        help="maximum number of hits (default: %(default)s)",
-    )
+    add_limit_argument(parser, 10, "maximum number of hits")
     parser.add_argument(
         "--type", action="append", default=[], help="only entities of this type (repeatable)"
     )

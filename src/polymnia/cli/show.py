@@ -5,9 +5,9 @@ from typing import Any
 
 from polymnia.cli.common import (
     Subparsers,
+    add_limit_argument,
     add_memory_arguments,
     format_time,
-    positive,
     print_json,
     print_lines,
     print_table,
@@ -39,13 +39,7 @@ def add_show(commands: Subparsers) -> None:
 def add_list(commands: Subparsers) -> None:
     parser = commands.add_parser("list", help="list the entities that changed last")
     parser.add_argument("--type", help="only entities of this type")
-    parser.add_argument(
-        "--limit",
-        type=positive,
-        default=20,
-        metavar="N",
-        help="at most this many (default: %(default)s)",
-    )
+    add_limit_argument(parser, 20, "at most this many")
     add_memory_arguments(parser)
 
 

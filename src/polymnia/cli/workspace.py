@@ -8,8 +8,7 @@ from msgspec import to_builtins
 
 from polymnia.cli.common import (
     Subparsers,
-    add_json_argument,
-    add_store_arguments,
+    add_result_arguments,
     print_json,
     print_result,
     print_table,
@@ -44,13 +43,11 @@ def add_workspace(commands: Subparsers) -> None:
         default="all",
         help="(default: %(default)s)",
     )
-    add_json_argument(listing)
-    add_store_arguments(listing)
+    add_result_arguments(listing)
     for action, text in _HELP.items():
         changer = actions.add_parser(action, help=text)
         changer.add_argument("name", metavar="NAME")
-        add_json_argument(changer)
-        add_store_arguments(changer)
+        add_result_arguments(changer)
     actions.choices["create"].add_argument(
         "--description", metavar="TEXT", default="", help="what it is for"
     )

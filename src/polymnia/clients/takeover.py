@@ -33,7 +33,7 @@ from polymnia.importers.base import Report
 from polymnia.importers.run import UnsupportedNotes, open_source
 from polymnia.importers.sessions import read_sessions
 from polymnia.importers.source import Source
-from polymnia.model import Entity, Rows
+from polymnia.model import Entity
 from polymnia.settings import Settings, takeover_file
 from polymnia.stores import hide_passwords, open_store
 from polymnia.stores.open import store_exists
@@ -111,15 +111,10 @@ def undo_takeover(settings: Settings, *, by: str) -> UndoneTakeover:
             for name in record.workspaces:
                 memory = workspaces.memory(name)
                 receipt = undo_since(memory, record.at, by=by, actors=(ACTOR,), skip_conflicts=True)
-                facts[name] = _count_facts(receipt.before)
+                facts[name] = receipt.before.fact_count
                 conflicts += len(receipt.conflicts)
         _save(records)
     return UndoneTakeover(facts, conflicts)
-
-
-def _count_facts(rows: Rows) -> int:
-    whole = sum(len(entity.facts) for entity in rows.entities)
-    return whole + sum(len(facts.facts) for facts in rows.facts)
 
 
 class _Run:

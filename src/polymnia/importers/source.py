@@ -76,11 +76,6 @@ class Source:
         with self._open(name) as file:
             return file.read(HEAD_BYTES).removeprefix(_BYTE_ORDER_MARK)
 
-    def starts_with(self, name: str, data: bytes) -> bool:
-        """Return True if a file begins with these bytes."""
-        with self._open(name) as file:
-            return file.read(len(data)) == data
-
     def read(self, name: str) -> bytes:
         """Return a whole file. Raise BadInput if it is too large."""
         with self._open(name) as file:

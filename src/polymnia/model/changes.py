@@ -21,6 +21,12 @@ class Rows(Struct, frozen=True, omit_defaults=True):
     def __bool__(self) -> bool:
         return bool(self.entities or self.facts or self.relations or self.notes)
 
+    @property
+    def fact_count(self) -> int:
+        """The number of facts: those of whole entities, and single ones."""
+        whole = sum(len(entity.facts) for entity in self.entities)
+        return whole + sum(len(owner.facts) for owner in self.facts)
+
 
 class Change(Struct, frozen=True):
     """One write: who made it, when, and the rows it touched before and after.
@@ -165,12 +171,11 @@ class Traces(Struct, frozen=True, kw_only=True):
 
 
 class PastFact(Struct, frozen=True):
-    """A version of a fact: the id of its entity, its ordinal and text, and whether it lives."""
+    """A version of a fact: the id of its entity, its ordinal and text."""
 
     owner: str
     ordinal: int
     text: str
-    is_living: bool
 
 
 class Mark(Struct, frozen=True):

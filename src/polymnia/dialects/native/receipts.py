@@ -237,7 +237,7 @@ def move_lines(place: Place, goal: Place, moved: Relocation) -> list[str]:
     return [one_line(f"{line}, with authors and dates. To take it back: {mend}")]
 
 
-def forget_lines(place: Place, receipt: ForgetReceipt, facts: int, *, dry_run: bool) -> list[str]:
+def forget_lines(place: Place, receipt: ForgetReceipt, *, dry_run: bool) -> list[str]:
     """Return what was forgotten, and what does not exist."""
     parts = [entity.name for entity in receipt.entities]
     singles = []
@@ -245,8 +245,8 @@ def forget_lines(place: Place, receipt: ForgetReceipt, facts: int, *, dry_run: b
         for fact in changed.facts:
             singles.append(f"{changed.entity} #{fact.ordinal}")
     parts += _name_few(singles, "fact")
-    if receipt.entities and facts:
-        parts.append(f"{count_noun(facts, 'fact')} in all")
+    if receipt.entities and receipt.fact_count:
+        parts.append(f"{count_noun(receipt.fact_count, 'fact')} in all")
     if receipt.relations:
         parts.append(count_noun(len(receipt.relations), "relation"))
     text = ", ".join(parts) or "nothing"

@@ -311,7 +311,7 @@ def relation_item(relation: Relation, workspace: str = "") -> Item:
 
 def change_item(change: Change, workspace: str, differences: list[Difference]) -> Item:
     """Return a change with the first few things that it altered."""
-    shown = [_describe_difference(difference) for difference in differences[:_MAX_DIFFERENCES]]
+    shown = [one.describe(_excerpt, empty="none") for one in differences[:_MAX_DIFFERENCES]]
     if len(differences) > len(shown):
         shown.append(f"and {len(differences) - len(shown)} more")
     text = "; ".join(shown)
@@ -327,20 +327,6 @@ def change_item(change: Change, workspace: str, differences: list[Difference]) -
     by = client_label(change.actor)
     heading = f"- {workspace}:{change.id}, {at}, {by}, {change.operation}"
     return line_item(f"{heading}: {text}", data)
-
-
-def _describe_difference(difference: Difference) -> str:
-    before = _excerpt(difference.before or "")
-    after = _excerpt(difference.after or "")
-    what = difference.what
-    subject = f"{what} {difference.name}"
-    if difference.ordinal:
-        subject += f" #{difference.ordinal}"
-    if difference.before is None:
-        return f"+ {subject}: {after}"
-    if difference.after is None:
-        return f"- {subject}: {before}"
-    return f"~ {subject}: {before or 'none'} => {after or 'none'}"
 
 
 def _excerpt(text: str) -> str:

@@ -9,7 +9,7 @@ from polymnia.dialects.native.receipts import call_text, change_label, undo_line
 from polymnia.dialects.native.replies import drop_empty, receipt_reply
 from polymnia.dialects.native.scope import Place, other_places, places, target
 from polymnia.dialects.native.shapes import Items, Undo
-from polymnia.dialects.native.writing import MAX_NUMBER_DIGITS, count_facts, require_text
+from polymnia.dialects.native.writing import MAX_NUMBER_DIGITS, require_text
 from polymnia.dialects.questions import Elicited, Question, confirmation
 from polymnia.engine.history.changes import client_label, find_actors, history_of
 from polymnia.engine.history.reversal import UndoConflict
@@ -276,4 +276,4 @@ def _undo_item(place: Place, receipt: UndoReceipt, arguments: Undo) -> dict[str,
 
 
 def _count_rows(rows: Rows) -> int:
-    return len(rows.entities) + count_facts(rows) + len(rows.relations) + len(rows.notes)
+    return len(rows.entities) + rows.fact_count + len(rows.relations) + len(rows.notes)

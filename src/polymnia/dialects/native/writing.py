@@ -50,7 +50,7 @@ from polymnia.engine.facts.todos import parse_status
 from polymnia.engine.history.changes import find_successor
 from polymnia.engine.recall.names import similar_names
 from polymnia.errors import BadInput, FactNotFound
-from polymnia.model import Relation, Rows
+from polymnia.model import Relation
 from polymnia.search.terms import count_noun, one_line
 from polymnia.search.times import day_name, parse_optional_moment, starts_with_year
 
@@ -408,11 +408,11 @@ good. Look first with dry_run."""
         "dry_run": arguments.dry_run,
         "change": receipt.change,
         "entities": [entity.name for entity in receipt.entities],
-        "facts": count_facts(receipt),
+        "facts": receipt.fact_count,
         "relations": len(receipt.relations),
         "unknown": list(receipt.unknown),
     }
-    lines = forget_lines(place, receipt, count_facts(receipt), dry_run=arguments.dry_run)
+    lines = forget_lines(place, receipt, dry_run=arguments.dry_run)
     return receipt_reply([drop_empty(item)], lines=lines)
 
 
@@ -456,7 +456,7 @@ def _require_agreement(call: Call, question: str, loss: str, is_confirmed: bool)
 
 def _confirm_forgetting(call: Call, planned: ForgetReceipt, *, is_confirmed: bool) -> None:
     """Raise BadInput if a whole entity or much else would go and the user does not agree."""
-    facts = count_facts(planned)
+    facts = planned.fact_count
     rows = len(planned.entities) + facts + len(planned.relations)
     is_whole = any(entity.facts for entity in planned.entities)
     if rows <= _MAX_UNCONFIRMED and not is_whole:
@@ -467,9 +467,3 @@ def _confirm_forgetting(call: Call, planned: ForgetReceipt, *, is_confirmed: boo
     question = f"Forget {subject}: {rows} facts and relations in all?"
     loss = f"Forgetting {subject} deletes {count_noun(facts, 'fact')}"
     _require_agreement(call, question, loss, is_confirmed)
-
-
-def count_facts(rows: ForgetReceipt | Rows) -> int:
-    """Return the number of facts: those of whole entities, and single ones."""
-    facts = sum(len(entity.facts) for entity in rows.entities)
-    return facts + sum(len(changed.facts) for changed in rows.facts)

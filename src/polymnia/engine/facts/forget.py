@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from polymnia.engine.facts.names import resolve_name
 from polymnia.engine.facts.revise import FactIndex
@@ -14,7 +15,6 @@ from polymnia.model import (
     Entity,
     Fact,
     FactSet,
-    Note,
     Relation,
     Rows,
 )
@@ -31,7 +31,7 @@ class Unwanted(Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
 
 
-class ForgetReceipt(Struct, frozen=True):
+class ForgetReceipt(Rows, frozen=True, kw_only=True):
     """What was forgotten, or would be, and the names of what does not exist.
 
     The change is 0 if nothing was changed.
@@ -39,10 +39,6 @@ class ForgetReceipt(Struct, frozen=True):
 
     change: int
     at: int
-    entities: tuple[Entity, ...] = ()
-    facts: tuple[FactSet, ...] = ()
-    relations: tuple[Relation, ...] = ()
-    notes: tuple[Note, ...] = ()
     unknown: tuple[str, ...] = ()
 
 
@@ -61,9 +57,7 @@ def forget(memory: Memory, unwanted: Unwanted, *, by: str, dry_run: bool = False
             rows, unknown = find_rows(memory, transaction.read, unwanted)
             transaction.apply(before=rows, touched=ends_of(rows.relations))
         change, at = transaction.change_id, transaction.at
-    return ForgetReceipt(
-        change, at, rows.entities, rows.facts, rows.relations, rows.notes, tuple(unknown)
-    )
+    return ForgetReceipt(**asdict(rows), change=change, at=at, unknown=tuple(unknown))
 
 
 def find_rows(memory: Memory, read: Reader, unwanted: Unwanted) -> tuple[Rows, list[str]]:

@@ -1,7 +1,7 @@
 """Read history: the latest changes, what they altered, who wrote a fact, what became of a name."""
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Literal
 
 from msgspec import Struct
@@ -57,6 +57,18 @@ class Difference(Struct, frozen=True):
     before: str | None
     after: str | None
     ordinal: int = 0  # of a fact
+
+    def describe(self, show: Callable[[str], str] = str, *, empty: str = "") -> str:
+        """Return a line: + what is new, - what is gone, or ~ both values."""
+        subject = f"{self.what} {self.name}"
+        if self.ordinal:
+            subject += f" #{self.ordinal}"
+        before, after = show(self.before or ""), show(self.after or "")
+        if self.before is None:
+            return f"+ {subject}: {after}"
+        if self.after is None:
+            return f"- {subject}: {before}"
+        return f"~ {subject}: {before or empty} => {after or empty}"
 
 
 class ChangePage(Struct, frozen=True):

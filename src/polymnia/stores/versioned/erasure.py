@@ -78,10 +78,7 @@ def past_facts(port: DatabasePort, name: str) -> list[PastFact]:
         owners = {number for number, card in last.items() if card.name == name} - alive
     uids = {number: port.unpack_uid(uid) for number, uid in port.run("uids_of", owners)}
     rows = sorted([_FactRow(*row) for row in port.run("facts_of", owners)])
-    return [
-        PastFact(uids[row.entity], row.ordinal, row.text, is_living=row.until is None)
-        for row in rows
-    ]
+    return [PastFact(uids[row.entity], row.ordinal, row.text) for row in rows]
 
 
 def find_moved(port: DatabasePort, moved: Collection[tuple[str, int]]) -> Erasure:

@@ -48,11 +48,9 @@ def preview(page: Page) -> Response:
 
 def _describe(receipt: ForgetReceipt) -> str:
     """Return how much would be deleted, in words."""
-    facts = sum(len(entity.facts) for entity in receipt.entities)
-    facts += sum(len(several.facts) for several in receipt.facts)
     counts = (
         (len(receipt.entities), "entity"),
-        (facts, "fact"),
+        (receipt.fact_count, "fact"),
         (len(receipt.relations), "relation"),
         (len(receipt.notes), "note"),
     )
