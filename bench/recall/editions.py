@@ -16,6 +16,7 @@ from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from time import sleep
 from typing import Any
 
 from msgspec import Struct
@@ -34,6 +35,10 @@ OTHER_BUDGETS = (200, 300, 500, 750, 1000, 1500, 2000, 3000, 4500, 6500, 9000)
 _SHOWN_CHARACTERS = 60
 _MAX_LIMIT = 200
 _WARM_UP_CALLS = 40
+# What a reply says if its question was not embedded in time, and how often it is asked again.
+_WORDS_ALONE = "so only words were searched"
+_MAX_ASKED = 60
+_BEFORE_ASKING_AGAIN_S = 0.5
 _HERE = Path(__file__).parents[2]
 
 Call = tuple[str, dict[str, Any]]
@@ -145,7 +150,17 @@ def _replies(
     for question, needs in task.questions:
         for sums, budget in zip(shown, budgets, strict=True):
             call = {"query": question, "max_tokens": budget, **arguments}
-            yield sums, (needs, session.call("recall", call).text)
+            yield sums, (needs, _ask(session, call))
+
+
+def _ask(session: Session, call: dict[str, Any]) -> str:
+    """Return the reply to a question. Ask again while a busy machine embeds it too slowly."""
+    for _ in range(_MAX_ASKED):
+        text = session.call("recall", call).text
+        if _WORDS_ALONE not in text:
+            return text
+        sleep(_BEFORE_ASKING_AGAIN_S)
+    raise BenchError(f"no question is embedded in time: {text}")
 
 
 def _warm_up(session: Session) -> None:
