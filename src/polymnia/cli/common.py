@@ -123,11 +123,12 @@ def change_label(workspace: "OpenedWorkspace", change: int) -> str:
 
 
 def undo_command(settings: Settings, workspace: "OpenedWorkspace", changes: Sequence[int]) -> str:
-    """Return the command that undoes the changes, wherever it is pasted; empty without changes."""
-    if not changes:
-        return ""
-    labels = [quote(change_label(workspace, change)) for change in changes]
-    return f"polymnia undo {' '.join(labels)}{store_option(settings)}"
+    """Return the command that undoes the changes, wherever it is pasted; empty without changes.
+
+    The change 0 is none.
+    """
+    labels = [quote(change_label(workspace, change)) for change in changes if change]
+    return f"polymnia undo {' '.join(labels)}{store_option(settings)}" if labels else ""
 
 
 def store_option(settings: Settings) -> str:

@@ -106,17 +106,14 @@ def _lines(found: Findings) -> Iterator[str]:
         if finding.workspace:
             yield f"workspace: {finding.workspace}"
         if finding.counts is not None:
-            yield _holds(finding.counts, finding.notes)
+            notes = f", {count_noun(finding.notes, 'vault note')}" if finding.notes else ""
+            yield f"holds: {_tell(finding.counts)}{notes}"
         yield from (f"problem: {problem}" for problem in finding.problems)
         yield from (f"remark: {remark}" for remark in finding.remarks)
         if not finding.problems and (finding.workspace or finding.counts is not None):
             yield "sound: no problems found"
     if found.advice:
         yield found.advice
-
-
-def _holds(counts: Counts, notes: int) -> str:
-    return f"holds: {_tell(counts)}" + (f", {count_noun(notes, 'vault note')}" if notes else "")
 
 
 def _tell(counts: Counts) -> str:

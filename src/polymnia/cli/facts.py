@@ -17,7 +17,6 @@ from polymnia.engine.facts.erase import erase, erased_remains, remark_on
 from polymnia.engine.facts.forget import ForgetReceipt, Unwanted, forget
 from polymnia.engine.facts.remember import (
     EntityFacts,
-    EntityReceipt,
     FactDraft,
     FactReceipt,
     remember,
@@ -99,25 +98,19 @@ def run_remember(settings: Settings, options: argparse.Namespace) -> int:
     )
     with open_workspace(settings, creates=True) as workspace:
         receipt = remember(workspace.memory, [requested], by="polymnia remember")
-        undo = _undo(settings, workspace, receipt.change)
+        undo = undo_command(settings, workspace, [receipt.change])
         where = workspace_label(settings, workspace)
     (entity,) = receipt.entities
-    if options.json:
-        shape = {"change": receipt.change or None, "entity": entity}
-        print_json({"workspace": where, **shape, "undo": undo or None})
-        return 0
+    shape = {"workspace": where, "change": receipt.change or None, "entity": entity}
     verb = {"created": "created", "added": "added to", "unchanged": "nothing new about"}
     lines = [f"{verb[entity.outcome]} {entity.name} [{entity.type}] in {where}"]
     for fact in entity.facts:
-        lines += _fact_lines(entity, fact)
+        lines += _fact_lines(fact)
     if entity.reason:
         lines.append(f"note: {entity.reason}")
     if entity.similar_names:
         lines.append(f"note: {' and '.join(entity.similar_names)} may be the same")
-    if undo:
-        lines.append(f"to take it back: {undo}")
-    print_lines(lines)
-    return 0
+    return _print_receipt(options, undo, shape, lines)
 
 
 def run_revise(settings: Settings, options: argparse.Namespace) -> int:
@@ -128,14 +121,12 @@ def run_revise(settings: Settings, options: argparse.Namespace) -> int:
             receipt = revise(workspace.memory, options.name, revision, by="polymnia revise")
         except EntityNotFound:
             raise _unknown_entity(settings, workspace, options.name) from None
-        undo = _undo(settings, workspace, receipt.change)
+        undo = undo_command(settings, workspace, [receipt.change])
         where = workspace_label(settings, workspace)
-    if options.json:
-        shape = {"change": receipt.change or None, "name": receipt.after.name}
-        print_json({"workspace": where, **shape, "undo": undo or None})
-        return 0
-    print_lines(_revise_lines(receipt, where, undo))
-    return 0
+    name = receipt.after.name
+    shape = {"workspace": where, "change": receipt.change or None, "name": name}
+    lines = [f"nothing to change: {name} in {where} is like that already"]
+    return _print_receipt(options, undo, shape, _revise_lines(receipt, where) if undo else lines)
 
 
 def run_forget(settings: Settings, options: argparse.Namespace) -> int:
@@ -156,14 +147,18 @@ def run_forget(settings: Settings, options: argparse.Namespace) -> int:
         receipt = forget(workspace.memory, unwanted, by="polymnia forget", dry_run=options.dry_run)
         if receipt.unknown:
             raise _unknown_entity(settings, workspace, options.name)
-        undo = _undo(settings, workspace, receipt.change)
+        undo = undo_command(settings, workspace, [receipt.change])
         where = workspace_label(settings, workspace)
-    if options.json:
-        shape = {"change": receipt.change or None, "dry_run": options.dry_run}
-        print_json({"workspace": where, **shape, **_counts(receipt), "undo": undo or None})
-        return 0
-    print_lines(_forget_lines(receipt, where, undo, dry_run=options.dry_run))
-    return 0
+    shape = {
+        "workspace": where,
+        "change": receipt.change or None,
+        "dry_run": options.dry_run,
+        "entities": len(receipt.entities),
+        "facts": receipt.fact_count,
+        "relations": len(receipt.relations),
+    }
+    lines = _forget_lines(receipt, where, dry_run=options.dry_run)
+    return _print_receipt(options, undo, shape, lines)
 
 
 def _erase(
@@ -194,11 +189,18 @@ def _read_facts(source: str | None) -> list[str]:
     return [line.strip() for line in text.splitlines() if line.strip()]
 
 
-def _undo(settings: Settings, workspace: OpenedWorkspace, change: int) -> str:
-    return undo_command(settings, workspace, [change] if change else [])
+def _print_receipt(
+    options: argparse.Namespace, undo: str, shape: dict[str, Any], lines: list[str]
+) -> int:
+    """Print what was done, for a program or a person, and how to take it back."""
+    if options.json:
+        print_json({**shape, "undo": undo or None})
+    else:
+        print_lines([*lines, f"to take it back: {undo}"] if undo else lines)
+    return 0
 
 
-def _fact_lines(entity: EntityReceipt, fact: FactReceipt) -> list[str]:
+def _fact_lines(fact: FactReceipt) -> list[str]:
     reason = f" ({fact.reason})" if fact.reason else ""
     lines = [f"{fact.ordinal:4}  {fact.text}{reason}"]
     for similar in fact.similar:
@@ -234,26 +236,22 @@ def _revision(options: argparse.Namespace) -> Revision:
     return revision
 
 
-def _revise_lines(receipt: RevisionReceipt, where: str, undo: str) -> list[str]:
+def _revise_lines(receipt: RevisionReceipt, where: str) -> list[str]:
     before, after = receipt.before, receipt.after
-    if not undo:
-        return [f"nothing to change: {after.name} in {where} is like that already"]
     lines = [f"revised {after.name} [{after.type}] in {where}"]
     if before.name != after.name:
         lines.append(f"      it was {before.name}; relations that follow: {receipt.relations}")
     for edit in (*receipt.replaced, *receipt.retracted, *receipt.superseded):
         lines.append(f"   -  {edit.old.text}")
         lines.append(f"{edit.new.ordinal:4}  {edit.new.text}")
-    lines.append(f"to take it back: {undo}")
     return lines
 
 
-def _forget_lines(receipt: ForgetReceipt, where: str, undo: str, *, dry_run: bool) -> list[str]:
+def _forget_lines(receipt: ForgetReceipt, where: str, *, dry_run: bool) -> list[str]:
     verb = "would forget" if dry_run else "forgot"
-    counts = _counts(receipt)
-    parts = [count_noun(counts["facts"], "fact")]
+    parts = [count_noun(receipt.fact_count, "fact")]
     if receipt.relations:
-        parts.append(count_noun(counts["relations"], "relation"))
+        parts.append(count_noun(len(receipt.relations), "relation"))
     names = [entity.name for entity in receipt.entities]
     if names:
         lines = [f"{verb} {', '.join(names)} in {where}, with {' and '.join(parts)}"]
@@ -261,17 +259,7 @@ def _forget_lines(receipt: ForgetReceipt, where: str, undo: str, *, dry_run: boo
         lines = [f"{verb} {' and '.join(parts)} in {where}"]
     for owner in receipt.facts:
         lines += [f"{fact.ordinal:4}  {fact.text}" for fact in owner.facts]
-    if undo:
-        lines.append(f"to take it back: {undo}")
     return lines
-
-
-def _counts(receipt: ForgetReceipt) -> dict[str, int]:
-    return {
-        "entities": len(receipt.entities),
-        "facts": receipt.fact_count,
-        "relations": len(receipt.relations),
-    }
 
 
 def _fact_reference(text: str) -> int | str:
@@ -285,7 +273,9 @@ def _unknown_entity(settings: Settings, workspace: OpenedWorkspace, name: str) -
     where = workspace_label(settings, workspace)
     with open_workspaces_to_read(settings) as workspaces:
         for other in workspaces:
-            if other.name != workspace.name and _has(other, name):
+            with other.memory.reading() as read:
+                is_there = other.name != workspace.name and bool(read.outlines([name]))
+            if is_there:
                 return BadInput(
                     f"there is no entity {name!r} in {where}: "
                     f"{other.name} has one; add --workspace {other.name}"
@@ -293,8 +283,3 @@ def _unknown_entity(settings: Settings, workspace: OpenedWorkspace, name: str) -
     near = " or ".join(map(repr, similar_names(workspace.memory, name)))
     question = f"; did you mean {near}?" if near else ""
     return BadInput(f"there is no entity {name!r} in {where}{question}")
-
-
-def _has(workspace: OpenedWorkspace, name: str) -> bool:
-    with workspace.memory.reading() as read:
-        return bool(read.outlines([name]))

@@ -56,9 +56,9 @@ GROUPS = {
     "more": {
         "hook": "hook",
         "completion": "completion",
-        "embedder": "embedder",
+        "embedder": "embedding",
         "perspective": "embedding",
-        "migrate-schema": "schema",
+        "migrate-schema": "backup",
     },
 }
 COMMANDS = {name: module for group in GROUPS.values() for name, module in group.items()}

@@ -13,11 +13,11 @@ from polymnia.cli.common import (
     workspace_label,
 )
 from polymnia.markdown.merge import MergeConflict
-from polymnia.markdown.sync import SyncCounts, SyncReport, sync_folder
+from polymnia.markdown.sync import SyncCounts, sync_folder
 from polymnia.search.terms import count_noun
 from polymnia.settings import Settings
 from polymnia.stores import hide_passwords
-from polymnia.workspace_choice import OpenedWorkspace, open_workspace
+from polymnia.workspace_choice import open_workspace
 
 ACTOR = "polymnia sync"
 
@@ -47,25 +47,11 @@ def run_sync(settings: Settings, options: argparse.Namespace) -> int:
         show_elapsed_time("synchronizing"),
     ):
         report = sync_folder(workspace.memory, folder, by=ACTOR, dry_run=options.dry_run)
-    print_sync(settings, workspace, options, folder=options.folder, report=report)
-    return 0
-
-
-def print_sync(
-    settings: Settings,
-    workspace: OpenedWorkspace,
-    options: argparse.Namespace,
-    *,
-    folder: str,
-    report: SyncReport,
-) -> None:
-    """Say what happened on both sides, and how to take it back."""
-    max_listed = 20
-    undo = undo_command(settings, workspace, [report.change] if report.change else [])
+    undo = undo_command(settings, workspace, [report.change])
     if options.json:
         print_json(
             {
-                "folder": folder,
+                "folder": options.folder,
                 "store": hide_passwords(settings.store),
                 "workspace": workspace.name,
                 "dry_run": options.dry_run,
@@ -73,20 +59,21 @@ def print_sync(
                 "undo": undo or None,
             }
         )
-        return
+        return 0
     would = "would be " if options.dry_run else ""
     lines = [
         f"{workspace_label(settings, workspace)}: {would}{_describe_counts(report.memory)}",
-        f"{folder}: {would}{_describe_counts(report.files, 'file')}",
+        f"{options.folder}: {would}{_describe_counts(report.files, 'file')}",
     ]
     lines += [f"conflict: {_describe_conflict(conflict)}" for conflict in report.conflicts]
     lines += [f"kept the folder's version in {file}" for file in report.conflict_files]
-    lines += [f"skipped {file}" for file in report.skipped[:max_listed]]
+    lines += [f"skipped {file}" for file in report.skipped[:20]]
     if report.others:
         lines.append(f"left alone: {count_noun(report.others, 'other Markdown file')}")
     if undo:
         lines.append(f"to take it back: {undo}")
     print_lines(lines)
+    return 0
 
 
 def _describe_counts(counts: SyncCounts, noun: str = "") -> str:

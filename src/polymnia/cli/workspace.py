@@ -65,12 +65,8 @@ def run_workspace(settings: Settings, options: argparse.Namespace) -> int:
         if options.action == "list":
             _list(workspaces, status=options.status, as_json=options.json)
         else:
-            said = _change(workspaces, options)
-            print_result(
-                printable(said),
-                {"action": options.action, "name": options.name},
-                as_json=options.json,
-            )
+            result = {"action": options.action, "name": options.name}
+            print_result(printable(_change(workspaces, options)), result, as_json=options.json)
     return 0
 
 
@@ -108,28 +104,15 @@ def _list(workspaces: Workspaces, *, status: str, as_json: bool) -> None:
         workspace for workspace in workspaces.find_all() if status in ("all", workspace.status)
     ]
     if as_json:
-        times = [
-            {
-                "created_at": iso_time(workspace.created_at),
-                "updated_at": iso_time(workspace.updated_at),
-            }
-            for workspace in found
-        ]
-        print_json(
-            [
-                {**to_builtins(workspace), **time}
-                for workspace, time in zip(found, times, strict=True)
-            ]
-        )
+        shapes = []
+        for workspace in found:
+            updated = {"updated_at": iso_time(workspace.updated_at)}
+            times = {"created_at": iso_time(workspace.created_at), **updated}
+            shapes.append({**to_builtins(workspace), **times})
+        print_json(shapes)
         return
-    print_table(
-        [
-            (
-                workspace.name,
-                workspace.status,
-                (iso_time(workspace.updated_at) or "")[:10],
-                workspace.description,
-            )
-            for workspace in found
-        ]
-    )
+    rows = []
+    for workspace in found:
+        day = (iso_time(workspace.updated_at) or "")[:10]
+        rows.append((workspace.name, workspace.status, day, workspace.description))
+    print_table(rows)

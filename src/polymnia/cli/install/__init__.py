@@ -3,14 +3,20 @@
 import argparse
 from pathlib import Path
 
-from polymnia.cli.common import Subparsers, add_json_argument, add_store_arguments
-from polymnia.clients.connect import DEFAULT_NAME
+from polymnia.cli.common import (
+    Subparsers,
+    add_json_argument,
+    add_store_arguments,
+    print_json,
+    print_table,
+)
+from polymnia.clients.connect import DEFAULT_NAME, inspect_client
 from polymnia.clients.hooks import HOOK_FILES, PLUGIN_FILES
 from polymnia.clients.rules import RULES_FILES
 from polymnia.clients.table import CLIENTS, SCOPES
 from polymnia.dialects.registry import DIALECTS
 from polymnia.errors import BadInput
-from polymnia.settings import Settings
+from polymnia.settings import Settings, client_roots
 
 
 def add_install(commands: Subparsers) -> None:
@@ -88,9 +94,7 @@ def add_install(commands: Subparsers) -> None:
 def run_install(settings: Settings, options: argparse.Namespace) -> int:
     """Change the client's configuration. Raise BadInput."""
     if options.list:
-        from polymnia.cli.install.listing import list_clients
-
-        list_clients(as_json=options.json)
+        _list_clients(as_json=options.json)
         return 0
     if options.token and not options.http:
         raise BadInput("--token is sent to a team's server: name its URL with --http")
@@ -108,7 +112,7 @@ def run_install(settings: Settings, options: argparse.Namespace) -> int:
 
         change_hooks(client, project, remove=options.remove, only_print=options.print)
     elif options.rules:
-        from polymnia.cli.install.rules import change_rules
+        from polymnia.cli.install.hooks import change_rules
 
         change_rules(client, project, remove=options.remove, only_print=options.print)
     else:
@@ -116,3 +120,22 @@ def run_install(settings: Settings, options: argparse.Namespace) -> int:
 
         change_entry(settings, client, options)
     return 0
+
+
+def _list_clients(*, as_json: bool) -> None:
+    """Print the user's file of every client, and the project's if it exists."""
+    roots = client_roots()
+    columns = ("client", "scope", "state", "file")
+    rows = []
+    for client in CLIENTS.values():
+        user_file = client.path("user", roots, Path.cwd())
+        for scope in SCOPES:
+            path = client.path(scope, roots, Path.cwd())
+            if path is None or (scope == "project" and (path == user_file or not path.exists())):
+                continue
+            state = inspect_client(client, path, roots).state
+            rows.append((client.name, scope, state, str(path)))
+    if as_json:
+        print_json([dict(zip(columns, row, strict=True)) for row in rows])
+    else:
+        print_table([columns, *rows])

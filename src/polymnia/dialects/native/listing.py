@@ -172,7 +172,9 @@ def _select(reader: Reader, arguments: Recall) -> list[Entity]:
     if arguments.status:
         names = names_with_status(reader, arguments.status)
     elif types:
-        names = _names_of_types(reader, types)
+        names = []
+        for kind in stored_types(reader, arguments.types):
+            names += [entity.name for entity in reader.newest_of_type(kind, MAX_CONSIDERED)]
     elif tags:
         found = reader.candidates(terms_of(" ".join(arguments.tags)), MAX_CONSIDERED, Within())
         names = [passage.entity for passage in found if passage.kind == "entity"]
@@ -185,14 +187,6 @@ def _select(reader: Reader, arguments: Recall) -> list[Entity]:
         if tags <= {fold(tag) for tag in entity.tags}:
             selected.append(entity)
     return selected
-
-
-def _names_of_types(reader: Reader, types: set[str]) -> list[str]:
-    names = []
-    for kind in reader.types():
-        if _type_key(kind) in types:
-            names += [entity.name for entity in reader.newest_of_type(kind, MAX_CONSIDERED)]
-    return names
 
 
 def stored_types(reader: Reader, types: Sequence[str]) -> list[str]:

@@ -253,7 +253,9 @@ def _missing_note(read: list[Place], missing: list[str], at: int | None) -> str:
     for name in missing[:10]:  # each is compared with many names
         check_cancelled()
         if at is not None:
-            then = f"The memory held no {name} on {_past_time(at)}."
+            # For the end of a day, only the day.
+            time = at - at % DAY if at % DAY == DAY - 1 else at
+            then = f"The memory held no {name} on {day_name(time)}."
             sentences.append(f"{then} For what was true then: true_on.")
             continue
         similar = [other for place in read for other in similar_names(place.memory, name)]
@@ -264,13 +266,6 @@ def _missing_note(read: list[Place], missing: list[str], at: int | None) -> str:
     if len(missing) > 10:
         sentences.append(f"{len(missing) - 10:,} more names are unknown.")
     return one_line(" ".join(sentences))
-
-
-def _past_time(at: int) -> str:
-    """Return a time, or only its day for the end of a day."""
-    if at % DAY == DAY - 1:
-        at -= at % DAY
-    return day_name(at)
 
 
 @tool(Explore, needs="read", returns=Items, brief=True)
@@ -376,15 +371,17 @@ def _neighbourhood_items(place: Place, graph: Graph, arguments: Explore) -> list
 
 def _path_reply(read: list[Place], arguments: Explore, remarks: list[str]) -> Reply:
     """Return the shortest path in the first workspace that has one."""
-    for place in _homes(read, arguments.name, arguments.to):
-        route = traverse.shortest_path(place.memory, arguments.name, arguments.to)
-        if route.relations:
-            items = [relation_item(relation, place.name) for relation in route.relations]
-            note = one_line(" ".join(remarks))
-            return bounded_reply(items, max_tokens=arguments.max_tokens, note=note)
-    remarks.append(f"Nothing connects {arguments.name} and {arguments.to} in {join_names(read)}.")
+    ends = arguments.name, arguments.to
+    items: list[Item] = []
+    for place in _homes(read, *ends):
+        route = traverse.shortest_path(place.memory, *ends)
+        items = [relation_item(relation, place.name) for relation in route.relations]
+        if items:
+            break
+    else:
+        remarks.append(f"Nothing connects {' and '.join(ends)} in {join_names(read)}.")
     note = one_line(" ".join(remarks))
-    return bounded_reply([], max_tokens=arguments.max_tokens, note=note)
+    return bounded_reply(items, max_tokens=arguments.max_tokens, note=note)
 
 
 @tool(Briefing, needs="read", returns=Items, brief=True)

@@ -81,9 +81,7 @@ def _stored_line(place: Place, receipt: RememberReceipt) -> str:
     line = f"stored {', '.join(parts)}"
     if known:
         line += f" ({known} known)"
-    if receipt.change:
-        line = f"{change_label(place, receipt.change)} {line}"
-    return f"{line}."
+    return labelled(place, receipt.change, f"{line}.")
 
 
 def _known_line(facts: Sequence[tuple[EntityReceipt, FactReceipt]], relations: int) -> str:
@@ -215,7 +213,7 @@ def revision_lines(place: Place, receipt: RevisionReceipt) -> list[str]:
         if getattr(before, attribute) != getattr(after, attribute):
             new_texts[f"the {attribute}"] = getattr(after, attribute) or ""
     lines += attribute_secrets(place, after.name, new_texts)
-    return [_labelled(place, receipt.change, lines[0]), *map(one_line, lines[1:])]
+    return [labelled(place, receipt.change, lines[0]), *map(one_line, lines[1:])]
 
 
 def move_lines(place: Place, goal: Place, moved: Relocation) -> list[str]:
@@ -251,7 +249,7 @@ def forget_lines(place: Place, receipt: ForgetReceipt, *, dry_run: bool) -> list
         parts.append(count_noun(len(receipt.relations), "relation"))
     text = ", ".join(parts) or "nothing"
     verb = "would forget" if dry_run else "forgot"
-    lines = [_labelled(place, receipt.change, f"{verb} {text}.")]
+    lines = [labelled(place, receipt.change, f"{verb} {text}.")]
     lines += [f"! There is no {name}." for name in receipt.unknown]
     return [one_line(line) for line in lines]
 
@@ -271,7 +269,7 @@ def undo_lines(place: Place, receipt: UndoReceipt, item: dict[str, Any]) -> list
         line = f"Would undo {changes}. Nothing is changed yet."
         texts = _changed_texts(receipt)
     else:
-        line = _labelled(place, receipt.change, f"undid {changes}.")
+        line = labelled(place, receipt.change, f"undid {changes}.")
     lines = [line, *texts, *(f"! {conflict}" for conflict in item.get("conflicts", ()))]
     if "more_conflicts" in item:
         lines.append(f"! and {count_noun(item['more_conflicts'], 'more conflict')}")
@@ -297,7 +295,7 @@ def _changed_texts(receipt: UndoReceipt) -> list[str]:
     return lines
 
 
-def _labelled(place: Place, change: int, line: str) -> str:
+def labelled(place: Place, change: int, line: str) -> str:
     """Return the line with the id of the change, if there is one."""
     if change:
         line = f"{change_label(place, change)} {line}"

@@ -2,6 +2,7 @@
 
 import heapq
 from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 from msgspec import Struct
 
@@ -58,10 +59,21 @@ workspaces you can read, or since a time. Gives the change ids that undo takes."
         read = _places_of(arguments.actor, read)
     last_ids = _parse_cursor(arguments.cursor, len(read))
     pages = []
+    is_more = False
     names = {place.name: _resolve_name(place, arguments.name) for place in read}
     for place, last_id in zip(read, last_ids, strict=True):
-        pages.append(_page(place, arguments, names[place.name], last_id))
-    newest = _newest(read, pages)[: arguments.limit]
+        page = histories.latest(
+            place.memory,
+            limit=arguments.limit,
+            before=last_id or None,
+            actor=arguments.actor or None,
+            names=names[place.name] or None,
+            since=parse_optional_moment(arguments.since, "since"),
+        )
+        pages.append([(place, change) for change in page.changes])
+        is_more = is_more or page.next is not None
+    # Each workspace numbers its own changes, so only their times put them in one order.
+    newest = list(heapq.merge(*pages, key=lambda entry: -entry[1].at))[: arguments.limit]
     items = []
     for place, change in newest:
         differences = _differences(place, change, names[place.name])
@@ -72,11 +84,12 @@ workspaces you can read, or since a time. Gives the change ids that undo takes."
     note = " ".join([*_guesses(arguments.name, names.values()), note])
 
     fitting = len(fitting_items(items, arguments.max_tokens, note))
-    is_more = any(page.next for page in pages)
-    is_more = is_more or fitting < sum(len(page.changes) for page in pages)
     cursor = ""
-    if is_more:
-        cursor = _cursor(read, last_ids, newest[:fitting])
+    if is_more or fitting < sum(map(len, pages)):
+        # The id of the last change shown of each workspace: new changes do not move a page.
+        shown_ids = {place.name: change.id for place, change in newest[:fitting]}
+        ids = [shown_ids.get(place.name, last) for place, last in zip(read, last_ids, strict=True)]
+        cursor = ".".join(map(str, ids))
     return bounded_reply(
         items[:fitting], max_tokens=arguments.max_tokens, note=note, next_cursor=cursor
     )
@@ -125,28 +138,6 @@ def _guesses(given: str, resolved: Iterable[list[str]]) -> list[str]:
     return list(sentences)
 
 
-def _page(place: Place, arguments: History, names: list[str], last_id: int) -> histories.ChangePage:
-    return histories.latest(
-        place.memory,
-        limit=arguments.limit,
-        before=last_id or None,
-        actor=arguments.actor or None,
-        names=names or None,
-        since=parse_optional_moment(arguments.since, "since"),
-    )
-
-
-def _newest(read: list[Place], pages: list[histories.ChangePage]) -> list[tuple[Place, Change]]:
-    """Return the changes of all workspaces, newest first.
-
-    Each workspace numbers its own changes, so only their times put them in one order.
-    """
-    lists = []
-    for place, page in zip(read, pages, strict=True):
-        lists.append([(place, change) for change in page.changes])
-    return list(heapq.merge(*lists, key=lambda entry: -entry[1].at))
-
-
 def _differences(place: Place, change: Change, names: list[str]) -> list[histories.Difference]:
     if not names:
         return histories.differences(change, None)
@@ -166,15 +157,6 @@ def _parse_cursor(cursor: str, workspaces: int) -> list[int]:
     return last_ids
 
 
-def _cursor(read: list[Place], last_ids: list[int], shown: list[tuple[Place, Change]]) -> str:
-    """Return the id of the last change shown of each workspace: new changes do not move a page."""
-    shown_ids = {place.name: change.id for place, change in shown}
-    ids = []
-    for place, last_id in zip(read, last_ids, strict=True):
-        ids.append(str(shown_ids.get(place.name, last_id)))
-    return ".".join(ids)
-
-
 class ReviewTask(Struct, frozen=True):
     """One kind of finding to look for in one workspace, among some entities or, if None, all."""
 
@@ -183,6 +165,16 @@ class ReviewTask(Struct, frozen=True):
     among: tuple[str, ...] | None
     progress: Progress
     check: Check
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The arguments of a search for findings."""
+        return {
+            "among": self.among,
+            "limit": self.limit,
+            "progress": self.progress,
+            "check": self.check,
+        }
 
 
 @tool(Review, needs="read", returns=Items, brief=True)
@@ -220,13 +212,7 @@ when asked to tidy up."""
 
 
 def _contradictions(task: ReviewTask) -> Iterator[Item]:
-    pairs = contradictions(
-        task.place.memory,
-        among=task.among,
-        limit=task.limit,
-        progress=task.progress,
-        check=task.check,
-    )
+    pairs = contradictions(task.place.memory, **task.options)
     for pair in pairs:
         older, newer = _quote(pair.older), _quote(pair.newer)
         line = f"- contradiction? {pair.entity} {older} and {newer}: ask, then revise one"
@@ -251,13 +237,7 @@ def _overdue(task: ReviewTask) -> Iterator[Item]:
 
 
 def _duplicates(task: ReviewTask) -> Iterator[Item]:
-    pairs = duplicate_names(
-        task.place.memory,
-        among=task.among,
-        limit=task.limit,
-        progress=task.progress,
-        check=task.check,
-    )
+    pairs = duplicate_names(task.place.memory, **task.options)
     for pair in pairs:
         entities = f"{pair.a} ({pair.a_type}) and {pair.b} ({pair.b_type})"
         line = f"- duplicate? {entities}: revise with merge"
@@ -265,13 +245,7 @@ def _duplicates(task: ReviewTask) -> Iterator[Item]:
 
 
 def _gaps(task: ReviewTask) -> Iterator[Item]:
-    gaps = relation_gaps(
-        task.place.memory,
-        among=task.among,
-        limit=task.limit,
-        progress=task.progress,
-        check=task.check,
-    )
+    gaps = relation_gaps(task.place.memory, **task.options)
     for gap in gaps:
         mentions = f"facts of {gap.entity} mention {gap.referenced} {count_noun(gap.count, 'time')}"
         line = f"- gap: {mentions}, but no relation joins them"
@@ -285,13 +259,7 @@ def _orphans(task: ReviewTask) -> Iterator[Item]:
 
 
 def _summaries(task: ReviewTask) -> Iterator[Item]:
-    entities = pending(
-        task.place.memory,
-        among=task.among,
-        limit=task.limit,
-        progress=task.progress,
-        check=task.check,
-    )
+    entities = pending(task.place.memory, **task.options)
     for entity in entities:
         facts = count_noun(entity.facts, "fact")
         summary = "no summary"

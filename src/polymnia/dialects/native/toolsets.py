@@ -148,29 +148,27 @@ def _find_notes(place: Place, arguments: FindNotes) -> list[Note]:
 @tool(ReadNotes, needs="read", returns=Items, brief=True)
 def read_notes(call: Call, arguments: ReadNotes) -> Reply:
     """Return notes by their keys, complete and unchanged."""
-    items = []
+    items: list[dict[str, Any]] = []
     for place in places(call, arguments.workspace):
         if not place.memory.store.capabilities.notes:
             continue
         for note in notes.read_many(place.memory, VAULT, arguments.keys):
-            items.append(_complete_note(place, note))
+            items.append(
+                {
+                    "key": note.key,
+                    "content": note.content,
+                    "tags": list(note.tags),
+                    "created": iso_time(note.created_at),
+                    "updated": iso_time(note.updated_at),
+                    "workspace": place.name,
+                }
+            )
     size = sum(len(item["content"]) for item in items)
     if size > MAX_READ_CHARACTERS:
         raise BadInput(f"that is {size:,} characters, too many for a reply; read fewer notes")
     if not items:
         return receipt_reply([], "No note has such a key.", ["No note has such a key."])
     return receipt_reply(items)
-
-
-def _complete_note(place: Place, note: Note) -> dict[str, Any]:
-    return {
-        "key": note.key,
-        "content": note.content,
-        "tags": list(note.tags),
-        "created": iso_time(note.created_at),
-        "updated": iso_time(note.updated_at),
-        "workspace": place.name,
-    }
 
 
 @tool(DeleteNotes, needs="write", returns=Items, destructive=True, brief=True)

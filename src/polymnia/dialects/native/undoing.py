@@ -10,7 +10,7 @@ from polymnia.dialects.native.replies import drop_empty, receipt_reply
 from polymnia.dialects.native.scope import Place, other_places, places, target
 from polymnia.dialects.native.shapes import Items, Undo
 from polymnia.dialects.native.writing import MAX_NUMBER_DIGITS, require_text
-from polymnia.dialects.questions import Elicited, Question, confirmation
+from polymnia.dialects.questions import confirmation
 from polymnia.engine.history.changes import client_label, find_actors, history_of
 from polymnia.engine.history.reversal import UndoConflict
 from polymnia.engine.history.undo import UndoReceipt, undo_since
@@ -189,8 +189,12 @@ def _undo_part(call: Call, place: Place, arguments: Undo) -> UndoReceipt:
     # An undo with conflicts has changed nothing, so the user can still be asked.
     is_open = not arguments.dry_run and not arguments.skip_conflicts
     if receipt.conflicts and is_open and call.may_ask("elicitation"):
-        if not call.ask(_undo_question(place, receipt)).is_accepted:
-            conflicts = _list_conflicts(place, receipt)
+        changes = f"{len(receipt.undone)} changes"
+        if len(receipt.undone) == 1:
+            changes = f"change {receipt.undone[0]}"
+        conflicts = _list_conflicts(place, receipt)
+        question = f"Undo {changes} except for what was changed since? {conflicts}"
+        if not call.ask(confirmation("undo", question)).is_accepted:
             raise BadInput(f"the user declined; nothing was undone ({conflicts})")
         receipt = _undo(call, place, arguments, skip_conflicts=True)
     return receipt
@@ -207,14 +211,6 @@ def _undo(call: Call, place: Place, arguments: Undo, *, skip_conflicts: bool) ->
         return undo_changes(place.memory, arguments.changes, **options)
     since = parse_moment(arguments.since, "since")
     return undo_since(place.memory, since, actor=arguments.actor or None, **options)
-
-
-def _undo_question(place: Place, receipt: UndoReceipt) -> Question[Elicited]:
-    changes = f"{len(receipt.undone)} changes"
-    if len(receipt.undone) == 1:
-        changes = f"change {receipt.undone[0]}"
-    conflicts = _list_conflicts(place, receipt)
-    return confirmation("undo", f"Undo {changes} except for what was changed since? {conflicts}")
 
 
 def _list_conflicts(place: Place, receipt: UndoReceipt) -> str:

@@ -13,6 +13,7 @@ from polymnia.dialects.native.receipts import (
     attribute_secrets,
     change_label,
     forget_lines,
+    labelled,
     move_lines,
     remember_lines,
     revision_lines,
@@ -241,9 +242,7 @@ rename, close a to-do (status "done"), merge others into this one, or move_to an
         if merged.known:
             line += f" ({merged.known} identical)"
         line += ", authors and dates kept; old names stay aliases"
-        if merged.change:
-            line = f"{change_label(place, merged.change)} {line}"
-        lines.append(one_line(f"{line}."))
+        lines.append(labelled(place, merged.change, f"{line}."))
     if revision != Revision():
         with _naming_successors(place):
             receipt = revise_entity(place.memory, arguments.name, revision, by=call.by)
@@ -303,13 +302,7 @@ def _resolve_names(place: Place, arguments: Revise) -> tuple[Revise, list[str]]:
 
 
 def _revision(arguments: Revise) -> Revision:
-    corrections = []
-    replacements = []
-    for shape in arguments.facts:
-        if shape.wrong:
-            corrections.append(_edit(shape))
-        else:
-            replacements.append(_edit(shape))
+    edits = [(_edit(shape), shape.wrong) for shape in arguments.facts]
     return Revision(
         name=arguments.rename or None,
         type=arguments.type or None,
@@ -319,8 +312,8 @@ def _revision(arguments: Revise) -> Revision:
         expires=parse_optional_moment(arguments.expires, "expires", ahead=True),
         add_tags=tuple(arguments.add_tags),
         remove_tags=tuple(arguments.remove_tags),
-        replace=tuple(corrections),
-        supersede=tuple(replacements),
+        replace=tuple(edit for edit, is_wrong in edits if is_wrong),
+        supersede=tuple(edit for edit, is_wrong in edits if not is_wrong),
     )
 
 
@@ -350,18 +343,13 @@ def _fact_reference(text: str) -> int | str:
 
 def _revision_item(receipt: RevisionReceipt) -> dict[str, Any]:
     before, after = receipt.before, receipt.after
-    renamed_from = ""
-    if before.name != after.name:
-        renamed_from = before.name
-    superseded = []
-    for edit in receipt.superseded:
-        superseded.append(f"#{edit.old.ordinal} by #{edit.new.ordinal}")
+    superseded = [f"#{edit.old.ordinal} by #{edit.new.ordinal}" for edit in receipt.superseded]
     return drop_empty(
         {
             "name": after.name,
             "type": after.type,
             "change": receipt.change,
-            "renamed_from": renamed_from,
+            "renamed_from": "" if before.name == after.name else before.name,
             "relations_moved": receipt.relations,
             "corrected": [edit.new.ordinal for edit in receipt.replaced],
             "never_true": [edit.old.ordinal for edit in receipt.retracted],
@@ -388,13 +376,10 @@ good. Look first with dry_run."""
         raise BadInput("name: say which entity")
     if not name and not arguments.relations:
         raise BadInput("nothing to forget: give a name with facts, or relations")
-    entities: tuple[str, ...] = ()
-    if arguments.whole:
-        entities = (name,)
-    facts = [require_text(fact, "facts") for fact in arguments.facts]
+    facts = [_fact_reference(require_text(fact, "facts")) for fact in arguments.facts]
     unwanted = Unwanted(
-        entities=entities,
-        facts=tuple((name, _fact_reference(fact)) for fact in facts),
+        entities=(name,) if arguments.whole else (),
+        facts=tuple((name, fact) for fact in facts),
         relations=tuple(_relation(shape) for shape in arguments.relations),
     )
     if arguments.erase:
