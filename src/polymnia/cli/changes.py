@@ -10,6 +10,7 @@ from polymnia.cli.common import (
     add_limit_argument,
     add_memory_arguments,
     change_label,
+    describe_counts,
     format_time,
     print_json,
     print_lines,
@@ -305,7 +306,7 @@ def _list_trash(settings: Settings, *, as_json: bool) -> None:
         for workspace in workspaces:
             rows = []
             for item in trash.items(workspace.memory):
-                kind, title, at = _kind(item), _title(item), iso_time(item.deleted_at) or ""
+                (kind, title), at = _describe_item(item), iso_time(item.deleted_at) or ""
                 rows.append((item.id, at[:19].replace("T", " "), kind, title))
                 shape = {"workspace": workspace.name, "id": item.id, "kind": kind, "what": title}
                 shapes.append({**shape, "deleted_at": at})
@@ -323,30 +324,22 @@ def _list_trash(settings: Settings, *, as_json: bool) -> None:
         print_json(shapes)
 
 
-def _kind(item: TrashItem) -> str:
-    rows = item.rows
-    if rows.entities:
-        return "entity"
-    if rows.facts:
-        return "fact"
-    return "relation" if rows.relations else "note"
-
-
-def _title(item: TrashItem) -> str:
+def _describe_item(item: TrashItem) -> tuple[str, str]:
+    """Return what kind of thing was deleted, and what it was."""
     rows = item.rows
     if rows.entities:
         (entity,) = rows.entities
         facts = count_noun(len(entity.facts), "fact")
         relations = count_noun(len(rows.relations), "relation")
-        return f"{entity.name} ({entity.type}): {facts}, {relations}"
+        return "entity", f"{entity.name} ({entity.type}): {facts}, {relations}"
     if rows.facts:
         (owner,) = rows.facts
-        return f"{owner.entity}: {owner.facts[0].text}"
-    if rows.notes:
-        (note,) = rows.notes
-        return f"{note.key}: {note.content}"
-    (relation,) = rows.relations
-    return f"{relation.source} -{relation.type}-> {relation.target}"
+        return "fact", f"{owner.entity}: {owner.facts[0].text}"
+    if rows.relations:
+        (relation,) = rows.relations
+        return "relation", f"{relation.source} -{relation.type}-> {relation.target}"
+    (note,) = rows.notes
+    return "note", f"{note.key}: {note.content}"
 
 
 def _restore(settings: Settings, workspace: OpenedWorkspace, what: str, *, as_json: bool) -> None:
@@ -378,11 +371,7 @@ def _purge(
     work = f"purging, and writing {megabytes:,} MB anew" if megabytes else "purging"
     with show_elapsed_time(work):
         counts = trash.purge(workspace.memory, days=days)
-    parts = [
-        count_noun(counts.entities, "entity"),
-        count_noun(counts.facts, "fact"),
-        count_noun(counts.relations, "relation"),
-    ]
+    parts = [describe_counts(counts)]
     if counts.notes:
         parts.append(count_noun(counts.notes, "note"))
     sentence = f"purged from {workspace_label(settings, workspace)}: {', '.join(parts)}"

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from unicodedata import combining, east_asian_width
 
 from polymnia.dialects.registry import STORE_FLAGS
+from polymnia.model import Counts, PurgeCounts
 from polymnia.search.hidden import HIDDEN
+from polymnia.search.terms import count_noun
 from polymnia.settings import Settings, default_store
 from polymnia.stores.open import hide_passwords
 
@@ -164,6 +166,13 @@ def _escape(match: re.Match[str]) -> str:
 def ask(question: str) -> bool:
     """Return True if the user at the terminal agrees."""
     return input(f"{question} [y/N] ").strip().lower() in ("y", "yes")
+
+
+def describe_counts(counts: Counts | PurgeCounts) -> str:
+    entities = count_noun(counts.entities, "entity")
+    facts = count_noun(counts.facts, "fact")
+    relations = count_noun(counts.relations, "relation")
+    return f"{entities}, {facts}, {relations}"
 
 
 def print_lines(lines: Sequence[str]) -> None:

@@ -8,13 +8,13 @@ from contextlib import contextmanager
 from polymnia.cli.common import (
     Subparsers,
     add_memory_arguments,
+    describe_counts,
     print_json,
     printable,
     show_elapsed_time,
 )
 from polymnia.engine.doctor import Findings, cannot_read, check_all, check_one
 from polymnia.errors import StoreError
-from polymnia.model import Counts
 from polymnia.search.terms import count_noun
 from polymnia.settings import Settings, default_store
 from polymnia.stores import rebuild_catalogue, store_kind
@@ -51,7 +51,7 @@ def run_doctor(settings: Settings, options: argparse.Namespace) -> int:
             return 0
         for gap in gaps:
             print(printable(f"not readable: {gap}"))
-        print(f"{new}: {_tell(counts)}")
+        print(f"{new}: {describe_counts(counts)}")
         _, damaged_file = store_kind(settings.store)
         advice = f"What to do: inspect it with `polymnia export --store {new}`"
         print(f"{advice}; {damaged_file} is unchanged.")
@@ -107,20 +107,13 @@ def _lines(found: Findings) -> Iterator[str]:
             yield f"workspace: {finding.workspace}"
         if finding.counts is not None:
             notes = f", {count_noun(finding.notes, 'vault note')}" if finding.notes else ""
-            yield f"holds: {_tell(finding.counts)}{notes}"
+            yield f"holds: {describe_counts(finding.counts)}{notes}"
         yield from (f"problem: {problem}" for problem in finding.problems)
         yield from (f"remark: {remark}" for remark in finding.remarks)
         if not finding.problems and (finding.workspace or finding.counts is not None):
             yield "sound: no problems found"
     if found.advice:
         yield found.advice
-
-
-def _tell(counts: Counts) -> str:
-    entities = count_noun(counts.entities, "entity")
-    facts = count_noun(counts.facts, "fact")
-    relations = count_noun(counts.relations, "relation")
-    return f"{entities}, {facts}, {relations}"
 
 
 def _rebuild(store: str, *, as_json: bool) -> int:

@@ -28,7 +28,7 @@ from polymnia.markdown.sync import export_folder
 from polymnia.search.terms import count_noun
 from polymnia.settings import Settings
 from polymnia.stores.open import encode_json_lines
-from polymnia.workspace_choice import OpenedWorkspace, open_workspace
+from polymnia.workspace_choice import open_workspace
 
 
 def add_export(commands: Subparsers) -> None:
@@ -53,7 +53,17 @@ def add_export(commands: Subparsers) -> None:
 
 def run_export(settings: Settings, options: argparse.Namespace) -> int:
     """Write the memory in the chosen format. Raise BadInput, StoreError."""
-    _require_new(options)
+    # A folder that is not empty is refused later.
+    if options.output is not None and options.format != "markdown":
+        path = Path(options.output)
+        if path.exists() and not path.is_file():
+            raise BadInput(
+                f"{path} is not a regular file: leave out -o and redirect standard output to it"
+            )
+        if path.exists() and not options.force:
+            raise BadInput(
+                f"{path} exists already: choose another name, or overwrite it with --force"
+            )
     clock = show_elapsed_time("writing") if options.output is not None else nullcontext()
     with clock, open_workspace(settings, read_only=True) as workspace:
         memory = workspace.memory
@@ -87,21 +97,19 @@ def run_export(settings: Settings, options: argparse.Namespace) -> int:
                 "relations": len(graph.relations),
                 "notes": 0,
             }
-    _report(settings, workspace, options, counts)
+    if options.output is None and workspace.is_sole:
+        return 0  # the user named the store, and there is nothing else to say
+    target = options.output or "standard output"
+    if options.json and options.output is not None:
+        print_json({"file": target, "workspace": workspace.name, **counts})
+        return 0
+    # Say on standard error what was written: standard output may be the export itself.
+    parts = [count_noun(counts["entities"], "entity"), count_noun(counts["relations"], "relation")]
+    if counts["notes"]:
+        parts.append(count_noun(counts["notes"], "note"))
+    sentence = f"{target}: {', '.join(parts)} of {workspace_label(settings, workspace)}"
+    print(printable(sentence), file=sys.stderr)
     return 0
-
-
-def _require_new(options: argparse.Namespace) -> None:
-    """Raise BadInput if the output would overwrite something, before anything is read."""
-    if options.output is None or options.format == "markdown":
-        return  # a folder that is not empty is refused later
-    path = Path(options.output)
-    if path.exists() and not path.is_file():
-        raise BadInput(
-            f"{path} is not a regular file: leave out -o and redirect standard output to it"
-        )
-    if path.exists() and not options.force:
-        raise BadInput(f"{path} exists already: choose another name, or overwrite it with --force")
 
 
 def _write(options: argparse.Namespace, pieces: Iterable[bytes]) -> None:
@@ -117,23 +125,3 @@ def _write(options: argparse.Namespace, pieces: Iterable[bytes]) -> None:
     path = Path(options.output)
     with map_os_errors(str(path)):
         replace_file(path, pieces)
-
-
-def _report(
-    settings: Settings,
-    workspace: OpenedWorkspace,
-    options: argparse.Namespace,
-    counts: dict[str, int],
-) -> None:
-    """Say on standard error what was written: standard output may be the export itself."""
-    if options.output is None and workspace.is_sole:
-        return  # the user named the store, and there is nothing else to say
-    target = options.output or "standard output"
-    if options.json and options.output is not None:
-        print_json({"file": target, "workspace": workspace.name, **counts})
-        return
-    parts = [count_noun(counts["entities"], "entity"), count_noun(counts["relations"], "relation")]
-    if counts["notes"]:
-        parts.append(count_noun(counts["notes"], "note"))
-    sentence = f"{target}: {', '.join(parts)} of {workspace_label(settings, workspace)}"
-    print(printable(sentence), file=sys.stderr)

@@ -21,10 +21,23 @@ if TYPE_CHECKING:
 
 
 def add_serve(commands: Subparsers) -> None:
+    stores = []
+    for name in sorted(DIALECTS):
+        spec = DIALECTS[name]
+        store = spec.store or "your data directory"
+        if spec.store and spec.store_variable:
+            store += f", or the file in {spec.store_variable}"
+        stores.append(f"  {name:<10} {store}\n")
     parser = commands.add_parser(
         "serve",
         help="start the server, for an MCP client to talk to",
-        description=_description(),
+        description=f"""\
+Start the server. By default it talks to an MCP client on standard input and
+output, the memory is in your data directory, with a workspace for each project
+and a personal one, and the tools are those of the {DEFAULT_DIALECT} dialect.
+
+With --dialect, the memory is where that dialect's clients expect it:
+{"".join(stores)}""",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
@@ -59,8 +72,7 @@ def add_serve(commands: Subparsers) -> None:
         "(default: the project's, or what the dialect says)",
     )
     add_embedder_argument(parser)
-    _add_network_arguments(parser.add_argument_group("TCP and HTTP"))
-    _add_http_arguments(parser.add_argument_group("HTTP"))
+    _add_network_arguments(parser)
 
 
 def run_serve(settings: Settings, options: argparse.Namespace) -> int:
@@ -128,7 +140,8 @@ def _open_browser(url: str) -> None:
         browser.open(url)
 
 
-def _add_network_arguments(group: "argparse._ArgumentGroup") -> None:
+def _add_network_arguments(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("TCP and HTTP")
     ports = ", ".join(
         f"{name} {spec.port}" for name, spec in DIALECTS.items() if spec.port != DEFAULT_PORT
     )
@@ -148,9 +161,7 @@ def _add_network_arguments(group: "argparse._ArgumentGroup") -> None:
         default=None,
         help="admit other machines without authentication",
     )
-
-
-def _add_http_arguments(group: "argparse._ArgumentGroup") -> None:
+    group = parser.add_argument_group("HTTP")
     group.add_argument(
         "--also",
         dest="dialects",
@@ -182,25 +193,4 @@ def _add_http_arguments(group: "argparse._ArgumentGroup") -> None:
     )
     group.add_argument(
         "--metrics", action="store_true", default=None, help="serve Prometheus metrics at /metrics"
-    )
-
-
-def _description() -> str:
-    stores = "\n".join(f"  {name:<10} {_default_store(name)}" for name in sorted(DIALECTS))
-    return f"""\
-Start the server. By default it talks to an MCP client on standard input and
-output, the memory is in your data directory, with a workspace for each project
-and a personal one, and the tools are those of the {DEFAULT_DIALECT} dialect.
-
-With --dialect, the memory is where that dialect's clients expect it:
-{stores}
-"""
-
-
-def _default_store(name: str) -> str:
-    spec = DIALECTS[name]
-    if not spec.store:
-        return "your data directory"
-    return (
-        f"{spec.store}, or the file in {spec.store_variable}" if spec.store_variable else spec.store
     )

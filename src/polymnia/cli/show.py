@@ -216,7 +216,10 @@ def _numbers(store: Store, read: Reader) -> dict[str, Any]:
     if capabilities.vectors:
         models = read.vectors.models()
         numbers["embedded"] = {
-            _model_name(model.identity): list(read.vectors.coverage(model.number))
+            # Its identity also has parts that may be empty.
+            "/".join(filter(None, model.identity.split("/"))): list(
+                read.vectors.coverage(model.number)
+            )
             for model in models
         }
     latest = read.outlines(latest=1)
@@ -225,11 +228,6 @@ def _numbers(store: Store, read: Reader) -> dict[str, Any]:
 
 def _by_type(types: list[TypeCount]) -> dict[str, int]:
     return {row.type: row.count for row in types}
-
-
-def _model_name(identity: str) -> str:
-    """Return the model's name and dimension. Its identity also has parts that may be empty."""
-    return "/".join(part for part in identity.split("/") if part)
 
 
 def _show(value: Any) -> str:
