@@ -28,10 +28,14 @@ PATIENCE = {
     "MCP_CONNECT_TIMEOUT_MS": "120000",
     "MCP_CONNECTION_NONBLOCKING": "0",
 }
-
-
-# How often a test looks for what a process that ended may still store.
-_MAX_LOOKS = 10
+# A command `polymnia` that holds a lock while it runs, so that a test can wait for the hooks.
+SCRIPT = """#!{python}
+import fcntl, sys
+held = open({lock!r})
+fcntl.flock(held, fcntl.LOCK_SH)
+from polymnia.cli import start
+sys.exit(start())
+"""
 # Hooks end after a few seconds, which a busy machine may need to start one: then another session is
 # asked, as a user would have one.
 _MAX_SESSIONS = 6
@@ -46,12 +50,18 @@ class Home:
         (self.project / ".git").mkdir(parents=True)
         (path / ".codex").mkdir()
         self._programs = programs / "node_modules"
+        self._lock = path / "lock"
+        self._lock.touch()
+        self._script = path / "bin" / "polymnia"
+        self._script.parent.mkdir()
+        self._script.write_text(SCRIPT.format(python=sys.executable, lock=str(self._lock)), "utf-8")
+        self._script.chmod(0o755)
 
     def run(
         self, *command: str | Path, variables: dict[str, str] | None = None, status: int | None = 0
     ) -> str:
         """Run a command in the project and return what it prints."""
-        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        path = f"{self._script.parent}{os.pathsep}{os.environ['PATH']}"
         moved = (
             "XDG_",
             "CODEX",
@@ -147,12 +157,13 @@ class Home:
         return self.run(self._programs / ".bin" / "opencode", "run", question, variables=variables)
 
     def is_stored(self, text: str) -> bool:
-        """Return True if the memory has the text, or soon has: checkpoints outlive programs."""
-        looks = (self.polymnia("search", text, "--json", status=None) for _ in range(_MAX_LOOKS))
-        return any(text in found for found in looks)
+        """Tell whether the memory has the text when all hooks, which outlive programs, ended."""
+        wait = "import fcntl, sys; fcntl.flock(open(sys.argv[1]), fcntl.LOCK_EX)"
+        self.run(sys.executable, "-c", wait, self._lock)
+        return text in self.polymnia("search", text, "--json", status=None)
 
     def polymnia(self, *arguments: str, status: int | None = 0) -> str:
-        return self.run(sys.executable, "-m", "polymnia", *arguments, status=status)
+        return self.run(self._script, *arguments, status=status)
 
 
 @pytest.fixture
