@@ -13,7 +13,7 @@ from polymnia.engine.graph import entities, facts, relations
 from polymnia.engine.history import changes as history
 from polymnia.engine.history import trash, undo
 from polymnia.engine.memory import Memory
-from polymnia.model import ChangeQuery, EntityDraft, FactAddition, PurgeCounts, Relation
+from polymnia.model import ChangeQuery, Counts, EntityDraft, FactAddition, Relation
 from polymnia.stores import open_store
 from polymnia.stores.clock import MAX_AHEAD_US
 from tests.behaviour.graphs import ME, create, names, texts
@@ -90,7 +90,7 @@ def test_everything_is_purged_after_the_clock_was_ahead(
     _write_ahead(memory, clock, distance)
     create(memory, EntityDraft("P", "x", ("private",)))
     entities.delete(memory, ["P"], by=ME)
-    assert trash.purge(memory, days=0) == PurgeCounts(entities=1, facts=1)
+    assert trash.purge(memory, days=0) == Counts(entities=1, facts=1)
     assert trash.items(memory) == []
 
 
@@ -145,9 +145,9 @@ def test_a_clock_that_is_behind_purges_nothing_too_early(memory: Memory, clock: 
     entities.delete(memory, ["one"], by=ME)
     clock.move(-20_000 * _DAY)  # the battery of the clock is empty
     entities.delete(memory, ["two"], by=ME)
-    assert trash.purge(memory, days=30) == PurgeCounts()
+    assert trash.purge(memory, days=30) == Counts()
     clock.move(20_000 * _DAY)
-    assert trash.purge(memory, days=30) == PurgeCounts()
+    assert trash.purge(memory, days=30) == Counts()
     assert len(trash.items(memory)) == 2
     assert trash.purge(memory, days=0).entities == 2
 

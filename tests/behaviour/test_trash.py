@@ -20,12 +20,12 @@ from polymnia.model import (
     VAULT,
     Change,
     ChangeQuery,
+    Counts,
     EntityDraft,
     FactAddition,
     Note,
     NoteQuery,
     NoteScope,
-    PurgeCounts,
     Relation,
 )
 from polymnia.stores import open_store
@@ -205,9 +205,9 @@ def test_only_deleted_things_can_be_restored(memory: Memory) -> None:
 def test_purging_keeps_living_and_recently_deleted_rows(memory: Memory) -> None:
     before = entities.read_all(memory)
     forget(memory, "Bob")
-    assert trash.purge(memory, days=1) == PurgeCounts()
+    assert trash.purge(memory, days=1) == Counts()
     assert len(trash.items(memory)) == 1
-    assert trash.purge(memory, days=0) == PurgeCounts(1, 0, 2)
+    assert trash.purge(memory, days=0) == Counts(1, 0, 2)
     assert trash.items(memory) == []
     assert names(entities.read_all(memory)) == [
         entity.name for entity in before.entities if entity.name != "Bob"
@@ -243,7 +243,7 @@ def delete_secrets(memory: Memory) -> None:
 def test_purged_text_is_nowhere_in_the_files(memory: Memory, path: Path) -> None:
     delete_secrets(memory)
     assert SECRET.encode() in everything(path)
-    assert trash.purge(memory, days=0) == PurgeCounts(entities=1, facts=3, relations=2)
+    assert trash.purge(memory, days=0) == Counts(entities=1, facts=3, relations=2)
     assert SECRET.encode() not in everything(path)
     assert SECRET[:6].encode() not in everything(path)
     assert texts(memory, "Bob") == ("harmless",)
@@ -255,11 +255,11 @@ def test_the_text_of_a_purged_note_is_nowhere_in_the_files(memory: Memory, path:
     notes.commit(memory, Note(f"key {SECRET}", f"second {SECRET}"), by=ME)
     notes.prune(memory, [VAULT], key=f"key {SECRET}", by=ME)
     assert SECRET.encode() in everything(path)
-    assert trash.purge(memory, days=1) == PurgeCounts()
-    assert trash.purge(memory, days=0) == PurgeCounts(notes=2)
+    assert trash.purge(memory, days=1) == Counts()
+    assert trash.purge(memory, days=0) == Counts(notes=2)
     assert SECRET.encode() not in everything(path)
     assert SECRET[:6].encode() not in everything(path)
-    assert trash.purge(memory, days=0) == PurgeCounts()
+    assert trash.purge(memory, days=0) == Counts()
     assert memory.store.check() == []
 
 
@@ -267,7 +267,7 @@ def test_purging_an_old_note_keeps_the_history_of_its_successor(memory: Memory) 
     notes.commit(memory, Note("plan", "old"), by=ME)
     notes.prune(memory, [VAULT], key="plan", by=ME)
     notes.commit(memory, Note("plan", "new"), by=ME)
-    assert trash.purge(memory, days=0) == PurgeCounts(notes=1)
+    assert trash.purge(memory, days=0) == Counts(notes=1)
     assert [note.content for change in changes(memory) for note in change.after.notes] == ["new"]
     assert [item.content for item in notes.page(memory, VAULT)] == ["new"]
 
@@ -278,7 +278,7 @@ def test_each_deletion_of_a_key_is_purged_in_its_time(memory: Memory, path: Path
     age(path, days=99)
     notes.commit(memory, Note("todo", "milk"), by=ME)
     notes.prune(memory, [VAULT], key="todo", by=ME)
-    assert trash.purge(memory, days=30) == PurgeCounts(notes=1)
+    assert trash.purge(memory, days=30) == Counts(notes=1)
     assert b"plugh" not in everything(path)
     assert [note.content for change in changes(memory) for note in change.before.notes] == ["milk"]
 
@@ -364,7 +364,7 @@ def test_superseded_versions_are_purged_too(memory: Memory, path: Path) -> None:
     notes.commit(memory, Note("plan", "new"), by=ME)
     assert trash.items(memory) == []
     assert SECRET.encode() in everything(path)
-    assert trash.purge(memory, days=0) == PurgeCounts(notes=1)
+    assert trash.purge(memory, days=0) == Counts(notes=1)
     assert SECRET.encode() not in everything(path)
     assert [item.content for item in notes.page(memory, VAULT)] == ["new"]
 

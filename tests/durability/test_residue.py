@@ -14,7 +14,7 @@ from polymnia.engine.graph import entities, facts
 from polymnia.engine.history import trash
 from polymnia.engine.memory import Memory
 from polymnia.errors import StoreBusy, StoreError, StoreFull
-from polymnia.model import EntityDraft, FactAddition, Note, NoteScope, PurgeCounts
+from polymnia.model import Counts, EntityDraft, FactAddition, Note, NoteScope
 from polymnia.stores.directory.catalogue import DirectoryCatalogue
 from polymnia.stores.sqlite.backup import copy_store
 from polymnia.stores.sqlite.commit import GroupCommit
@@ -121,7 +121,7 @@ def test_a_rewrite_that_a_reader_hindered_is_made_up_for(memory: Memory, tmp_pat
     with memory.reading(), pytest.raises(StoreBusy, match="run this again"):
         trash.purge(memory, days=0)
     assert _residue(tmp_path, forgotten) != []
-    assert trash.purge(memory, days=0) == PurgeCounts()
+    assert trash.purge(memory, days=0) == Counts()
     assert _residue(tmp_path, forgotten) == []
 
 
@@ -145,7 +145,7 @@ def test_a_purge_that_removes_nothing_leaves_the_file_alone(memory: Memory, tmp_
     entities.create(memory, [EntityDraft("A", "thing", ("a fact",))], by=_ME)
     path = tmp_path / "memory.db"
     before = path.read_bytes()
-    assert trash.purge(memory, days=0) == PurgeCounts()
+    assert trash.purge(memory, days=0) == Counts()
     assert path.read_bytes() == before
 
 
@@ -211,7 +211,7 @@ def test_a_process_that_dies_in_a_rewrite_loses_nothing(tmp_path: Path) -> None:
     assert ended.returncode == 9
     memory = Memory(SqliteStore(str(path)))
     assert entities.read_all(memory) == living
-    assert trash.purge(memory, days=0) == PurgeCounts()
+    assert trash.purge(memory, days=0) == Counts()
     assert _residue(tmp_path, forgotten) == []
     assert memory.store.check() == []
     memory.store.close()

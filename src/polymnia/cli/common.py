@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from unicodedata import combining, east_asian_width
 
 from polymnia.dialects.registry import STORE_FLAGS
-from polymnia.model import Counts, PurgeCounts
+from polymnia.model import Counts
 from polymnia.search.hidden import HIDDEN
 from polymnia.search.terms import count_noun
 from polymnia.settings import Settings, default_store
@@ -168,7 +168,7 @@ def ask(question: str) -> bool:
     return input(f"{question} [y/N] ").strip().lower() in ("y", "yes")
 
 
-def describe_counts(counts: Counts | PurgeCounts) -> str:
+def describe_counts(counts: Counts) -> str:
     entities = count_noun(counts.entities, "entity")
     facts = count_noun(counts.facts, "fact")
     relations = count_noun(counts.relations, "relation")

@@ -198,15 +198,6 @@ class EventCounts(Struct, frozen=True):
     last_change: int = 0
 
 
-class PurgeCounts(Struct, frozen=True):
-    """How many rows a purge removed."""
-
-    entities: int = 0
-    facts: int = 0
-    relations: int = 0
-    notes: int = 0
-
-
 def require_storable(rows: Rows) -> None:
     """Raise BadInput if a text has a NUL character or half of a surrogate pair."""
     joined = "\n".join(texts_in(rows))

@@ -135,9 +135,9 @@ class TypeCount(Struct, frozen=True):
 
 
 class Counts(Struct, frozen=True):
-    """How many living rows a store holds."""
+    """How many living rows a store holds, or rows a purge removed."""
 
-    entities: int
-    facts: int
-    relations: int
+    entities: int = 0
+    facts: int = 0
+    relations: int = 0
     notes: int = 0  # of the vault

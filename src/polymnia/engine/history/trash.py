@@ -7,7 +7,7 @@ from weakref import WeakKeyDictionary
 
 from polymnia.engine.memory import Memory
 from polymnia.errors import USE_A_DATABASE, BadInput
-from polymnia.model import VAULT, Change, ChangeQuery, PurgeCounts, Relation, Rows, TrashItem
+from polymnia.model import VAULT, Change, ChangeQuery, Counts, Relation, Rows, TrashItem
 from polymnia.stores.contract import Reader, find_note
 
 _DAY_S = 86_400
@@ -45,7 +45,7 @@ def restore_item(memory: Memory, wanted: str, *, by: str) -> tuple[Rows, int]:
     return restored, transaction.change_id
 
 
-def purge(memory: Memory, *, days: float) -> PurgeCounts:
+def purge(memory: Memory, *, days: float) -> Counts:
     """Remove everything that was deleted more than `days` days ago, and its text everywhere.
 
     0 days or less means all of it, regardless of the clock.

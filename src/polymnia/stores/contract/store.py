@@ -12,9 +12,9 @@ from msgspec import Struct
 from polymnia.model import (
     Change,
     CosineScale,
+    Counts,
     EmbeddingModel,
     Perspective,
-    PurgeCounts,
     Status,
     Workspace,
 )
@@ -72,7 +72,7 @@ class Store(Protocol):
         This is one transaction. The store has no other rows. This needs `capabilities.tables`.
         """
 
-    def purge(self, before: int | None) -> PurgeCounts:
+    def purge(self, before: int | None) -> Counts:
         """Delete all rows that ended before that time, or ever, and their texts everywhere.
 
         This needs `capabilities.trash`.

@@ -11,11 +11,11 @@ from polymnia.model import (
     Change,
     ChangeQuery,
     ChangeSize,
+    Counts,
     Entity,
     Mark,
     Passage,
     PassageKey,
-    PurgeCounts,
     RowCounts,
     Rows,
 )
@@ -179,7 +179,7 @@ class GraphOnlyStore:
     def follow(self, wake: Callable[[], None] | None = None) -> ChangeFeed:
         raise not_supported("a change feed")
 
-    def purge(self, before: int | None) -> PurgeCounts:
+    def purge(self, before: int | None) -> Counts:
         raise not_supported("a trash")
 
     def remove_copies(self) -> None:

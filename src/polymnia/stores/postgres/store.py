@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from psycopg.errors import Diagnostic, InsufficientPrivilege
 
 from polymnia.errors import ChangeInDoubt, StoreBusy, StoreError, StoreUnavailable
-from polymnia.model import PurgeCounts
+from polymnia.model import Counts
 from polymnia.stores.contract import Capabilities, ChangeFeed, OpenReaders, TableRow
 from polymnia.stores.postgres.connection import QUERIES, CommitLost, apply_settings
 from polymnia.stores.postgres.database import Database, WorkspaceConnection
@@ -125,13 +125,13 @@ class PostgresStore:
             self._database, self.workspace, self._name, wake, read_only=self._read_only
         ).read
 
-    def purge(self, before: int | None) -> PurgeCounts:
+    def purge(self, before: int | None) -> Counts:
         from polymnia.stores.versioned.trash import purge
 
         with self._transaction(lock=True) as port:
             purged = purge(port, before)
             port.write("delete_unused_terms")
-        if purged != PurgeCounts():
+        if purged != Counts():
             try:
                 self.compact()
             except StoreError as exc:  # the rows are gone; autovacuum frees the space later

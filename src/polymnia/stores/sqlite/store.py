@@ -10,7 +10,7 @@ import apsw
 from polymnia.disk.lock import ServerLock, file_lock, find_other_name
 from polymnia.disk.replace import make_parent
 from polymnia.errors import StoreBusy, StoreError
-from polymnia.model import VAULT, Change, PurgeCounts
+from polymnia.model import VAULT, Change, Counts
 from polymnia.stores.contract import Capabilities, ChangeFeed, OpenReaders, TableRow
 from polymnia.stores.sqlite.commit import GroupCommit
 from polymnia.stores.sqlite.connection import (
@@ -134,12 +134,12 @@ class SqliteStore:
 
         return read_changes
 
-    def purge(self, before: int | None) -> PurgeCounts:
+    def purge(self, before: int | None) -> Counts:
         from polymnia.stores.versioned.trash import purge
 
         with self._transaction() as port:
             purged = purge(port, before)
-            if purged != PurgeCounts():
+            if purged != Counts():
                 port.write("request_rewrite")
         # A rewrite that was interrupted or could not finish is still due.
         if self._rewrite_is_due():

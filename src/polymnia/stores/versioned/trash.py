@@ -6,7 +6,7 @@ Every such store has the named queries that are run here, with the same paramete
 from collections import defaultdict
 from typing import NamedTuple
 
-from polymnia.model import FactSet, PurgeCounts, Relation, RelationKey, Rows, TrashItem
+from polymnia.model import Counts, FactSet, Relation, RelationKey, Rows, TrashItem
 from polymnia.stores.clock import now_us
 from polymnia.stores.versioned.history import last_updates
 from polymnia.stores.versioned.port import DatabasePort
@@ -74,7 +74,7 @@ class _TrashedRelation(NamedTuple):
         return Relation(self.source, self.target, self.type, self.created_at)
 
 
-def purge(port: DatabasePort, before: int | None) -> PurgeCounts:
+def purge(port: DatabasePort, before: int | None) -> Counts:
     """Delete the rows that ended before that time, or all, inside the open transaction."""
     if before is None:
         change = port.last_change().id
@@ -99,7 +99,7 @@ def purge(port: DatabasePort, before: int | None) -> PurgeCounts:
         passages = [number for (number,) in (*cards, *facts, *notes)]
         port.write("delete_vectors_of", passages)
         port.write("record_purge", change)
-    return PurgeCounts(len(entities), len(facts), len(relations), len(notes))
+    return Counts(len(entities), len(facts), len(relations), len(notes))
 
 
 def _settle_updates(port: DatabasePort, change: int) -> None:
