@@ -36,8 +36,7 @@ def test_long_work_shows_its_time_on_a_terminal_and_removes_it(
 ) -> None:
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
-    monkeypatch.setattr(common, "_TICK_S", 0.001)
-    with common.show_elapsed_time("copying") as work:
+    with common.show_elapsed_time("copying", tick_s=0.001) as work:
         work.begin_step(2, 4, 0.2)
         assert terminal.was_shown.wait(TIMEOUT_S)
     lines = terminal.getvalue().split("\r")
@@ -56,8 +55,7 @@ def test_short_work_shows_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_log_gets_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
     log = StringIO()
     monkeypatch.setattr(sys, "stderr", log)
-    monkeypatch.setattr(common, "_TICK_S", 0.0)
-    with common.show_elapsed_time("copying"):
+    with common.show_elapsed_time("copying", tick_s=0.0):
         pass
     assert log.getvalue() == ""
 

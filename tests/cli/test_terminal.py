@@ -135,11 +135,12 @@ def test_an_unknown_option_leads_to_the_help_of_its_command(place: Path) -> None
 
 def test_an_entity_is_shown_without_its_control_characters(place: Path) -> None:
     shown = screen("polymnia show Zoë --store memory.db", place)
-    assert shown[:4] == [
+    assert shown[:5] == [
         "Zoë [person] in memory.db",
         "   1  likes tea",
         "   2  wears \\x1b[31mred\\x1b[0m",
-        "   3  two\\nlines",
+        "   3  two",
+        "      lines",
     ]
     assert shown[-1] == "      Zoë -[kno\\x1bws]-> Evil\\x1b]0;owned\\x07"
 

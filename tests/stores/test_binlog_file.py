@@ -22,9 +22,9 @@ Open = Callable[[], Memory]
 PRELUDE = """
 import os, sys
 from pathlib import Path
-from polymnia.engine.graph import entities, observations, relations
+from polymnia.engine.graph import entities, facts, relations
 from polymnia.engine.memory import Memory
-from polymnia.model import EntityDraft, Relation, ObservationDraft
+from polymnia.model import EntityDraft, FactAddition, Relation
 from polymnia.stores import open_store
 memory = Memory(open_store(sys.argv[1]))
 """
@@ -75,8 +75,8 @@ for number in range(25):
     writer = sys.stdin.readline().strip() or os.getpid()
     entities.create(memory, [EntityDraft(f"{writer} {number}", "x")], by="test")
     entities.create(memory, [EntityDraft("shared", "x")], by="test")
-    added = ObservationDraft("shared", (f"{os.getpid()} {number}",))
-    observations.add(memory, [added], by="test", skip_repeats=True)
+    added = FactAddition("shared", (f"{os.getpid()} {number}",))
+    facts.add(memory, [added], by="test", skip_repeats=True)
     if number % 10 == 9:
         memory.store.compact()
 """

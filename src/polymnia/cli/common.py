@@ -333,11 +333,11 @@ class ShownWork:
 
 
 @contextmanager
-def show_elapsed_time(name: str) -> Iterator[ShownWork]:
+def show_elapsed_time(name: str, *, tick_s: float = 1.0) -> Iterator[ShownWork]:
     """Show on standard error, if it is a terminal, how long the block takes, after a second."""
     work = ShownWork(name)
     done = Event()
-    clock = Thread(target=_show_time, args=(work, done), daemon=True)
+    clock = Thread(target=_show_time, args=(work, done, tick_s), daemon=True)
     if sys.stderr.isatty():
         clock.start()
     try:
@@ -348,8 +348,7 @@ def show_elapsed_time(name: str) -> Iterator[ShownWork]:
             clock.join()
 
 
-def _show_time(work: ShownWork, done: Event) -> None:
-    tick_s = 1.0
+def _show_time(work: ShownWork, done: Event, tick_s: float) -> None:
     shown = ""
     while not done.wait(tick_s):
         text = work.text

@@ -325,11 +325,21 @@ class _Planner:
         """Refuse to restore a relation if an entity at its end was deleted since."""
         coming = {self._name_then(uid) for uid in self._names if self._will_live(uid)}
         going = {one.name for uid, one in self._living.items() if not self._will_live(uid)}
+        created_by = {
+            self._living[uid].name: span.first.id
+            for uid, span in self._entities.items()
+            if span.is_reset and span.before is None and uid in self._living
+        }
         for span in self._relations.values():
             if not span.is_reset or span.before is None:
                 continue
             ends = set(span.before.ends) - coming
             missing = ends - (self._read.existing_names(ends) - going)
+            for name in missing & created_by.keys():
+                # A relation that is older than its entity does not need it.
+                then = self._read.history.state_before(created_by[name], span.before.ends)
+                if any(relation.key == span.before.key for relation in then.relations):
+                    missing = missing - {name}
             if missing:
                 earlier = self._read.history.state_before(span.first.id, missing)
                 gone = sorted({entity.name for entity in earlier.entities})
