@@ -77,6 +77,11 @@ def test_fts5_syntax_finds(memory: Memory, query: str, names: list[str]) -> None
     assert sorted(found(memory, query)) == sorted(names)
 
 
+def test_operators_do_not_count_as_words_of_a_long_query(memory: Memory) -> None:
+    others = " OR ".join(f"nothing{number}" for number in range(50))
+    assert found(memory, f"{others} OR kitchen") == ["coffee machine"]
+
+
 def test_names_come_before_types_and_those_before_facts(memory: Memory) -> None:
     assert found(memory, "coffee") == ["coffee machine", "Alice"]
     assert found(memory, "alice OR tea")[0] == "Alice"

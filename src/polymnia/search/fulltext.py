@@ -141,7 +141,10 @@ def to_fts5(query: TextQuery) -> str:
 
 
 def _is_expression(text: str) -> bool:
-    return _OPERATORS.search(text) is not None and len(words_of(text)) <= MAX_WORDS
+    if not _OPERATORS.search(text):
+        return False
+    words = words_of(re.sub(r"\b(?:AND|OR|NOT|NEAR)\b", " ", text))
+    return len(words) <= MAX_WORDS
 
 
 def _telling(words: Sequence[str]) -> Sequence[str]:
