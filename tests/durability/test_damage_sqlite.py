@@ -297,3 +297,18 @@ def test_a_log_that_a_power_cut_ended_in_its_header_can_be_looked_at(
     assert "locking protocol" not in capsys.readouterr().err
     with opened(path) as memory:
         create(memory, "another")
+
+
+@pytest.mark.parametrize("length", [33, 100, 5_000])
+def test_a_file_that_is_not_a_log_does_not_keep_commands_from_reading(
+    path: Path, length: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with opened(path) as memory:
+        create(memory, "one more")
+    Path(f"{path}-wal").write_bytes(Random(length).randbytes(length))
+    Path(f"{path}-shm").write_bytes(bytes(32_768))
+    for command in (["stats"], ["show", "one more"], ["export"], ["doctor"]):
+        assert main([*command, "--store", str(path)]) == 0
+    assert "locking protocol" not in capsys.readouterr().err
+    with opened(path) as memory:
+        create(memory, "another")

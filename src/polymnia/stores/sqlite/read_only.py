@@ -14,13 +14,16 @@ from polymnia.errors import StoreBusy
 Stamp = tuple[int, int, int, int]
 
 _LOG_HEADER_BYTES = 32
+# How a write-ahead log begins, by the byte order of its checksums.
+_LOG_MAGIC = (b"\x37\x7f\x06\x82", b"\x37\x7f\x06\x83")
 
 
 class FileState(Struct, frozen=True):
     """A database file and its write-ahead log, as they are now.
 
-    A log without a frame counts as none: of one that is only a header, which a power cut may leave,
-    SQLite says "locking protocol" if it may not write the index beside it.
+    A log without a frame counts as none, and so does a file that is not a log. A power cut may
+    leave either, and SQLite, which ignores them when it may write the index beside them, says
+    "locking protocol" when it may not.
     """
 
     file: Stamp | None
@@ -42,7 +45,7 @@ class FileState(Struct, frozen=True):
 def file_state(path: str) -> FileState:
     """Return the present state of a database file."""
     log = _stat(f"{path}-wal")
-    if log is not None and log.st_size > _LOG_HEADER_BYTES:
+    if log is not None and log.st_size > _LOG_HEADER_BYTES and _is_log(f"{path}-wal"):
         return FileState(None, (log.st_dev, log.st_ino), _stat(f"{path}-shm") is not None)
     return FileState(_stamp(path))
 
@@ -90,6 +93,14 @@ class ReadOnlyPool:
         idle, self._idle = self._idle, []
         for connection in idle:
             connection.close()
+
+
+def _is_log(path: str) -> bool:
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123  # before every read, and Path.open is slower
+            return file.read(4) in _LOG_MAGIC
+    except OSError:
+        return True  # SQLite says what is wrong
 
 
 def _stamp(path: str) -> Stamp | None:
