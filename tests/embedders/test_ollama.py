@@ -104,6 +104,12 @@ def test_a_server_that_is_no_url_is_refused() -> None:
         open_embedder("ollama:bag@localhost:11434")
 
 
+def test_a_password_in_the_url_of_a_server_is_refused_and_not_repeated() -> None:
+    with pytest.raises(EmbedderError, match="POLYMNIA_EMBEDDER_KEY") as refused:
+        open_embedder("ollama:bag@http://ada:secret@127.0.0.1:1")
+    assert "secret" not in str(refused.value)
+
+
 def repeated(vectors: list[list[float]], value: float) -> bytes:
     return msgspec.json.encode({"embeddings": [[value for _ in row] for row in vectors]})
 

@@ -8,6 +8,7 @@ from functools import partial
 from http.client import HTTPException
 from typing import TYPE_CHECKING, Any
 from urllib.error import HTTPError, URLError
+from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 import numpy as np
@@ -51,6 +52,12 @@ def open_service(kind: str, model: str, *, key: str = "") -> "ServiceEmbedder":
     if server and not server.startswith(("http://", "https://")):
         raise EmbedderError(
             f"{server!r} is not the URL of a server; use {kind}:{name}@http://HOST:PORT"
+        )
+    if "@" in urlsplit(server).netloc:
+        # It would be in every message about this server, and urllib does not send it.
+        raise EmbedderError(
+            "the URL of the embedder contains a password, which is not sent; "
+            "give a key with POLYMNIA_EMBEDDER_KEY"
         )
     if kind == "ollama":
         base = (server or _OLLAMA).rstrip("/")
