@@ -58,7 +58,7 @@ def take_sample(memory: Memory, *, latest: int, others: int) -> Sample:
             return Sample(None, total)
         names = dict.fromkeys(entity.name for entity in read.outlines(latest=latest))
         # Others each day, so that in time everything is looked at.
-        start = int(time() // 86_400) * others % total
+        start = min(int(time() // 86_400) * others % total, total - others)
         names |= dict.fromkeys(entity.name for entity in read.entities(offset=start, limit=others))
     return Sample(tuple(names), total)
 
