@@ -196,8 +196,8 @@ def test_clients_are_not_told_where_the_damaged_file_is(tokens: Tokens) -> None:
 def test_a_file_of_a_later_version_rejects_all_tokens(tokens: Tokens) -> None:
     text = tokens.create("alice", can="admin")
     contents = json.loads(path_of(tokens).read_text())
-    path_of(tokens).write_text(json.dumps({**contents, "version": 2}))
-    with pytest.raises(StoreTooNew, match="version 2"):
+    path_of(tokens).write_text(json.dumps({**contents, "version": 3}))
+    with pytest.raises(StoreTooNew, match="version 3"):
         tokens.recognise(text)
 
 

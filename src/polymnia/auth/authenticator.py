@@ -49,13 +49,14 @@ class Authenticator:
             or (self._tokens is not None and self._tokens.exist)
         )
 
-    def admit(self, token: str | None, peer: str = "") -> Principal:
+    def admit(self, token: str | None, peer: str = "", resource: str = "") -> Principal:
         """Return the principal of a token, or of a request without one. Raise NotAdmitted.
 
-        `peer` is the client's address, for the log.
+        `peer` is the client's address, for the log. `resource` is the URL that the request is for:
+        the tokens of clients that people allowed in are valid for one.
         """
         try:
-            return self._recognise(token).restrict(self._max_capability)
+            return self._recognise(token, resource).restrict(self._max_capability)
         except NotAdmitted as exc:
             if token:
                 self._failures.report(exc, peer)
@@ -80,7 +81,7 @@ class Authenticator:
             logger.error("cannot check tokens: %s", exc)
             return False
 
-    def _recognise(self, token: str | None) -> Principal:
+    def _recognise(self, token: str | None, resource: str) -> Principal:
         if not self.requires_token:
             return OWNER
         if not token:
@@ -90,7 +91,7 @@ class Authenticator:
             return self._provider(token)
         if self._tokens is None:
             raise NotAdmitted("unknown token")
-        return self._tokens.recognise(token)
+        return self._tokens.recognise(token, resource)
 
 
 class _FailedLogins:

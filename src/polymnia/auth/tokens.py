@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from polymnia.auth.token_file import TokenFile
 from polymnia.errors import BadInput, NotAdmitted
-from polymnia.model import Capability, Principal, Token
+from polymnia.model import Capability, Principal, Token, TokenKind
 from polymnia.stores.contract import TokenStore
 
 _PREFIX = "ply"
@@ -40,9 +40,10 @@ class Tokens:
         """True if there ever was a token, even if the last one is revoked or the file is lost."""
         return self.store.exist
 
-    def all(self) -> list[Token]:
-        """Return every token ever created. Raise StoreError."""
-        return list(self.store.read().values())
+    def all(self, *kinds: TokenKind) -> list[Token]:
+        """Return every token ever created, or only those of some kinds. Raise StoreError."""
+        tokens = self.store.read().values()
+        return [token for token in tokens if not kinds or token.kind in kinds]
 
     def create(
         self,
@@ -95,37 +96,76 @@ class Tokens:
         return text
 
     def revoke(self, name: str) -> None:
-        """Revoke every token of that name, also expired ones. Raise BadInput if there is none."""
+        """Revoke every token, session and grant of that name, also expired ones.
+
+        Raise BadInput if there is none.
+        """
         now = int(time.time())
         with self.store.edit() as tokens:
             count = 0
             for index, token in enumerate(tokens):
-                if token.name == name and token.revoked_at is None:
+                if token.name == name and token.revoked_at is None and token.kind != "user":
                     tokens[index] = replace(token, revoked_at=now)
                     count += 1
             if not count:
                 raise _no_such_token(name)
 
-    def recognise(self, text: str) -> Principal:
-        """Return the principal of a token and record its use. Raise NotAdmitted."""
+    def recognise(self, text: str, resource: str = "") -> Principal:
+        """Return the principal of a token and record its use. Raise NotAdmitted.
+
+        The access token of a client that a person allowed in is valid for one resource, the URL
+        that the request is for.
+        """
         prefix, _, rest = text.partition("_")
         identifier = rest.partition("_")[0] if prefix == _PREFIX else ""
         token = self.store.find(identifier)
         # Hash and compare in any case, so that the time reveals nothing about which ids exist.
-        expected = token.hash if token else _hash("")
-        matches = hmac.compare_digest(_hash(text[:_MAX_TOKEN_LENGTH]), expected)
+        digest = hash_secret(text[:_MAX_TOKEN_LENGTH])
+        expected = token.hash if token else hash_secret("")
+        matches = hmac.compare_digest(digest, expected)
+        until = None if token is None else token.expires_at
+        if token is not None and token.grant is not None:
+            for access_hash, access_until in token.grant.access:
+                if hmac.compare_digest(digest, access_hash):
+                    matches, until = True, access_until
         if token is None or not matches:
             raise NotAdmitted("unknown token")
-        state = token.state(time.time())
+        state = self.state(token)
+        if state == "active" and until is not None and time.time() >= until:
+            state = "expired"
         if state != "active":
             raise NotAdmitted(f"the token {token.name} is {state}")
+        if token.grant is not None and not is_below(resource, token.grant.resource):
+            raise NotAdmitted(f"the token is for {token.grant.resource}: log in to this URL")
         self.store.record_use(token.id)
-        return token.principal
+        return replace(self.principal(token), until=until)
+
+    def principal(self, token: Token) -> Principal:
+        """Return the principal of a token, with no more rights than its owner has now."""
+        principal = token.principal
+        owner = self.store.read().get(token.owner)
+        if owner is None:
+            return principal
+        if owner.workspaces is not None:
+            theirs = frozenset(owner.workspaces)
+            own = theirs if principal.workspaces is None else principal.workspaces & theirs
+            principal = replace(principal, workspaces=own)
+        grantable = owner.can if token.kind == "grant" else None
+        return replace(principal.restrict(owner.can), grantable=grantable)
+
+    def state(self, token: Token) -> str:
+        """Return `active`, `expired` or `revoked`. A login ends with its owner."""
+        now = time.time()
+        state = token.state(now)
+        if state == "active" and token.owner:
+            owner = self.store.read().get(token.owner)
+            return "revoked" if owner is None else owner.state(now)
+        return state
 
     def holds(self, identifier: str) -> bool:
         """Return True if the token with that id is still active."""
         token = self.store.read().get(identifier)
-        return token is not None and token.state(time.time()) == "active"
+        return token is not None and self.state(token) == "active"
 
 
 def _make_token(
@@ -137,7 +177,7 @@ def _make_token(
     token = Token(
         id=identifier,
         name=name,
-        hash=_hash(text),
+        hash=hash_secret(text),
         can=can,
         workspaces=workspaces,
         created_at=now,
@@ -150,7 +190,7 @@ def _find_active(tokens: list[Token], name: str, now: int) -> list[int]:
     """Return the indexes of the active tokens of that name."""
     indexes = []
     for index, token in enumerate(tokens):
-        if token.name == name and token.state(now) == "active":
+        if token.kind == "token" and token.name == name and token.state(now) == "active":
             indexes.append(index)
     return indexes
 
@@ -159,6 +199,11 @@ def _no_such_token(name: str) -> BadInput:
     return BadInput(f"there is no token {name}: `polymnia token list` shows which exist")
 
 
-def _hash(text: str) -> str:
+def is_below(url: str, resource: str) -> bool:
+    """Return True if a resource covers a URL: the same, or a path below it."""
+    return bool(url) and (url == resource or url.startswith(f"{resource}/"))
+
+
+def hash_secret(text: str) -> str:
     """Hash once: a token has 256 random bits, so more rounds add nothing."""
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()

@@ -28,7 +28,9 @@ class Principal(Struct, frozen=True, kw_only=True):
     """Who makes a request, what they may do, and in which workspaces (None: in all).
 
     `id` distinguishes principals with the same name. `until` is when the credentials expire, in
-    seconds since 1970.
+    seconds since 1970. `person` is the name of the person who logged in, whichever client they
+    use; a token of its own has none. A client that a person allowed in may get more rights if they
+    allow it again: `grantable` is how much.
     """
 
     name: str = ""
@@ -36,6 +38,8 @@ class Principal(Struct, frozen=True, kw_only=True):
     workspaces: frozenset[str] | None = None
     id: str = ""
     until: int | None = None
+    person: str = ""
+    grantable: Capability | None = None
 
     def is_same(self, other: "Principal") -> bool:
         """Return True for the same principal with the same rights, regardless of the expiry."""
@@ -82,8 +86,46 @@ class Principal(Struct, frozen=True, kw_only=True):
         return f"the token {self.name}" if self.name else "this server"
 
 
+class Account(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How a person proves who they are: a hashed password, or the hash of an invitation."""
+
+    password: str = ""
+    invitation: str = ""
+    invited_until: int = 0
+
+
+class Grant(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a person allowed a client of OAuth to do, and the secrets that the client has for it.
+
+    Secrets are stored as hashes. `code` is the authorization code. All refresh tokens have the
+    secret of the `family`, and `generation` is the latest of them. `access` has the access tokens
+    with their ends.
+    """
+
+    client_id: str
+    client: str
+    resource: str
+    redirect_uri: str
+    challenge: str
+    code: str
+    code_until: int
+    family: str = ""
+    salt: str = ""
+    generation: int = 0
+    rotated_at: int = 0
+    access: tuple[tuple[str, int], ...] = ()
+
+
+TokenKind = Literal["token", "user", "session", "grant"]
+
+
 class Token(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A token as it is stored. Times are seconds since 1970; `workspaces` None means all."""
+    """Something that lets in, as it is stored: a token, or a person and what they logged in to.
+
+    A person is a `user`. A login to the web interface is a `session`, and a client that they
+    allowed in has a `grant`; both end with their `owner`, the id of the person or token that made
+    them, and never allow more. Times are seconds since 1970; `workspaces` None means all.
+    """
 
     id: str
     name: str
@@ -93,6 +135,11 @@ class Token(Struct, frozen=True, kw_only=True, omit_defaults=True):
     created_at: int
     expires_at: int | None = None
     revoked_at: int | None = None
+    kind: TokenKind = "token"
+    person: str = ""
+    owner: str = ""
+    account: Account | None = None
+    grant: Grant | None = None
 
     def state(self, now: float) -> str:
         """Return `active`, `expired` or `revoked`."""
@@ -104,7 +151,12 @@ class Token(Struct, frozen=True, kw_only=True, omit_defaults=True):
     def principal(self) -> Principal:
         where = None if self.workspaces is None else frozenset(self.workspaces)
         return Principal(
-            name=self.name, can=self.can, workspaces=where, id=self.id, until=self.expires_at
+            name=self.name,
+            can=self.can,
+            workspaces=where,
+            id=self.id,
+            until=self.expires_at,
+            person=self.person,
         )
 
 

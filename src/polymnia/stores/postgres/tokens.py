@@ -7,8 +7,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from threading import Condition, Thread
 
+from msgspec import Struct, json, structs
+
 from polymnia.errors import StoreError
-from polymnia.model import Token
+from polymnia.model import Account, Grant, Token, TokenKind
 from polymnia.stores.postgres.catalogue import open_migrated
 from polymnia.stores.postgres.connection import Row
 from polymnia.stores.postgres.database import Database, WorkspaceConnection
@@ -73,6 +75,10 @@ class TokenTable:
             for token in tokens:
                 if token not in before:
                     _put(connection, token)
+            kept = {token.id for token in tokens}
+            deleted = [token.id for token in before if token.id not in kept]
+            if deleted:
+                connection.write("delete_tokens", deleted)
             connection.commit()
         self._refresh()
 
@@ -166,8 +172,19 @@ def open_tokens(url: str, *, read_only: bool = False) -> TokenTable:
     return TokenTable(open_migrated(url, read_only=read_only), read_only=read_only)
 
 
+class _Login(Struct, omit_defaults=True):
+    """What a person, a session or a grant has besides a token, as JSON in one column."""
+
+    kind: TokenKind = "token"
+    person: str = ""
+    owner: str = ""
+    account: Account | None = None
+    grant: Grant | None = None
+
+
 def _token(row: Row) -> Token:
-    identifier, name, digest, can, workspaces, created_at, expires_at, revoked_at = row
+    identifier, name, digest, can, workspaces, created_at, expires_at, revoked_at, text = row
+    login = _Login() if text is None else json.decode(text, type=_Login)
     return Token(
         id=identifier,
         name=name,
@@ -177,10 +194,12 @@ def _token(row: Row) -> Token:
         created_at=created_at,
         expires_at=expires_at,
         revoked_at=revoked_at,
+        **structs.asdict(login),
     )
 
 
 def _put(connection: WorkspaceConnection, token: Token) -> None:
+    login = _Login(token.kind, token.person, token.owner, token.account, token.grant)
     connection.write(
         "put_token",
         token.id,
@@ -191,4 +210,5 @@ def _put(connection: WorkspaceConnection, token: Token) -> None:
         token.created_at,
         token.expires_at,
         token.revoked_at,
+        None if token.kind == "token" else json.encode(login).decode(),
     )

@@ -8,13 +8,18 @@ UPDATE token_edits SET number = number + 1;
 
 -- name: tokens_all
 -- Every token, oldest first.
-SELECT id, name, hash, can, workspaces, created_at, expires_at, revoked_at FROM tokens ORDER BY position;
+SELECT id, name, hash, can, workspaces, created_at, expires_at, revoked_at, login FROM tokens ORDER BY position;
 
 -- name: put_token
 -- Add a token, or change what can change of it.
-INSERT INTO tokens (id, name, hash, can, workspaces, created_at, expires_at, revoked_at)
-VALUES ($1::text, $2::text, $3::text, $4::text, $5::text[], $6::bigint, $7::bigint, $8::bigint)
-ON CONFLICT (id) DO UPDATE SET expires_at = excluded.expires_at, revoked_at = excluded.revoked_at;
+INSERT INTO tokens (id, name, hash, can, workspaces, created_at, expires_at, revoked_at, login)
+VALUES ($1::text, $2::text, $3::text, $4::text, $5::text[], $6::bigint, $7::bigint, $8::bigint, $9::text)
+ON CONFLICT (id) DO UPDATE SET can = excluded.can, workspaces = excluded.workspaces, expires_at = excluded.expires_at,
+    revoked_at = excluded.revoked_at, login = excluded.login;
+
+-- name: delete_tokens
+-- Forget logins that ended long ago.
+DELETE FROM tokens WHERE id = ANY ($1::text[]);
 
 -- name: token_used_at
 -- When a token was last used, in seconds since 1970.
