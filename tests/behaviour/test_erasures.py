@@ -10,6 +10,7 @@ import pytest
 
 from polymnia.engine.facts.erase import erase
 from polymnia.engine.facts.forget import Unwanted, forget
+from polymnia.engine.facts.person import PersonQuery, erase_person, find_person
 from polymnia.engine.facts.remember import EntityFacts, FactDraft, remember
 from polymnia.engine.facts.revise import Edit, Revision, revise
 from polymnia.engine.history.changes import latest
@@ -121,3 +122,21 @@ def test_an_erased_entity_leaves_no_type_tag_or_former_name(
     assert ERASED in {
         entity.name for change in latest(memory).changes for entity in change.before.entities
     }
+
+
+@pytest.mark.parametrize("selects", ("about", "by", "matching"))
+def test_a_person_is_found_in_the_past_and_gone_after_erasure(
+    memory: Memory, tmp_path: Path, secret: str, selects: str
+) -> None:
+    author = "alice" if selects == "by" else ME
+    facts = (FactDraft(f"{secret} sang"),)
+    remember(memory, [EntityFacts(name=secret, facts=facts)], by=author)
+    revise(memory, secret, Revision(supersede=(Edit(1, f"{secret} dances"),)), by=author)
+    create(memory, EntityDraft("Ben", "person", ("likes tea",)))
+    query = PersonQuery(**{selects: author if selects == "by" else secret})
+    data = find_person(memory, query)
+    assert [fact.is_living for fact in data.facts] == [False, True]
+    erase_person(memory, data, by=ME)
+    assert not find_person(memory, query)
+    assert texts(memory, "Ben") == ("likes tea",)
+    assert not list(places_of(memory, secret, tmp_path))

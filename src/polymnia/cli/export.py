@@ -1,11 +1,17 @@
-"""`polymnia export`: write a memory as JSON lines, a JSON document or a Markdown folder."""
+"""`polymnia export`: write a memory as JSON lines, a JSON document or a Markdown folder.
+
+With --about, --by or --matching: what concerns a person, of every workspace.
+"""
 
 import argparse
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
 from itertools import chain
 from pathlib import Path
+from typing import Any
+
+from msgspec import json, to_builtins
 
 from polymnia.cli.common import (
     Subparsers,
@@ -16,8 +22,10 @@ from polymnia.cli.common import (
     show_elapsed_time,
     workspace_label,
 )
+from polymnia.cli.person import add_person_arguments, open_all, person_query
 from polymnia.disk.errors import map_os_errors
 from polymnia.disk.replace import replace_file
+from polymnia.engine.facts.person import PersonQuery, find_person
 from polymnia.engine.graph.entities import read_all
 from polymnia.engine.notes import count_notes
 from polymnia.engine.statistics import statistics
@@ -26,6 +34,7 @@ from polymnia.engine.transfer.document import document_lines
 from polymnia.errors import BadInput
 from polymnia.markdown.sync import export_folder
 from polymnia.search.terms import count_noun
+from polymnia.search.times import iso_time
 from polymnia.settings import Settings
 from polymnia.stores.open import encode_json_lines
 from polymnia.workspace_choice import open_workspace
@@ -48,6 +57,8 @@ def add_export(commands: Subparsers) -> None:
         help="write to FILE, or for markdown to a new folder, not to standard output",
     )
     parser.add_argument("--force", action="store_true", help="overwrite FILE")
+    # A person who asks what is stored about them gets it from every workspace.
+    add_person_arguments(parser)
     add_memory_arguments(parser)
 
 
@@ -64,6 +75,10 @@ def run_export(settings: Settings, options: argparse.Namespace) -> int:
             raise BadInput(
                 f"{path} exists already: choose another name, or overwrite it with --force"
             )
+    query = person_query(options)
+    if query is not None:
+        _write(options, _person_lines(settings, query))
+        return 0
     clock = show_elapsed_time("writing") if options.output is not None else nullcontext()
     with clock, open_workspace(settings, read_only=True) as workspace:
         memory = workspace.memory
@@ -110,6 +125,22 @@ def run_export(settings: Settings, options: argparse.Namespace) -> int:
     sentence = f"{target}: {', '.join(parts)} of {workspace_label(settings, workspace)}"
     print(printable(sentence), file=sys.stderr)
     return 0
+
+
+def _person_lines(settings: Settings, query: PersonQuery) -> Iterator[bytes]:
+    """Yield a line of JSON for each living thing that a person may ask for, of all workspaces."""
+    with open_all(settings, read_only=True) as (workspaces, names):
+        for name in names:
+            data = find_person(workspaces.memory(name), query)
+            items: list[dict[str, Any]] = []
+            for fact in data.facts:
+                if fact.is_living:
+                    item = {"entity": fact.entity, "number": fact.ordinal, "text": fact.text}
+                    items.append({"fact": item, "written_at": iso_time(fact.written_at)})
+            items += [{"relation": to_builtins(relation)} for relation in data.unwanted.relations]
+            items += [{"note": key} for key in data.notes]
+            for item in items:
+                yield json.encode({"workspace": name, **item}) + b"\n"
 
 
 def _write(options: argparse.Namespace, pieces: Iterable[bytes]) -> None:

@@ -47,6 +47,7 @@ GROUPS = {
         "serve": "serve",
         "token": "token",
         "workspace": "workspace",
+        "erase": "person",
         "doctor": "doctor",
         "index": "embedding",
         "list": "show",

@@ -14,13 +14,23 @@ def store_bytes(url: str) -> int | None:
 
 def file_bytes(path: str) -> int | None:
     """Return the size of a file with its log, or of a directory's files; None if there are none."""
-    # The log of a SQLite file is part of the store.
-    files = [Path(path), Path(path + "-wal")]
-    if Path(path).is_dir():
-        files = list(Path(path).rglob("*"))
     sizes = []
-    for file in files:
+    for file in _files_of(path):
         with suppress(OSError):  # deleted meanwhile, or not readable
             if file.is_file():
                 sizes.append(file.stat().st_size)
     return sum(sizes) if sizes else None
+
+
+def store_files(url: str) -> list[Path]:
+    """Return the files of a store, with their logs; none for a store on a server."""
+    kind, path = store_kind(url)
+    if not has_files(kind, path):
+        return []
+    return [file for file in _files_of(path) if file.is_file()]
+
+
+def _files_of(path: str) -> list[Path]:
+    if Path(path).is_dir():
+        return list(Path(path).rglob("*"))
+    return [Path(path), Path(path + "-wal")]  # the log of a SQLite file is part of the store

@@ -50,8 +50,8 @@ function _shtab_polymnia_using
   test "$_shtab_polymnia_cmdpath" = "$argv"
 end
 
-set -g _shtab_polymnia_commands demo install ui remember search show revise forget history undo import export sync backup restore migrate serve token 'token create' 'token list' 'token rotate' 'token revoke' workspace 'workspace list' 'workspace create' 'workspace archive' 'workspace restore' 'workspace delete' 'workspace rename' doctor index list stats trash 'trash list' 'trash restore' 'trash purge' hook completion embedder 'embedder list' 'embedder check' perspective 'perspective list' 'perspective set' 'perspective remove' migrate-schema
-set -g _shtab_polymnia_opts_with_value --actor --allow-host --allow-origin --also --before --bind --can --data-dir --description --dialect --document --embedder --expires --for --format --from --from-workspace --grant --http --limit --log-format --log-level --memory-file --name --older-than --operation --output --overlap --port --query --rename --salvage --scope --since --status --store --summary --tag --token --tokens --toolsets --transport --trusted-proxy --type --untag --workspace -f -o
+set -g _shtab_polymnia_commands demo install ui remember search show revise forget history undo import export sync backup restore migrate serve token 'token create' 'token list' 'token rotate' 'token revoke' workspace 'workspace list' 'workspace create' 'workspace archive' 'workspace restore' 'workspace delete' 'workspace rename' erase doctor index list stats trash 'trash list' 'trash restore' 'trash purge' hook completion embedder 'embedder list' 'embedder check' perspective 'perspective list' 'perspective set' 'perspective remove' migrate-schema
+set -g _shtab_polymnia_opts_with_value --about --actor --allow-host --allow-origin --also --before --bind --by --can --data-dir --description --dialect --document --embedder --expires --for --format --from --from-workspace --grant --http --limit --log-format --log-level --matching --memory-file --name --older-than --operation --output --overlap --port --query --rename --salvage --scope --since --status --store --summary --tag --token --tokens --toolsets --transport --trusted-proxy --type --untag --workspace -f -o
 
 complete -c polymnia -e
 complete -c polymnia -f
@@ -186,6 +186,9 @@ complete -c polymnia -n '_shtab_polymnia_using export' -s h -l help -d 'show thi
 complete -c polymnia -n '_shtab_polymnia_using export' -l format -xka "json jsonl markdown" -d '(default: jsonl)'
 complete -c polymnia -n '_shtab_polymnia_using export' -l output -s o -xka "(__fish_complete_path (commandline -ct))" -d 'write to FILE, or for markdown to a new folder, not to standard output'
 complete -c polymnia -n '_shtab_polymnia_using export' -l force -d 'overwrite FILE'
+complete -c polymnia -n '_shtab_polymnia_using export' -l about -x -d 'the entity NAME, and each text with this name'
+complete -c polymnia -n '_shtab_polymnia_using export' -l by -x -d 'what this client, token or user wrote'
+complete -c polymnia -n '_shtab_polymnia_using export' -l matching -x -d 'everything that contains TEXT'
 complete -c polymnia -n '_shtab_polymnia_using export' -l json -d 'print JSON for programs'
 complete -c polymnia -n '_shtab_polymnia_using export' -l store -x -d 'a path ending in .db, .sqlite, .jsonl or .mcpmem, a directory of workspaces (ending in / if new), postgresql://… or memory: (default: `workspaces` in your data directory, which is ~/.local/share/polymnia on Linux)'
 complete -c polymnia -n '_shtab_polymnia_using export' -l data-dir -xka "(__fish_complete_path (commandline -ct))" -d 'a directory of workspaces; same as --store DIR/'
@@ -315,6 +318,18 @@ complete -c polymnia -n '_shtab_polymnia_using workspace rename' -l json -d 'pri
 complete -c polymnia -n '_shtab_polymnia_using workspace rename' -l store -x -d 'a path ending in .db, .sqlite, .jsonl or .mcpmem, a directory of workspaces (ending in / if new), postgresql://… or memory: (default: `workspaces` in your data directory, which is ~/.local/share/polymnia on Linux)'
 complete -c polymnia -n '_shtab_polymnia_using workspace rename' -l data-dir -xka "(__fish_complete_path (commandline -ct))" -d 'a directory of workspaces; same as --store DIR/'
 complete -c polymnia -n '_shtab_polymnia_using workspace rename' -l log-level -xka "debug info warning error" -d 'what to log to standard error'
+complete -c polymnia -n '_shtab_polymnia_using; and test $_shtab_polymnia_npos -eq 0' -a erase -d 'Find what concerns a person in every workspace, in the present and the past, and erase it for good after you agreed. A search afterwards shows that nothing is left.'
+complete -c polymnia -n '_shtab_polymnia_using erase' -s h -l help -d 'show this help message and exit'
+complete -c polymnia -n '_shtab_polymnia_using erase' -l about -x -d 'the entity NAME, and each text with this name'
+complete -c polymnia -n '_shtab_polymnia_using erase' -l by -x -d 'what this client, token or user wrote'
+complete -c polymnia -n '_shtab_polymnia_using erase' -l matching -x -d 'everything that contains TEXT'
+complete -c polymnia -n '_shtab_polymnia_using erase' -l dry-run -d 'only say what would be erased'
+complete -c polymnia -n '_shtab_polymnia_using erase' -l yes -d 'do not ask for confirmation'
+complete -c polymnia -n '_shtab_polymnia_using erase' -l workspace -x -d 'workspace to use (default: that of the project in this directory, and `personal`)'
+complete -c polymnia -n '_shtab_polymnia_using erase' -l json -d 'print JSON for programs'
+complete -c polymnia -n '_shtab_polymnia_using erase' -l store -x -d 'a path ending in .db, .sqlite, .jsonl or .mcpmem, a directory of workspaces (ending in / if new), postgresql://… or memory: (default: `workspaces` in your data directory, which is ~/.local/share/polymnia on Linux)'
+complete -c polymnia -n '_shtab_polymnia_using erase' -l data-dir -xka "(__fish_complete_path (commandline -ct))" -d 'a directory of workspaces; same as --store DIR/'
+complete -c polymnia -n '_shtab_polymnia_using erase' -l log-level -xka "debug info warning error" -d 'what to log to standard error'
 complete -c polymnia -n '_shtab_polymnia_using; and test $_shtab_polymnia_npos -eq 0' -a doctor -d 'check a memory, and say what is wrong and what to do'
 complete -c polymnia -n '_shtab_polymnia_using doctor' -s h -l help -d 'show this help message and exit'
 complete -c polymnia -n '_shtab_polymnia_using doctor' -l salvage -xka "(__fish_complete_path (commandline -ct))" -d 'write what can be read of a damaged .mcpmem or .db file to FILE (default: beside it, named .salvaged)'

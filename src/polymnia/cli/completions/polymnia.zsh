@@ -15,6 +15,7 @@ _shtab_polymnia_commands() {
     demo:'Fill a memory in a temporary directory with the facts of an invented team, take a tour of it, and serve its web interface until Ctrl-C. It reads and changes nothing of yours. Without a terminal it ends after the tour.'
     doctor:'check a memory, and say what is wrong and what to do'
     embedder:'list embedding models, and check that one works here'
+    erase:'Find what concerns a person in every workspace, in the present and the past, and erase it for good after you agreed. A search afterwards shows that nothing is left.'
     export:'write a memory to a file that other programs can read'
     forget:'Delete facts, or a whole entity with its relations. It can be undone, unless --erase removes them for good.'
     history:'list changes, newest first'
@@ -167,11 +168,31 @@ _shtab_polymnia_embedder_list_options=(
 # guard to ensure default positional specs are added only once per session
 _shtab_polymnia_embedder_list_defaults_added=0
 
+_shtab_polymnia_erase_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--about[the entity NAME, and each text with this name]:NAME:"
+  "--by[what this client, token or user wrote]:AUTHOR:"
+  "--matching[everything that contains TEXT]:TEXT:"
+  "--dry-run[only say what would be erased]"
+  "--yes[do not ask for confirmation]"
+  "--workspace[workspace to use (default\: that of the project in this directory, and \`personal\`)]:NAME:"
+  "--json[print JSON for programs]"
+  "--store[a path ending in .db, .sqlite, .jsonl or .mcpmem, a directory of workspaces (ending in \/ if new), postgresql\:\/\/\… or memory\: (default\: \`workspaces\` in your data directory, which is \~\/.local\/share\/polymnia on Linux)]:URL:"
+  "--data-dir[a directory of workspaces\; same as --store DIR\/]:DIR:_files"
+  "--log-level[what to log to standard error]:log_level:(debug info warning error)"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_polymnia_erase_defaults_added=0
+
 _shtab_polymnia_export_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--format[(default\: jsonl)]:format:(json jsonl markdown)"
   {--output,-o}"[write to FILE, or for markdown to a new folder, not to standard output]:FILE:_files"
   "--force[overwrite FILE]"
+  "--about[the entity NAME, and each text with this name]:NAME:"
+  "--by[what this client, token or user wrote]:AUTHOR:"
+  "--matching[everything that contains TEXT]:TEXT:"
   "--json[print JSON for programs]"
   "--store[a path ending in .db, .sqlite, .jsonl or .mcpmem, a directory of workspaces (ending in \/ if new), postgresql\:\/\/\… or memory\: (default\: \`workspaces\` in your data directory, which is \~\/.local\/share\/polymnia on Linux)]:URL:"
   "--data-dir[a directory of workspaces\; same as --store DIR\/]:DIR:_files"
@@ -755,6 +776,7 @@ _shtab_polymnia() {
         demo) _arguments -C -s $_shtab_polymnia_demo_options ;;
         doctor) _arguments -C -s $_shtab_polymnia_doctor_options ;;
         embedder) _shtab_polymnia_embedder ;;
+        erase) _arguments -C -s $_shtab_polymnia_erase_options ;;
         export) _arguments -C -s $_shtab_polymnia_export_options ;;
         forget) _arguments -C -s $_shtab_polymnia_forget_options ;;
         history) _arguments -C -s $_shtab_polymnia_history_options ;;

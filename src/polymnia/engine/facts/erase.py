@@ -50,23 +50,31 @@ def erase(
     by: str,
     dry_run: bool = False,
     other_memories: OtherMemories | None = None,
+    also: Erasure | None = None,
 ) -> ErasureReceipt:
     """Forget what is named, and remove it from the history and from the store's files.
 
-    A fact that ended earlier can be named by its number or text. What was moved here from another
-    memory is erased there too. It cannot be undone. A dry run only says what would go. Raise
-    BadInput as `forget` does, and for a store that keeps its history in memory.
+    A fact that ended earlier can be named by its number or text, or by its entity's id in `also`.
+    What was moved here from another memory is erased there too. It cannot be undone. A dry run
+    only says what would go. Raise BadInput as `forget` does, and for a store that keeps its
+    history in memory.
     """
     capabilities = memory.store.capabilities
     if capabilities.history and not capabilities.trash:
         raise BadInput("a memory that is not on disk cannot be erased: stop its server instead")
     with memory.reading() as read:
-        plan = _plan(memory, read, unwanted, Erasure())
+        more = also or Erasure()
+        plan = _plan(memory, read, unwanted, more)
     if dry_run:
         return plan.receipt
-    more = Erasure()
     if plan.traces.moved and other_memories is not None:
-        more = _erase_where_it_was(memory, plan, other_memories(), by)
+        moved = _erase_where_it_was(memory, plan, other_memories(), by)
+        more = replace(
+            more,
+            entities=more.entities | moved.entities,
+            facts=more.facts | moved.facts,
+            texts=more.texts | moved.texts,
+        )
     with memory.writing("forget", by) as transaction:
         plan = _plan(memory, transaction.read, unwanted, more)
         before, after = plan.before, Rows()
@@ -154,7 +162,7 @@ def _plan(memory: Memory, read: Reader, unwanted: Unwanted, more: Erasure) -> _P
         Erasure(
             entities=more.entities | whole,
             facts=more.facts | facts,
-            relations=frozenset(relation.key for relation in rows.relations),
+            relations=more.relations | {relation.key for relation in rows.relations},
             notes=frozenset(unwanted.notes),
             texts=more.texts,
         )
