@@ -11,6 +11,7 @@ from polymnia.engine.memory import Memory
 from polymnia.engine.recall import search
 from polymnia.model import EntityDraft
 from polymnia.stores import open_store
+from polymnia.stores.open import database_gauges
 from tests.postgres import PostgresServer, running_server, running_standby
 
 ME = "test"
@@ -72,3 +73,11 @@ def test_without_the_replica_the_primary_answers(primary: PostgresServer) -> Non
         memory = Memory(store)
         create(memory, "Ann")
         assert names(memory) == ["Ann"]
+
+
+def test_monitoring_sees_whether_the_replica_answers(
+    primary: PostgresServer, standby: PostgresServer
+) -> None:
+    gauges = database_gauges(f"{primary.url}?replica=127.0.0.1:{standby.port}")
+    assert gauges["replica_up"] == 1 and gauges["replica_lag_seconds"] >= 0
+    assert database_gauges(f"{primary.url}?replica=127.0.0.1:1")["replica_up"] == 0

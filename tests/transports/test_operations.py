@@ -11,7 +11,16 @@ import pytest
 
 from polymnia.auth.tokens import file_tokens
 from polymnia.transports.http.serve import measure_lag
-from tests.transports.running import Legacy, Running, Talk, Web, call, creation, initialize
+from tests.transports.running import (
+    Legacy,
+    Running,
+    Talk,
+    Web,
+    call,
+    creation,
+    initialize,
+    metrics_of,
+)
 
 
 def test_a_server_is_alive_and_ready(tmp_path: Path) -> None:
@@ -68,14 +77,6 @@ def test_metrics_count_what_was_asked_and_how_it_went(tmp_path: Path) -> None:
     assert all(
         re.fullmatch(r"# TYPE \w+ \w+|\w+(\{[^}]*\})? [0-9.]+", line) for line in text.splitlines()
     )
-
-
-def metrics_of(server: Running) -> dict[str, float]:
-    """Return the value of each metric by its name and labels."""
-    with Web(server.port) as web:
-        text = web.send("GET", "/metrics").body.decode()
-    samples = [line.rpartition(" ") for line in text.splitlines() if not line.startswith("#")]
-    return {name: float(value) for name, _, value in samples}
 
 
 def test_metrics_count_the_calls_of_each_tool_by_outcome(tmp_path: Path) -> None:

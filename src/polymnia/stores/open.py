@@ -3,7 +3,7 @@
 import os
 import re
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -97,6 +97,15 @@ def migrate_schema(url: str, *, grant_to: str = "", only_check: bool = False) ->
     with _postgres():
         from polymnia.stores.postgres import catalogue
     return catalogue.migrate_schema(url, grant_to=grant_to, only_check=only_check)
+
+
+def database_gauges(url: str) -> dict[str, float]:
+    """Return what monitoring wants to know of the database at a URL. Raise StoreError."""
+    with _postgres():
+        from polymnia.stores.postgres.database import open_database
+        from polymnia.stores.postgres.url import parse_url
+    with closing(open_database(parse_url(url))) as database:
+        return database.gauges()
 
 
 def wait_for_store(url: str) -> None:

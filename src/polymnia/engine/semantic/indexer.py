@@ -105,6 +105,10 @@ class Indexer:
         if memory in self._indexed:
             self.request(memory)
 
+    def count_waiting(self) -> int:
+        """Return how many memories have new passages to embed, or are being embedded."""
+        return len(self._requested) + self._is_working
+
     def settle(self, timeout: float) -> bool:
         """Wait until everything that was requested is indexed or has failed.
 

@@ -204,6 +204,10 @@ class Meaning:
         self._embedder.load()  # only the model knows whether all vectors are its own
         return index_store(store, self._embedder, progress=progress)
 
+    def count_waiting(self) -> int:
+        """Return how many memories wait to be embedded."""
+        return self._indexer.count_waiting()
+
     def settle(self, timeout: float) -> bool:
         """Wait for the background work. Return False after `timeout` seconds."""
         return self._indexer.settle(timeout)

@@ -69,6 +69,9 @@ class Workspaces(Protocol):
     def warm_up(self) -> None:
         """Start to load the embedding model, if there is one."""
 
+    def count_waiting(self) -> int:
+        """Return how many memories have new passages that wait to be embedded."""
+
     def apply_retention(self) -> None:
         """Purge what was deleted too long ago. Each memory is checked once a day."""
 
@@ -184,6 +187,9 @@ class OneWorkspace:
         if self._memory.meaning is not None:
             self._memory.meaning.warm_up()
 
+    def count_waiting(self) -> int:
+        return 0 if self._memory.meaning is None else self._memory.meaning.count_waiting()
+
     def apply_retention(self) -> None:
         self._retention.apply(self._memory)
 
@@ -298,6 +304,9 @@ class ManyWorkspaces:
     def warm_up(self) -> None:
         if self._meaning is not None:
             self._meaning.warm_up()
+
+    def count_waiting(self) -> int:
+        return 0 if self._meaning is None else self._meaning.count_waiting()
 
     def apply_retention(self) -> None:
         with self._lock:

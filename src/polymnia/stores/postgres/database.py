@@ -195,6 +195,24 @@ class Database:
         """Let the pool replace idle connections that no longer work, as after a restart."""
         self._pool.check()
 
+    def gauges(self) -> dict[str, float]:
+        """Return what monitoring wants to know of the pool and the server. Raise StoreError."""
+        ((size, lock_waits),) = self.ask("gauges")
+        pool = self._pool.get_stats()
+        gauges = {
+            "store_bytes": float(size),
+            "database_lock_waits": float(lock_waits),
+            "database_connections_used": float(self._in_use),
+            "database_connections_max": float(self._pool.max_size),
+            "database_requests_waiting": float(pool.get("requests_waiting", 0)),
+        }
+        if self.replica is not None:
+            lag = self.replica.lag_s()
+            gauges["replica_up"] = float(lag is not None)
+            if lag is not None:
+                gauges["replica_lag_seconds"] = lag
+        return gauges
+
     def close(self) -> None:
         """Close the connections when the last user closes the database."""
         with _opening:

@@ -23,6 +23,17 @@ CROSS JOIN LATERAL (SELECT * FROM entities AS e WHERE e.row_key = c.entity_key L
     SELECT * FROM notes AS n WHERE n.name_key = name_key($1, k.key) AND n.key = k.key AND n.until IS NULL LIMIT 1
 ) AS n
 
+-- name: gauges
+-- For monitoring: the size of the database, and how many of its sessions wait for a lock.
+SELECT pg_database_size(current_database()), (
+    SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
+);
+
+-- name: replica_lag
+-- The seconds that a replica is behind. One that has replayed all it received is not, however old that is.
+SELECT CASE WHEN pg_last_wal_receive_lsn() = pg_last_wal_replay_lsn() THEN 0
+    ELSE coalesce(extract(epoch FROM now() - pg_last_xact_replay_timestamp()), 0) END;
+
 -- name: begin_reading
 -- A snapshot, where the connection cannot have our settings.
 BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;

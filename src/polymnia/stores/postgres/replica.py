@@ -42,6 +42,14 @@ class ReadReplica:
         # Without a row, the replica does not know the workspace yet.
         return database if rows and rows[0][0] >= change else None
 
+    def lag_s(self) -> float | None:
+        """Return how many seconds the replica is behind; None if it cannot be reached."""
+        try:
+            ((seconds,),) = self._open().ask("replica_lag")
+        except StoreError:
+            return None
+        return float(seconds)
+
     def close(self) -> None:
         """Close the connections."""
         if self._database is not None:

@@ -14,9 +14,9 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from polymnia.errors import PolymniaError, Refused
+from polymnia.errors import PolymniaError, Refused, StoreError
 from polymnia.mcp.message import Answer
-from polymnia.stores.size import store_bytes
+from polymnia.stores.size import store_gauges
 from polymnia.transports.http.context import HttpContext
 from polymnia.transports.http.request import CLOSE, CONNECTION, RECORD, REQUEST_ID, HttpRequest
 from polymnia.transports.request_log import RequestRecord, choose_request_id
@@ -153,9 +153,19 @@ class Metrics:
     The values of every label are bounded: methods are those of HTTP, tools those of the dialects.
     """
 
-    def __init__(self, context: HttpContext, tools: Iterable[str], store: str) -> None:
-        """Count calls of `tools`. `store` is the store's URL, or "" if its size is not wanted."""
+    def __init__(
+        self,
+        context: HttpContext,
+        tools: Iterable[str],
+        store: str,
+        count_waiting: Callable[[], int],
+    ) -> None:
+        """Count calls of `tools`. `store` is the store's URL, or "" if its size is not wanted.
+
+        `count_waiting` returns how many memories wait to be embedded.
+        """
         self._context = context
+        self._count_waiting = count_waiting
         self._tools = frozenset(tools)
         self._store = store
         self._requests: Counter[tuple[str, int]] = Counter()
@@ -221,11 +231,16 @@ class Metrics:
             "polymnia_http_requests_open": str(self.open_requests),
             "polymnia_requests_running": str(context.running),
             "polymnia_event_loop_lag_seconds": f"{context.loop_lag_s:.6f}",
+            "polymnia_indexing_waiting": str(self._count_waiting()),
         }
         if self._store:
-            size = await context.run(partial(store_bytes, self._store))
-            if size is not None:  # a store in memory has none
-                gauges["polymnia_store_bytes"] = str(size)
+            try:
+                of_store = await context.run(partial(store_gauges, self._store))
+                gauges["polymnia_store_up"] = "1"
+                for name, number in of_store.items():
+                    gauges[f"polymnia_{name}"] = f"{number:.15g}"
+            except StoreError:
+                gauges["polymnia_store_up"] = "0"
         for name, value in gauges.items():
             lines += [f"# TYPE {name} gauge", f"{name} {value}"]
         return "\n".join(lines) + "\n"
