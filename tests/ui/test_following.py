@@ -1,19 +1,14 @@
-"""Following the history without a browser: events that say that there is news, and the new rows."""
+"""Following the history: a page asks for the changes that it does not show yet."""
 
-import http.client
-import json
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from polymnia.auth.authenticator import tokens_of
 from polymnia.engine.graph import facts
 from polymnia.engine.memory import Memory
-from polymnia.model import FactAddition
-from tests.processes import TIMEOUT_S
-from tests.transports.running import Events, Running
-from tests.ui.client import Visitor, make_token
+from polymnia.model import ChangeQuery, FactAddition
+from tests.transports.running import Running
+from tests.ui.client import Visitor
 from tests.ui.pages import harbour
 
 
@@ -23,65 +18,34 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Running, Me
         yield both
 
 
-def follow(visitor: Visitor, path: str = "/ui/history/events") -> http.client.HTTPResponse:
-    connection = http.client.HTTPConnection("127.0.0.1", visitor.port, timeout=TIMEOUT_S)
-    cookie = "; ".join(f"{name}={value}" for name, value in visitor.cookies.items())
-    connection.request("GET", path, headers={"Cookie": cookie} if cookie else {})
-    return connection.getresponse()
-
-
-def observe(memory: Memory, *texts: str) -> None:
-    for text in texts:
-        facts.add(memory, [FactAddition("billing-worker", (text,))], by="second", skip_repeats=True)
-
-
-def test_a_change_of_another_process_is_announced_and_then_shown(
+def test_a_page_gets_the_changes_of_another_process_that_it_does_not_show(
     site: tuple[Running, Memory],
 ) -> None:
     running, memory = site
     visitor = Visitor(running.port)
     shown = visitor.get("/ui/history")
     last = int(shown.text.split('data-last="')[1].split('"')[0])
-    response = follow(visitor)
-    assert response.status == 200
-    assert "default-src 'none'" in response.headers["content-security-policy"]
-    observe(memory, "one", "two", "three")
-    events, count, newest = Events(response), 0, 0
-    while count < 3:
-        event = events.next()
-        assert event is not None
-        news = json.loads(event[1])
-        count, newest = count + news["count"], news["last"]
-    response.close()
-    assert (count, newest) == (3, last + 3)
+    for text in ("one", "two", "three"):
+        addition = FactAddition("billing-worker", (text,))
+        facts.add(memory, [addition], by="second", skip_repeats=True)
     rows = visitor.get(f"/ui/history?after={last}", HX_Request="true")
     assert rows.text.count("<li") == 3
     assert "<html" not in rows.text
     assert "second added a fact to billing-worker" in rows.words
-    assert visitor.get(f"/ui/history?after={newest}", HX_Request="true").text.count("<li") == 0
+    assert visitor.get(f"/ui/history?after={last + 3}", HX_Request="true").text.count("<li") == 0
 
 
-def test_a_stream_of_nothing_is_refused(site: tuple[Running, Memory]) -> None:
-    assert follow(Visitor(site[0].port), "/ui/history/events?w=nowhere").status == 404
-
-
-def test_revoking_the_token_ends_the_stream(tmp_path: Path) -> None:
-    with harbour(tmp_path) as (running, _):
-        store = str(tmp_path / "memory.db")
-        visitor = Visitor(running.port)
-        visitor.log_in(make_token(store, "phone", "read"))
-        response = follow(visitor)
-        assert response.status == 200
-        tokens = tokens_of(store)
-        assert tokens is not None
-        tokens.revoke("phone")
-        assert Events(response).next() is None
-        response.close()
-
-
-def test_the_server_stops_while_pages_follow(tmp_path: Path) -> None:
-    with harbour(tmp_path) as (running, _):
-        response = follow(Visitor(running.port))
-        assert running.stop() == 0
-        assert Events(response).next() is None
-        response.close()
+def test_a_page_that_follows_with_filters_gets_only_what_they_select(
+    site: tuple[Running, Memory],
+) -> None:
+    running, memory = site
+    with memory.reading() as read:
+        last = read.history.change_heads(ChangeQuery(limit=1))[0].id
+    for name in ("billing-worker", "Mara Lindqvist"):
+        addition = FactAddition(name, (f"a later fact of {name}",))
+        facts.add(memory, [addition], by="third", skip_repeats=True)
+    rows = Visitor(running.port).get(
+        f"/ui/history?after={last}&name=Mara+Lindqvist", HX_Request="true"
+    )
+    assert rows.text.count("<li") == 1
+    assert "billing-worker" not in rows.text

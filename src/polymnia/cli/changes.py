@@ -26,7 +26,7 @@ from polymnia.cli.common import (
 from polymnia.engine.history import changes as history
 from polymnia.engine.history import trash
 from polymnia.engine.history.changes import Difference
-from polymnia.engine.history.undo import UndoReceipt, undo, undo_since
+from polymnia.engine.history.undo import undo, undo_since
 from polymnia.errors import BadInput
 from polymnia.model import Change, Rows, TrashItem
 from polymnia.search.terms import count_noun
@@ -217,7 +217,24 @@ def run_undo(settings: Settings, options: argparse.Namespace) -> int:
             }
         )
     else:
-        print_lines(_undo_lines(settings, workspace, receipt, dry_run=options.dry_run))
+        lines = []
+        for conflict in receipt.conflicts:
+            label = change_label(workspace, conflict.change)
+            lines.append(f"conflict: {conflict.what}: {conflict.reason} (change {label})")
+        removed, restored = _describe_rows(receipt.before), _describe_rows(receipt.after)
+        where = workspace_label(settings, workspace)
+        if receipt.change:
+            label = change_label(workspace, receipt.change)
+            lines.append(f"undone as change {label}: removed {removed}, restored {restored}")
+            again = undo_command(settings, workspace, [receipt.change])
+            lines.append(f"to take it back: {again}")
+        elif options.dry_run:
+            lines.append(f"would remove {removed} and restore {restored} in {where}")
+        elif receipt.conflicts:
+            lines.append(f"nothing was undone in {where}; --skip-conflicts undoes the rest")
+        else:
+            lines.append(f"nothing to undo in {where}: everything is as it was before")
+        print_lines(lines)
     was_prevented = bool(receipt.conflicts) and not receipt.change and not options.dry_run
     return 1 if was_prevented else 0
 
@@ -249,29 +266,6 @@ def _parse_changes(settings: Settings, labels: Sequence[str]) -> tuple[Settings,
     return replace(settings, workspace=name), numbers
 
 
-def _undo_lines(
-    settings: Settings, workspace: OpenedWorkspace, receipt: UndoReceipt, *, dry_run: bool
-) -> list[str]:
-    lines = []
-    for conflict in receipt.conflicts:
-        label = change_label(workspace, conflict.change)
-        lines.append(f"conflict: {conflict.what}: {conflict.reason} (change {label})")
-    removed, restored = _describe_rows(receipt.before), _describe_rows(receipt.after)
-    where = workspace_label(settings, workspace)
-    if receipt.change:
-        label = change_label(workspace, receipt.change)
-        lines.append(f"undone as change {label}: removed {removed}, restored {restored}")
-        again = undo_command(settings, workspace, [receipt.change])
-        lines.append(f"to take it back: {again}")
-    elif dry_run:
-        lines.append(f"would remove {removed} and restore {restored} in {where}")
-    elif receipt.conflicts:
-        lines.append(f"nothing was undone in {where}; --skip-conflicts undoes the rest")
-    else:
-        lines.append(f"nothing to undo in {where}: everything is as it was before")
-    return lines
-
-
 def _counts(rows: Rows) -> dict[str, int]:
     return {
         "entities": len(rows.entities),
@@ -294,7 +288,20 @@ def run_trash(settings: Settings, options: argparse.Namespace) -> int:
         return 0
     with open_workspace(settings) as workspace:
         if options.action == "restore":
-            _restore(settings, workspace, options.what, as_json=options.json)
+            rows = trash.restore(workspace.memory, options.what, by="polymnia trash")
+            names = [entity.name for entity in rows.entities]
+            names += [owner.entity for owner in rows.facts]
+            names += [note.key for note in rows.notes]
+            sentence = f"restored {', '.join(names) or options.what}"
+            if rows.entities:
+                sentence += f", with {count_noun(len(rows.relations), 'relation')}"
+            sentence += f" in {workspace_label(settings, workspace)}"
+            result = {
+                "workspace": workspace.name,
+                "restored": names or [options.what],
+                "relations": len(rows.relations),
+            }
+            print_result(printable(sentence), result, as_json=options.json)
         else:
             _purge(settings, workspace, options.older_than, as_json=options.json)
     return 0
@@ -340,23 +347,6 @@ def _describe_item(item: TrashItem) -> tuple[str, str]:
         return "relation", f"{relation.source} -{relation.type}-> {relation.target}"
     (note,) = rows.notes
     return "note", f"{note.key}: {note.content}"
-
-
-def _restore(settings: Settings, workspace: OpenedWorkspace, what: str, *, as_json: bool) -> None:
-    rows = trash.restore(workspace.memory, what, by="polymnia trash")
-    names = [entity.name for entity in rows.entities]
-    names += [owner.entity for owner in rows.facts]
-    names += [note.key for note in rows.notes]
-    sentence = f"restored {', '.join(names) or what}"
-    if rows.entities:
-        sentence += f", with {count_noun(len(rows.relations), 'relation')}"
-    sentence += f" in {workspace_label(settings, workspace)}"
-    result = {
-        "workspace": workspace.name,
-        "restored": names or [what],
-        "relations": len(rows.relations),
-    }
-    print_result(printable(sentence), result, as_json=as_json)
 
 
 def _purge(

@@ -57,7 +57,19 @@ def run_doctor(settings: Settings, options: argparse.Namespace) -> int:
         print(f"{advice}; {damaged_file} is unchanged.")
         return 0
     if options.rebuild:
-        return _rebuild(settings.store, as_json=options.json)
+        workspaces = rebuild_catalogue(settings.store)
+        if options.json:
+            print_json(
+                [{"name": workspace.name, "status": workspace.status} for workspace in workspaces]
+            )
+            return 0
+        for workspace in workspaces:
+            print(printable(f"{workspace.status}: {workspace.name}"))
+        print(
+            f"What to do: start every server on {settings.store} again; "
+            "`polymnia workspace rename` changes a name."
+        )
+        return 0
     if settings.store == default_store() and not store_exists(settings.store):
         if options.json:
             print_json(Findings(store=settings.store, sound=True))
@@ -114,17 +126,3 @@ def _lines(found: Findings) -> Iterator[str]:
             yield "sound: no problems found"
     if found.advice:
         yield found.advice
-
-
-def _rebuild(store: str, *, as_json: bool) -> int:
-    found = rebuild_catalogue(store)
-    if as_json:
-        print_json([{"name": workspace.name, "status": workspace.status} for workspace in found])
-        return 0
-    for workspace in found:
-        print(printable(f"{workspace.status}: {workspace.name}"))
-    print(
-        f"What to do: start every server on {store} again; "
-        "`polymnia workspace rename` changes a name."
-    )
-    return 0

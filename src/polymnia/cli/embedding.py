@@ -184,7 +184,18 @@ def run_embedder(settings: Settings, options: argparse.Namespace) -> int:
     try:
         embedder = open_embedder(options.model, key=settings.embedder_key)
     except EmbedderError as exc:
-        return _say_what_to_get(options.model, exc, as_json=options.json)
+        # Say how to get a known model that is not there.
+        model = find_model(options.model)
+        if model is None:
+            raise
+        lines = [
+            str(exc),
+            f"it has {model.megabytes} MB, for {model.languages}, licensed under {model.licence}:",
+            *[f"  {step}" for step in model.steps],
+        ]
+        result = {"embedder": options.model, "problem": str(exc), "steps": list(model.steps)}
+        print_result("\n".join(lines), result, as_json=options.json)
+        return 1
     if embedder is None:
         raise BadInput("the embedder `none` has no model: searches use words alone")
     began = perf_counter()
@@ -224,18 +235,3 @@ def _print_models(*, as_json: bool) -> None:
         megabytes = str(model.megabytes)
         rows.append((model.embedder, model.languages, megabytes, model.licence, how))
     print_table(rows)
-
-
-def _say_what_to_get(url: str, problem: EmbedderError, *, as_json: bool) -> int:
-    """Print how to get a known model that is not there, and return 1. Raise for another one."""
-    model = find_model(url)
-    if model is None:
-        raise problem
-    lines = [
-        f"{problem}",
-        f"it has {model.megabytes} MB, for {model.languages}, licensed under {model.licence}:",
-        *[f"  {step}" for step in model.steps],
-    ]
-    result = {"embedder": url, "problem": str(problem), "steps": list(model.steps)}
-    print_result("\n".join(lines), result, as_json=as_json)
-    return 1

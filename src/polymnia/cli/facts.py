@@ -143,7 +143,26 @@ def run_forget(settings: Settings, options: argparse.Namespace) -> int:
     erases = options.erase and not options.dry_run
     with open_workspace(settings, read_only=options.dry_run) as workspace:
         if erases:
-            return _erase(settings, workspace, unwanted, options)
+            # Erase what is named and say what remains.
+            erasure = erase(workspace.memory, unwanted, by="polymnia forget", dry_run=True)
+            if erasure.unknown:
+                raise _unknown_entity(settings, workspace, options.name)
+            what = " and ".join(erasure.erased)
+            if not options.yes:
+                raise BadInput(f"erasing {what} cannot be undone: add --yes to agree")
+            erase(
+                workspace.memory,
+                unwanted,
+                by="polymnia forget",
+                other_memories=workspace.other_memories,
+            )
+            where = workspace_label(settings, workspace)
+            if options.json:
+                print_json({"workspace": where, "erased": list(erasure.erased)})
+                return 0
+            lines = [f"erased {what} in {where}, for good", *remark_on(erasure)]
+            print_lines([*lines, erased_remains(workspace.memory)])
+            return 0
         receipt = forget(workspace.memory, unwanted, by="polymnia forget", dry_run=options.dry_run)
         if receipt.unknown:
             raise _unknown_entity(settings, workspace, options.name)
@@ -159,26 +178,6 @@ def run_forget(settings: Settings, options: argparse.Namespace) -> int:
     }
     lines = _forget_lines(receipt, where, dry_run=options.dry_run)
     return _print_receipt(options, undo, shape, lines)
-
-
-def _erase(
-    settings: Settings, workspace: OpenedWorkspace, unwanted: Unwanted, options: argparse.Namespace
-) -> int:
-    """Erase what is named and say what remains. Raise BadInput without --yes."""
-    receipt = erase(workspace.memory, unwanted, by="polymnia forget", dry_run=True)
-    if receipt.unknown:
-        raise _unknown_entity(settings, workspace, options.name)
-    what = " and ".join(receipt.erased)
-    if not options.yes:
-        raise BadInput(f"erasing {what} cannot be undone: add --yes to agree")
-    erase(workspace.memory, unwanted, by="polymnia forget", other_memories=workspace.other_memories)
-    where = workspace_label(settings, workspace)
-    if options.json:
-        print_json({"workspace": where, "erased": list(receipt.erased)})
-        return 0
-    lines = [f"erased {what} in {where}, for good", *remark_on(receipt)]
-    print_lines([*lines, erased_remains(workspace.memory)])
-    return 0
 
 
 def _read_facts(source: str | None) -> list[str]:

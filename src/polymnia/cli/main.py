@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from polymnia import __version__
 from polymnia.dialects.registry import STORE_FLAGS
@@ -257,7 +257,11 @@ def _run(words: Sequence[str]) -> int:
                 f"`polymnia remember … {command} …`"
             )
         options = build_parser(command).parse_args(words)
-        settings = load_settings(_flags(options))
+        flags = {}
+        for name, value in vars(options).items():
+            if name in Settings.__struct_fields__ or name in STORE_FLAGS:
+                flags[name] = value
+        settings = load_settings(flags)
         configure_logging(settings.log_level, settings.log_format)
         if command not in without_collector:
             gc.enable()
@@ -265,15 +269,6 @@ def _run(words: Sequence[str]) -> int:
     except SystemExit as exc:  # argparse has printed what there is to say
         return int(exc.code or 0)
     return status
-
-
-def _flags(options: argparse.Namespace) -> dict[str, Any]:
-    """Return the options that are settings."""
-    return {
-        name: value
-        for name, value in vars(options).items()
-        if name in Settings.__struct_fields__ or name in STORE_FLAGS
-    }
 
 
 def _complain(sentence: str) -> None:

@@ -46,7 +46,14 @@ def run_search(settings: Settings, options: argparse.Namespace) -> int:
     question = " ".join(options.query)
     within = Within(types=tuple(options.type)) if options.type else None
     with open_workspaces_to_read(settings, by_meaning=True) as workspaces:
-        _warn_of_unknown_types(workspaces, options.type)
+        for requested in options.type:
+            near = [similar_types(workspace.memory, requested) for workspace in workspaces]
+            if all(near):  # a workspace with the type, or without a similar one, suggests none
+                names = dict.fromkeys(repr(name) for similar in near for name in similar)
+                sentence = (
+                    f"no entity has the type {requested!r}; did you mean {' or '.join(names)}?"
+                )
+                print(printable(sentence), file=sys.stderr)
         results = [_search(workspace, question, options.limit, within) for workspace in workspaces]
         is_new = all(_is_empty(workspace) for workspace in workspaces)
         has_others = False
@@ -55,7 +62,17 @@ def run_search(settings: Settings, options: argparse.Namespace) -> int:
             has_others = any(result.hits for _, result in unfiltered)
     hits = _rank(results)[: options.limit]
     if options.json:
-        print_json(_result_shape(settings, results, hits))
+        shape = {
+            "workspaces": [workspace_label(settings, workspace) for workspace, _ in results],
+            "hits": [
+                {"workspace": workspace_label(settings, workspace), **_hit_shape(hit)}
+                for workspace, hit in hits
+            ],
+            "note": "; ".join(_notes(settings, results)),
+            "coverage": round(min(result.coverage for _, result in results), 4),
+            "corrections": _corrections(results),
+        }
+        print_json(shape)
     else:
         print("\n".join(_result_lines(settings, results, hits)))
         # Say where else to look if nothing was found.
@@ -80,15 +97,6 @@ def _search(
     return workspace, recall(workspace.memory, question, limit=limit, within=within, timeout=10.0)
 
 
-def _warn_of_unknown_types(workspaces: Sequence[OpenedWorkspace], types: Sequence[str]) -> None:
-    for requested in types:
-        near = [similar_types(workspace.memory, requested) for workspace in workspaces]
-        if all(near):  # a workspace with the type, or without a similar one, suggests none
-            names = dict.fromkeys(repr(name) for similar in near for name in similar)
-            sentence = f"no entity has the type {requested!r}; did you mean {' or '.join(names)}?"
-            print(printable(sentence), file=sys.stderr)
-
-
 def _is_empty(workspace: OpenedWorkspace) -> bool:
     with workspace.memory.reading() as read:
         counts = read.counts()
@@ -107,21 +115,6 @@ def _exact_rank(hit: Hit) -> int:
     if hit.match_kind in EXACT_KINDS:
         return EXACT_KINDS.index(hit.match_kind)
     return len(EXACT_KINDS)
-
-
-def _result_shape(
-    settings: Settings, results: Sequence[_Result], hits: Sequence[_PlacedHit]
-) -> dict[str, object]:
-    return {
-        "workspaces": [workspace_label(settings, workspace) for workspace, _ in results],
-        "hits": [
-            {"workspace": workspace_label(settings, workspace), **_hit_shape(hit)}
-            for workspace, hit in hits
-        ],
-        "note": "; ".join(_notes(settings, results)),
-        "coverage": round(min(result.coverage for _, result in results), 4),
-        "corrections": _corrections(results),
-    }
 
 
 def _hit_shape(hit: Hit) -> dict[str, object]:

@@ -154,7 +154,11 @@ class _Run:
             if source.place == "sessions":
                 yield from self._add_sessions(source, new)
             else:
-                self._add_items(source)
+                _, items = open_source(Source(str(source.path)), source.kind, self._report)
+                directory = str(self._project) if source.place == "project" else ""
+                name = self._workspace_of(directory)
+                for item in UnsupportedNotes(self._memory(name)).filter(items):
+                    self._wait(name, item, source.path)
                 yield from new
         except BadInput as exc:  # another source may be sound
             self.receipt.failures.append(f"{source.path}: {exc}")
@@ -178,13 +182,6 @@ class _Run:
             if entity is not None:
                 self._wait(self._workspace_of(session.directory), entity, file)
             yield file
-
-    def _add_items(self, source: PastSource) -> None:
-        _, items = open_source(Source(str(source.path)), source.kind, self._report)
-        directory = str(self._project) if source.place == "project" else ""
-        name = self._workspace_of(directory)
-        for item in UnsupportedNotes(self._memory(name)).filter(items):
-            self._wait(name, item, source.path)
 
     def _workspace_of(self, directory: str) -> str:
         """Return the workspace of the directory's project, or the personal one."""

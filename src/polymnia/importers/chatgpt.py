@@ -29,17 +29,17 @@ def read(source: Source, report: Report) -> Iterator[Item]:
     """Yield an entity for each conversation, with the branch that was shown last."""
     for name in source.matching(_FILES):
         for place, value in objects(source.elements(name), report, name):
-            entity = conversation_entity(_conversation(value, place), _turns(value), report)
+            identity = text_of(value, "conversation_id", "id") or place
+            at = time_of(value.get("create_time")) or time_of(value.get("update_time"))
+            entity = conversation_entity(
+                Conversation("chatgpt", identity, text_of(value, "title"), at),
+                _turns(value),
+                report,
+            )
             if entity is None:
                 report.drop_part(place, "a conversation without messages")
             else:
                 yield entity
-
-
-def _conversation(value: dict[str, Any], place: str) -> Conversation:
-    identity = text_of(value, "conversation_id", "id") or place
-    at = time_of(value.get("create_time")) or time_of(value.get("update_time"))
-    return Conversation("chatgpt", identity, text_of(value, "title"), at)
 
 
 def _turns(value: dict[str, Any]) -> Iterator[Turn]:

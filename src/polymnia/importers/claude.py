@@ -49,7 +49,13 @@ def read(source: Source, report: Report) -> Iterator[Item]:
 def _entity(value: dict[str, Any], report: Report, place: str) -> Entity | None:
     kind = _kind(set(value))
     if kind == "conversation":
-        return conversation_entity(_conversation(value, place), _turns(value), report)
+        identity = text_of(value, "uuid") or place
+        at = time_of(value.get("created_at"))
+        return conversation_entity(
+            Conversation("claude", identity, text_of(value, "name"), at, text_of(value, "summary")),
+            _turns(value),
+            report,
+        )
     entity = _project(value) if kind == "project" else _memories(value)
     return entity and report.screen_entity(entity)
 
@@ -62,31 +68,21 @@ def _kind(keys: set[str]) -> str:
     return "project" if {"uuid", "name", "docs"} <= keys else ""
 
 
-def _conversation(value: dict[str, Any], place: str) -> Conversation:
-    identity = text_of(value, "uuid") or place
-    at = time_of(value.get("created_at"))
-    return Conversation("claude", identity, text_of(value, "name"), at, text_of(value, "summary"))
-
-
 def _turns(value: dict[str, Any]) -> Iterator[Turn]:
     for message in dicts_in(value.get("chat_messages")):
         speaker = _SPEAKERS.get(text_of(message, "sender"))
-        text = _text(message)
+        # What was said and attached, without the steps and results of tools.
+        texts = []
+        for block in dicts_in(message.get("content")):
+            if block.get("type", "text") == "text":
+                texts.append(text_of(block, "text"))
+        if not any(texts):
+            texts = [text_of(message, "text")]
+        for file in dicts_in(message.get("attachments")):
+            texts.append(f"[{text_of(file, 'file_name')}]\n{text_of(file, 'extracted_content')}")
+        text = "\n\n".join(filter(None, texts))
         if speaker and text:
             yield Turn(speaker, text, time_of(message.get("created_at")))
-
-
-def _text(message: dict[str, Any]) -> str:
-    """Return what was said and attached, without the steps and results of tools."""
-    texts = []
-    for block in dicts_in(message.get("content")):
-        if block.get("type", "text") == "text":
-            texts.append(text_of(block, "text"))
-    if not any(texts):
-        texts = [text_of(message, "text")]
-    for file in dicts_in(message.get("attachments")):
-        texts.append(f"[{text_of(file, 'file_name')}]\n{text_of(file, 'extracted_content')}")
-    return "\n\n".join(filter(None, texts))
 
 
 def _project(value: dict[str, Any]) -> Entity | None:

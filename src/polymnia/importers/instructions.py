@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 from polymnia.engine.transfer.intake import Item
 from polymnia.importers.base import Importer, Report
 from polymnia.importers.obsidian import is_vault
-from polymnia.importers.prose import ProsePage, blocks, page_entity, pages
+from polymnia.importers.prose import blocks, page_entity, pages
 from polymnia.importers.source import Source, replace_unstorable
 
 _FILES = {"CLAUDE.md", "CLAUDE.local.md", "AGENTS.md", "AGENTS.override.md", "GEMINI.md"}
@@ -32,21 +32,25 @@ def read(source: Source, report: Report) -> Iterator[Item]:
             report.drop_part(place, "imported by the instructions; import that file too")
         texts = [": ".join([*block.headings[-1:], block.text]) for block in blocks(page.body)]
         if texts:
-            yield page_entity(page, _name(source, page), TYPE, texts, report)
+            top = source.path.resolve()
+            if source.is_file:
+                project = top.parent.name
+            elif source.is_archive:
+                project = top.stem
+            else:
+                project = top.name
+            folders = [
+                part for part in PurePosixPath(page.path).parts[:-1] if part not in ("..", "/")
+            ]
+            yield page_entity(
+                page,
+                replace_unstorable(f"{'/'.join([project, *folders])}: rules"),
+                TYPE,
+                texts,
+                report,
+            )
         else:
             report.drop_part(page.path, "without content")
-
-
-def _name(source: Source, page: ProsePage) -> str:
-    top = source.path.resolve()
-    if source.is_file:
-        project = top.parent.name
-    elif source.is_archive:
-        project = top.stem
-    else:
-        project = top.name
-    folders = [part for part in PurePosixPath(page.path).parts[:-1] if part not in ("..", "/")]
-    return replace_unstorable(f"{'/'.join([project, *folders])}: rules")
 
 
 IMPORTER = Importer(

@@ -116,7 +116,12 @@ def _entity(memory: dict[str, Any], report: Report, place: str) -> Entity | None
     if digest:
         name, source = f"{name} ({digest[:hash_length]})", f"{source}:{digest}"
     at = time_of(memory.get("created_at")) or time_of(memory.get("created_at_iso"))
-    texts = [content, *_metadata_texts(_parse_json(memory.get("metadata")), report, place)]
+    # Metadata as sentences. Report what is nested, and what the server measures.
+    metadata = _parse_json(memory.get("metadata"))
+    values = metadata if isinstance(metadata, dict) else {}
+    facts = {name: value for name, value in values.items() if not name.startswith(_MEASURES)}
+    drop_fields(values, facts, report, place, "metadata.")
+    texts = [content, *attribute_texts(facts, report, place, "metadata.")]
     tags = tags_of(_parse_json(memory.get("tags")))
     if memory.get("store") != default_store:
         tags += tags_of(memory.get("store"))
@@ -129,14 +134,6 @@ def _entity(memory: dict[str, Any], report: Report, place: str) -> Entity | None
         created_at=at,
         updated_at=time_of(memory.get("updated_at")) or at,
     )
-
-
-def _metadata_texts(metadata: Any, report: Report, place: str) -> Iterator[str]:
-    """Return metadata as sentences. Report what is nested, and what the server measures."""
-    values = metadata if isinstance(metadata, dict) else {}
-    facts = {name: value for name, value in values.items() if not name.startswith(_MEASURES)}
-    drop_fields(values, facts, report, place, "metadata.")
-    return attribute_texts(facts, report, place, "metadata.")
 
 
 def _parse_json(value: Any) -> Any:

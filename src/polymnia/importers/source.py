@@ -105,25 +105,22 @@ class Source:
 
     def _find_names(self) -> Iterator[str]:
         if self.is_archive:
-            yield from self._find_members()
+            with self._archive() as archive:
+                members = [member for member in archive.infolist() if not member.is_dir()]
+            if len(members) > MAX_FILES:
+                raise BadInput(f"{self.path} holds more than {MAX_FILES:,} files")
+            total = sum(member.file_size for member in members)
+            if total > max(MIN_BOMB_BYTES, self.path.stat().st_size * MAX_RATIO):
+                raise BadInput(
+                    f"{self.path} would unpack to {total >> 20:,} MB; "
+                    "unpack it yourself and import the folder"
+                )
+            self._members = {_member_name(member): member for member in members}
+            yield from (name for name in self._members if not _is_made_by_macos(name))
         elif self.path.is_dir():
             yield from self._walk()
         else:
             yield replace_unstorable(self.path.name)
-
-    def _find_members(self) -> Iterator[str]:
-        with self._archive() as archive:
-            members = [member for member in archive.infolist() if not member.is_dir()]
-        if len(members) > MAX_FILES:
-            raise BadInput(f"{self.path} holds more than {MAX_FILES:,} files")
-        total = sum(member.file_size for member in members)
-        if total > max(MIN_BOMB_BYTES, self.path.stat().st_size * MAX_RATIO):
-            raise BadInput(
-                f"{self.path} would unpack to {total >> 20:,} MB; "
-                "unpack it yourself and import the folder"
-            )
-        self._members = {_member_name(member): member for member in members}
-        yield from (name for name in self._members if not _is_made_by_macos(name))
 
     def _walk(self) -> Iterator[str]:
         count = 0
@@ -150,7 +147,12 @@ class Source:
         if self.is_archive:
             with self._archive() as archive:
                 member = self._members[name]
-                self._require_harmless(member)
+                limit = max(MIN_BOMB_BYTES, member.compress_size * MAX_RATIO)
+                if member.file_size > min(limit, MAX_FILE_BYTES):
+                    raise BadInput(
+                        f"{member.filename} in {self.path} would unpack to "
+                        f"{member.file_size >> 20:,} MB; unpack it yourself and import the folder"
+                    )
                 with archive.open(member) as file:
                     yield _as_utf_8(file)
             return
@@ -169,14 +171,6 @@ class Source:
                 yield self._zip
         except (BadZipFile, NotImplementedError, RuntimeError, EOFError) as exc:
             raise BadInput(f"{self.path} is a damaged or encrypted archive: {exc}") from exc
-
-    def _require_harmless(self, member: "ZipInfo") -> None:
-        limit = max(MIN_BOMB_BYTES, member.compress_size * MAX_RATIO)
-        if member.file_size > min(limit, MAX_FILE_BYTES):
-            raise BadInput(
-                f"{member.filename} in {self.path} would unpack to "
-                f"{member.file_size >> 20:,} MB; unpack it yourself and import the folder"
-            )
 
 
 def _member_name(member: "ZipInfo") -> str:

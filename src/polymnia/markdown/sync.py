@@ -158,7 +158,22 @@ def _change_memory(
             transaction.apply(before=before, after=after)
         report.at = transaction.at
         report.change = transaction.change.id if transaction.change else 0
-    _count(before, after, report.memory)
+    old_ids = {entity.id for entity in before.entities}
+    new_ids = {entity.id for entity in after.entities}
+    old_notes, new_notes = ({note.key for note in rows.notes} for rows in (before, after))
+    changed: set[str] = set()
+    created_or_deleted: set[str] = set()
+    for rows in (before, after):
+        changed |= {group.entity for group in rows.facts}
+        changed |= {relation.source for relation in rows.relations}
+        for entity in rows.entities:
+            if entity.id not in old_ids & new_ids:
+                created_or_deleted.add(entity.name)
+    # A renamed entity counts once, under its old name.
+    changed |= {entity.name for entity in before.entities if entity.id in new_ids}
+    report.memory.created = len(new_ids - old_ids) + len(new_notes - old_notes)
+    report.memory.deleted = len(old_ids - new_ids) + len(old_notes - new_notes)
+    report.memory.changed = len(changed - created_or_deleted) + len(old_notes & new_notes)
     if dry_run:
         merged = _with_times(merged, before, after, time_ns() // 1000)
     return places, merged
@@ -208,25 +223,6 @@ def _copy_of(
     return places, state
 
 
-def _count(before: Rows, after: Rows, counts: SyncCounts) -> None:
-    old_ids = {entity.id for entity in before.entities}
-    new_ids = {entity.id for entity in after.entities}
-    old_notes, new_notes = ({note.key for note in rows.notes} for rows in (before, after))
-    changed: set[str] = set()
-    created_or_deleted: set[str] = set()
-    for rows in (before, after):
-        changed |= {group.entity for group in rows.facts}
-        changed |= {relation.source for relation in rows.relations}
-        for entity in rows.entities:
-            if entity.id not in old_ids & new_ids:
-                created_or_deleted.add(entity.name)
-    # A renamed entity counts once, under its old name.
-    changed |= {entity.name for entity in before.entities if entity.id in new_ids}
-    counts.created = len(new_ids - old_ids) + len(new_notes - old_notes)
-    counts.deleted = len(old_ids - new_ids) + len(old_notes - new_notes)
-    counts.changed = len(changed - created_or_deleted) + len(old_notes & new_notes)
-
-
 class _FolderWriter:
     """The second half of a synchronization: the files follow the memory."""
 
@@ -267,7 +263,13 @@ class _FolderWriter:
             self._delete(path)
         if not self._dry_run:
             sync_files(self._written)
-            _write_base(self._path, head, self._new_base(state, places))
+            # Remember what both sides are now.
+            base = self._new_base(state, places)
+            file = _base_file(self._path)
+            make_directory(file.parent)
+            # The state is about this folder and this store, so it must not get into git.
+            replace_quickly(file.parent / ".gitignore", b"*\n")
+            replace_file(file, _base_lines(head, base))
 
     def _keep_conflicts(self, rejected: list[str]) -> None:
         """Copy the files whose version the memory does not have, unless they stay as they are."""
@@ -372,15 +374,6 @@ def read_base(memory: Memory, path: Path) -> Base | None:
     except (DecodeError, UnicodeDecodeError):
         return None
     return base
-
-
-def _write_base(path: Path, head: _Line, base: Base) -> None:
-    """Remember what both sides are now."""
-    file = _base_file(path)
-    make_directory(file.parent)
-    # The state is about this folder and this store, so it must not get into git.
-    replace_quickly(file.parent / ".gitignore", b"*\n")
-    replace_file(file, _base_lines(head, base))
 
 
 def _base_file(path: Path) -> Path:

@@ -7,7 +7,7 @@ or error comes back the same way as an `Answer`.
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from threading import Lock
 from typing import Any
 
@@ -231,7 +231,15 @@ class Session(Channel):
             if not request.is_stateless:
                 self._asking.ask(request, exc.questions)
                 return Answer(is_pending=True)
-            result = self._ask_stateless(request, exc.questions)
+            # Questions as a result. The client answers with its next request.
+            inputs = {}
+            for question in exc.questions:
+                inputs[question.key] = {"method": question.method, "params": question.params}
+            result = {
+                "resultType": "input_required",
+                "inputRequests": inputs,
+                "requestState": self.server.states.seal(request.subject, request.answers),
+            }
         finally:
             CANCELLED.reset(token)
             if self._running.get(request.id) is request:
@@ -252,17 +260,6 @@ class Session(Channel):
                     result |= {"ttlMs": method.fresh_ms, "cacheScope": "private"}
         body = jsonrpc.encode_reply(request.raw_id, result)
         return Answer(body, outcome="error" if is_failure else "ok")
-
-    def _ask_stateless(self, request: Request, questions: Sequence[Any]) -> dict[str, Any]:
-        """Return questions as a result. The client answers with its next request."""
-        inputs = {}
-        for question in questions:
-            inputs[question.key] = {"method": question.method, "params": question.params}
-        return {
-            "resultType": "input_required",
-            "inputRequests": inputs,
-            "requestState": self.server.states.seal(request.subject, request.answers),
-        }
 
     def _name(self, answer: Answer, message: Message) -> None:
         """Note which method and tool a message named, if they exist."""

@@ -4,7 +4,7 @@ import logging
 import re
 import secrets
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from functools import partial
 from itertools import takewhile
@@ -20,7 +20,7 @@ from python_multipart.multipart import MultipartParser, parse_options_header
 from polymnia.disk.errors import map_os_errors
 from polymnia.engine.facts.secrets import SecretRule
 from polymnia.engine.memory import Memory
-from polymnia.engine.transfer.intake import IntakeReceipt, Item, take_in
+from polymnia.engine.transfer.intake import IntakeReceipt, take_in
 from polymnia.errors import BadInput, PolymniaError, StoreDamaged
 from polymnia.importers.base import Importer, ReasonPlaces, Report
 from polymnia.importers.run import UnsupportedNotes, open_source
@@ -329,7 +329,11 @@ class Import:
             left_out = UnsupportedNotes(memory)
             receipt = take_in(
                 memory,
-                report.screen_items(left_out.filter(self._until_cancelled(items))),
+                report.screen_items(
+                    left_out.filter(
+                        takewhile(lambda _: not (self.is_cancelled or self._is_stopping()), items)
+                    )
+                ),
                 by=by,
                 dry_run=self._is_dry,
                 replace_conflicts=self.replace_conflicts,
@@ -356,9 +360,6 @@ class Import:
 
     def _report(self, done: int) -> None:
         self.done = done
-
-    def _until_cancelled(self, items: Iterator[Item]) -> Iterator[Item]:
-        return takewhile(lambda _: not (self.is_cancelled or self._is_stopping()), items)
 
 
 class Imports:

@@ -2,7 +2,7 @@
 
 import secrets
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from functools import cached_property
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Literal
@@ -27,9 +27,8 @@ ROWS = 50
 # The client in the history of changes that people make in the web interface.
 CLIENT = "polymnia ui"
 WORKSPACE, TOAST, FORM_TOKEN_FIELD = "w", "toast", "form_token"
-# The keys in a request's scope that hold the transport's request, and what a stopping server
-# waits for.
-TRANSPORT, RUNNING = "polymnia.request", "polymnia.running"
+# The key in a request's scope that holds the transport's request.
+TRANSPORT = "polymnia.request"
 # No inline script, style or eval; nothing from other hosts; no framing.
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
@@ -68,16 +67,14 @@ class PageSpec(Struct, frozen=True, kw_only=True):
 class Handler(Struct, frozen=True, kw_only=True):
     """The function that answers a method and path below /ui.
 
-    `run` blocks, so it runs on a worker thread; `stream` runs on the event loop and sends events
-    until the client leaves. A public handler needs no login. One that takes files finds
-    them in `page.upload`.
+    `run` blocks, so it runs on a worker thread. A public handler needs no login. One that takes
+    files finds them in `page.upload`.
     """
 
     method: Literal["GET", "POST"]
     path: str
     needs: Capability
-    run: "Callable[[Page], Response] | None" = None
-    stream: "Callable[[Page], Awaitable[None]] | None" = None
+    run: "Callable[[Page], Response]"
     is_public: bool = False
     takes_files: bool = False
 
@@ -99,16 +96,6 @@ def post(path: str, **options: Any) -> "Callable[[PageFunction], PageFunction]":
 def _handle(method: Any, path: str, **options: Any) -> "Callable[[PageFunction], PageFunction]":
     def register(run: "PageFunction") -> "PageFunction":
         HANDLERS.append(Handler(method=method, path=path, run=run, **options))
-        return run
-
-    return register
-
-
-def stream(path: str) -> "Callable[[StreamFunction], StreamFunction]":
-    """Make the function answer GET with events."""
-
-    def register(run: "StreamFunction") -> "StreamFunction":
-        HANDLERS.append(Handler(method="GET", path=path, needs="read", stream=run))
         return run
 
     return register
@@ -388,7 +375,6 @@ class Page:
 
 
 PageFunction = Callable[[Page], Response]
-StreamFunction = Callable[[Page], Awaitable[None]]
 
 
 def download(content: bytes, name: str, media_type: str) -> Response:

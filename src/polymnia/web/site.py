@@ -1,7 +1,7 @@
 """The application at /ui: checks a request, runs its page on a worker thread, sends the answer."""
 
 import logging
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from functools import partial
 from importlib import import_module
 from typing import Any
@@ -35,18 +35,15 @@ from polymnia.transports.http.request import HttpRequest
 from polymnia.web import SiteParts
 from polymnia.web.findings import FindingsCache
 from polymnia.web.imports import Imports, receive_upload
-from polymnia.web.news import ChangeNews
 from polymnia.web.page import (
     FORM_TOKEN_FIELD,
     HANDLERS,
-    RUNNING,
     SECURITY_HEADERS,
     TRANSPORT,
     WORKSPACE,
     Fields,
     Handler,
     Page,
-    PageFunction,
     Toasts,
     parse_fields,
 )
@@ -91,20 +88,10 @@ class Site:
         self.context = context
         self.root = f"{context.public_path}{UI_PATH}"
         self.toasts = Toasts()
-        self.news = ChangeNews(parts.workspaces)
         self.findings = FindingsCache(context.pool)
         self.state = _open_state(parts)
         self.imports = Imports(lambda: self.context.is_stopping)
         self.templates = Templates(self.root, PAGES)
-        # The form token in a page cannot be guessed from compressed sizes (BREACH): other sites'
-        # requests carry no session, because its cookie is SameSite=Strict.
-        self._application = GZipMiddleware(
-            Router(self._routes(), redirect_slashes=False, default=_not_found),
-            minimum_size=_MIN_COMPRESSED_BYTES,
-            compresslevel=_COMPRESSION_LEVEL,
-        )
-
-    def _routes(self) -> list[Route | Mount]:
         for name in MODULES:
             import_module(f"polymnia.web.pages.{name}")
         routes: list[Route | Mount] = [
@@ -112,18 +99,20 @@ class Site:
         ]
         for handler in HANDLERS:
             paths = [UI_PATH, f"{UI_PATH}/"] if handler.path == "/" else [UI_PATH + handler.path]
-            answer: Any = partial(self._answer, handler)
-            if handler.stream:
-                answer = _Stream(self, handler)
+            answer = partial(self._answer, handler)
             routes += [Route(path, answer, methods=[handler.method]) for path in paths]
-        return routes
+        # The form token in a page cannot be guessed from compressed sizes (BREACH): other sites'
+        # requests carry no session, because its cookie is SameSite=Strict.
+        self._application = GZipMiddleware(
+            Router(routes, redirect_slashes=False, default=_not_found),
+            minimum_size=_MIN_COMPRESSED_BYTES,
+            compresslevel=_COMPRESSION_LEVEL,
+        )
 
     async def __call__(self, request: HttpRequest) -> None:
         """Answer a request of the transport."""
         request.scope[TRANSPORT] = request
-        with ExitStack() as running:
-            running.enter_context(self.context.running_request())
-            request.scope[RUNNING] = running
+        with self.context.running_request():
             try:
                 self.context.check_open()
                 self.context.guard.check_host(request)
@@ -141,17 +130,6 @@ class Site:
 
     async def _answer(self, handler: Handler, request: Request) -> Response:
         """Return the response to a request. Raise PolymniaError."""
-        page = await self.open_page(handler, request)
-        run: PageFunction | None = handler.run
-        if page.principal is NOBODY and not handler.is_public:
-            run = self._to_login
-        if request.method == "POST":
-            await self._read_form(page, takes_files=handler.takes_files)
-        assert run is not None
-        return await self.context.run(partial(run, page))
-
-    async def open_page(self, handler: Handler, request: Request) -> Page:
-        """Return the page for a request. Raise NotAllowed, StoreError."""
         request.scope[PAGE] = f"{UI_PATH}{handler.path}"  # for the log
         page = Page(self, request)
         # A database may be asked for the session.
@@ -159,7 +137,12 @@ class Site:
         self._admit(page, owner)
         if page.principal is not NOBODY and not handler.is_public:
             page.principal.require(handler.needs, "this")
-        return page
+        run = handler.run
+        if page.principal is NOBODY and not handler.is_public:
+            run = self._to_login
+        if request.method == "POST":
+            await self._read_form(page, takes_files=handler.takes_files)
+        return await self.context.run(partial(run, page))
 
     async def _read_form(self, page: Page, *, takes_files: bool) -> None:
         """Read the fields of a form and its files. Raise Refused if it is forged or too large."""
@@ -266,23 +249,6 @@ class Site:
             message=message,
             is_missing=status == 404,
         )
-
-
-class _Stream:
-    """Answers with events. It writes to the transport, because a stream is neither compressed
-    nor waited for."""
-
-    def __init__(self, site: Site, handler: Handler) -> None:
-        self._site = site
-        self._handler = handler
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        page = await self._site.open_page(self._handler, Request(scope, receive))
-        stream = self._handler.stream
-        if page.principal is NOBODY or stream is None:
-            raise Refused(401, "log in to see what changes")
-        scope[RUNNING].close()  # a stopping server ends streams instead of waiting for them
-        await stream(page)
 
 
 def _open_state(parts: SiteParts) -> SiteState | SharedState:

@@ -173,20 +173,16 @@ def _sides(page: Page, entities: Sequence[Entity], graph: Graph) -> list[MergeSi
         preview = None
         if page.may("write"):
             preview = merge(page.memory, [other.name], entity.name, by=page.by, dry_run=True)
-        sides.append(MergeSide(entity, len(touching), _moves(other, entity, graph), preview))
+        # What would move from one entity to the other.
+        known = set(entity.texts)
+        moves = [Move(text in known, text) for text in other.texts]
+        for relation in graph.relations:
+            ends = (relation.source, relation.target)
+            if other.name in ends and entity.name not in ends:
+                moves.append(Move(False, "", relation))
+        sides.append(MergeSide(entity, len(touching), moves[:_MAX_MOVES], preview))
     sides.sort(key=lambda side: -side.weight)
     return sides
-
-
-def _moves(gone: Entity, kept: Entity, graph: Graph) -> list[Move]:
-    """Return what would move from one entity to the other."""
-    known = set(kept.texts)
-    moves = [Move(text in known, text) for text in gone.texts]
-    for relation in graph.relations:
-        ends = (relation.source, relation.target)
-        if gone.name in ends and kept.name not in ends:
-            moves.append(Move(False, "", relation))
-    return moves[:_MAX_MOVES]
 
 
 @post("/curation/merge")
@@ -315,18 +311,16 @@ def accept_all(page: Page) -> Response:
             changes.append(change)
     gone = len(chosen - {finding.id for finding in findings})
     page.site.findings.decide(page.memory, decided)
-    text = f"Accepted {count_noun(len(decided), 'finding')}{_describe_rest(failures, gone)}"
-    return page.done(page.toast(text, *changes), page.url("/curation", kind=kind))
-
-
-def _describe_rest(failures: list[str], gone: int) -> str:
-    """Return which chosen findings were not accepted, and why."""
+    # Say which chosen findings were not accepted, and why.
     parts = [failure[:_MAX_FAILURE_CHARS] for failure in failures[:_MAX_FAILURES]]
     if len(failures) > _MAX_FAILURES:
         parts.append(f"{len(failures) - _MAX_FAILURES} more wait in the list")
     if gone:
         parts.append(f"{count_noun(gone, 'finding')} no longer there")
-    return f". Not accepted: {'; '.join(parts)}" if parts else ""
+    text = f"Accepted {count_noun(len(decided), 'finding')}"
+    if parts:
+        text += f". Not accepted: {'; '.join(parts)}"
+    return page.done(page.toast(text, *changes), page.url("/curation", kind=kind))
 
 
 def _acceptable(page: Page) -> tuple[str, list[CurationFinding]]:

@@ -34,7 +34,17 @@ def show(page: Page) -> Response:
     """Show a page of the table."""
     sort = page.query.get("sort") or "updated"
     if sort == "said":
-        return _show_said(page)
+        # Show facts with their entities, the one that was said last first.
+        start = min(page.query.number("from") or 0, _MAX_SAID)
+        end = start + ROWS
+        with page.memory.reading() as read:
+            facts: list[Passage] = read.facts_between(0, _END_OF_TIME, end + 1)
+        return page.render(
+            "entities/said.html",
+            rows=[(fact, fact.valid_at or fact.created_at) for fact in facts[start:end]],
+            start=start,
+            next=end if len(facts) > end and end < _MAX_SAID else None,
+        )
     if sort not in _COLUMNS:
         raise BadInput(f"sort: expected one of {', '.join(_COLUMNS)}, said, got {sort[:40]!r}")
     is_down = "down" in page.query
@@ -64,20 +74,6 @@ def show(page: Page) -> Response:
         can_sort=can_sort,
         start=start,
         next=end if len(entities) > end else None,
-    )
-
-
-def _show_said(page: Page) -> Response:
-    """Show facts with their entities, the one that was said last first."""
-    start = min(page.query.number("from") or 0, _MAX_SAID)
-    end = start + ROWS
-    with page.memory.reading() as read:
-        facts: list[Passage] = read.facts_between(0, _END_OF_TIME, end + 1)
-    return page.render(
-        "entities/said.html",
-        rows=[(fact, fact.valid_at or fact.created_at) for fact in facts[start:end]],
-        start=start,
-        next=end if len(facts) > end and end < _MAX_SAID else None,
     )
 
 

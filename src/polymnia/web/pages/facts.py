@@ -111,44 +111,37 @@ def fact_rows(memory: Memory, entity: Entity) -> list[FactView]:
 def load_row(memory: Memory, key: FactKey) -> FactView:
     """Return the row of a fact as it is now. Raise EntityNotFound, or TextChanged if it is gone."""
     if key.kind == "note":
-        return _note_row(memory, key)
+        note = notes.in_vault(memory, key.name)
+        if note is None:
+            raise TextChanged(f"the note {key.name}", None)
+        return FactView(
+            key=key,
+            type="note",
+            text=note.content,
+            shown=note.content,
+            at=note.updated_at or note.created_at,
+            actor=_author(memory, note.key, NOTE),
+            tags=note.tags,
+        )
     entities = open_named(memory, [key.name]).entities
     if not entities:
         raise EntityNotFound(key.name)
     if key.kind == "entity":
-        return _card_row(memory, key, entities[0])
+        entity = entities[0]
+        text = entity.summary or ""
+        return FactView(
+            key=key,
+            type=entity.type,
+            text=text,
+            shown=text,
+            at=entity.updated_at,
+            actor=_author(memory, entity.name, 0),
+            tags=entity.tags,
+        )
     for row in fact_rows(memory, entities[0]):
         if row.key == key:
             return row
     raise TextChanged(f"fact {key.ordinal} of {key.name}", None)
-
-
-def _card_row(memory: Memory, key: FactKey, entity: Entity) -> FactView:
-    text = entity.summary or ""
-    return FactView(
-        key=key,
-        type=entity.type,
-        text=text,
-        shown=text,
-        at=entity.updated_at,
-        actor=_author(memory, entity.name, 0),
-        tags=entity.tags,
-    )
-
-
-def _note_row(memory: Memory, key: FactKey) -> FactView:
-    note = notes.in_vault(memory, key.name)
-    if note is None:
-        raise TextChanged(f"the note {key.name}", None)
-    return FactView(
-        key=key,
-        type="note",
-        text=note.content,
-        shown=note.content,
-        at=note.updated_at or note.created_at,
-        actor=_author(memory, note.key, NOTE),
-        tags=note.tags,
-    )
 
 
 def _author(memory: Memory, name: str, ordinal: int) -> str:

@@ -62,6 +62,7 @@ def _check(page: Page) -> Findings:
 def _render(page: Page, *, fragment: str = "", findings: Findings | None = None) -> Response:
     memory = page.memory
     is_admin = page.principal.administers
+    python = f"{platform.python_implementation()} {platform.python_version()}"
     return page.render(
         "health/page.html",
         fragment=fragment,
@@ -71,7 +72,11 @@ def _render(page: Page, *, fragment: str = "", findings: Findings | None = None)
         store_bytes=file_bytes(store_kind(page.site.parts.store)[1]) if is_admin else None,
         folder=_folder(page) if is_admin else None,
         backups=_backups(page) if is_admin else [],
-        versions=_versions(),
+        versions={
+            "Polymnia": __version__,
+            "Python": python,
+            "System": f"{platform.system()} {platform.machine()}",
+        },
         findings=findings,
     )
 
@@ -90,12 +95,3 @@ def _backups(page: Page) -> list[BackupRow]:
         at = int(path.stat().st_mtime * 1_000_000)
         rows.append(BackupRow(path.name, file_bytes(str(path)) or 0, at))
     return rows
-
-
-def _versions() -> dict[str, str]:
-    python = f"{platform.python_implementation()} {platform.python_version()}"
-    return {
-        "Polymnia": __version__,
-        "Python": python,
-        "System": f"{platform.system()} {platform.machine()}",
-    }

@@ -1,6 +1,5 @@
 """History: every change by day, who made it, how to undo it, and the trash."""
 
-import asyncio
 from typing import Any
 
 from msgspec import Struct
@@ -15,19 +14,8 @@ from polymnia.errors import BadInput
 from polymnia.model import ChangeQuery, Rows, TrashItem, split_actor
 from polymnia.search.terms import count_noun
 from polymnia.search.times import parse_moment
-from polymnia.transports.http.request import HttpRequest
-from polymnia.transports.http.stream import HEADERS, EventStream
 from polymnia.web.changes import change_rows
-from polymnia.web.page import (
-    ROWS,
-    SECURITY_HEADERS,
-    TRANSPORT,
-    Fields,
-    Page,
-    get,
-    post,
-    stream,
-)
+from polymnia.web.page import ROWS, Fields, Page, get, post
 
 # The operations behind each word of the filter. Other operations show only without it.
 OPERATIONS = {
@@ -129,7 +117,20 @@ class HistoryFilters(Struct, frozen=True):
 def show(page: Page) -> Response:
     """Show the changes that the filters select, or the trash."""
     if page.query.get("trash"):
-        return _show_trash(page)
+        start, words = page.query.number("from") or 0, page.query.get("q").strip().casefold()
+        matching = [item for item in trash.items(page.memory) if words in _text_of(item).casefold()]
+        matching.sort(key=lambda item: -item.deleted_at)
+        end = start + ROWS
+        items = [(item, _kind_of(item.rows), _name_of(item.rows)) for item in matching[start:end]]
+        return _render(
+            page,
+            "history/trash.html",
+            filters=HistoryFilters(),
+            items=items,
+            total=len(matching),
+            start=start,
+            next=end if len(matching) > end else None,
+        )
     filters = HistoryFilters.of(page.query)
     latest = history.latest(
         page.memory,
@@ -142,11 +143,12 @@ def show(page: Page) -> Response:
         max_rows=history.MAX_WHOLE_ROWS,
     )
     about = history.names_of(page.memory, filters.name) if filters.name else None
-    rows = change_rows(page.memory, latest, about=about)
     after = page.query.number("after")
     if after is not None:  # a page that follows asks for what it has not shown yet
-        fresh = [row for row in rows if row.id > after]
-        return page.render("history/fresh.html", rows=fresh, full=True)
+        fresh = tuple(change for change in latest.changes if change.id > after)
+        rows = change_rows(page.memory, replace(latest, changes=fresh), about=about)
+        return page.render("history/fresh.html", rows=rows, full=True)
+    rows = change_rows(page.memory, latest, about=about)
     with page.memory.reading() as read:
         last = history.last_change(page.memory, read)
     return _render(
@@ -158,30 +160,6 @@ def show(page: Page) -> Response:
         last=last,
         full=True,
     )
-
-
-@stream("/history/events")
-async def send_events(page: Page) -> None:
-    """Send an event for every batch of changes until the client leaves or the session ends."""
-    request: HttpRequest = page.request.scope[TRANSPORT]
-    request.require_streams()
-    context, news = page.site.context, page.site.news
-    events, loop = EventStream(), asyncio.get_running_loop()
-
-    def follow() -> Any:
-        workspace = page.site.parts.workspaces.find(page.workspace)
-        return news.follow(workspace.name, events, loop)
-
-    follower = await context.run(follow)
-    context.streams[events] = page.principal
-    try:
-        await request.start(200, {**SECURITY_HEADERS, **HEADERS})
-        await request.write(b"retry: 1000\n\n", more=True)
-        if await events.send(request):
-            await events.send_last(request)
-    finally:
-        context.streams.pop(events, None)
-        news.leave(follower)
 
 
 @get("/history/change")
@@ -200,12 +178,24 @@ def preview_undo(page: Page) -> Response:
     """Show what an undo would do: of one change, or of all that the filters of the page select."""
     request = _UndoRequest.of(page.query)
     receipt = request.run(page, dry_run=True)
+    # Count the texts that the undo removes, restores and resets.
+    before, after = _text_keys(receipt.before), _text_keys(receipt.after)
+    gone, back = len(before - after), len(after - before)
+    old_ids = {entity.id for entity in receipt.before.entities}
+    new_ids = {entity.id for entity in receipt.after.entities}
+    reset = len(before & after) + len(old_ids & new_ids)
+    conflicts = len(receipt.conflicts)
     return page.render(
         "history/undo_page.html",
         fragment="history/undo.html",
         wanted=request,
         receipt=receipt,
-        sums=_sums(receipt),
+        sums=[
+            (gone, "fact goes" if gone == 1 else "facts go"),
+            (back, "fact returns" if back == 1 else "facts return"),
+            (reset, "text goes back" if reset == 1 else "texts go back"),
+            (conflicts, {0: "conflicts", 1: "needs a choice"}.get(conflicts, "need a choice")),
+        ],
         conflicts=receipt.conflicts[:_MAX_CONFLICTS],
         back=page.back,
     )
@@ -301,23 +291,6 @@ def _render(page: Page, template: str, **values: Any) -> Response:
     )
 
 
-def _show_trash(page: Page) -> Response:
-    start, words = page.query.number("from") or 0, page.query.get("q").strip().casefold()
-    matching = [item for item in trash.items(page.memory) if words in _text_of(item).casefold()]
-    matching.sort(key=lambda item: -item.deleted_at)
-    end = start + ROWS
-    items = [(item, _kind_of(item.rows), _name_of(item.rows)) for item in matching[start:end]]
-    return _render(
-        page,
-        "history/trash.html",
-        filters=HistoryFilters(),
-        items=items,
-        total=len(matching),
-        start=start,
-        next=end if len(matching) > end else None,
-    )
-
-
 def _kind_of(rows: Rows) -> str:
     if rows.entities:
         return "entity"
@@ -345,22 +318,6 @@ def _text_of(item: TrashItem) -> str:
     for several in rows.facts:
         texts += [fact.text for fact in several.facts]
     return "\n".join(texts)
-
-
-def _sums(receipt: UndoReceipt) -> list[tuple[int, str]]:
-    """Return how many texts an undo removes, restores and resets, and how many conflicts it has."""
-    before, after = _text_keys(receipt.before), _text_keys(receipt.after)
-    gone, back = len(before - after), len(after - before)
-    old_ids = {entity.id for entity in receipt.before.entities}
-    new_ids = {entity.id for entity in receipt.after.entities}
-    reset = len(before & after) + len(old_ids & new_ids)
-    conflicts = len(receipt.conflicts)
-    return [
-        (gone, "fact goes" if gone == 1 else "facts go"),
-        (back, "fact returns" if back == 1 else "facts return"),
-        (reset, "text goes back" if reset == 1 else "texts go back"),
-        (conflicts, {0: "conflicts", 1: "needs a choice"}.get(conflicts, "need a choice")),
-    ]
 
 
 def _text_keys(rows: Rows) -> set[tuple[str, int]]:

@@ -1,10 +1,9 @@
 """Moments: the strip of an entity, and the entity as it was at an earlier time."""
 
-from markupsafe import Markup
 from msgspec import Struct
 from starlette.responses import Response
 
-from polymnia.engine.history.versions import Comparison, compare, restore_version, versions
+from polymnia.engine.history.versions import compare, restore_version, versions
 from polymnia.errors import BadInput
 from polymnia.model import Change
 from polymnia.search.times import parse_moment
@@ -101,6 +100,16 @@ def show_then(page: Page, name: str, at: int) -> Response:
         return page.render(
             "entity/not_yet.html", status=404, name=name, first=first, strip=strip, at=at
         )
+    counts = (
+        (comparison.count("changed"), "changed"),
+        (comparison.count("gone"), "gone since"),
+        (comparison.count("came"), "came later"),
+    )
+    # The two texts of changed facts, with the words that differ.
+    parts = {}
+    for fact in comparison.facts:
+        if fact.how == "changed" and fact.then and fact.now:
+            parts[fact.ordinal] = compare_words(fact.then.text, fact.now.text)
     return page.render(
         "entity/then.html",
         name=name,
@@ -110,27 +119,9 @@ def show_then(page: Page, name: str, at: int) -> Response:
         facts=comparison.facts[::-1],
         relations=comparison.relations,
         is_plain=page.query.get("show") == "plain",
-        sums=_sums(comparison),
-        words=_words(comparison),
+        sums=[(count, text) for count, text in counts if count],
+        words=parts,
     )
-
-
-def _sums(comparison: Comparison) -> list[tuple[int, str]]:
-    counts = (
-        (comparison.count("changed"), "changed"),
-        (comparison.count("gone"), "gone since"),
-        (comparison.count("came"), "came later"),
-    )
-    return [(count, text) for count, text in counts if count]
-
-
-def _words(comparison: Comparison) -> dict[int, tuple[Markup, Markup]]:
-    """Return the two texts of changed facts, with the words that differ."""
-    parts = {}
-    for fact in comparison.facts:
-        if fact.how == "changed" and fact.then and fact.now:
-            parts[fact.ordinal] = compare_words(fact.then.text, fact.now.text)
-    return parts
 
 
 @get("/entity/restore", needs="write")

@@ -28,7 +28,14 @@ def preview(page: Page) -> Response:
     if action not in ACTIONS:
         raise BadInput(f"action: expected one of {', '.join(ACTIONS)}, got {action!r}")
     if action == "export":
-        return _export(page, keys)
+        # The chosen entities and notes, and the relations among them, as a document.
+        graph = open_named(page.memory, _entity_names(keys))
+        names = {entity.name for entity in graph.entities}
+        among = [link for link in graph.relations if {link.source, link.target} <= names]
+        texts = [notes.in_vault(page.memory, key.name) for key in keys if key.kind == "note"]
+        existing = [note for note in texts if note is not None]
+        document = encode_document(Graph(graph.entities, among), existing)
+        return download(document, "selection.json", "application/json")
     page.principal.require("write", "this")
     counts = ""
     if action == "delete":
@@ -172,17 +179,6 @@ def split_tags(text: str) -> list[str]:
     """Return the tags in a field, each once."""
     tags = [tag.strip() for tag in text.split(",")]
     return list(dict.fromkeys(tag for tag in tags if tag))
-
-
-def _export(page: Page, keys: list[FactKey]) -> Response:
-    """Return the chosen entities and notes, and the relations among them, as a document."""
-    graph = open_named(page.memory, _entity_names(keys))
-    names = {entity.name for entity in graph.entities}
-    among = [link for link in graph.relations if {link.source, link.target} <= names]
-    texts = [notes.in_vault(page.memory, key.name) for key in keys if key.kind == "note"]
-    existing = [note for note in texts if note is not None]
-    document = encode_document(Graph(graph.entities, among), existing)
-    return download(document, "selection.json", "application/json")
 
 
 def _entity_names(keys: list[FactKey]) -> list[str]:
