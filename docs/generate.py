@@ -3,16 +3,13 @@
 tests/test_docs.py checks that the files are what this module makes.
 """
 
-import argparse
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
-import shtab
 from argparse_manpage.manpage import Manpage
 
 from docs.grammar import Command, read_grammar
 from polymnia import __version__
-from polymnia.cli.completion import SHELLS
 from polymnia.cli.main import build_parser
 from polymnia.clients.configuration import edit
 from polymnia.clients.connect import DEFAULT_NAME
@@ -144,9 +141,6 @@ def pages() -> Mapping[Path, str]:
     made[ROOT / "docs" / "dialects" / "index.md"] = dialects_page()
     made[ROOT / "docs" / "commands.md"] = commands_page(read_grammar(build_parser()))
     made[ROOT / "docs" / "man" / "polymnia.1"] = manual_page()
-    for shell in SHELLS:
-        script = ROOT / "src" / "polymnia" / "cli" / "completions" / f"polymnia.{shell}"
-        made[script] = completion_script(shell)
     readme = ROOT / "README.md"
     made[readme] = _with_block(readme.read_text("utf-8"), "clients", readme_clients())
     return made
@@ -283,24 +277,6 @@ def manual_page() -> str:
     }
     page = str(Manpage(build_parser(), about, format="single-commands-section"))
     return page.replace(".SH\nPOSITIONAL ARGUMENTS", ".SH COMMANDS")
-
-
-def completion_script(shell: str) -> str:
-    """Return a script that completes commands, options and files."""
-    parser = build_parser()
-    _complete_files(parser)
-    return shtab.complete(parser, shell).rstrip("\n") + "\n"
-
-
-def _complete_files(parser: argparse.ArgumentParser) -> None:
-    """Mark the arguments whose values are files."""
-    # argparse has no public list of what was added to a parser.
-    for action in parser._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            for command in set(action.choices.values()):
-                _complete_files(command)
-        elif action.metavar in ("FILE", "PATH", "FOLDER", "DIR"):
-            action.complete = shtab.FILE  # type: ignore[attr-defined]
 
 
 def _options_table(command: Command) -> str:

@@ -54,7 +54,7 @@ SHOWN = {
     "workspace": "plans  active  20",
     "perspective": "text  ",
     "token": "name  can  workspaces  state  created  expires  last used",
-    "completion": "complete -o bashdefault -F _shtab_polymnia polymnia",
+    "completion": "complete -o default -F _polymnia polymnia",
 }
 RED, TITLE, LONG = "\x1b[31mred\x1b[0m", "\x1b]0;owned\x07", "long " * 40
 

@@ -12,7 +12,6 @@ from unittest.mock import patch
 
 import pytest
 
-from polymnia.engine.facts.forget import Unwanted, forget
 from polymnia.engine.graph import entities, facts, relations
 from polymnia.engine.memory import Memory
 from polymnia.model import EntityDraft, FactAddition
@@ -147,43 +146,6 @@ def test_a_dismissed_finding_stays_away_until_it_is_brought_back(
     assert post_all(visitor, "/ui/curation/dismiss", [("key", "nonsense")]).status == 400
 
 
-def test_all_of_a_kind_are_accepted_with_one_undo(place: tuple[Visitor, Memory]) -> None:
-    visitor, memory = place
-    entities.create(memory, [EntityDraft("HARBOUR api", "service", ("a twin",))], by="codex")
-    findings(visitor, "/ui/curation")
-    shown = visitor.get("/ui/curation/all?kind=duplicates")
-    assert "Billing Worker is merged into billing-worker" in shown.words
-    items = re.findall(r'name="item" value="(\w+)"', shown.text)
-    fields = [("kind", "duplicates"), *(("item", item) for item in items)]
-    shown = post_all(visitor, "/ui/curation/all", fields)
-    assert f"Accepted {len(items)} findings" in shown.words
-    assert "asked by Harbour API" in texts(memory, "billing-worker")
-    numbers = re.findall(r'name="change" value="(\d+)"', shown.text)
-    assert len(numbers) == len(items) >= 2
-    post_all(visitor, "/ui/undo", [("change", number) for number in numbers])
-    assert texts(memory, "Billing Worker") == ("asked by Harbour API",)
-    assert texts(memory, "HARBOUR api") == ("a twin",)
-    assert visitor.get("/ui/curation/all?kind=similar").status == 400
-
-
-def test_findings_that_cannot_be_accepted_are_named(place: tuple[Visitor, Memory]) -> None:
-    visitor, memory = place
-    twins = ("Tide Watch", "tide watch", "TIDE WATCH")
-    entities.create(memory, [EntityDraft(name, "service") for name in twins], by="codex")
-    findings(visitor, "/ui/curation")
-    shown = visitor.get("/ui/curation/all?kind=duplicates")
-    pattern = r'value="(\w+)" checked aria-label="[^"]*tide watch[^"]*"'
-    items = re.findall(pattern, shown.text, re.I)
-    fields = [("kind", "duplicates"), *(("item", item) for item in (*items, "0" * 16))]
-    shown = post_all(visitor, "/ui/curation/all", fields)
-    assert "Accepted 2 findings. Not accepted: " in shown.words
-    assert "one of the two entities is gone" in shown.words
-    assert "1 finding no longer there" in shown.words
-    changes = re.findall(r'name="change" value="(\d+)"', shown.text)
-    post_all(visitor, "/ui/undo", [("change", number) for number in changes])
-    forget(memory, Unwanted(entities=twins), by="codex")
-
-
 def test_the_badge_counts_what_waits(place: tuple[Visitor, Memory]) -> None:
     visitor, _ = place
     shown = findings(visitor, "/ui/curation")
@@ -204,7 +166,6 @@ def test_a_reader_sees_findings_without_actions(tmp_path: Path) -> None:
         for kind in KINDS:
             shown = findings(reader, f"/ui/curation?kind={kind}")
             assert 'method="post"' not in shown.text.split("<main")[1]
-        assert reader.get("/ui/curation/all?kind=gaps").status == 403
 
 
 def test_findings_are_computed_once_for_each_state_of_a_memory(memory_of_two: Memory) -> None:

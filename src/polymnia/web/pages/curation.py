@@ -12,9 +12,8 @@ from polymnia.engine.facts.remember import remember
 from polymnia.engine.facts.revise import Edit, Revision, revise
 from polymnia.engine.graph.entities import open_named, outlines
 from polymnia.engine.memory import Memory
-from polymnia.errors import BadInput, PolymniaError
+from polymnia.errors import BadInput
 from polymnia.model import Entity, Graph, Relation
-from polymnia.search.terms import count_noun
 from polymnia.web.findings import KINDS, CurationFinding, Look, key_id
 from polymnia.web.page import ROWS, Page, get, post
 from polymnia.web.pages.facts import fact_rows
@@ -25,12 +24,6 @@ _MAX_QUEUED, _MAX_QUEUED_IN_FOCUS = 5, 25
 _MAX_FACTS = 5
 # Things that the preview of a merge lists.
 _MAX_MOVES = 40
-# Findings that are accepted together.
-MAX_ACCEPTED = 100
-# Findings that could not be accepted and are named, and characters about each.
-_MAX_FAILURES, _MAX_FAILURE_CHARS = 5, 200
-# Kinds whose findings can be accepted together, because nothing has to be chosen or written.
-ACCEPTED_TOGETHER = ("duplicates", "gaps")
 
 
 class Queue(Struct, frozen=True):
@@ -87,7 +80,6 @@ def show(page: Page) -> Response:
         is_done=is_done,
         behind=behind,
         wants_dismissed=wants_dismissed,
-        together=ACCEPTED_TOGETHER,
         **(_details(page, focus) if focus else {}),
     )
 
@@ -275,99 +267,3 @@ def _done(page: Page, text: str, change: int = 0) -> Response:
         page.site.findings.decide(page.memory, [page.form.get("item")])
     to = page.url("/curation", kind=page.form.get("kind"), item=page.form.get("next"))
     return page.done(page.toast(text, change), to)
-
-
-@get("/curation/all", needs="write")
-def preview_all(page: Page) -> Response:
-    """List what accepting all findings of a kind would do."""
-    kind, findings = _acceptable(page)
-    return page.render(
-        "curation/all.html",
-        kind=kind,
-        kinds=KINDS,
-        findings=findings,
-        steps=[_describe_step(page, finding) for finding in findings],
-    )
-
-
-@post("/curation/all")
-def accept_all(page: Page) -> Response:
-    """Accept the findings that the preview listed. One Undo takes all of it back."""
-    kind, findings = _acceptable(page)
-    chosen = set(page.form.getlist("item"))
-    changes: list[int] = []
-    decided: list[str] = []
-    failures: list[str] = []
-    for finding in findings:
-        if finding.id not in chosen:
-            continue
-        try:
-            change = _accept(page, finding)
-        except PolymniaError as exc:  # perhaps an earlier merge of this list ended the entity
-            failures.append(f"{' and '.join(finding.names)}: {exc}")
-            continue
-        decided.append(finding.id)
-        if change:
-            changes.append(change)
-    gone = len(chosen - {finding.id for finding in findings})
-    page.site.findings.decide(page.memory, decided)
-    # Say which chosen findings were not accepted, and why.
-    parts = [failure[:_MAX_FAILURE_CHARS] for failure in failures[:_MAX_FAILURES]]
-    if len(failures) > _MAX_FAILURES:
-        parts.append(f"{len(failures) - _MAX_FAILURES} more wait in the list")
-    if gone:
-        parts.append(f"{count_noun(gone, 'finding')} no longer there")
-    text = f"Accepted {count_noun(len(decided), 'finding')}"
-    if parts:
-        text += f". Not accepted: {'; '.join(parts)}"
-    return page.done(page.toast(text, *changes), page.url("/curation", kind=kind))
-
-
-def _acceptable(page: Page) -> tuple[str, list[CurationFinding]]:
-    """Return a kind and its findings that can be accepted together. Raise BadInput."""
-    kind = page.query.get("kind") or page.form.get("kind")
-    if kind not in ACCEPTED_TOGETHER:
-        raise BadInput(f"kind: expected one of {', '.join(ACCEPTED_TOGETHER)}, got {kind[:40]!r}")
-    look, _ = page.site.findings.look(page.memory)
-    waiting = _waiting(page, look, wants_dismissed=False).get(kind, [])
-    names = {name for finding in waiting[:MAX_ACCEPTED] for name in finding.names}
-    known = outlines(page.memory, names)
-    findings = []
-    for finding in waiting[:MAX_ACCEPTED]:
-        if all(name in known for name in finding.names):
-            findings.append(finding)
-    return kind, findings
-
-
-def _describe_step(page: Page, finding: CurationFinding) -> tuple[str, str, str]:
-    """Return what accepting a finding does: from which entity, how, to which entity."""
-    if finding.kind == "gaps":
-        return finding.names[0], "mentions", finding.names[1]
-    richer, poorer = _by_weight(page, finding)
-    return poorer, "is merged into", richer
-
-
-def _by_weight(page: Page, finding: CurationFinding) -> tuple[str, str]:
-    graph = open_named(page.memory, finding.names)
-    entities = {entity.name: entity for entity in graph.entities}
-    counts = dict.fromkeys(finding.names, 0)
-    for name in finding.names:
-        counts[name] = len(entities[name].facts) + len(entities[name].tags)
-    for relation in graph.relations:
-        for end in {relation.source, relation.target} & counts.keys():
-            counts[end] += 1
-    richer = max(finding.names, key=lambda name: counts[name])
-    poorer = next(name for name in finding.names if name != richer)
-    return richer, poorer
-
-
-def _accept(page: Page, finding: CurationFinding) -> int:
-    """Do what a finding proposes, and return the change."""
-    if finding.kind == "gaps":
-        relation = Relation(finding.names[0], finding.names[1], "mentions")
-        return remember(page.memory, [], [relation], by=page.by).change
-    known = outlines(page.memory, finding.names)
-    if len(known) < len(finding.names):
-        raise BadInput("one of the two entities is gone")
-    richer, poorer = _by_weight(page, finding)
-    return merge(page.memory, [poorer], richer, by=page.by).change

@@ -1,18 +1,14 @@
-"""All entities as a table that sorts, and as CSV or JSON."""
+"""All entities as a table that sorts, and all facts by when they were said."""
 
-import csv
-import io
 from collections.abc import Callable
 from typing import Any
 
-from msgspec.json import encode
 from starlette.responses import Response
 
 from polymnia.errors import BadInput
 from polymnia.model import Entity, Passage
-from polymnia.web.page import ROWS, Page, download, get
+from polymnia.web.page import ROWS, Page, get
 from polymnia.web.pages.facts import FactKey
-from polymnia.web.text import moment
 
 # A larger memory is only sorted by the last update and by when facts were said: the store answers
 # that without reading all.
@@ -75,39 +71,3 @@ def show(page: Page) -> Response:
         start=start,
         next=end if len(entities) > end else None,
     )
-
-
-@get("/entities/export")
-def export(page: Page) -> Response:
-    """Return the table as a file."""
-    chosen = page.query.get("format")
-    kind = page.query.get("type") or None
-    with page.memory.reading() as read:
-        entities = read.outlines(kind=kind)
-    rows = [_record(entity) for entity in entities]
-    plain = [letter if letter.isascii() and letter.isalnum() else "-" for letter in page.workspace]
-    name = f"entities-{''.join(plain)[:60]}"
-    if chosen == "json":
-        return download(encode(rows), f"{name}.json", "application/json")
-    if chosen != "csv":
-        raise BadInput(f"format: expected csv or json, got {chosen[:40]!r}")
-    text = io.StringIO()
-    writer = csv.DictWriter(text, fieldnames=list(_record(Entity("", ""))))
-    writer.writeheader()
-    for row in rows:
-        for field, value in row.items():
-            if value[:1] in ("=", "+", "-", "@", "\t", "\r"):
-                row[field] = f"'{value}"  # so that no spreadsheet takes it for a formula
-        writer.writerow(row)
-    return download(text.getvalue().encode(), f"{name}.csv", "text/csv; charset=utf-8")
-
-
-def _record(entity: Entity) -> dict[str, str]:
-    return {
-        "name": entity.name,
-        "type": entity.type,
-        "summary": entity.summary or "",
-        "tags": ", ".join(entity.tags),
-        "created": moment(entity.created_at).isoformat() if entity.created_at else "",
-        "updated": moment(entity.updated_at).isoformat() if entity.updated_at else "",
-    }
