@@ -133,15 +133,19 @@ class Conversation:
 
     def call(self, tool: str, arguments: dict[str, Any]) -> Any:
         """Return the result of a tool. Raise BenchError if it failed."""
-        result = self._request("tools/call", {"name": tool, "arguments": arguments})
+        result = self._call(tool, arguments)
         if result.get("isError"):
             raise BenchError(f"{tool} failed: {result['content']}")
         return result
 
     def try_call(self, tool: str, arguments: dict[str, Any]) -> str:
         """Return the error of a tool, or nothing if it succeeded."""
-        result = self._request("tools/call", {"name": tool, "arguments": arguments})
+        result = self._call(tool, arguments)
         return str(result["content"]) if result.get("isError") else ""
+
+    def _call(self, tool: str, arguments: dict[str, Any]) -> Any:
+        meta = {"polymnia/json": True}  # which facts a reply shows
+        return self._request("tools/call", {"name": tool, "arguments": arguments, "_meta": meta})
 
     def _request(self, method: str, params: dict[str, Any]) -> Any:
         self._asked += 1

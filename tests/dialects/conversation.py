@@ -44,6 +44,13 @@ class Client:
         """Return the tool's result."""
         return self.request("tools/call", name=tool, arguments=dict(arguments or {}))
 
+    def items(self, tool: str, arguments: Mapping[str, Any] | None = None) -> list[Any]:
+        """Return what a program gets that asks for JSON."""
+        meta = {"polymnia/json": True}
+        result = self.request("tools/call", name=tool, arguments=arguments or {}, _meta=meta)
+        items: list[Any] = result["structuredContent"]["items"]
+        return items
+
     def text(self, tool: str, arguments: Mapping[str, Any] | None = None) -> str:
         """Return the text of a call that must succeed."""
         result = self.call(tool, arguments)

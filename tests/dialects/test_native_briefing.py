@@ -1,5 +1,6 @@
 """What a briefing shows of what others changed, of what expired and of what is superseded."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -23,8 +24,13 @@ def remember(client: Client, name: str, *facts: object, **more: Any) -> str:
 
 def changed_by_others(client: Client) -> list[str]:
     """Return the lines about changes of other clients."""
-    items = client.call("briefing")["structuredContent"]["items"]
-    return [f"{item['name']}: {item['text']}" for item in items if item["section"] == "Changed"]
+    _, _, after = client.text("briefing").partition("Changed by others since your last write\n")
+    lines = []
+    for line in after.splitlines():
+        if not line.startswith("  "):
+            break
+        lines.append(re.sub(r"  [^:]+: (.+?) (?:#\d+ |(?=is ))(.+) \(\S+\)", r"\1: \2", line))
+    return lines
 
 
 def test_what_others_changed_is_listed(clients: tuple[Client, Client]) -> None:

@@ -402,8 +402,8 @@ def test_another_number_of_the_same_unit_is_newer(clients: tuple[Client, Client]
         clients[0].text("remember", {"entities": [entity]})
     text = reply(clients[0], "recall", {"query": "How many euros does Lantern pay a month?"})
     assert "#1 Pays for the hosting with 400 euros a month [Mon 2 Nov 2020; newer: #2]" in text
-    called = clients[0].call("recall", {"query": "How many euros does Lantern pay a month?"})
-    notes = {item["fact"]: item.get("notes") for item in called["structuredContent"]["items"]}
+    items = clients[0].items("recall", {"query": "How many euros does Lantern pay a month?"})
+    notes = {item["fact"]: item.get("notes") for item in items}
     assert notes == {1: ["newer: #2"], 2: None}
     assert "#2 Raised its sponsorship to 650 euros a month [Wed 2 Dec 2020]" in text
 

@@ -61,8 +61,7 @@ def test_what_the_other_workspace_knows_already_is_not_repeated(client: Client) 
     remember(client, "Ada", "drinks tea", "plays chess")
     reply = client.text("revise", {"name": "Ada", "move_to": "personal"})
     assert "Ada with 1 fact (1 known there)" in reply
-    items = client.call("open", {"names": ["Ada"]})["structuredContent"]["items"]
-    assert items[0]["facts"] == 2
+    assert client.text("open", {"names": ["Ada"]}).count("  #") == 2
 
 
 def test_a_move_is_taken_back_by_the_call_that_its_receipt_gives(client: Client) -> None:

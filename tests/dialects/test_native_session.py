@@ -3,6 +3,7 @@
 A new user's ten questions, a whole session, and memory written by any dialect.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -48,7 +49,7 @@ def searched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
 
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_a_new_users_question_finds_the_fact_first(searched: Client, question: str) -> None:
-    first, *_ = searched.call("recall", {"query": question})["structuredContent"]["items"]
+    first, *_ = searched.items("recall", {"query": question})
     assert QUESTIONS[question] in first["text"]
 
 
@@ -67,15 +68,12 @@ def test_a_session_from_briefing_to_history(memory: Memory) -> None:
         "revise", {"name": "Ben", "facts": [{"old": "2", "new": "moved to Porto in June 2026"}]}
     )
     client.text("forget", {"name": "Ada", "facts": ["prefers Python to Java"]})
-    change = client.call("forget", {"name": "style", "whole": True, "confirm": True})[
-        "structuredContent"
-    ]["items"][0]["change"]
+    receipt = client.text("forget", {"name": "style", "whole": True, "confirm": True})
+    change = receipt.split()[0]
     assert "There is no entity style" in client.text("open", {"names": ["style"]})
     client.text("undo", {"changes": [change]})
     assert "120 characters" in client.text("open", {"names": ["style"]})
-    operations = [
-        item["operation"] for item in client.call("history")["structuredContent"]["items"]
-    ]
+    operations = re.findall(r"^- .*?, test, (\w+):", client.text("history"), re.M)
     assert operations == ["undo", "forget", "forget", "revise", "remember"]
     ben = client.text("open", {"names": ["Ben"]})
     assert "Porto" in ben

@@ -152,11 +152,11 @@ def test_the_inspector_tells_its_roots_and_answers_a_question(
         written = mcpdo(
             *to, "tools/call", "remember", "--tool-args-json", json.dumps({"entities": [MANY]})
         )
-        assert written["structuredContent"]["note"] == "change 1 in my-project"
+        assert written["content"][0]["text"].startswith("my-project:1 stored ")
         asked = mcpdo(*to, "tools/call", "forget", "name:=Ada", "whole:=true")["elicitationPending"]
         assert asked["message"] == "Forget Ada: 41 facts and relations in all?"
         done = mcpdo(*to, "elicitation/respond", asked["elicitationId"], "confirmed:=true")
-        assert done["structuredContent"]["items"][0]["facts"] == 40
+        assert "40 facts in all" in done["content"][0]["text"]
         known = mcpdo(*to, "tools/call", "open", "--tool-args-json", json.dumps({"names": ["Ada"]}))
-        assert "There is no entity Ada" in known["structuredContent"]["note"]
+        assert "There is no entity Ada" in known["content"][0]["text"]
         mcpdo("disconnect", "memory")

@@ -4,6 +4,7 @@ subscriptions.
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -14,6 +15,7 @@ from typing import Any
 import anyio
 import pytest
 from mcp import Client, StdioServerParameters
+from mcp.types import TextContent
 
 from tests.dialects.trial import QUESTIONS, REMEMBERED
 from tests.processes import TIMEOUT_S
@@ -67,17 +69,18 @@ def polymnia(project: Path, *options: str, embedder: str = "none") -> StdioServe
     )
 
 
-async def ask(client: Client, tool: str, **arguments: Any) -> JSON:
+async def ask(client: Client, tool: str, **arguments: Any) -> str:
     result = await client.call_tool(tool, arguments)
     assert not result.is_error, result.content
-    found: JSON = result.structured_content
-    return found
+    (block,) = result.content
+    assert isinstance(block, TextContent)
+    return block.text
 
 
-async def ask_by_meaning(client: Client, question: str) -> JSON:
+async def ask_by_meaning(client: Client, question: str) -> str:
     """Ask until the server has embedded the memory and the question; a note says if it has not."""
     with anyio.fail_after(TIMEOUT_S):
-        while (reply := await ask(client, "recall", query=question)).get("note"):
+        while "embedded" in (reply := await ask(client, "recall", query=question)):
             pass
     return reply
 
@@ -109,7 +112,7 @@ def test_a_new_users_questions_find_the_fact_first(project: Path, mode: str) -> 
     async def trial(client: Client) -> None:
         await ask(client, "remember", entities=REMEMBERED)
         for question in QUESTIONS:
-            firsts[question] = (await ask_by_meaning(client, question))["items"][0]["text"]
+            firsts[question] = (await ask_by_meaning(client, question)).partition("  #")[2]
 
     talk(project, mode, trial, embedder="local")
     assert {
@@ -143,7 +146,7 @@ def test_a_session_ends_in_the_right_state(
 
 async def play_session(client: Client) -> None:
     """Go from an empty briefing to the history."""
-    assert (await ask(client, "briefing"))["items"] == []
+    assert "0 entities" in await ask(client, "briefing")
     await ask(client, "remember", entities=REMEMBERED)
     await ask(
         client,
@@ -151,16 +154,15 @@ async def play_session(client: Client) -> None:
         entities=[{"name": "me", "facts": ["prefers tabs"]}],
         workspace="personal",
     )
-    (hit, *_) = (await ask(client, "recall", query="What does Ada drink?"))["items"]
-    assert (hit["name"], hit["workspace"], "dark coffee" in hit["text"]) == ("Ada", "my-app", True)
+    found = await ask(client, "recall", query="What does Ada drink?")
+    assert re.search(r"In my-app, .*\nAda \(person\).*\n  #1 drinks dark coffee", found)
     await ask(
         client, "revise", name="Ben", facts=[{"old": "2", "new": "moved to Porto in June 2026"}]
     )
     forgotten = await ask(client, "forget", name="style", whole=True, confirm=True)
-    (gone,) = forgotten["items"]
-    await ask(client, "undo", changes=[gone["change"]])
-    changes = (await ask(client, "history"))["items"]
-    made = [(change["workspace"], change["operation"]) for change in changes]
+    await ask(client, "undo", changes=[forgotten.split()[0]])
+    changes = await ask(client, "history")
+    made = re.findall(r"^- ([\w-]+):\d+, .*?, .*?, (\w+):", changes, re.M)
     assert made == [
         ("my-app", "undo"),
         ("my-app", "forget"),
@@ -172,12 +174,10 @@ async def play_session(client: Client) -> None:
 
 async def check_session(client: Client) -> None:
     """Check, in a server of its own, what `play_session` left."""
-    names = {item["name"]: item["workspace"] for item in (await ask(client, "briefing"))["items"]}
-    assert (names["me"], names["Ben"]) == ("personal", "my-app")
-    facts = [
-        item.get("text", "")
-        for item in (await ask(client, "open", names=["Ben", "style"]))["items"]
-    ]
+    briefing = await ask(client, "briefing")
+    assert "(me, personal)" in briefing
+    assert "(Ben)" in briefing
+    facts = await ask(client, "open", names=["Ben", "style"])
     assert "moved to Porto in June 2026" in facts
     assert "moved to Lisbon in March 2026" not in facts
     assert "Lines have 120 characters" in facts

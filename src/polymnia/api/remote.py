@@ -198,6 +198,7 @@ class _Tools:
             _META + "protocolVersion": _REVISION,
             _META + "clientInfo": {"name": by, "version": __version__},
             _META + "clientCapabilities": {},
+            "polymnia/json": True,
         }
         self._headers = {
             "Content-Type": "application/json",
@@ -209,7 +210,7 @@ class _Tools:
             self._headers["Authorization"] = f"Bearer {token}"
 
     def call(self, tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        """Return the structured content of a tool's reply."""
+        """Return a tool's reply as JSON; no items for a tool that has none."""
         params = {"name": tool, "arguments": arguments, "_meta": self._meta}
         message = {
             "jsonrpc": "2.0",
@@ -226,7 +227,7 @@ class _Tools:
         result = reply["result"]
         if result.get("isError"):
             raise BadInput("\n".join(part.get("text", "") for part in result["content"]))
-        content: dict[str, Any] = result["structuredContent"]
+        content: dict[str, Any] = result.get("structuredContent", {"items": []})
         return content
 
     def _send(self, body: bytes, tool: str) -> bytes:

@@ -17,6 +17,7 @@ WORKSPACE = "polymnia/workspace"
 SESSION = "polymnia/sessionId"
 # The token, on transports without headers.
 TOKEN = "polymnia/token"
+JSON = "polymnia/json"
 
 # Revisions that `initialize` negotiates, oldest first.
 HANDSHAKE = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
@@ -70,6 +71,8 @@ class Meta(Struct, frozen=True):
     workspace: str | None = field(default=None, name=WORKSPACE)
     session: str | None = field(default=None, name=SESSION)
     token: str | None = field(default=None, name=TOKEN)
+    # True for a program that reads JSON instead of the text that a model gets.
+    wants_json: bool = field(default=False, name=JSON)
 
 
 class Params(Struct):

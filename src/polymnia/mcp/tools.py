@@ -75,7 +75,9 @@ def call_tool(request: Request, params: CallTool) -> ToolResult:
     content += reply.shown
     if reply.note is not None:
         content.append(TextContent(reply.note))
-    if reply.structured is None or request.revision < STRUCTURED_SINCE:
+    # Half of the programs show their model only the JSON if there is any, and half only the text.
+    wants_json = tool.returns is not None or request.meta.wants_json
+    if reply.structured is None or not wants_json or request.revision < STRUCTURED_SINCE:
         return ToolResult(content)
     return ToolResult(content, reply.structured)
 
@@ -121,9 +123,7 @@ def _describe_tool(tool: Tool, structured: bool) -> dict[str, Any]:
         "annotations": hints,
     }
     if structured and tool.returns is not None:
-        # What the server checks anyway would cost a model tokens.
-        output = {"type": "object"} if tool.brief else json_schema(tool.returns)
-        description["outputSchema"] = output
+        description["outputSchema"] = json_schema(tool.returns)
     if tool.always_load:
         description["_meta"] = {"anthropic/alwaysLoad": True}
     return description

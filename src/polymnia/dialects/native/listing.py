@@ -5,14 +5,13 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from polymnia.dialects.base import Call, Reply
-from polymnia.dialects.native.grouping import Line, fact_line, head_of, usual
+from polymnia.dialects.native.grouping import Line, fact_line, head_of, line_data, usual
 from polymnia.dialects.native.marks import mark_superseded, successors_of
 from polymnia.dialects.native.replies import (
     clean_reply,
     describe_plan,
     offset_of,
     prose,
-    short_time,
 )
 from polymnia.dialects.native.scope import Place, join_names, places
 from polymnia.dialects.native.shapes import Found, Recall
@@ -74,7 +73,7 @@ def list_entities(call: Call, arguments: Recall) -> Reply:
     listed.sort(key=lambda one: one.entity.due or 2**62)
     if not listed:
         note = _explain_nothing(read, arguments)
-        return clean_reply(note, Found(items=[], note=note))
+        return clean_reply(note, Found(items=[]))
     return _reply(listed, arguments)
 
 
@@ -93,24 +92,24 @@ def _reply(listed: list[_Listed], arguments: Recall) -> Reply:
     usual_workspace, usual_author = usual(lines)
     home = usual_workspace or listed[0].place.name
     texts = [head_of(home, usual_author)]
-    items: list[dict[str, object]] = []
+    shown: list[Line] = []
+    count = 0
     for one in page:
         own_lines = [line for line in lines if line.subject == one.subject]
         block = [_heading(one, home, len(own_lines))]
         block += [fact_line(line, usual_author) for line in own_lines]
         tokens_left -= count_tokens("\n".join(block)) + 1
-        if tokens_left < 0 and items:
+        if tokens_left < 0 and count:
             break
         texts += block
-        items.append(_data(one, home, facts_each))
-    left_out = len(listed) - offset - len(items)
+        shown += own_lines
+        count += 1
+    left_out = len(listed) - offset - count
     cursor = ""
-    note = ""
     if left_out > 0:
-        cursor = str(offset + len(items))
-        note = f'{left_out} more: pass cursor "{cursor}", or raise max_tokens.'
-        texts.append(note)
-    found = Found(items=items, left_out=left_out, cursor=cursor, note=note)
+        cursor = str(offset + count)
+        texts.append(f'{left_out} more: pass cursor "{cursor}", or raise max_tokens.')
+    found = Found(items=[line_data(line) for line in shown], cursor=cursor)
     return clean_reply("\n".join(texts), found)
 
 
@@ -150,19 +149,6 @@ def _heading(one: _Listed, home: str, shown_count: int) -> str:
     if earlier > 0:
         heading += f", {count_noun(earlier, 'earlier fact')}: open shows all"
     return heading
-
-
-def _data(one: _Listed, home: str, facts_each: int) -> dict[str, object]:
-    data: dict[str, object] = {"name": one.entity.name, "type": one.entity.type}
-    if one.place.name != home:
-        data["workspace"] = one.place.name
-    if one.entity.due:
-        data["due"] = short_time(one.entity.due)
-    if one.entity.status:
-        data["status"] = one.entity.status
-    facts = one.facts[-facts_each:]
-    data["facts"] = [{"n": fact.ordinal, "text": fact.text[:MAX_FACT_CHARACTERS]} for fact in facts]
-    return data
 
 
 def _select(reader: Reader, arguments: Recall) -> list[Entity]:

@@ -1,7 +1,6 @@
 """`open`, `explore` and `briefing`: the tools that read the memory."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -21,17 +20,14 @@ from polymnia.dialects.native.replies import (
     bounded_reply,
     clean_reply,
     describe_plan,
-    entity_data,
-    fact_data,
     line_item,
     offset_of,
     page_reply,
     prose,
     relation_item,
-    short_time,
 )
 from polymnia.dialects.native.scope import Place, join_names, own_names, places
-from polymnia.dialects.native.shapes import Briefing, Explore, Items, Open
+from polymnia.dialects.native.shapes import Briefing, Explore, Open
 from polymnia.engine.facts.briefing import PINNED_TAG, brief_session
 from polymnia.engine.facts.briefing_text import briefing_text, tokens_for_sections
 from polymnia.engine.facts.names import resolve_names
@@ -58,7 +54,7 @@ from polymnia.stores.contract import check_cancelled
 _MAX_LISTED_TYPES = 10
 
 
-@tool(Open, needs="read", returns=Items, brief=True)
+@tool(Open, needs="read", brief=True)
 def open(call: Call, arguments: Open) -> Reply:  # noqa: A001  # the name that clients call
     """Read all that is known of entities: numbered facts with time and author, and relations. Use \
 it after recall for the whole or the exact text. Partial and old names work if only one entity \
@@ -100,10 +96,14 @@ fits. Two clocks: true_on is what was true on a day, as_of what this memory held
 
 def _continued_entity(items: list[Item], offset: int) -> str:
     """Return the heading above the items of a page that begins within an entity."""
-    if not 0 < offset < len(items) or "facts" in items[offset].data:
+    if not 0 < offset < len(items) or _is_heading(items[offset]):
         return ""
-    headings = [item.line for item in items[:offset] if "facts" in item.data]
+    headings = [item.line for item in items[:offset] if _is_heading(item)]
     return f"\n{headings[-1]}"
+
+
+def _is_heading(item: Item) -> bool:
+    return not item.row and not item.line.startswith(" ")
 
 
 def relations_of(graph: Graph, name: str) -> list[Relation]:
@@ -169,19 +169,17 @@ class Opened(Struct, frozen=True):
 def entity_items(opened: list[Opened]) -> tuple[str, list[Item]]:
     """Return the head line of some entities, and these with their facts and relations."""
     facts = [_fact_lines(one) for one in opened]
-    lines = [line for own in facts for line, _ in own]
+    lines = [line for own in facts for line in own]
     workspace, author = usual(lines)
     if opened and not workspace:
         workspace = opened[0].place.name
     items = []
     for one, own in zip(opened, facts, strict=True):
-        day = shared_day_of([line for line, _ in own])
-        data = entity_data(one.entity, one.place.name, len(one.relations))
-        items.append(line_item(_heading(one, workspace, day), data))
-        items += [Item(fact_line(line, author, day), data) for line, data in own]
+        day = shared_day_of(own)
+        items.append(line_item(_heading(one, workspace, day)))
+        items += [Item(fact_line(line, author, day)) for line in own]
         for relation in one.relations:
-            data = relation_item(relation).data
-            items.append(Item(relation_text(relation, one.entity.name), data, RELATIONS))
+            items.append(Item(relation_text(relation, one.entity.name), RELATIONS))
     return head_of(workspace, author), items
 
 
@@ -201,8 +199,8 @@ def _heading(one: Opened, usual_workspace: str, day: str) -> str:
     return f"{heading}, {day}" if day else heading
 
 
-def _fact_lines(one: Opened) -> list[tuple[Line, dict[str, Any]]]:
-    """Return the facts of an entity by their numbers, as lines and as JSON."""
+def _fact_lines(one: Opened) -> list[Line]:
+    """Return the facts of an entity by their numbers."""
     name = one.entity.name
     authors: dict[PassageKey, Author] = {}
     if not one.is_past:  # the past has no authors: only living rows have them
@@ -212,17 +210,17 @@ def _fact_lines(one: Opened) -> list[tuple[Line, dict[str, Any]]]:
     for fact in one.entity.facts:
         author = authors.get((name, fact.ordinal))
         notes = _notes(fact, one.entity)
-        line = Line(one.place, Passage.of(one.entity, fact), prose(fact.text), author, notes)
-        facts.append((line, fact_data(name, fact, author)))
+        passage = Passage.of(one.entity, fact)
+        facts.append(Line(one.place, passage, prose(fact.text), author, notes))
     present = {fact.ordinal for fact in one.entity.facts}
     for past in one.replaced:
         if past.old.ordinal not in present:
             facts.append(_replaced_line(one, past))
-    facts.sort(key=lambda pair: pair[0].passage.ordinal)
+    facts.sort(key=lambda line: line.passage.ordinal)
     return facts
 
 
-def _replaced_line(one: Opened, past: history.SupersededFact) -> tuple[Line, dict[str, Any]]:
+def _replaced_line(one: Opened, past: history.SupersededFact) -> Line:
     ended_at = past.ended_at
     replaced = "replaced"
     if past.new:
@@ -230,9 +228,7 @@ def _replaced_line(one: Opened, past: history.SupersededFact) -> tuple[Line, dic
         replaced += f" by {', '.join(f'#{fact.ordinal}' for fact in past.new)}"
     notes = (replaced, *_notes(past.old, one.entity))
     passage = Passage.of(one.entity, past.old)
-    line = Line(one.place, passage, prose(past.old.text), None, notes, ended_at)
-    note = f"superseded {short_time(past.ended_at)}"
-    return line, fact_data(one.entity.name, past.old, None, note)
+    return Line(one.place, passage, prose(past.old.text), None, notes, ended_at)
 
 
 def _notes(fact: Fact, entity: Entity) -> tuple[str, ...]:
@@ -268,7 +264,7 @@ def _missing_note(read: list[Place], missing: list[str], at: int | None) -> str:
     return one_line(" ".join(sentences))
 
 
-@tool(Explore, needs="read", returns=Items, brief=True)
+@tool(Explore, needs="read", brief=True)
 def explore(call: Call, arguments: Explore) -> Reply:
     """Follow relations from an entity: who owns, blocks, leads, is part of what. With to: the \
 shortest path between two."""
@@ -282,7 +278,8 @@ shortest path between two."""
     for place in homes:
         graph, is_whole = traverse.surroundings(place.memory, arguments.name, arguments.depth)
         types |= dict.fromkeys(relation.type for relation in graph.relations)
-        items += _neighbourhood_items(place, graph, arguments)
+        label = f" ({place.name})" if place is not homes[0] else ""
+        items += _neighbourhood_items(graph, arguments, label)
         if not is_whole:
             remarks.append("there are too many to go further; explore one of these names")
     if not items:
@@ -354,18 +351,17 @@ def _homes(read: list[Place], *names: str) -> list[Place]:
     return homes
 
 
-def _neighbourhood_items(place: Place, graph: Graph, arguments: Explore) -> list[Item]:
+def _neighbourhood_items(graph: Graph, arguments: Explore, label: str) -> list[Item]:
     """Return the relations around an entity in one workspace, and then its neighbours."""
     items = []
     related: set[str] = set()
     for relation in graph.relations:
         if not arguments.type or plain(arguments.type) == plain(relation.type):
-            items.append(relation_item(relation, place.name))
+            items.append(relation_item(relation, label))
             related.update(relation.ends)
     for entity in graph.entities:
         if entity.name != arguments.name and entity.name in related:
-            data = {"name": entity.name, "type": entity.type, "workspace": place.name}
-            items.append(line_item(f"{entity.name} ({entity.type})", data))
+            items.append(line_item(f"{entity.name} ({entity.type})"))
     return items
 
 
@@ -375,7 +371,7 @@ def _path_reply(read: list[Place], arguments: Explore, remarks: list[str]) -> Re
     items: list[Item] = []
     for place in _homes(read, *ends):
         route = traverse.shortest_path(place.memory, *ends)
-        items = [relation_item(relation, place.name) for relation in route.relations]
+        items = [relation_item(relation) for relation in route.relations]
         if items:
             break
     else:
@@ -384,29 +380,23 @@ def _path_reply(read: list[Place], arguments: Explore, remarks: list[str]) -> Re
     return bounded_reply(items, max_tokens=arguments.max_tokens, note=note)
 
 
-@tool(Briefing, needs="read", returns=Items, brief=True)
+@tool(Briefing, needs="read", brief=True)
 def briefing(call: Call, arguments: Briefing) -> Reply:
     """Call it once at the start of a session: the date, about the user, rules, open to-dos by due \
 date, decisions of two weeks, what others changed since your last write, what is pinned, and how \
 much more there is."""
-    text, items = brief(call, arguments.workspace, arguments.max_tokens)
-    return clean_reply(text, Items(items=items))
+    return clean_reply(brief(call, arguments.workspace, arguments.max_tokens))
 
 
-def brief(call: Call, workspace: str, max_tokens: int) -> tuple[str, list[dict[str, object]]]:
-    """Return a briefing as text, and its lines as JSON."""
+def brief(call: Call, workspace: str, max_tokens: int) -> str:
+    """Return a briefing as text."""
     read = places(call, workspace)
     memories = [(place.name, place.memory) for place in read]
     session = brief_session(memories, by=call.by, max_tokens=tokens_for_sections(max_tokens))
-    items: list[dict[str, object]] = []
-    for section in session.sections:
-        for line in section.lines:
-            item: dict[str, object] = {"section": section.title, "name": line.name}
-            items.append(item | {"text": line.text, "workspace": line.workspace})
     names = [place.name for place in read]
     remarks = []
     if not workspace:
         for name in own_names(call):
             if name not in names:
                 remarks.append(f"{name}: nothing yet; the first write creates it.")
-    return briefing_text(session, names, remarks), items
+    return briefing_text(session, names, remarks)

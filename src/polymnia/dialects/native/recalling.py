@@ -91,7 +91,7 @@ _ASKED_TYPES = {
 PlacedHit = tuple[Place, Hit]
 
 
-@tool(Recall, needs="read", returns=Found, always_load=True, brief=True)
+@tool(Recall, needs="read", always_load=True, brief=True)
 def recall(call: Call, arguments: Recall) -> Reply:
     """Search the memory before you answer or act. Ask one whole question per call; put other \
 wordings, synonyms and guessed answers into also. Without query it lists: \
@@ -132,8 +132,7 @@ def _answer(call: Call, arguments: Recall, read: list[Place]) -> Reply:
         listed = _find_listed(read, arguments.query, filters)
     if not ranked and not listed:
         sentences = [_explain_nothing(call, arguments, read, within), *_search_notes(results)]
-        note = " ".join(sentences)
-        return clean_reply(note, Found(items=[], note=note))
+        return clean_reply(" ".join(sentences), Found(items=[]))
 
     # Which hits: those that come close to the best one, and the best of each named entity. For a
     # conversation, or of a number that was asked for, all.
@@ -193,9 +192,7 @@ def _answer(call: Call, arguments: Recall, read: list[Place]) -> Reply:
     remarks += _search_notes(results)
     found = Found(
         items=[line_data(line) for line in shown],
-        left_out=max(0, more),
         cursor=str(offset + len(shown)) if more > 0 else "",
-        note=" ".join(remarks),
         unknown=unknown,
     )
     return clean_reply("\n".join([*texts, *remarks]), found)

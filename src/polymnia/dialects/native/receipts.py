@@ -254,26 +254,28 @@ def forget_lines(place: Place, receipt: ForgetReceipt, *, dry_run: bool) -> list
     return [one_line(line) for line in lines]
 
 
-def undo_lines(place: Place, receipt: UndoReceipt, item: dict[str, Any]) -> list[str]:
+def undo_lines(
+    place: Place, receipt: UndoReceipt, conflicts: list[str], dry_run: bool
+) -> list[str]:
     """Return what was undone or would be, and the conflicts."""
     labels = _name_few([change_label(place, change) for change in receipt.undone], "change")
     counts = []
-    for outcome in ("removed", "restored"):
-        if outcome in item:
-            counts.append(f"{item[outcome]} {outcome}")
+    for outcome, rows in (("removed", receipt.before), ("restored", receipt.after)):
+        count = len(rows.entities) + rows.fact_count + len(rows.relations) + len(rows.notes)
+        if count:
+            counts.append(f"{count} {outcome}")
     changes = f"{', '.join(labels) or 'nothing'}: {', '.join(counts) or 'nothing changed'}"
     texts: list[str] = []
-    if "note" in item:
-        line = f"{item['note']}."
-    elif item.get("dry_run"):
+    if dry_run:
         line = f"Would undo {changes}. Nothing is changed yet."
         texts = _changed_texts(receipt)
-    else:
+    elif receipt.change:
         line = labelled(place, receipt.change, f"undid {changes}.")
-    lines = [line, *texts, *(f"! {conflict}" for conflict in item.get("conflicts", ()))]
-    if "more_conflicts" in item:
-        lines.append(f"! and {count_noun(item['more_conflicts'], 'more conflict')}")
-    return [one_line(line) for line in lines]
+    elif receipt.conflicts:
+        line = "nothing was undone: resolve the conflicts, or pass skip_conflicts."
+    else:
+        line = "nothing was undone: the memory is as it was before already."
+    return [one_line(text) for text in (line, *texts, *(f"! {text}" for text in conflicts))]
 
 
 def _changed_texts(receipt: UndoReceipt) -> list[str]:

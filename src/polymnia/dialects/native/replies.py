@@ -1,4 +1,4 @@
-"""Replies: items as lines for a model and as JSON, in a budget of tokens."""
+"""Replies: items as lines for a model, in a budget of tokens."""
 
 import re
 from collections.abc import Sequence
@@ -9,13 +9,13 @@ from msgspec.json import encode
 from msgspec.structs import replace
 
 from polymnia.dialects.base import Reply
-from polymnia.dialects.native.shapes import MAX_TOKENS, Bounded, Items
+from polymnia.dialects.native.shapes import MAX_TOKENS, Bounded, Found
 from polymnia.engine.facts.briefing_text import STORED
 from polymnia.engine.facts.remember import OPEN
 from polymnia.engine.facts.todos import is_overdue
 from polymnia.engine.history.changes import Difference, client_label
 from polymnia.errors import BadInput
-from polymnia.model import Author, Change, Entity, Fact, Relation
+from polymnia.model import Change, Entity, Relation
 from polymnia.search.hidden import without_hidden
 from polymnia.search.terms import one_line
 from polymnia.search.times import day_name, iso_time
@@ -36,21 +36,18 @@ _STRUCTURED = re.compile(r"\n(?:```|[ \t]|[-*|] |\d+[.)] )")
 
 
 class Item(Struct, frozen=True):
-    """One item of a reply: a line for the model, and the same as JSON.
+    """One item of a reply. Items with the same `row` share a line, which begins with it.
 
-    Items with the same `row` share a line, which begins with it.
+    `data` is the same for programs that ask for JSON, where a tool has it.
     """
 
     line: str
-    data: dict[str, Any]
     row: str = ""
+    data: dict[str, Any] | None = None
 
     @property
     def tokens(self) -> int:
-        """The cost of the line or of the JSON, whichever is higher: clients show a model either."""
-        line_tokens = estimate_tokens(self.line)
-        data_tokens = estimate_tokens(encode(self.data).decode())
-        return max(line_tokens, data_tokens) + _SEPARATOR_TOKENS
+        return estimate_tokens(self.line) + _SEPARATOR_TOKENS
 
 
 def offset_of(cursor: str) -> int:
@@ -124,17 +121,19 @@ def bounded_reply(
     lines.insert(1 if note_first else len(lines), note)
     lines.append(more)
     text = "\n".join(line for line in lines if line)
-    data = [item.data for item in shown]
-    return clean_reply(text, Items(items=data, left_out=left_out, cursor=next_cursor, note=note))
+    data = [item.data for item in shown if item.data is not None]
+    return clean_reply(text, Found(items=data, cursor=next_cursor) if data else None)
 
 
-def clean_reply(text: str, items: Struct) -> Reply:
-    """Return a reply without hidden characters, as text and as JSON."""
-    encoded = encode(items)
+def clean_reply(text: str, found: Found | None = None) -> Reply:
+    """Return a reply without hidden characters: as text and, for programs, as JSON."""
+    if found is None:
+        return Reply(without_hidden(text))
+    encoded = encode(found)
     plain = encoded.decode()
     # JSON escapes control characters.
     if b"\\u00" in encoded or without_hidden(plain) != plain:
-        encoded = encode(_without_hidden(to_builtins(items)))
+        encoded = encode(_without_hidden(to_builtins(found)))
     return Reply(without_hidden(text), Raw(encoded))
 
 
@@ -164,7 +163,7 @@ def item_lines(items: Sequence[Item]) -> list[str]:
 def _describe_cut(shown: Sequence[Item], items: Sequence[Item], max_tokens: int) -> str:
     """Return how much is missing of the last text, and what shows it; empty if it is whole."""
     last, whole = shown[-1], items[len(shown) - 1]
-    length, total = len(last.data.get("text", "")), len(whole.data.get("text", ""))
+    length, total = len(last.line), len(whole.line)
     if length >= total:
         return ""
     needed = max_tokens + whole.tokens - last.tokens
@@ -173,13 +172,6 @@ def _describe_cut(shown: Sequence[Item], items: Sequence[Item], max_tokens: int)
     if max_tokens >= MAX_TOKENS:
         return f"The last text is cut: {missing}. recall shows passages of it."
     return f"The last text is cut: {missing}. Pass max_tokens {needed}."
-
-
-def receipt_reply(items: list[dict[str, Any]], note: str = "", lines: Sequence[str] = ()) -> Reply:
-    """Return a receipt. Without lines of its own the text is the JSON, one item on each line."""
-    if not lines:
-        lines = [encode(item).decode() for item in items]
-    return clean_reply("\n".join(lines), Items(items=items, note=note))
 
 
 def fitting_items(
@@ -197,7 +189,8 @@ def fitting_items(
             # No page has room for it: cut it here, or the pages after it could not be read.
             is_too_long = item.tokens > max_tokens - _FRAME_TOKENS and tokens_left > _MIN_CUT_TOKENS
             if is_too_long or not fitting:
-                fitting.append(_shorten(item, max(tokens_left, _MIN_ITEM_TOKENS)))
+                room = max(tokens_left, _MIN_ITEM_TOKENS) - _SEPARATOR_TOKENS
+                fitting.append(replace(item, line=shorten_to(item.line, room)))
             return fitting
         fitting.append(item)
         tokens_left -= item.tokens
@@ -209,52 +202,6 @@ def _short_note(note: str, max_tokens: int) -> str:
     if not note:
         return ""
     return shorten_to(note, max(max_tokens // 2, _MIN_ITEM_TOKENS))
-
-
-def _shorten(item: Item, max_tokens: int) -> Item:
-    """Return the item with as much of its text as fits."""
-    text = str(item.data.get("text", ""))
-    shortest = _with_text(item, text, shorten_to(text, 1))
-    best = shortest
-    # The line and the JSON spell a text differently, so the room for it is found by bisection.
-    low, high = 1, estimate_tokens(text)
-    while low <= high:
-        middle = (low + high) // 2
-        candidate = _with_text(item, text, shorten_to(text, middle))
-        if candidate.tokens <= max_tokens:
-            best, low = candidate, middle + 1
-        else:
-            high = middle - 1
-    if best.tokens <= max_tokens:
-        return best
-    return _first_field(best, max_tokens)
-
-
-def _with_text(item: Item, old: str, new: str) -> Item:
-    if not old:
-        return replace(item, line=shorten_to(item.line, _MIN_ITEM_TOKENS))
-    line = item.line.replace(old, new)
-    if "\n" in item.line:  # each line of the text has a mark before it
-        line = shorten_to(item.line, estimate_tokens(new) + _MIN_ITEM_TOKENS)
-    return replace(item, line=line, data={**item.data, "text": new})
-
-
-def _first_field(item: Item, max_tokens: int) -> Item:
-    """Return what the item is about, shortened: its names are too long for the budget."""
-    field, value = next(iter(item.data.items()))
-    # JSON spends more tokens than the value has, on quotes, escapes and the field's name.
-    room = max(max_tokens // 3, 1)
-    line = shorten_to(item.line, max_tokens - _SEPARATOR_TOKENS)
-    return Item(line, {field: shorten_to(str(value), room)})
-
-
-def fact_data(name: str, fact: Fact, author: Author | None, note: str = "") -> dict[str, Any]:
-    """Return a fact of an entity as JSON, without what is empty."""
-    data: dict[str, Any] = {"name": name, "fact": fact.ordinal, "text": prose(fact.text)}
-    data |= {"when": short_time(fact.valid_at), "source": fact.source}
-    data |= provenance(author)
-    data["note"] = note
-    return _without_blanks(data)
 
 
 def fact_text(ordinal: int, text: str, labels: str) -> str:
@@ -273,21 +220,6 @@ def fact_text(ordinal: int, text: str, labels: str) -> str:
     return "\n".join(lines)
 
 
-def entity_data(entity: Entity, workspace: str, relation_count: int) -> dict[str, Any]:
-    """Return an entity without its facts as JSON, without what is empty."""
-    data = {
-        "name": entity.name,
-        "type": entity.type,
-        "text": one_line(entity.summary or ""),
-        "tags": list(entity.tags),
-        "facts": len(entity.facts),
-        "relations": relation_count,
-        "updated": short_time(entity.updated_at),
-        "workspace": workspace,
-    }
-    return _without_blanks(data)
-
-
 def describe_plan(entity: Entity) -> list[str]:
     """Return what is said of a to-do beside its type: its due day, and its status if not open."""
     labels = []
@@ -301,12 +233,9 @@ def describe_plan(entity: Entity) -> list[str]:
     return labels
 
 
-def relation_item(relation: Relation, workspace: str = "") -> Item:
-    """Return a relation, with its workspace unless the item above it names that."""
-    data = {"from": relation.source, "type": relation.type, "to": relation.target}
-    if workspace:
-        data["workspace"] = workspace
-    return line_item(f"  {relation.source} -{relation.type}-> {relation.target}", data)
+def relation_item(relation: Relation, label: str = "") -> Item:
+    """Return a relation. The label follows it."""
+    return line_item(f"  {relation.source} -{relation.type}-> {relation.target}{label}")
 
 
 def change_item(change: Change, workspace: str, differences: list[Difference]) -> Item:
@@ -314,19 +243,10 @@ def change_item(change: Change, workspace: str, differences: list[Difference]) -
     shown = [one.describe(_excerpt, empty="none") for one in differences[:_MAX_DIFFERENCES]]
     if len(differences) > len(shown):
         shown.append(f"and {len(differences) - len(shown)} more")
-    text = "; ".join(shown)
-    data = {
-        "change": change.id,
-        "at": short_time(change.at),
-        "by": change.actor,
-        "operation": change.operation,
-        "text": text,
-        "workspace": workspace,
-    }
     at = day_name(change.at)
     by = client_label(change.actor)
     heading = f"- {workspace}:{change.id}, {at}, {by}, {change.operation}"
-    return line_item(f"{heading}: {text}", data)
+    return line_item(f"{heading}: {'; '.join(shown)}")
 
 
 def _excerpt(text: str) -> str:
@@ -334,13 +254,6 @@ def _excerpt(text: str) -> str:
     if len(text) <= _MAX_DIFFERENCE_LETTERS:
         return text
     return text[: _MAX_DIFFERENCE_LETTERS - 1] + "…"
-
-
-def provenance(author: Author | None) -> dict[str, str]:
-    """Return when and by which client something was written."""
-    if author is None:
-        return {}
-    return {"written": short_time(author.at), "by": author.actor}
 
 
 def short_time(at: int) -> str:
@@ -354,9 +267,9 @@ def short_time(at: int) -> str:
     return text[:to_the_minute] + "Z"
 
 
-def line_item(line: str, data: dict[str, Any]) -> Item:
+def line_item(line: str, data: dict[str, Any] | None = None) -> Item:
     """Return an item with its line. Names and types may contain line breaks; the line may not."""
-    return Item(" ".join(line.splitlines()), data)
+    return Item(" ".join(line.splitlines()), data=data)
 
 
 def prose(text: str) -> str:
@@ -368,12 +281,3 @@ def prose(text: str) -> str:
     if _STRUCTURED.search(text):
         return "\n".join(line.rstrip() for line in text.splitlines())
     return one_line(text)
-
-
-def _without_blanks(data: dict[str, Any]) -> dict[str, Any]:
-    return {field: value for field, value in data.items() if value not in ("", [], None)}
-
-
-def drop_empty(item: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields that say something: a receipt without conflicts has no list of them."""
-    return {field: value for field, value in item.items() if value not in ("", [], 0, False, None)}

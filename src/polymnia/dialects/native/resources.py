@@ -21,8 +21,7 @@ _MAX_COMPLETED_FROM = 1_000
 
 
 def _read_briefing(call: Call) -> str:
-    text, _ = brief(call, "", DEFAULT_TOKENS)
-    return text
+    return brief(call, "", DEFAULT_TOKENS)
 
 
 def _read_entity(call: Call, uri: str) -> str | None:

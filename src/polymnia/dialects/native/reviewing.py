@@ -18,7 +18,7 @@ from polymnia.dialects.native.replies import (
     short_time,
 )
 from polymnia.dialects.native.scope import Place, join_names, other_places, places
-from polymnia.dialects.native.shapes import History, Items, Review, ReviewKind
+from polymnia.dialects.native.shapes import History, Review, ReviewKind
 from polymnia.engine.curation.contradictions import contradictions
 from polymnia.engine.curation.findings import (
     Check,
@@ -45,7 +45,7 @@ MAX_LATEST, MAX_OTHERS = 1_000, 500
 _MAX_QUOTED_LETTERS = 120
 
 
-@tool(History, needs="read", returns=Items, brief=True)
+@tool(History, needs="read", brief=True)
 def history(call: Call, arguments: History) -> Reply:
     """Who changed what and when, newest first: of an entity, of an actor (client name) in all \
 workspaces you can read, or since a time. Gives the change ids that undo takes."""
@@ -177,7 +177,7 @@ class ReviewTask(Struct, frozen=True):
         }
 
 
-@tool(Review, needs="read", returns=Items, brief=True)
+@tool(Review, needs="read", brief=True)
 def review(call: Call, arguments: Review) -> Reply:
     """Find what needs care, worst first: facts that contradict each other, overdue to-dos, names \
 that are probably the same. On request also gaps, orphans, summaries and similar entities. Use it \
@@ -216,7 +216,7 @@ def _contradictions(task: ReviewTask) -> Iterator[Item]:
     for pair in pairs:
         older, newer = _quote(pair.older), _quote(pair.newer)
         line = f"- contradiction? {pair.entity} {older} and {newer}: ask, then revise one"
-        yield _finding(task.place, "contradiction", line, pair.entity)
+        yield line_item(line)
 
 
 def _quote(fact: Fact) -> str:
@@ -233,7 +233,7 @@ def _overdue(task: ReviewTask) -> Iterator[Item]:
     for entity in entities[: task.limit]:
         done = '{"name": …, "status": "done"} or a new due'
         line = f"- overdue: {entity.name} ({short_time(entity.due)}): revise with {done}"
-        yield _finding(task.place, "overdue", line, entity.name)
+        yield line_item(line)
 
 
 def _duplicates(task: ReviewTask) -> Iterator[Item]:
@@ -241,7 +241,7 @@ def _duplicates(task: ReviewTask) -> Iterator[Item]:
     for pair in pairs:
         entities = f"{pair.a} ({pair.a_type}) and {pair.b} ({pair.b_type})"
         line = f"- duplicate? {entities}: revise with merge"
-        yield _finding(task.place, "duplicate", line, pair.a, pair.b)
+        yield line_item(line)
 
 
 def _gaps(task: ReviewTask) -> Iterator[Item]:
@@ -249,13 +249,13 @@ def _gaps(task: ReviewTask) -> Iterator[Item]:
     for gap in gaps:
         mentions = f"facts of {gap.entity} mention {gap.referenced} {count_noun(gap.count, 'time')}"
         line = f"- gap: {mentions}, but no relation joins them"
-        yield _finding(task.place, "gap", line, gap.entity, gap.referenced)
+        yield line_item(line)
 
 
 def _orphans(task: ReviewTask) -> Iterator[Item]:
     for entity in orphans(task.place.memory, among=task.among, limit=task.limit):
         line = f"- orphan: {entity.name} ({entity.type}) has no relations"
-        yield _finding(task.place, "orphan", line, entity.name)
+        yield line_item(line)
 
 
 def _summaries(task: ReviewTask) -> Iterator[Item]:
@@ -267,7 +267,7 @@ def _summaries(task: ReviewTask) -> Iterator[Item]:
             summary = f"a summary of {short_time(entity.summary_at)}"
         last = short_time(entity.last_fact_at)
         line = f"- summary: {entity.name} has {facts}, last of {last}, and {summary}"
-        yield _finding(task.place, "summary", line, entity.name)
+        yield line_item(line)
 
 
 def _similar(task: ReviewTask) -> Iterator[Item]:
@@ -276,11 +276,7 @@ def _similar(task: ReviewTask) -> Iterator[Item]:
     )
     for pair in pairs:
         line = f"- similar: {pair.a} and {pair.b} ({pair.similarity:.2f}) have no relation"
-        yield _finding(task.place, "similar", line, pair.a, pair.b)
-
-
-def _finding(place: Place, kind: str, line: str, *names: str) -> Item:
-    return line_item(line, {"kind": kind, "names": list(names), "workspace": place.name})
+        yield line_item(line)
 
 
 _FINDERS: dict[ReviewKind, Callable[[ReviewTask], Iterator[Item]]] = {

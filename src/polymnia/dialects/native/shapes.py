@@ -102,6 +102,7 @@ class Recall(Arguments, frozen=True, kw_only=True):
 
 class Open(Bounded, frozen=True, kw_only=True):
     names: list[str]
+    limit: Limit = 200
     true_on: Annotated[str, Meta(description="a day")] = ""
     as_of: Annotated[str, Meta(description="a day or time")] = ""
     superseded: Annotated[bool, Meta(description="also facts that were replaced")] = False
@@ -172,16 +173,9 @@ class Briefing(Arguments, frozen=True, kw_only=True):
     max_tokens: Tokens = 800
 
 
-class Items(Struct, frozen=True, kw_only=True):
-    """What a tool found or did, one object each, and where to read on."""
+class Found(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What programs get that ask for JSON: one object for each hit or note, best first."""
 
     items: list[dict[str, Any]]
-    left_out: int = 0
-    cursor: str = ""
-    note: str = ""
-
-
-class Found(Items, frozen=True, kw_only=True):
-    """What recall found, best first, and the words of the question that no fact has."""
-
-    unknown: list[str] = []
+    cursor: str = ""  # where to read on
+    unknown: list[str] = []  # the words of the question that no fact has

@@ -4,19 +4,19 @@ from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
-from msgspec import Meta, Raw, Struct
+from msgspec import Meta, Struct
 from msgspec.json import encode
 
 from polymnia.dialects.base import Call, Reply, Tool, tool
 from polymnia.dialects.native.recalling import search_places
 from polymnia.dialects.native.replies import (
+    clean_reply,
     line_item,
     page_reply,
-    receipt_reply,
     short_time,
 )
 from polymnia.dialects.native.scope import Place, places, target
-from polymnia.dialects.native.shapes import Arguments, Bounded, Items
+from polymnia.dialects.native.shapes import Arguments, Bounded, Found
 from polymnia.dialects.questions import confirmation
 from polymnia.dialects.replies import json_reply
 from polymnia.engine import notes
@@ -104,17 +104,17 @@ class FetchReply(Struct, frozen=True):
     metadata: dict[str, str]
 
 
-@tool(WriteNote, needs="write", returns=Items, destructive=True, idempotent=True, brief=True)
+@tool(WriteNote, needs="write", destructive=True, idempotent=True, brief=True)
 def write_note(call: Call, arguments: WriteNote) -> Reply:
     """Store a longer text under a key, or replace it."""
     place = target(call, arguments.workspace)
     note = Note(arguments.key, arguments.content, tuple(arguments.tags))
     stored = notes.commit(place.memory, note, by=call.by)
     updated = short_time(stored.updated_at)
-    return receipt_reply([{"key": stored.key, "workspace": place.name, "updated": updated}])
+    return _json_lines([{"key": stored.key, "workspace": place.name, "updated": updated}])
 
 
-@tool(FindNotes, needs="read", returns=Items, brief=True)
+@tool(FindNotes, needs="read", brief=True)
 def find_notes(call: Call, arguments: FindNotes) -> Reply:
     """Search the notes, or list them without a query."""
     items = []
@@ -122,15 +122,8 @@ def find_notes(call: Call, arguments: FindNotes) -> Reply:
         for note in _find_notes(place, arguments):
             text = one_line(note.content)
             updated = short_time(note.updated_at)
-            data = {
-                "key": note.key,
-                "text": text,
-                "tags": list(note.tags),
-                "updated": updated,
-                "workspace": place.name,
-            }
-            note_item = line_item(f"- {note.key}: {text} [{updated}, {place.name}]", data)
-            items.append(note_item)
+            line = f"- {note.key}: {text} [{updated}, {place.name}]"
+            items.append(line_item(line, {"key": note.key}))
     return page_reply(items, arguments, note_if_empty="No notes found.")
 
 
@@ -145,7 +138,7 @@ def _find_notes(place: Place, arguments: FindNotes) -> list[Note]:
     return [hit.note for hit in hits if hit.note.key.startswith(arguments.prefix)]
 
 
-@tool(ReadNotes, needs="read", returns=Items, brief=True)
+@tool(ReadNotes, needs="read", brief=True)
 def read_notes(call: Call, arguments: ReadNotes) -> Reply:
     """Return notes by their keys, complete and unchanged."""
     items: list[dict[str, Any]] = []
@@ -167,19 +160,19 @@ def read_notes(call: Call, arguments: ReadNotes) -> Reply:
     if size > MAX_READ_CHARACTERS:
         raise BadInput(f"that is {size:,} characters, too many for a reply; read fewer notes")
     if not items:
-        return receipt_reply([], "No note has such a key.", ["No note has such a key."])
-    return receipt_reply(items)
+        return clean_reply("No note has such a key.")
+    return _json_lines(items)
 
 
-@tool(DeleteNotes, needs="write", returns=Items, destructive=True, brief=True)
+@tool(DeleteNotes, needs="write", destructive=True, brief=True)
 def delete_note(call: Call, arguments: DeleteNotes) -> Reply:
     """Delete a note by its key; undo brings it back."""
     place = target(call, arguments.workspace)
     deleted = notes.prune(place.memory, [VAULT], by=call.by, key=arguments.key)
-    return receipt_reply([{"key": arguments.key, "deleted": deleted, "workspace": place.name}])
+    return _json_lines([{"key": arguments.key, "deleted": deleted, "workspace": place.name}])
 
 
-@tool(ExportMemory, needs="read", returns=Items, brief=True)
+@tool(ExportMemory, needs="read", brief=True)
 def export(call: Call, arguments: ExportMemory) -> Reply:
     """Export the memory, or what is around some names, as JSON, Mermaid or Graphviz. Large \
 exports are refused."""
@@ -191,8 +184,7 @@ exports are refused."""
     if size > MAX_EXPORT_BYTES:
         advice = "name fewer entities, or run `polymnia export`"
         raise BadInput(f"that is {size:,} bytes, too many for a reply; {advice}")
-    items = Items(items=[{"format": arguments.format, "text": text}])
-    return Reply(text, Raw(encode(items)))
+    return Reply(text)
 
 
 def _export_text(memory: Memory, arguments: ExportMemory) -> str:
@@ -210,7 +202,7 @@ def _export_text(memory: Memory, arguments: ExportMemory) -> str:
     return encode_document(graph, exported_notes).decode()
 
 
-@tool(ListWorkspaces, needs="admin", returns=Items, brief=True)
+@tool(ListWorkspaces, needs="admin", brief=True)
 def list_workspaces(call: Call, arguments: ListWorkspaces) -> Reply:
     """List the workspaces with their status."""
     items = []
@@ -218,12 +210,11 @@ def list_workspaces(call: Call, arguments: ListWorkspaces) -> Reply:
         if not call.client.principal.enters(workspace.name):
             continue
         text = one_line(workspace.description)
-        data = {"name": workspace.name, "status": workspace.status, "text": text}
-        items.append(line_item(f"- {workspace.name} ({workspace.status}): {text}", data))
+        items.append(line_item(f"- {workspace.name} ({workspace.status}): {text}"))
     return page_reply(items, arguments, head="Workspaces:")
 
 
-@tool(ManageWorkspace, needs="admin", returns=Items, destructive=True, brief=True)
+@tool(ManageWorkspace, needs="admin", destructive=True, brief=True)
 def manage_workspace(call: Call, arguments: ManageWorkspace) -> Reply:
     """Create, archive, restore, rename, describe or delete a workspace."""
     principal, workspaces = call.client.principal, call.workspaces
@@ -253,10 +244,10 @@ def manage_workspace(call: Call, arguments: ManageWorkspace) -> Reply:
         if not is_agreed:
             raise BadInput("the user declined; nothing was deleted")
         workspace = workspaces.delete(name)
-    return receipt_reply([{"name": workspace.name, "status": workspace.status, "action": action}])
+    return _json_lines([{"name": workspace.name, "status": workspace.status, "action": action}])
 
 
-@tool(Trash, needs="admin", returns=Items, destructive=True, brief=True)
+@tool(Trash, needs="admin", destructive=True, brief=True)
 def trash_can(call: Call, arguments: Trash) -> Reply:
     """List what was deleted, latest first, or restore one of it."""
     if arguments.restore:
@@ -265,18 +256,16 @@ def trash_can(call: Call, arguments: Trash) -> Reply:
         names = [entity.name for entity in rows.entities]
         names += [changed.entity for changed in rows.facts]
         item = {"restored": names or [arguments.restore], "relations": len(rows.relations)}
-        return receipt_reply([item])
+        return _json_lines([item])
     items = []
     for place in places(call, arguments.workspace)[:1]:
         for deleted in trash.items(place.memory):
             at = short_time(deleted.deleted_at)
-            items.append(
-                line_item(f"- {deleted.id} deleted {at}", {"id": deleted.id, "deleted": at})
-            )
+            items.append(line_item(f"- {deleted.id} deleted {at}"))
     return page_reply(items, arguments, note_if_empty="Nothing was deleted.")
 
 
-@tool(ShowStatistics, needs="read", returns=Items, brief=True)
+@tool(ShowStatistics, needs="read", brief=True)
 def stats(call: Call, arguments: ShowStatistics) -> Reply:
     """Count what the workspaces hold."""
     items = []
@@ -295,7 +284,7 @@ def stats(call: Call, arguments: ShowStatistics) -> Reply:
             "relation_types": {counted.type: counted.count for counted in relation_types},
         }
         items.append(item)
-    return receipt_reply(items)
+    return _json_lines(items)
 
 
 @tool(SearchDocuments, needs="read", returns=SearchReply)
@@ -345,6 +334,12 @@ def _document(place: Place, entity: Entity, relations: list[Relation]) -> FetchR
 
 def _document_url(name: str) -> str:
     return f"polymnia://entity/{quote(name, safe='')}"
+
+
+def _json_lines(items: list[dict[str, Any]]) -> Reply:
+    """Return one JSON object on each line, as text and for programs."""
+    text = "\n".join(encode(item).decode() for item in items)
+    return clean_reply(text, Found(items=items))
 
 
 TOOLSETS: dict[str, tuple[Tool, ...]] = {

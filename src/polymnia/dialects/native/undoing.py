@@ -6,9 +6,9 @@ from msgspec.structs import replace
 
 from polymnia.dialects.base import Call, Reply, tool
 from polymnia.dialects.native.receipts import call_text, change_label, undo_lines
-from polymnia.dialects.native.replies import drop_empty, receipt_reply
+from polymnia.dialects.native.replies import clean_reply
 from polymnia.dialects.native.scope import Place, other_places, places, target
-from polymnia.dialects.native.shapes import Items, Undo
+from polymnia.dialects.native.shapes import Undo
 from polymnia.dialects.native.writing import MAX_NUMBER_DIGITS, require_text
 from polymnia.dialects.questions import confirmation
 from polymnia.engine.history.changes import client_label, find_actors, history_of
@@ -16,10 +16,9 @@ from polymnia.engine.history.reversal import UndoConflict
 from polymnia.engine.history.undo import UndoReceipt, undo_since
 from polymnia.engine.history.undo import undo as undo_changes
 from polymnia.errors import BadInput
-from polymnia.model import Change, ChangeQuery, Rows
+from polymnia.model import Change, ChangeQuery
 from polymnia.search.times import parse_moment
 
-_MAX_UNDONE_IDS = 50
 _MAX_CONFLICTS = 20
 _MOVES = ("move",)
 # The two changes of a move are at most this far apart, in microseconds.
@@ -28,7 +27,7 @@ _ONE_MOVE = 10_000_000
 _MAX_ASKED_CONFLICTS = 5
 
 
-@tool(Undo, needs="write", returns=Items, destructive=True, brief=True)
+@tool(Undo, needs="write", destructive=True, brief=True)
 def undo(call: Call, arguments: Undo) -> Reply:
     """Take back changes by id: {"changes":["shop:17"]}; or all since a time, also of one actor. \
 What was changed again later is named and never overwritten. dry_run counts first."""
@@ -43,13 +42,11 @@ What was changed again later is named and never overwritten. dry_run counts firs
         _refuse_half_moves(call, parts)
     if len(parts) > 1 and not arguments.dry_run and not arguments.skip_conflicts:
         _refuse_conflicts(call, parts)
-    items, lines = [], []
+    lines = []
     for place, part in parts:
         receipt = _undo_part(call, place, part)
-        item = _undo_item(place, receipt, part)
-        items.append(item)
-        lines += undo_lines(place, receipt, item)
-    return receipt_reply(items, lines=lines)
+        lines += undo_lines(place, receipt, _list_all_conflicts(place, receipt), part.dry_run)
+    return clean_reply("\n".join(lines))
 
 
 def _parse_changes(call: Call, arguments: Undo) -> dict[str, list[Any]]:
@@ -245,31 +242,11 @@ def _advise(place: Place, conflict: UndoConflict) -> str:
     return text
 
 
-def _undo_item(place: Place, receipt: UndoReceipt, arguments: Undo) -> dict[str, Any]:
-    """Return what was undone, or would be; otherwise the conflicts and a note."""
-    item: dict[str, Any] = {}
-    note = ""
-    if arguments.dry_run or receipt.change:
-        item = {
-            "dry_run": arguments.dry_run,
-            "change": receipt.change,
-            "undone": list(receipt.undone[-_MAX_UNDONE_IDS:]),
-            "count": len(receipt.undone),
-            "removed": _count_rows(receipt.before),
-            "restored": _count_rows(receipt.after),
-        }
-    elif receipt.conflicts:
-        note = "nothing was undone: resolve the conflicts, or pass skip_conflicts"
-    else:
-        note = "nothing was undone: the memory is as it was before already"
+def _list_all_conflicts(place: Place, receipt: UndoReceipt) -> list[str]:
+    """Return the conflicts, each with what to do about it."""
     # What was skipped needs no advice.
     describe = _describe_conflict if receipt.change else _advise
     conflicts = [describe(place, conflict) for conflict in receipt.conflicts[:_MAX_CONFLICTS]]
-    item["conflicts"] = conflicts
-    item["more_conflicts"] = len(receipt.conflicts) - len(conflicts)
-    item["note"] = note
-    return drop_empty(item)
-
-
-def _count_rows(rows: Rows) -> int:
-    return len(rows.entities) + rows.fact_count + len(rows.relations) + len(rows.notes)
+    if len(receipt.conflicts) > _MAX_CONFLICTS:
+        conflicts.append(f"and {len(receipt.conflicts) - _MAX_CONFLICTS} more conflicts")
+    return conflicts

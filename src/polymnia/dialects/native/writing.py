@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from msgspec import UNSET, ValidationError, convert
 from msgspec.structs import replace
@@ -11,14 +10,13 @@ from polymnia.arguments import adapt, explain_mistake
 from polymnia.dialects.base import Call, Reply, tool
 from polymnia.dialects.native.receipts import (
     attribute_secrets,
-    change_label,
     forget_lines,
     labelled,
     move_lines,
     remember_lines,
     revision_lines,
 )
-from polymnia.dialects.native.replies import drop_empty, receipt_reply
+from polymnia.dialects.native.replies import clean_reply
 from polymnia.dialects.native.scope import Place, other_places, target
 from polymnia.dialects.native.shapes import (
     EditShape,
@@ -26,7 +24,6 @@ from polymnia.dialects.native.shapes import (
     Forget,
     GivenEntity,
     GivenRelation,
-    Items,
     Remember,
     Revise,
 )
@@ -41,12 +38,10 @@ from polymnia.engine.facts.relocate import relocate
 from polymnia.engine.facts.remember import (
     EntityFacts,
     FactDraft,
-    FactReceipt,
 )
 from polymnia.engine.facts.remember import remember as remember_facts
-from polymnia.engine.facts.revise import Edit, Revision, RevisionReceipt
+from polymnia.engine.facts.revise import Edit, Revision
 from polymnia.engine.facts.revise import revise as revise_entity
-from polymnia.engine.facts.secrets import mask_secret
 from polymnia.engine.facts.todos import parse_status
 from polymnia.engine.history.changes import find_successor
 from polymnia.engine.recall.names import similar_names
@@ -55,13 +50,12 @@ from polymnia.model import Relation
 from polymnia.search.terms import count_noun, one_line
 from polymnia.search.times import day_name, parse_optional_moment, starts_with_year
 
-_MAX_SIMILAR_LETTERS = 160
 # Above this many rows `forget` asks the user first, or wants `confirm` if the client cannot ask.
 _MAX_UNCONFIRMED = 20
 MAX_NUMBER_DIGITS = 9
 
 
-@tool(Remember, needs="write", returns=Items, idempotent=True, always_load=True, brief=True)
+@tool(Remember, needs="write", idempotent=True, always_load=True, brief=True)
 def remember(call: Call, arguments: Remember) -> Reply:
     """Store what later conversations need: decisions and their reasons, preferences, rules, names \
 and roles, how things are done here, errors with their fix, to-dos. One short fact per statement, \
@@ -82,25 +76,6 @@ The receipt lists exceptions: similar or contrary facts, guessed names, secrets.
         receipt = remember_facts(
             place.memory, entities, relations, by=call.by, guess_names=True, compare=True
         )
-    items = []
-    for stored in receipt.entities:
-        item = {
-            "name": stored.name,
-            "type": stored.type,
-            "outcome": stored.outcome,
-            "reason": stored.reason,
-            "similar_names": list(stored.similar_names),
-            "facts": [_fact_item(fact) for fact in stored.facts],
-        }
-        items.append(drop_empty(item))
-    for related in receipt.relations:
-        one = related.relation
-        text = f"{one.source} {one.type} {one.target}"
-        item = {"relation": text, "outcome": related.outcome, "reason": related.reason}
-        items.append(drop_empty(item))
-    note = f"nothing changed in {place.name}"
-    if receipt.change:
-        note = f"change {receipt.change} in {place.name}"
     lines = [*remember_lines(place, receipt), *_due_lines(arguments.entities, entities)]
     for entity in entities:
         texts = {
@@ -112,7 +87,7 @@ The receipt lists exceptions: similar or contrary facts, guessed names, secrets.
         lines += attribute_secrets(place, entity.name, texts)
     for relation in relations:
         lines += attribute_secrets(place, relation.source, {"a relation": " ".join(relation.key)})
-    return receipt_reply(items, note, lines)
+    return clean_reply("\n".join(lines))
 
 
 def _due_lines(shapes: list[GivenEntity], entities: list[EntityFacts]) -> Iterator[str]:
@@ -190,31 +165,7 @@ def _relation(shape: GivenRelation) -> Relation:
     return Relation(shape.source, shape.target, shape.type)
 
 
-def _fact_item(receipt: FactReceipt) -> dict[str, Any]:
-    similar = []
-    for fact in receipt.similar:
-        excerpt = one_line(mask_secret(fact.text))[:_MAX_SIMILAR_LETTERS]
-        similar.append(f"#{fact.ordinal} {excerpt}")
-    conflict = ""
-    if receipt.conflict is not None:
-        conflict = f"{receipt.conflict.entity} #{receipt.conflict.fact.ordinal}"
-    warning = ""
-    if receipt.secret:
-        warning = f"looks like {receipt.secret}; call forget with erase if this is a real secret"
-    return drop_empty(
-        {
-            "fact": receipt.ordinal,
-            "outcome": receipt.outcome,
-            "reason": receipt.reason,
-            "similar": similar,
-            "warning": warning,
-            "replaced": receipt.replaced,
-            "may_contradict": conflict,
-        }
-    )
-
-
-@tool(Revise, needs="write", returns=Items, destructive=True, brief=True)
+@tool(Revise, needs="write", destructive=True, brief=True)
 def revise(call: Call, arguments: Revise) -> Reply:
     """Change what is stored; the old text stays in the history. A fact that is no longer true: \
 {"name":"CI","facts":[{"old":"#1","new":"CI runs on Forgejo","when":"2026-11-13"}]}; add \
@@ -224,19 +175,14 @@ rename, close a to-do (status "done"), merge others into this one, or move_to an
     if arguments.move_to:
         return _move(call, place, arguments)
     revision = _revision(arguments)
-    items: list[dict[str, Any]] = []
-    lines: list[str] = []
+    if revision == Revision() and not arguments.merge:
+        raise BadInput(
+            "nothing to revise: give a new name, type, summary, tags, facts, names to merge, or "
+            "move_to"
+        )
     arguments, lines = _resolve_names(place, arguments)
     if arguments.merge:
         merged = merge(place.memory, arguments.merge, arguments.name, by=call.by)
-        items.append(
-            {
-                "merged": arguments.merge,
-                "facts": merged.facts,
-                "relations": merged.relations,
-                "change": merged.change,
-            }
-        )
         facts = count_noun(merged.facts + merged.known, "fact")
         line = f"merged {', '.join(arguments.merge)} into {merged.target}: {facts}"
         if merged.known:
@@ -246,14 +192,8 @@ rename, close a to-do (status "done"), merge others into this one, or move_to an
     if revision != Revision():
         with _naming_successors(place):
             receipt = revise_entity(place.memory, arguments.name, revision, by=call.by)
-        items.append(_revision_item(receipt))
         lines += revision_lines(place, receipt)
-    if not items:
-        raise BadInput(
-            "nothing to revise: give a new name, type, summary, tags, facts, names to merge, or "
-            "move_to"
-        )
-    return receipt_reply(items, lines=lines)
+    return clean_reply("\n".join(lines))
 
 
 def _move(call: Call, place: Place, arguments: Revise) -> Reply:
@@ -270,17 +210,8 @@ def _move(call: Call, place: Place, arguments: Revise) -> Reply:
     facts = [_fact_reference(require_text(shape.old, "old")) for shape in arguments.facts]
     with _naming_successors(place):
         moved = relocate(place.memory, goal.memory, arguments.name, facts, by=call.by)
-    changes = [change_label(place, moved.source_change), change_label(goal, moved.target_change)]
-    item = {
-        "name": moved.name,
-        "moved_to": goal.name,
-        "facts": list(moved.facts),
-        "known": moved.known,
-        "relations": moved.relations,
-        "changes": changes,
-    }
     lines += move_lines(place, goal, moved)
-    return receipt_reply([drop_empty(item)], lines=lines)
+    return clean_reply("\n".join(lines))
 
 
 def _resolve_names(place: Place, arguments: Revise) -> tuple[Revise, list[str]]:
@@ -341,24 +272,7 @@ def _fact_reference(text: str) -> int | str:
     return text
 
 
-def _revision_item(receipt: RevisionReceipt) -> dict[str, Any]:
-    before, after = receipt.before, receipt.after
-    superseded = [f"#{edit.old.ordinal} by #{edit.new.ordinal}" for edit in receipt.superseded]
-    return drop_empty(
-        {
-            "name": after.name,
-            "type": after.type,
-            "change": receipt.change,
-            "renamed_from": "" if before.name == after.name else before.name,
-            "relations_moved": receipt.relations,
-            "corrected": [edit.new.ordinal for edit in receipt.replaced],
-            "never_true": [edit.old.ordinal for edit in receipt.retracted],
-            "superseded": superseded,
-        }
-    )
-
-
-@tool(Forget, needs="write", returns=Items, destructive=True, brief=True)
+@tool(Forget, needs="write", destructive=True, brief=True)
 def forget(call: Call, arguments: Forget) -> Reply:
     """Delete facts, relations or a whole entity; undo brings them back. Use revise for what \
 changed. For a secret or personal data pass erase: it is also removed from history and search, for \
@@ -389,16 +303,8 @@ good. Look first with dry_run."""
     if not arguments.dry_run:
         _confirm_forgetting(call, receipt, is_confirmed=arguments.confirm)
         receipt = forget_rows(place.memory, unwanted, by=call.by)
-    item = {
-        "dry_run": arguments.dry_run,
-        "change": receipt.change,
-        "entities": [entity.name for entity in receipt.entities],
-        "facts": receipt.fact_count,
-        "relations": len(receipt.relations),
-        "unknown": list(receipt.unknown),
-    }
     lines = forget_lines(place, receipt, dry_run=arguments.dry_run)
-    return receipt_reply([drop_empty(item)], lines=lines)
+    return clean_reply("\n".join(lines))
 
 
 def _erase(call: Call, place: Place, unwanted: Unwanted, arguments: Forget) -> Reply:
@@ -420,14 +326,7 @@ def _erase(call: Call, place: Place, unwanted: Unwanted, arguments: Forget) -> R
         line += f" This cannot be undone. {erased_remains(place.memory)}"
     lines = [one_line(line), *(f"! {one_line(remark)}" for remark in remark_on(planned))]
     lines += [f"! There is no {one_line(name)}." for name in planned.unknown]
-    item = {
-        "dry_run": arguments.dry_run,
-        "erased": list(planned.erased),
-        "unknown": list(planned.unknown),
-        "others": list(planned.others),
-        "perhaps_replaced": list(planned.perhaps_replaced),
-    }
-    return receipt_reply([drop_empty(item)], lines=lines)
+    return clean_reply("\n".join(lines))
 
 
 def _require_agreement(call: Call, question: str, loss: str, is_confirmed: bool) -> None:
