@@ -182,7 +182,7 @@ def _serve_http(
     from polymnia.transports import address
     from polymnia.transports.http.guard import RequestGuard
     from polymnia.transports.http.proxies import parse_proxies
-    from polymnia.transports.http.serve import HttpOptions, listen, serve_http
+    from polymnia.transports.http.serve import HttpOptions, serve_http
     from polymnia.web import SiteParts, WebInterface
     from polymnia.web.login import WebSessions
 
@@ -197,7 +197,7 @@ def _serve_http(
     allowed_hosts = address.require_hosts((host, *settings.allow_hosts))
     origins = address.require_origins(settings.allow_origins)
     proxies = parse_proxies(settings.trusted_proxies)
-    listener = listen(host, port)
+    listener = address.listen(host, port)
 
     port = listener.getsockname()[1]
     own = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

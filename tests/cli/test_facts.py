@@ -145,3 +145,16 @@ def test_the_demo_touches_nothing_of_the_user(
         assert line in out
     # The runtime of the embedding model leaves a hidden file in the temporary directory.
     assert [path.name for path in tmp_path.iterdir() if not path.name.startswith(".")] == []
+
+
+def test_a_name_alone_is_not_remembered(store: str, capsys: pytest.CaptureFixture[str]) -> None:
+    status, _, err = run(capsys, "remember", "Ada Byron", "--store", store)
+    assert (status, "polymnia remember 'Ada Byron' 'likes tea'" in err) == (1, True)
+    assert not Path(store).exists()
+
+
+def test_a_name_in_other_letters_is_shown(store: str, capsys: pytest.CaptureFixture[str]) -> None:
+    run(capsys, "remember", "Ada", "likes tea", "--store", store)
+    assert run(capsys, "show", "ada", "--store", store)[1].startswith("Ada [thing]")
+    run(capsys, "remember", "ada", "is a language", "--store", store)
+    assert "is a language" in run(capsys, "show", "ada", "--store", store)[1]

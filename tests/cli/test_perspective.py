@@ -36,6 +36,7 @@ def test_a_perspective_is_set_embedded_listed_and_removed(run: Run) -> None:
         assert status == 0
         assert said.startswith("memory.db: set named: 2 of 2 still need vectors; ")
         assert run("index", *embedder)[:2] == (0, "memory.db: 4 passages embedded\n")
+        assert run("index", *embedder)[1] == "memory.db: everything is embedded already\n"
         assert run("perspective", "list", *embedder)[1].splitlines() == [
             "text   2/2  {text}          {query}",
             "named  2/2  {name}: {text}  {query}",

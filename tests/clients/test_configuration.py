@@ -49,3 +49,26 @@ def test_an_entry_with_our_token_or_at_our_address_is_ours() -> None:
     assert is_polymnia(codex.remote_entry(url, "ply_1_2"))
     assert is_polymnia(cursor.remote_entry(url, ""), url)
     assert not is_polymnia(cursor.remote_entry(url, "other"))
+
+
+def test_only_the_last_former_file_is_kept(tmp_path: Path) -> None:
+    path = tmp_path / "mcp.json"
+    path.write_text('{"mcpServers": {}}', "utf-8")
+    mine = tmp_path / "mcp.json.bak-mine"
+    mine.write_text("{}", "utf-8")
+    for name in ("one", "two", "three"):
+        change_servers(CLIENTS["cursor"], path, {name: {"command": name}})
+    kept = {found.name for found in tmp_path.glob("mcp.json.bak-*")} - {mine.name}
+    assert len(kept) == 1
+    assert set(json.loads((tmp_path / kept.pop()).read_text("utf-8"))["mcpServers"]) == {
+        "one",
+        "two",
+    }
+
+
+def test_removing_the_only_server_leaves_no_empty_object(tmp_path: Path) -> None:
+    path = tmp_path / "mcp.json"
+    path.write_text('{"theme": "dark"}\n', "utf-8")
+    change_servers(CLIENTS["cursor"], path, {"memory": {"command": "polymnia"}})
+    change_servers(CLIENTS["cursor"], path, {"memory": None})
+    assert json.loads(path.read_text("utf-8")) == {"theme": "dark"}

@@ -8,8 +8,9 @@ from polymnia.engine.workspaces.workspaces import OneWorkspace
 from polymnia.mcp.server import Server
 from polymnia.model import OWNER
 from polymnia.stores.memory.store import MemoryStore
+from polymnia.transports.address import listen
 from polymnia.transports.http.guard import RequestGuard
-from polymnia.transports.http.serve import HttpOptions, listen, serve_http
+from polymnia.transports.http.serve import HttpOptions, serve_http
 
 
 def serve(dialect: Dialect, memory: Memory | None = None) -> None:

@@ -9,6 +9,7 @@ import pytest
 from polymnia.errors import SettingsError
 from polymnia.transports.address import (
     is_loopback,
+    listen,
     parse_bind,
     parse_public_path,
     require_protection,
@@ -94,3 +95,10 @@ def test_the_path_of_a_public_url_is_found(url: str, path: str) -> None:
 def test_an_invalid_public_url_is_refused(url: str) -> None:
     with pytest.raises(SettingsError, match=r"invalid public_url .*: expected a URL such as"):
         parse_public_path(url)
+
+
+def test_a_busy_port_is_refused_with_advice() -> None:
+    with listen("127.0.0.1", 0) as first:
+        port = first.getsockname()[1]
+        with pytest.raises(SettingsError, match="choose another one with --port"):
+            listen("127.0.0.1", port)

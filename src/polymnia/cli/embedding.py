@@ -98,10 +98,15 @@ def run_index(settings: Settings, options: argparse.Namespace) -> int:
                     f"nothing to index {where} with: "
                     "the embedder is `none`, or this kind of store has no vectors"
                 )
+            with memory.reading() as read:
+                holds = bool(read.counts().entities or read.counts().notes)
             counts[where] = memory.meaning.index(memory.store, progress)
         progress.end()
         if not options.json:
-            print(f"{where}: {count_noun(counts[where], 'passage')} embedded")
+            done = f"{count_noun(counts[where], 'passage')} embedded"
+            if not counts[where]:
+                done = "everything is embedded already" if holds else "nothing is stored there yet"
+            print(f"{where}: {done}")
     if options.json:
         store = hide_passwords(settings.store)
         print_json({"store": store, "embedded": sum(counts.values()), "workspaces": counts})

@@ -3,6 +3,7 @@
 import argparse
 import sys
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from polymnia.cli.common import (
@@ -92,6 +93,9 @@ def add_forget(commands: Subparsers) -> None:
 def run_remember(settings: Settings, options: argparse.Namespace) -> int:
     """Store the facts and print a receipt. Raise BadInput."""
     texts = [*options.facts, *_read_facts(options.source)]
+    if not (texts or options.type or options.tag):
+        name = quote(options.name)
+        raise BadInput(f"say what to remember: polymnia remember {name} 'likes tea'")
     drafts = tuple(FactDraft(text) for text in texts)
     requested = EntityFacts(
         name=options.name, type=options.type, facts=drafts, tags=tuple(options.tag)

@@ -23,7 +23,11 @@ from polymnia.settings import Settings
 from polymnia.stores import hide_passwords
 from polymnia.stores.contract import Reader, Store
 from polymnia.stores.size import file_bytes
-from polymnia.workspace_choice import OpenedWorkspace, open_workspaces_to_read
+from polymnia.workspace_choice import (
+    OpenedWorkspace,
+    open_workspaces_to_read,
+    other_workspaces,
+)
 
 _MAX_TYPES = 10
 
@@ -54,6 +58,7 @@ def run_show(settings: Settings, options: argparse.Namespace) -> int:
     documents: list[dict[str, object]] = []
     lines: list[str] = []
     with open_workspaces_to_read(settings) as workspaces:
+        name = _find_spelling(workspaces, name)
         for workspace in workspaces:
             graph = entities.open_named(workspace.memory, [name])
             note = notes.in_vault(workspace.memory, name)
@@ -72,13 +77,30 @@ def run_show(settings: Settings, options: argparse.Namespace) -> int:
     return 0
 
 
+def _find_spelling(workspaces: list[OpenedWorkspace], name: str) -> str:
+    """Return the name, or one that differs only in upper and lower case if there is no such."""
+    others: list[str] = []
+    for workspace in workspaces:
+        with workspace.memory.reading() as read:
+            if read.outlines([name]):
+                return name
+        near = similar_names(workspace.memory, name)
+        others += [other for other in near if other.casefold() == name.casefold()]
+    return others[0] if others else name
+
+
 def _unknown(settings: Settings, workspaces: list[OpenedWorkspace], name: str) -> BadInput:
     near: dict[str, None] = {}
     for workspace in workspaces:
         near |= dict.fromkeys(map(repr, similar_names(workspace.memory, name)))
     where = " and ".join(workspace_label(settings, workspace) for workspace in workspaces)
-    question = f"; did you mean {' or '.join(near)}?" if near else ""
-    return BadInput(f"there is no entity and no note {name!r} in {where}{question}")
+    text = f"there is no entity and no note {name!r} in {where}"
+    if near:
+        return BadInput(f"{text}; did you mean {' or '.join(near)}?")
+    others = [] if settings.workspace else other_workspaces(settings, workspaces)
+    if others:
+        return BadInput(f"{text}; other workspaces, for --workspace: {', '.join(others[:20])}")
+    return BadInput(text)
 
 
 def _document(graph: Graph, note: Note | None) -> dict[str, object]:

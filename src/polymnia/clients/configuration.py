@@ -1,5 +1,6 @@
 """A client's configuration file: read its servers, add or remove one, and keep a backup."""
 
+import re
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -13,6 +14,8 @@ from polymnia.errors import BadInput
 from polymnia.settings import runtime_directory
 
 _BOM = "\ufeff"
+# The ending of a former file that was kept.
+_KEPT = re.compile(r"\.bak-\d{8}T\d{6}Z(?:-\d+)?")
 
 
 def read_servers(client: ClientProgram, path: Path) -> dict[str, Any]:
@@ -68,6 +71,10 @@ def change_text(path: Path, change: Callable[[str], str]) -> Path | None:
                 if path.read_bytes().startswith(_BOM.encode()):
                     new = _BOM + new
             replace_file(path, [new.encode()])
+            # One former file is enough: others would gather beside the user's own.
+            for earlier in path.parent.iterdir():
+                if earlier != kept and _KEPT.fullmatch(earlier.name.removeprefix(path.name)):
+                    earlier.unlink()
             return kept
     except OSError as exc:
         raise BadInput(
@@ -83,7 +90,8 @@ def edit(client: ClientProgram, text: str, entries: Mapping[str, Any]) -> str:
     for name, entry in entries.items():
         path = (client.key, name)
         text = remove(text, path) if entry is None else put(text, path, entry)
-    return text
+    is_empty = not is_toml and jsonc.parse(text).get(client.key) == {}
+    return jsonc.remove_member(text, (client.key,)) if is_empty else text
 
 
 def read_text(path: Path) -> str:

@@ -139,7 +139,8 @@ def remove_hooks(hooks: HookFile, path: Path) -> Path | None:
     def remove(text: str) -> str:
         for event in _members(path, text).keys() & set(hooks.events):
             text = jsonc.remove_items(text, ("hooks", event), _is_ours)
-        return text
+        is_empty = jsonc.parse(text).get("hooks") == {}
+        return jsonc.remove_member(text, ("hooks",)) if is_empty else text
 
     return change_text(path, remove)
 

@@ -1,5 +1,7 @@
 """Addresses to listen on, and hosts and origins in one spelling."""
 
+import errno
+import os
 import re
 import socket
 from collections.abc import Iterable
@@ -18,6 +20,7 @@ _DEFAULT_PORT = re.compile(r"^(http://.*):80$|^(https://.*):443$")
 _PUBLIC_URL = re.compile(
     r"https?://[^/?#@\\\s]+(?P<path>(?:/[\w.~%-]+)*)", re.ASCII | re.IGNORECASE
 )
+BACKLOG = 1024
 _ORIGIN = re.compile(r"https?://(?P<host>[^/?#@\\\s]+)")
 
 
@@ -42,6 +45,23 @@ def parse_bind(bind: str) -> tuple[str, int]:
             "bind to HOST:PORT, such as 127.0.0.1:8080"
         )
     return host, int(port)
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Return a listening socket. Raise SettingsError."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        created = socket.create_server((host, port), family=family, backlog=BACKLOG)
+        # asyncio turns Nagle's algorithm off only where the protocol is named. With it, a second
+        # write waits until the first is acknowledged.
+        protocol = socket.IPPROTO_TCP
+        return socket.socket(family, socket.SOCK_STREAM, protocol, fileno=created.detach())
+    except OSError as exc:
+        advice = ""
+        if exc.errno == errno.EADDRINUSE:
+            advice = "; stop the program that uses the port, or choose another one with --port"
+        reason = os.strerror(exc.errno) if exc.errno else str(exc)
+        raise SettingsError(f"cannot listen on {host}:{port}: {reason}{advice}") from exc
 
 
 def parse_public_path(url: str) -> str:

@@ -11,11 +11,11 @@ from contextlib import contextmanager, suppress
 from functools import partial
 
 from polymnia.auth.authenticator import Authenticator
-from polymnia.errors import ProtocolError, SettingsError
+from polymnia.errors import ProtocolError
 from polymnia.mcp.message import INTERNAL_ERROR, NO_ID, encode_error
 from polymnia.mcp.server import Server
 from polymnia.model import NOBODY, Principal
-from polymnia.transports.address import parse_bind, require_protection
+from polymnia.transports.address import listen, parse_bind, require_protection
 from polymnia.transports.lines import LineSession
 
 logger = logging.getLogger(__name__)
@@ -45,12 +45,7 @@ def serve_tcp(
     """
     host, port = parse_bind(bind)
     require_protection(bind, host, protected=guard.requires_token, insecure=insecure)
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        listener = socket.create_server((host, port), family=family, backlog=128)
-    except OSError as exc:
-        raise SettingsError(f"cannot listen on {host}:{port}: {exc.strerror}") from exc
-    with listener, _stop_signal() as stop:
+    with listen(host, port) as listener, _stop_signal() as stop:
         logger.warning("listening on %s:%d", *listener.getsockname()[:2])
         clients = _Clients(server, limit, guard)
         try:

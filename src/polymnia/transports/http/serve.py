@@ -17,8 +17,8 @@ import uvicorn
 from msgspec import Struct
 from starlette.types import ASGIApp
 
-from polymnia.errors import SettingsError
 from polymnia.mcp.server import Server
+from polymnia.transports.address import BACKLOG
 from polymnia.transports.http.connection import MAX_CONNECTIONS, Connections, HttpConnection
 from polymnia.transports.http.context import HttpContext
 from polymnia.transports.http.guard import RequestGuard
@@ -42,7 +42,6 @@ STOP_TIMEOUT_S = 30
 CHECK_INTERVAL_S = 1.0
 # Failures of the event loop, such as running out of descriptors, are logged at most this often.
 LOOP_LOG_INTERVAL_S = 10.0
-BACKLOG = 1024
 
 
 class HttpOptions(Struct, frozen=True, kw_only=True):
@@ -59,19 +58,6 @@ class HttpOptions(Struct, frozen=True, kw_only=True):
     proxies: TrustedProxies = TrustedProxies()
     # The URL of the store whose size is measured.
     store: str = ""
-
-
-def listen(host: str, port: int) -> socket.socket:
-    """Return a listening socket. Raise SettingsError."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        created = socket.create_server((host, port), family=family, backlog=BACKLOG)
-        # asyncio turns Nagle's algorithm off only where the protocol is named. With it, a second
-        # write waits until the first is acknowledged.
-        protocol = socket.IPPROTO_TCP
-        return socket.socket(family, socket.SOCK_STREAM, protocol, fileno=created.detach())
-    except OSError as exc:
-        raise SettingsError(f"cannot listen on {host}:{port}: {exc.strerror or exc}") from exc
 
 
 def serve_http(
