@@ -271,7 +271,7 @@ def test_another_programs_memory_json_stays(tmp_path: Path) -> None:
 def test_with_no_options_the_memory_is_a_directory_of_workspaces_in_the_data_directory(
     tmp_path: Path,
 ) -> None:
-    assert "change 1 in personal" in serve(
+    assert "personal:1 stored Zoë." in serve(
         tmp_path, message=REMEMBERED, XDG_DATA_HOME=str(tmp_path / "data")
     )
     assert (tmp_path / "data" / "polymnia" / "workspaces" / "_meta.db").is_file()

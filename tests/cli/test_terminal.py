@@ -29,6 +29,7 @@ SHOWN = {
     "remember": "added to Zoë [person] in memory.db",
     "revise": "nothing to change: Zoë in memory.db is like that already",
     "forget": "would forget 1 fact in memory.db",
+    "erase": "default: Zoë; ",
     "list": "Zoë  person  ",
     "serve": "  --metrics             serve Prometheus metrics at /metrics",
     "ui": "usage: polymnia ui [-h] ",

@@ -119,8 +119,8 @@ def count_steps(
             result = client.call(tool, arguments)
             counts.append(steps.count - before)
             assert not result.get("isError"), result
-            receipt = re.search(r"change (\d+) in", str(result))
-            last_change = int(receipt[1]) if receipt else last_change
+            label = re.match(r"(?:\w+:|#)?(\d+) ", result["content"][0].get("text", ""))
+            last_change = int(label[1]) if label else last_change
     return counts
 
 

@@ -79,7 +79,6 @@ def test_no_page_shows_another_workspace_to_a_limited_token(limited: Visitor) ->
         "/ui/start/wait",
         "/ui/entities?sort=said",
         "/ui/entity?name=Mara",
-        "/ui/entities/export?format=csv",
         "/ui/export?format=json",
         "/ui/history",
         "/ui/curation",
