@@ -23,7 +23,7 @@ from bench.servers import load_by_import
 from polymnia.dialects.base import Client, ServerRules
 from polymnia.dialects.registry import open_dialect
 from polymnia.engine.memory import Memory
-from polymnia.engine.workspaces.workspaces import OneWorkspace
+from polymnia.engine.workspaces.workspaces import one_workspace
 from polymnia.mcp.server import Server
 from polymnia.mcp.session import Session
 from polymnia.model import OWNER
@@ -161,7 +161,7 @@ def _session(path: Path, dialect: str) -> Iterator[Session]:
     store = open_store(str(path))
     try:
         rules = ServerRules(toolsets=("all",)) if dialect == "native" else ServerRules()
-        workspaces = OneWorkspace(Memory(store))
+        workspaces = one_workspace(Memory(store))
         server = Server(open_dialect(dialect, rules), workspaces)
         session = Session(server, client=Client(principal=OWNER, workspace=workspaces.sole))
         session.handle(

@@ -21,7 +21,7 @@ from polymnia.dialects.base import Client
 from polymnia.embedders.base import Embedder
 from polymnia.engine.memory import Memory
 from polymnia.engine.semantic.meaning import Meaning, PendingQuestion, SharedEmbedder
-from polymnia.engine.workspaces.workspaces import OneWorkspace
+from polymnia.engine.workspaces.workspaces import one_workspace
 from polymnia.mcp.server import Server
 from polymnia.mcp.session import Session
 from polymnia.model import OWNER
@@ -123,7 +123,7 @@ class Conversation:
     """A client of the native dialect in this process."""
 
     def __init__(self, memory: Memory) -> None:
-        server = Server(open_dialect("native"), OneWorkspace(memory))
+        server = Server(open_dialect("native"), one_workspace(memory))
         self._session = Session(server, client=Client(principal=OWNER, workspace=server.workspace))
         self._asked = 0
         self._request(

@@ -8,7 +8,7 @@ from polymnia import errors
 from polymnia.auth.authenticator import Authenticator
 from polymnia.auth.tokens import file_tokens
 from polymnia.engine.memory import Memory
-from polymnia.engine.workspaces.workspaces import OneWorkspace
+from polymnia.engine.workspaces.workspaces import one_workspace
 from polymnia.errors import (
     BadInput,
     NotAdmitted,
@@ -57,7 +57,7 @@ def test_a_client_without_a_token_is_not_told_how_to_create_one(tmp_path: Path) 
 def test_a_store_of_one_workspace_does_not_tell_where_it_is(tmp_path: Path) -> None:
     store = open_store(str(tmp_path / "memory.jsonl"))
     with pytest.raises(BadInput) as caught:
-        OneWorkspace(Memory(store)).create("sales")
+        one_workspace(Memory(store)).create("sales")
     store.close()
     assert str(tmp_path) in str(caught.value)
     assert str(tmp_path) not in caught.value.public

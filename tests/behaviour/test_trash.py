@@ -14,7 +14,7 @@ from polymnia.engine.graph import entities, facts, relations
 from polymnia.engine.history import trash, undo
 from polymnia.engine.memory import Memory
 from polymnia.engine.recall import search
-from polymnia.engine.workspaces.workspaces import OneWorkspace
+from polymnia.engine.workspaces.workspaces import one_workspace
 from polymnia.errors import BadInput
 from polymnia.model import (
     VAULT,
@@ -313,7 +313,7 @@ def test_the_retention_setting_purges_in_housekeeping(memory: Memory, path: Path
     forget(memory, "Bob")
     age(path, days=10)
     for days, left in ((0, 1), (20, 1), (5, 0)):
-        OneWorkspace(memory, trash_days=days).apply_retention()
+        one_workspace(memory, trash_days=days).apply_retention()
         assert len(trash.items(memory)) == left
 
 
@@ -331,7 +331,7 @@ def test_a_store_without_a_trash_says_so(tmp_path: Path, url: str) -> None:
     for verb in (lambda: trash.items(memory), lambda: trash.purge(memory, days=0)):
         with pytest.raises(BadInput, match="keeps nothing that is deleted"):
             verb()
-    OneWorkspace(memory, trash_days=1).apply_retention()
+    one_workspace(memory, trash_days=1).apply_retention()
     store.close()
 
 

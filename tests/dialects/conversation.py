@@ -8,7 +8,7 @@ from msgspec.json import decode, encode
 from polymnia.dialects import open_dialect
 from polymnia.dialects.base import Client as Caller
 from polymnia.engine.memory import Memory
-from polymnia.engine.workspaces.workspaces import OneWorkspace
+from polymnia.engine.workspaces.workspaces import one_workspace
 from polymnia.mcp.server import Server
 from polymnia.mcp.session import Session
 from polymnia.model import OWNER, Principal
@@ -21,7 +21,7 @@ class Client:
         server = (
             memory
             if isinstance(memory, Server)
-            else Server(open_dialect(dialect), OneWorkspace(memory))
+            else Server(open_dialect(dialect), one_workspace(memory))
         )
         self.session = Session(
             server, client=Caller(principal=principal, workspace=server.workspace)

@@ -16,7 +16,7 @@ from polymnia.dialects.base import Client as Caller
 from polymnia.embedders import open_embedder
 from polymnia.engine.history import trash
 from polymnia.engine.semantic.meaning import Meaning, SharedEmbedder
-from polymnia.engine.workspaces.workspaces import ManyWorkspaces, Workspaces, open_workspaces
+from polymnia.engine.workspaces.workspaces import Workspaces, open_workspaces
 from polymnia.errors import Cancelled
 from polymnia.mcp.server import Server
 from polymnia.model import OWNER, Principal
@@ -356,7 +356,6 @@ def test_a_workspace_gets_the_five_perspectives_with_its_first_call(
     embedder: str, url: str
 ) -> None:
     opened = open_workspaces(url, meaning=Meaning(SharedEmbedder(embedder, open_embedder)))
-    assert isinstance(opened, ManyWorkspaces)
     opened.create("new")
     with opened.memory("new").reading() as read:
         assert [perspective.name for perspective in read.vectors.perspectives()] == ["text"]

@@ -8,7 +8,7 @@ from polymnia.dialects.base import Client as Caller
 from polymnia.dialects.base import ServerRules
 from polymnia.dialects.vault import make_dialect
 from polymnia.engine.memory import Memory
-from polymnia.engine.workspaces.workspaces import OneWorkspace
+from polymnia.engine.workspaces.workspaces import one_workspace
 from polymnia.mcp.server import Server
 from polymnia.mcp.session import Session
 from polymnia.model import OWNER, Principal
@@ -23,7 +23,7 @@ def vault_server(url: str, *, persist_sessions: bool = False) -> tuple[Server, S
     """Return a started server and its store, which the caller closes."""
     store = open_store(url)
     rules = ServerRules(dimension=3, persist_sessions=persist_sessions)
-    server = Server(make_dialect(rules), OneWorkspace(Memory(store)))
+    server = Server(make_dialect(rules), one_workspace(Memory(store)))
     server.start()
     return server, store
 

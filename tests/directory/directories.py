@@ -8,7 +8,7 @@ import pytest
 
 from polymnia.engine.graph import entities
 from polymnia.engine.memory import Memory
-from polymnia.engine.workspaces.workspaces import ManyWorkspaces
+from polymnia.engine.workspaces.workspaces import Workspaces
 from polymnia.model import EntityDraft
 from polymnia.stores.directory import catalogue as catalogue_module
 from polymnia.stores.directory import files
@@ -24,16 +24,16 @@ class Crash(BaseException):
 
 def opened(
     directory: Path, *, max_open: int = 32, trash_days: int = 0, read_only: bool = False
-) -> ManyWorkspaces:
+) -> Workspaces:
     catalogue = DirectoryCatalogue(str(directory), read_only=read_only)
-    return ManyWorkspaces(catalogue, max_open=max_open, trash_days=trash_days)
+    return Workspaces(catalogue, max_open=max_open, trash_days=trash_days)
 
 
 def write(memory: Memory, name: str) -> None:
     entities.create(memory, [EntityDraft(name, "thing", (f"{name} is known",))], by=ME)
 
 
-def names_in(workspaces: ManyWorkspaces, project: str) -> list[str]:
+def names_in(workspaces: Workspaces, project: str) -> list[str]:
     return [entity.name for entity in entities.read_all(workspaces.memory(project)).entities]
 
 

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from polymnia.engine.workspaces.workspaces import ManyWorkspaces
+from polymnia.engine.workspaces.workspaces import Workspaces
 from tests.directory.directories import names_in, on_disk, opened, write
 
 PROJECTS = ("a", "b", "c")
@@ -137,7 +137,7 @@ def _problems(directory: Path, expected: dict[str, Expected]) -> list[str]:
     return wrong if files == right else [*wrong, f"files are {files}, not {right}"]
 
 
-def _problems_inside(workspaces: ManyWorkspaces, name: str, expected: Expected) -> list[str]:
+def _problems_inside(workspaces: Workspaces, name: str, expected: Expected) -> list[str]:
     """Return what is wrong inside a project; restore it first if it is archived."""
     archived = _state(workspaces, name) == "archived"
     if archived:
@@ -155,7 +155,7 @@ def _problems_inside(workspaces: ManyWorkspaces, name: str, expected: Expected) 
     ]
 
 
-def _state(workspaces: ManyWorkspaces, name: str) -> str:
+def _state(workspaces: Workspaces, name: str) -> str:
     return next(
         (workspace.status for workspace in workspaces.find_all() if workspace.name == name), "none"
     )

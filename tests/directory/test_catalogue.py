@@ -15,7 +15,7 @@ import pytest
 
 from polymnia.engine.graph import entities
 from polymnia.engine.history import trash
-from polymnia.engine.workspaces.workspaces import ManyWorkspaces, first_workspace, open_workspaces
+from polymnia.engine.workspaces.workspaces import Workspaces, first_workspace, open_workspaces
 from polymnia.errors import (
     BadInput,
     SettingsError,
@@ -40,14 +40,14 @@ def directory(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def workspaces(directory: Path) -> Iterator[ManyWorkspaces]:
+def workspaces(directory: Path) -> Iterator[Workspaces]:
     workspaces = opened(directory)
     yield workspaces
     workspaces.close()
 
 
 @pytest.fixture
-def others(directory: Path) -> Iterator[ManyWorkspaces]:
+def others(directory: Path) -> Iterator[Workspaces]:
     """Open the same directory a second time, as another process does."""
     others = opened(directory)
     yield others
@@ -55,7 +55,7 @@ def others(directory: Path) -> Iterator[ManyWorkspaces]:
 
 
 def test_a_project_has_a_row_in_the_registry_and_a_file(
-    workspaces: ManyWorkspaces, directory: Path
+    workspaces: Workspaces, directory: Path
 ) -> None:
     created = workspaces.create("alpha", "the first")
     assert (created.name, created.description, created.status) == ("alpha", "the first", "active")
@@ -68,7 +68,7 @@ def test_a_project_has_a_row_in_the_registry_and_a_file(
     registry.close()
 
 
-def test_projects_are_isolated_from_each_other(workspaces: ManyWorkspaces) -> None:
+def test_projects_are_isolated_from_each_other(workspaces: Workspaces) -> None:
     for name in ("alpha", "beta"):
         workspaces.create(name)
         write(workspaces.memory(name), f"in {name}")
@@ -78,7 +78,7 @@ def test_projects_are_isolated_from_each_other(workspaces: ManyWorkspaces) -> No
     )
 
 
-def test_projects_are_listed_by_name_and_status(workspaces: ManyWorkspaces) -> None:
+def test_projects_are_listed_by_name_and_status(workspaces: Workspaces) -> None:
     for name in ("beta", "alpha", "gamma"):
         workspaces.create(name)
     workspaces.archive("beta")
@@ -108,7 +108,7 @@ def test_projects_are_listed_by_name_and_status(workspaces: ManyWorkspaces) -> N
     ],
 )
 def test_an_invalid_name_is_rejected_and_leaves_no_files(
-    workspaces: ManyWorkspaces, directory: Path, name: str
+    workspaces: Workspaces, directory: Path, name: str
 ) -> None:
     with pytest.raises(BadInput):
         workspaces.create(name)
@@ -119,36 +119,36 @@ def test_an_invalid_name_is_rejected_and_leaves_no_files(
     "name", ["alpha", "Alpha-2", "v1.2_x", "проект", "हिन्दी", "ภาษาไทย", "தமிழ்", "x" * 100, "0"]
 )
 def test_a_name_may_have_letters_digits_and_some_punctuation(
-    workspaces: ManyWorkspaces, name: str
+    workspaces: Workspaces, name: str
 ) -> None:
     assert workspaces.create(name).name == name
 
 
-def test_the_error_for_an_invalid_name_suggests_a_valid_one(workspaces: ManyWorkspaces) -> None:
+def test_the_error_for_an_invalid_name_suggests_a_valid_one(workspaces: Workspaces) -> None:
     with pytest.raises(BadInput, match="for example 'my-great-project'"):
         workspaces.create("My great/project")
 
 
 @pytest.mark.parametrize("other", ["alpha", "ALPHA", "Alpha"])
-def test_names_are_not_case_sensitive(workspaces: ManyWorkspaces, other: str) -> None:
+def test_names_are_not_case_sensitive(workspaces: Workspaces, other: str) -> None:
     workspaces.create("alpha")
     with pytest.raises(BadInput, match="there is a project alpha already"):
         workspaces.create(other)
 
 
-def test_the_name_of_an_archived_project_cannot_be_reused(workspaces: ManyWorkspaces) -> None:
+def test_the_name_of_an_archived_project_cannot_be_reused(workspaces: Workspaces) -> None:
     workspaces.create("alpha")
     workspaces.archive("alpha")
     with pytest.raises(BadInput, match=r"already \(archived\)"):
         workspaces.create("alpha")
 
 
-def test_the_error_for_a_missing_project_says_how_to_create_it(workspaces: ManyWorkspaces) -> None:
+def test_the_error_for_a_missing_project_says_how_to_create_it(workspaces: Workspaces) -> None:
     with pytest.raises(WorkspaceNotFound, match="polymnia workspace create ghost"):
         workspaces.memory("ghost")
 
 
-def test_an_archived_project_is_a_single_file(workspaces: ManyWorkspaces, directory: Path) -> None:
+def test_an_archived_project_is_a_single_file(workspaces: Workspaces, directory: Path) -> None:
     project = workspaces.create("alpha").id
     write(workspaces.memory("alpha"), "kept")
     assert workspaces.archive("alpha").status == "archived"
@@ -157,7 +157,7 @@ def test_an_archived_project_is_a_single_file(workspaces: ManyWorkspaces, direct
         workspaces.memory("alpha")
 
 
-def test_a_restored_project_has_all_its_data(workspaces: ManyWorkspaces, directory: Path) -> None:
+def test_a_restored_project_has_all_its_data(workspaces: Workspaces, directory: Path) -> None:
     project = workspaces.create("alpha", "described").id
     write(workspaces.memory("alpha"), "kept")
     workspaces.archive("alpha")
@@ -169,7 +169,7 @@ def test_a_restored_project_has_all_its_data(workspaces: ManyWorkspaces, directo
     ]
 
 
-def test_a_restored_file_keeps_its_permissions(workspaces: ManyWorkspaces, directory: Path) -> None:
+def test_a_restored_file_keeps_its_permissions(workspaces: Workspaces, directory: Path) -> None:
     path = directory / "projects" / f"{workspaces.create('alpha').id}.db"
     path.chmod(0o640)
     workspaces.archive("alpha")
@@ -177,7 +177,7 @@ def test_a_restored_file_keeps_its_permissions(workspaces: ManyWorkspaces, direc
     assert path.stat().st_mode & 0o777 == 0o640
 
 
-def test_a_deleted_project_leaves_no_files(workspaces: ManyWorkspaces, directory: Path) -> None:
+def test_a_deleted_project_leaves_no_files(workspaces: Workspaces, directory: Path) -> None:
     for name in ("alpha", "beta"):
         workspaces.create(name)
         write(workspaces.memory(name), "gone")
@@ -189,7 +189,7 @@ def test_a_deleted_project_leaves_no_files(workspaces: ManyWorkspaces, directory
     assert names_in(workspaces, "alpha") == []
 
 
-def test_a_renamed_project_keeps_its_data(workspaces: ManyWorkspaces) -> None:
+def test_a_renamed_project_keeps_its_data(workspaces: Workspaces) -> None:
     project = workspaces.create("alpha").id
     write(workspaces.memory("alpha"), "kept")
     assert workspaces.rename("alpha", "Alpha").id == project
@@ -198,20 +198,20 @@ def test_a_renamed_project_keeps_its_data(workspaces: ManyWorkspaces) -> None:
         workspaces.memory("alpha")
 
 
-def test_a_description_can_be_changed(workspaces: ManyWorkspaces) -> None:
+def test_a_description_can_be_changed(workspaces: Workspaces) -> None:
     workspaces.create("alpha", "old")
     assert workspaces.describe("alpha", "new").description == "new"
 
 
 @pytest.mark.parametrize("change", ["archive", "restore", "delete"])
 def test_a_project_that_does_not_exist_cannot_be_changed(
-    workspaces: ManyWorkspaces, change: str
+    workspaces: Workspaces, change: str
 ) -> None:
     with pytest.raises(WorkspaceNotFound):
         getattr(workspaces, change)("ghost")
 
 
-def test_a_change_that_is_already_in_effect_is_an_error(workspaces: ManyWorkspaces) -> None:
+def test_a_change_that_is_already_in_effect_is_an_error(workspaces: Workspaces) -> None:
     workspaces.create("alpha")
     with pytest.raises(BadInput, match="not archived"):
         workspaces.restore("alpha")
@@ -221,7 +221,7 @@ def test_a_change_that_is_already_in_effect_is_an_error(workspaces: ManyWorkspac
 
 
 def test_other_processes_get_an_error_after_a_project_is_archived(
-    workspaces: ManyWorkspaces, others: ManyWorkspaces
+    workspaces: Workspaces, others: Workspaces
 ) -> None:
     workspaces.create("alpha")
     write(others.memory("alpha"), "kept")
@@ -231,7 +231,7 @@ def test_other_processes_get_an_error_after_a_project_is_archived(
 
 
 def test_a_running_call_cannot_write_to_an_archived_project(
-    workspaces: ManyWorkspaces, others: ManyWorkspaces
+    workspaces: Workspaces, others: Workspaces
 ) -> None:
     workspaces.create("alpha")
     memory = others.memory("alpha")
@@ -245,7 +245,7 @@ def test_a_running_call_cannot_write_to_an_archived_project(
     assert names_in(workspaces, "alpha") == ["kept"]
 
 
-def test_a_sealed_file_rejects_writes(workspaces: ManyWorkspaces, directory: Path) -> None:
+def test_a_sealed_file_rejects_writes(workspaces: Workspaces, directory: Path) -> None:
     project = workspaces.create("alpha").id
     memory = workspaces.memory("alpha")
     files.seal(directory / "projects" / f"{project}.db")
@@ -257,7 +257,7 @@ def test_a_sealed_file_rejects_writes(workspaces: ManyWorkspaces, directory: Pat
 
 
 def test_other_processes_can_use_a_project_again_after_it_is_restored(
-    workspaces: ManyWorkspaces, others: ManyWorkspaces
+    workspaces: Workspaces, others: Workspaces
 ) -> None:
     workspaces.create("alpha")
     write(others.memory("alpha"), "one")
@@ -269,7 +269,7 @@ def test_other_processes_can_use_a_project_again_after_it_is_restored(
 
 
 def test_closing_a_store_whose_file_was_replaced_keeps_the_wal_of_the_new_file(
-    workspaces: ManyWorkspaces, others: ManyWorkspaces
+    workspaces: Workspaces, others: Workspaces
 ) -> None:
     workspaces.create("alpha")
     stale = others.memory("alpha")
@@ -286,7 +286,7 @@ def test_closing_a_store_whose_file_was_replaced_keeps_the_wal_of_the_new_file(
 
 
 def test_a_project_cannot_be_archived_while_a_read_is_running(
-    workspaces: ManyWorkspaces, others: ManyWorkspaces, monkeypatch: pytest.MonkeyPatch
+    workspaces: Workspaces, others: Workspaces, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in (sqlite_connection, files):
         monkeypatch.setattr(module, "BUSY_TIMEOUT_MS", 50)
@@ -303,7 +303,7 @@ def test_a_project_cannot_be_archived_while_a_read_is_running(
 
 
 def test_a_foreign_file_at_the_target_path_is_not_used_as_the_project(
-    workspaces: ManyWorkspaces, directory: Path
+    workspaces: Workspaces, directory: Path
 ) -> None:
     project = workspaces.create("alpha").id
     write(workspaces.memory("alpha"), "kept")
@@ -314,7 +314,7 @@ def test_a_foreign_file_at_the_target_path_is_not_used_as_the_project(
     assert names_in(workspaces, "alpha") == ["kept"]
 
 
-def test_the_error_for_a_missing_file_names_it(workspaces: ManyWorkspaces, directory: Path) -> None:
+def test_the_error_for_a_missing_file_names_it(workspaces: Workspaces, directory: Path) -> None:
     project = workspaces.create("alpha").id
     (directory / "projects" / f"{project}.db").unlink()
     with pytest.raises(StoreError, match=f"missing.*{project}"):
@@ -323,9 +323,7 @@ def test_the_error_for_a_missing_file_names_it(workspaces: ManyWorkspaces, direc
     assert workspaces.find_all() == []
 
 
-def test_a_damaged_project_can_still_be_deleted(
-    workspaces: ManyWorkspaces, directory: Path
-) -> None:
+def test_a_damaged_project_can_still_be_deleted(workspaces: Workspaces, directory: Path) -> None:
     project = workspaces.create("alpha").id
     (directory / "projects" / f"{project}.db").write_bytes(b"no database at all" * 100)
     with pytest.raises(StoreDamaged):
@@ -335,7 +333,7 @@ def test_a_damaged_project_can_still_be_deleted(
 
 
 def test_restoring_a_damaged_archive_names_the_archive(
-    workspaces: ManyWorkspaces, directory: Path
+    workspaces: Workspaces, directory: Path
 ) -> None:
     project = workspaces.create("alpha").id
     workspaces.archive("alpha")
@@ -347,7 +345,7 @@ def test_restoring_a_damaged_archive_names_the_archive(
 
 
 def test_retention_skips_projects_that_another_process_has_archived(
-    directory: Path, others: ManyWorkspaces
+    directory: Path, others: Workspaces
 ) -> None:
     workspaces = opened(directory, trash_days=1)
     for name in ("alpha", "beta"):
@@ -360,7 +358,7 @@ def test_retention_skips_projects_that_another_process_has_archived(
 
 
 def test_a_registry_row_that_points_outside_the_directory_is_rejected(
-    workspaces: ManyWorkspaces, directory: Path
+    workspaces: Workspaces, directory: Path
 ) -> None:
     workspaces.create("alpha")
     SqliteStore(str(directory.parent / "outside.db")).close()
@@ -407,7 +405,7 @@ def test_a_store_is_not_closed_under_a_call_that_runs(directory: Path) -> None:
     workspaces.close()
 
 
-def test_listeners_are_told_which_project_changed(workspaces: ManyWorkspaces) -> None:
+def test_listeners_are_told_which_project_changed(workspaces: Workspaces) -> None:
     heard: list[tuple[str, str]] = []
     workspaces.on_change(lambda name, change: heard.append((name, change.operation)))
     for name in ("alpha", "beta"):
@@ -416,7 +414,7 @@ def test_listeners_are_told_which_project_changed(workspaces: ManyWorkspaces) ->
     assert heard == [("alpha", "create_entities"), ("beta", "create_entities")]
 
 
-def test_threads_can_create_and_use_projects_concurrently(workspaces: ManyWorkspaces) -> None:
+def test_threads_can_create_and_use_projects_concurrently(workspaces: Workspaces) -> None:
     failures: list[Exception] = []
 
     def work(number: int) -> None:
@@ -439,11 +437,11 @@ def test_threads_can_create_and_use_projects_concurrently(workspaces: ManyWorksp
 
 
 def test_two_processes_that_create_the_same_name_concurrently_create_one_project(
-    workspaces: ManyWorkspaces, others: ManyWorkspaces
+    workspaces: Workspaces, others: Workspaces
 ) -> None:
     outcome: list[str] = []
 
-    def create(where: ManyWorkspaces) -> None:
+    def create(where: Workspaces) -> None:
         try:
             outcome.append(where.create("alpha").name)
         except BadInput:
@@ -482,7 +480,7 @@ def test_a_directory_as_store_url_has_many_workspaces(directory: Path) -> None:
 
 
 def test_a_default_project_is_created_for_clients_that_cannot_choose(
-    workspaces: ManyWorkspaces,
+    workspaces: Workspaces,
 ) -> None:
     assert first_workspace(workspaces, "", may_choose=True) is None
     assert first_workspace(workspaces, "", may_choose=False) == "default"
@@ -490,14 +488,14 @@ def test_a_default_project_is_created_for_clients_that_cannot_choose(
 
 
 def test_a_read_only_server_says_that_its_default_project_is_missing(
-    workspaces: ManyWorkspaces,
+    workspaces: Workspaces,
 ) -> None:
     with pytest.raises(WorkspaceNotFound, match="'default'"):
         first_workspace(workspaces, "", may_choose=False, read_only=True)
     assert workspaces.find_all() == []
 
 
-def test_a_project_requested_by_name_must_exist(workspaces: ManyWorkspaces) -> None:
+def test_a_project_requested_by_name_must_exist(workspaces: Workspaces) -> None:
     with pytest.raises(WorkspaceNotFound):
         first_workspace(workspaces, "typo", may_choose=False)
     workspaces.create("alpha")
@@ -524,7 +522,7 @@ def test_a_directory_with_other_files_is_rejected(tmp_path: Path) -> None:
         opened(tmp_path)
 
 
-def test_a_change_names_its_author_in_each_project(workspaces: ManyWorkspaces) -> None:
+def test_a_change_names_its_author_in_each_project(workspaces: Workspaces) -> None:
     workspaces.create("alpha")
     memory = workspaces.memory("alpha")
     heard: list[Change] = []

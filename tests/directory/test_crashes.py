@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from polymnia.engine.workspaces.workspaces import ManyWorkspaces
+from polymnia.engine.workspaces.workspaces import Workspaces
 from polymnia.errors import WorkspaceArchived, WorkspaceNotFound
 from polymnia.model import Workspace
 from tests.directory.directories import CRASHES, Crash, crash_at, names_in, on_disk, opened, write
@@ -19,7 +19,7 @@ def directory(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def workspaces(directory: Path) -> Iterator[ManyWorkspaces]:
+def workspaces(directory: Path) -> Iterator[Workspaces]:
     workspaces = opened(directory)
     workspaces.create("other")
     yield workspaces
@@ -27,7 +27,7 @@ def workspaces(directory: Path) -> Iterator[ManyWorkspaces]:
 
 
 def die(
-    workspaces: ManyWorkspaces, change: str, monkeypatch: pytest.MonkeyPatch, step: str, when: str
+    workspaces: Workspaces, change: str, monkeypatch: pytest.MonkeyPatch, step: str, when: str
 ) -> Workspace:
     """Begin a change to the project `p` and crash; return the project as it was before."""
     before = Workspace("", "p")
@@ -43,7 +43,7 @@ def die(
     return before
 
 
-def found(workspaces: ManyWorkspaces) -> str:
+def found(workspaces: Workspaces) -> str:
     """Return the status of the project, or "none"."""
     try:
         return workspaces.find("p").status
@@ -53,7 +53,7 @@ def found(workspaces: ManyWorkspaces) -> str:
 
 @pytest.mark.parametrize(("change", "step", "when"), CRASHES)
 def test_after_a_crash_the_next_start_finds_a_whole_project_or_none(
-    workspaces: ManyWorkspaces,
+    workspaces: Workspaces,
     directory: Path,
     monkeypatch: pytest.MonkeyPatch,
     change: str,
@@ -80,7 +80,7 @@ def test_after_a_crash_the_next_start_finds_a_whole_project_or_none(
 
 @pytest.mark.parametrize(("change", "step", "when"), CRASHES)
 def test_after_a_crash_the_change_can_be_repeated(
-    workspaces: ManyWorkspaces,
+    workspaces: Workspaces,
     directory: Path,
     monkeypatch: pytest.MonkeyPatch,
     change: str,
@@ -102,7 +102,7 @@ def test_after_a_crash_the_change_can_be_repeated(
     ("change", "step", "when"), [crash for crash in CRASHES if crash[0] != "create"]
 )
 def test_a_crash_loses_no_acknowledged_write_of_another_process(
-    workspaces: ManyWorkspaces,
+    workspaces: Workspaces,
     directory: Path,
     monkeypatch: pytest.MonkeyPatch,
     change: str,
@@ -122,7 +122,7 @@ def test_a_crash_loses_no_acknowledged_write_of_another_process(
 
 
 def test_running_processes_repair_what_a_crash_left(
-    workspaces: ManyWorkspaces, directory: Path, monkeypatch: pytest.MonkeyPatch
+    workspaces: Workspaces, directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     neighbour = opened(directory)
     die(workspaces, "archive", monkeypatch, "move", "after")
@@ -132,7 +132,7 @@ def test_running_processes_repair_what_a_crash_left(
 
 
 def test_a_project_whose_file_a_crashed_process_moved_is_repaired_on_use(
-    workspaces: ManyWorkspaces, directory: Path, monkeypatch: pytest.MonkeyPatch
+    workspaces: Workspaces, directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     neighbour = opened(directory)
     die(workspaces, "archive", monkeypatch, "move", "after")

@@ -24,7 +24,7 @@ from polymnia.engine.memory import Memory
 from polymnia.engine.recall.passages import recall
 from polymnia.engine.semantic import indexer
 from polymnia.engine.semantic.meaning import Meaning, SharedEmbedder
-from polymnia.engine.workspaces.workspaces import DEFAULT, ManyWorkspaces, open_workspaces
+from polymnia.engine.workspaces.workspaces import DEFAULT, Workspaces, open_workspaces
 from polymnia.errors import StoreError
 from polymnia.mcp.server import Server
 from polymnia.model import Change, EntityDraft, NoteScope
@@ -126,7 +126,7 @@ def test_every_workspace_is_embedded_and_searched_by_meaning(
     monkeypatch.setattr(indexer, "INDEX_DELAY_S", 0)
     embedder = Embedder()
     meaning = Meaning(SharedEmbedder("bag", lambda url: embedder))
-    workspaces = ManyWorkspaces(DirectoryCatalogue(str(directory)), meaning=meaning)
+    workspaces = Workspaces(DirectoryCatalogue(str(directory)), meaning=meaning)
     memory = workspaces.memory("alpha")
     drafts = [
         EntityDraft("Ann", "person", ("has a puppy",)),
@@ -143,7 +143,7 @@ def test_every_workspace_is_embedded_and_searched_by_meaning(
     workspaces.close()
 
 
-def vault(workspaces: ManyWorkspaces, *, persist: bool = False) -> Server:
+def vault(workspaces: Workspaces, *, persist: bool = False) -> Server:
     server = Server(
         make_dialect(ServerRules(persist_sessions=persist)), workspaces, workspace=DEFAULT
     )

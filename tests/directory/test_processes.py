@@ -11,12 +11,12 @@ from tests.processes import TIMEOUT_S
 WRITER = """
 import sys
 from polymnia.engine.graph import entities
-from polymnia.engine.workspaces.workspaces import ManyWorkspaces
+from polymnia.engine.workspaces.workspaces import Workspaces
 from polymnia.errors import StoreError, WorkspaceArchived
 from polymnia.model import EntityDraft
 from polymnia.stores.directory.catalogue import DirectoryCatalogue
 
-workspaces = ManyWorkspaces(DirectoryCatalogue(sys.argv[1]))
+workspaces = Workspaces(DirectoryCatalogue(sys.argv[1]))
 refused = 0
 for number in range(int(sys.argv[2])):
     name = f"{sys.argv[3]}{number}"

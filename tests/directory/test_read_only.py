@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from polymnia.engine.graph import entities
-from polymnia.engine.workspaces.workspaces import ManyWorkspaces, open_workspaces
+from polymnia.engine.workspaces.workspaces import Workspaces, open_workspaces
 from polymnia.errors import StoreBusy, StoreError, StoreForeign, WorkspaceNotFound
 from polymnia.stores import open_catalogue
 from tests.directory.directories import names_in, opened, snapshot, write
@@ -67,7 +67,7 @@ def directory(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def looking(directory: Path) -> Iterator[ManyWorkspaces]:
+def looking(directory: Path) -> Iterator[Workspaces]:
     workspaces = opened(directory, read_only=True)
     yield workspaces
     workspaces.close()
@@ -129,7 +129,7 @@ def test_rows_that_a_killed_server_left_in_its_log_are_read(directory: Path) -> 
     assert snapshot(directory) == before
 
 
-def test_a_server_that_starts_later_is_followed(looking: ManyWorkspaces, directory: Path) -> None:
+def test_a_server_that_starts_later_is_followed(looking: Workspaces, directory: Path) -> None:
     assert names_in(looking, "alpha") == ["known"]
     with writer(directory) as process:
         send(process, "first")
@@ -142,7 +142,7 @@ def test_a_server_that_starts_later_is_followed(looking: ManyWorkspaces, directo
 
 
 def test_reading_a_file_that_changes_meanwhile_is_an_error(
-    looking: ManyWorkspaces, directory: Path
+    looking: Workspaces, directory: Path
 ) -> None:
     memory = looking.memory("alpha")
     others = opened(directory)
@@ -154,7 +154,7 @@ def test_reading_a_file_that_changes_meanwhile_is_an_error(
 
 
 @pytest.mark.parametrize("change", ["create", "archive", "restore", "delete"])
-def test_every_change_is_rejected(looking: ManyWorkspaces, directory: Path, change: str) -> None:
+def test_every_change_is_rejected(looking: Workspaces, directory: Path, change: str) -> None:
     before = snapshot(directory)
     with pytest.raises(StoreError, match="--read-only; nothing was changed"):
         getattr(looking, change)("new" if change == "create" else "alpha")

@@ -12,7 +12,7 @@ from polymnia.engine.history import changes, trash
 from polymnia.engine.history.undo import undo
 from polymnia.engine.memory import Memory
 from polymnia.engine.notes import page
-from polymnia.engine.workspaces.workspaces import ManyWorkspaces
+from polymnia.engine.workspaces.workspaces import Workspaces
 from polymnia.model import VAULT, EntityDraft
 from polymnia.stores import open_store
 from polymnia.stores.backup import back_up
@@ -92,7 +92,7 @@ class DirectorySubject:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._catalogue = DirectoryCatalogue(str(path))
-        self._workspaces = ManyWorkspaces(self._catalogue)
+        self._workspaces = Workspaces(self._catalogue)
         workspaces = self._workspaces
         self.steps: list[Callable[[], object]] = [
             partial(workspaces.create, "one", "the first"),

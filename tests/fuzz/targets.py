@@ -15,7 +15,7 @@ from polymnia.dialects.registry import open_dialect
 from polymnia.engine.graph import entities
 from polymnia.engine.memory import Memory
 from polymnia.engine.recall.search import full_text
-from polymnia.engine.workspaces.workspaces import OneWorkspace
+from polymnia.engine.workspaces.workspaces import one_workspace
 from polymnia.errors import PolymniaError
 from polymnia.importers.base import Report
 from polymnia.importers.run import open_source
@@ -33,7 +33,7 @@ _INTERNAL_ERROR = -32603
 
 def read_messages(data: bytes) -> None:
     """Give lines to a session. No message may end in an internal error."""
-    server = Server(open_dialect("native"), OneWorkspace(_filled_memory()))
+    server = Server(open_dialect("native"), one_workspace(_filled_memory()))
     session = Session(server)
     for line in data.split(b"\n"):
         answer = session.handle(line)

@@ -4,7 +4,7 @@ import sys
 
 from polymnia.dialects.base import Dialect
 from polymnia.engine.memory import Memory
-from polymnia.engine.workspaces.workspaces import OneWorkspace
+from polymnia.engine.workspaces.workspaces import one_workspace
 from polymnia.mcp.server import Server
 from polymnia.model import OWNER
 from polymnia.stores.memory.store import MemoryStore
@@ -15,7 +15,7 @@ from polymnia.transports.http.serve import HttpOptions, serve_http
 
 def serve(dialect: Dialect, memory: Memory | None = None) -> None:
     """Serve until a signal asks to stop."""
-    server = Server(dialect, OneWorkspace(memory or Memory(MemoryStore())))
+    server = Server(dialect, one_workspace(memory or Memory(MemoryStore())))
     listener = listen("127.0.0.1", 0)
     print(
         f"serving {dialect.name} at http://127.0.0.1:{listener.getsockname()[1]}/mcp",

@@ -11,7 +11,7 @@ from msgspec.json import decode, encode
 
 from polymnia.dialects.base import Dialect
 from polymnia.engine.memory import Memory
-from polymnia.engine.workspaces.workspaces import OneWorkspace
+from polymnia.engine.workspaces.workspaces import one_workspace
 from polymnia.mcp.message import Channel
 from polymnia.mcp.server import Server
 from polymnia.mcp.session import Session
@@ -31,7 +31,7 @@ SERVER_INFO = f"{PREFIX}serverInfo"
 
 
 def new_server(dialect: Dialect | None = None) -> Server:
-    return Server(dialect or one_of_everything(Gate()), OneWorkspace(Memory(MemoryStore())))
+    return Server(dialect or one_of_everything(Gate()), one_workspace(Memory(MemoryStore())))
 
 
 def new_session(dialect: Dialect | None = None) -> Session:

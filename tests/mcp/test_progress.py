@@ -10,7 +10,7 @@ from msgspec.json import decode, encode
 from polymnia.dialects.registry import open_dialect
 from polymnia.engine.graph import entities
 from polymnia.engine.memory import Memory
-from polymnia.engine.workspaces.workspaces import OneWorkspace
+from polymnia.engine.workspaces.workspaces import one_workspace
 from polymnia.mcp import request
 from polymnia.mcp.server import Server
 from polymnia.mcp.session import Session
@@ -27,7 +27,7 @@ def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Session
     entities.create(
         memory, [EntityDraft(f"e{number}", "thing", ("fact",)) for number in range(3000)], by="test"
     )
-    yield Session(Server(open_dialect("reference"), OneWorkspace(memory)))
+    yield Session(Server(open_dialect("reference"), one_workspace(memory)))
     store.close()
 
 

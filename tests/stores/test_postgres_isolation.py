@@ -15,7 +15,7 @@ from polymnia.engine import notes
 from polymnia.engine.graph import entities, facts
 from polymnia.engine.history import trash
 from polymnia.engine.memory import Memory
-from polymnia.engine.workspaces.workspaces import ManyWorkspaces
+from polymnia.engine.workspaces.workspaces import Workspaces
 from polymnia.errors import BadInput, StoreError, StoreSealed, WorkspaceArchived, WorkspaceNotFound
 from polymnia.model import ChangeQuery, EntityDraft, FactAddition, Note, PassageKind
 from polymnia.search.fulltext import TextQuery
@@ -165,7 +165,7 @@ def test_the_workspaces_of_a_server_are_those_of_the_database(
     catalogue.create("one")
     other = open_catalogue(database)
     assert other is not None
-    workspaces = ManyWorkspaces(other)
+    workspaces = Workspaces(other)
     entities.create(workspaces.memory("one"), [EntityDraft("Ann", "person")], by=ME)
     catalogue.update("one", new_name="two")
     assert names(workspaces.memory("two")) == ["Ann"]

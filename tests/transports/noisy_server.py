@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from polymnia.dialects.base import Call, Dialect, Reply, catalogue, tool
 from polymnia.engine.memory import Memory
-from polymnia.engine.workspaces.workspaces import OneWorkspace
+from polymnia.engine.workspaces.workspaces import one_workspace
 from polymnia.mcp.server import Server
 from polymnia.stores.memory.store import MemoryStore
 from polymnia.transports.stdio import serve_stdio
@@ -67,4 +67,4 @@ NOISY = Dialect(
 )
 
 if __name__ == "__main__":
-    serve_stdio(Server(NOISY, OneWorkspace(Memory(MemoryStore()))), limit=1 << 20)
+    serve_stdio(Server(NOISY, one_workspace(Memory(MemoryStore()))), limit=1 << 20)

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from polymnia.dialects.base import Call, Dialect, Reply, catalogue, tool
 from polymnia.engine.memory import Memory
-from polymnia.engine.workspaces.workspaces import OneWorkspace
+from polymnia.engine.workspaces.workspaces import one_workspace
 from polymnia.mcp.server import Server
 from polymnia.stores.memory.store import MemoryStore
 from polymnia.transports.stdio import serve_stdio
@@ -40,4 +40,4 @@ WAITING = Dialect(
 )
 
 if __name__ == "__main__":
-    serve_stdio(Server(WAITING, OneWorkspace(Memory(MemoryStore()))), limit=1 << 20)
+    serve_stdio(Server(WAITING, one_workspace(Memory(MemoryStore()))), limit=1 << 20)

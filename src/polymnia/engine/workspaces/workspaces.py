@@ -3,12 +3,11 @@
 import logging
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from contextvars import ContextVar
-from functools import partial
-from threading import Lock, RLock
-from typing import TYPE_CHECKING, Protocol
+from threading import RLock
+from typing import TYPE_CHECKING, NoReturn
 
 from polymnia.engine.facts.secrets import SecretRule, refuse_secrets
 from polymnia.engine.history.trash import Retention
@@ -26,87 +25,12 @@ logger = logging.getLogger(__name__)
 
 # The name of a store's only workspace, unless another one is given.
 DEFAULT = "default"
-_ONLY_ID = "00000000-0000-4000-8000-000000000000"
 
 # The names of the workspaces that the current call has used, for the access log. None without one.
 USED_WORKSPACES: ContextVar[dict[str, None] | None] = ContextVar("used_workspaces", default=None)
 
 WorkspaceListener = Callable[[str, Change], None]
 OpenListener = Callable[[Memory], None]
-
-
-class Workspaces(Protocol):
-    """The workspaces of a server, and the memory of each. Safe for several threads."""
-
-    @property
-    def sole(self) -> str | None:
-        """The name of the only workspace there can be; None if there can be many."""
-
-    def memory(self, name: str) -> Memory:
-        """Return the memory of the workspace.
-
-        Raise WorkspaceNotFound, WorkspaceArchived, StoreError. Another workspace may get the name
-        later. Compare `find(name).id` to notice that.
-        """
-
-    def on_open(self, listener: OpenListener) -> None:
-        """Call the listener with every memory in use, and with others before their first use."""
-
-    def on_change(self, listener: WorkspaceListener) -> None:
-        """Call the listener after every durable change made through these memories."""
-
-    def follow(
-        self,
-        listener: WorkspaceListener,
-        is_wanted: Callable[[], bool],
-        workspace: str | None = None,
-    ) -> None:
-        """Call the listener, from a thread, after changes of other servers, while they are wanted.
-
-        Follow the workspaces in use, and the named one even if it is not in use here.
-        """
-
-    def warm_up(self) -> None:
-        """Start to load the embedding model, if there is one."""
-
-    def count_waiting(self) -> int:
-        """Return how many memories have new passages that wait to be embedded."""
-
-    def apply_retention(self) -> None:
-        """Purge what was deleted too long ago. Each memory is checked once a day."""
-
-    def find(self, name: str) -> Workspace:
-        """Return the workspace with that name, of any status. Raise WorkspaceNotFound."""
-
-    def find_all(self, status: Status | None = None) -> list[Workspace]:
-        """Return the workspaces of a status, or all, by name."""
-
-    def create(self, name: str, description: str = "") -> Workspace:
-        """Create a workspace. Raise BadInput if the name is invalid or taken."""
-
-    def archive(self, name: str) -> Workspace:
-        """Archive a workspace: it keeps everything and cannot be used.
-
-        Raise WorkspaceNotFound, WorkspaceArchived.
-        """
-
-    def restore(self, name: str) -> Workspace:
-        """Make an archived workspace usable again.
-
-        Raise WorkspaceNotFound, BadInput if it is not archived.
-        """
-
-    def delete(self, name: str) -> Workspace:
-        """Delete a workspace and everything in it; return what it was. Raise WorkspaceNotFound."""
-
-    def rename(self, name: str, new: str) -> Workspace:
-        """Rename a workspace. Raise WorkspaceNotFound, BadInput if the name is invalid or taken."""
-
-    def describe(self, name: str, description: str) -> Workspace:
-        """Change the description of a workspace. Raise WorkspaceNotFound."""
-
-    def close(self) -> None:
-        """Release files and locks."""
 
 
 def open_workspaces(
@@ -117,20 +41,29 @@ def open_workspaces(
     read_only: bool = False,
     meaning: "Meaning | None" = None,
     secrets: SecretRule = "warn",
-) -> Workspaces:
+) -> "Workspaces":
     """Open the workspaces behind a store's URL: those of a catalogue, or the one of a single store.
 
     `only` names the workspace of a store that has one. Raise SettingsError, StoreError.
     """
     catalogue = open_catalogue(url, read_only=read_only)
     if catalogue is not None:
-        return ManyWorkspaces(catalogue, trash_days=trash_days, meaning=meaning, secrets=secrets)
+        return Workspaces(catalogue, trash_days=trash_days, meaning=meaning, secrets=secrets)
     memory = Memory(open_store(url, read_only=read_only), meaning, secrets=secrets)
-    return OneWorkspace(memory, only or DEFAULT, trash_days=trash_days)
+    return one_workspace(memory, only or DEFAULT, trash_days=trash_days)
+
+
+def one_workspace(memory: Memory, name: str = DEFAULT, *, trash_days: int = 0) -> "Workspaces":
+    """Return the only workspace of a store that holds one."""
+    workspaces = Workspaces(
+        OneStore(memory.store, name), trash_days=trash_days, meaning=memory.meaning
+    )
+    workspaces._use(name, memory)
+    return workspaces
 
 
 def first_workspace(
-    workspaces: Workspaces, named: str, *, may_choose: bool, read_only: bool = False
+    workspaces: "Workspaces", named: str, *, may_choose: bool, read_only: bool = False
 ) -> str | None:
     """Return the workspace of clients that name none: the given one, the only one, or `default`.
 
@@ -145,102 +78,11 @@ def first_workspace(
     return None
 
 
-class OneWorkspace:
-    """A store that holds one workspace, under the name it was given."""
-
-    def __init__(self, memory: Memory, name: str = DEFAULT, *, trash_days: int = 0) -> None:
-        self.name = name
-        self.sole: str | None = name
-        self._memory = memory
-        self._lock = Lock()
-        self._followers: dict[WorkspaceListener, Follower] = {}
-        self._retention = Retention(trash_days)
-
-    def memory(self, name: str) -> Memory:
-        if name != self.name:
-            raise WorkspaceNotFound(name, f"the only one here is {self.name}")
-        _note_use(name)
-        return self._memory
-
-    def on_open(self, listener: OpenListener) -> None:
-        listener(self._memory)
-
-    def on_change(self, listener: WorkspaceListener) -> None:
-        self._memory.on_change(lambda change: listener(self.name, change))
-
-    def follow(
-        self,
-        listener: WorkspaceListener,
-        is_wanted: Callable[[], bool],
-        workspace: str | None = None,
-    ) -> None:
-        if not self._memory.store.capabilities.change_feed:
-            return
-        with self._lock:
-            if listener not in self._followers:
-                self._followers[listener] = Follower(
-                    lambda: {self.name: self._memory.store}, listener, is_wanted
-                )
-        self._followers[listener].start()
-
-    def warm_up(self) -> None:
-        if self._memory.meaning is not None:
-            self._memory.meaning.warm_up()
-
-    def count_waiting(self) -> int:
-        return 0 if self._memory.meaning is None else self._memory.meaning.count_waiting()
-
-    def apply_retention(self) -> None:
-        self._retention.apply(self._memory)
-
-    def find(self, name: str) -> Workspace:
-        self.memory(name)
-        # A store does not know when its one workspace was created; the id is the same everywhere.
-        return Workspace(id=_ONLY_ID, name=self.name)
-
-    def find_all(self, status: Status | None = None) -> list[Workspace]:
-        return [] if status == "archived" else [self.find(self.name)]
-
-    def create(self, name: str, description: str = "") -> Workspace:
-        raise self._refusal()
-
-    def archive(self, name: str) -> Workspace:
-        raise self._refusal()
-
-    def restore(self, name: str) -> Workspace:
-        raise self._refusal()
-
-    def delete(self, name: str) -> Workspace:
-        raise self._refusal()
-
-    def rename(self, name: str, new: str) -> Workspace:
-        raise self._refusal()
-
-    def describe(self, name: str, description: str) -> Workspace:
-        raise self._refusal()
-
-    def close(self) -> None:
-        for follower in list(self._followers.values()):
-            follower.stop()
-        if self._memory.meaning is not None:
-            self._memory.meaning.close()
-        self._memory.store.close()
-
-    def _refusal(self) -> BadInput:
-        return BadInput(
-            f"this store holds a single workspace, {self.name}",
-            hint=f"{self._memory.store.url} is one file; "
-            "for several use a data directory (--store DIRECTORY/)",
-        )
-
-
-class ManyWorkspaces:
-    """The workspaces of a catalogue.
+class Workspaces:
+    """The workspaces of a server, and the memory of each. Safe for several threads.
 
     The least recently used stores are closed when their last call ends.
     """
-
-    sole: str | None = None
 
     def __init__(
         self,
@@ -251,6 +93,8 @@ class ManyWorkspaces:
         meaning: "Meaning | None" = None,
         secrets: SecretRule = "warn",
     ) -> None:
+        # The name of the only workspace there can be; None if there can be many.
+        self.sole: str | None = catalogue.name if isinstance(catalogue, OneStore) else None
         self._catalogue = catalogue
         self._secrets: SecretRule = secrets
         self._max_open = max_open or catalogue.max_open
@@ -266,15 +110,23 @@ class ManyWorkspaces:
         self.find_all = catalogue.find_all
 
     def memory(self, name: str) -> Memory:
+        """Return the memory of the workspace.
+
+        Raise WorkspaceNotFound, WorkspaceArchived, StoreError. Another workspace may get the name
+        later. Compare `find(name).id` to notice that.
+        """
         memory = self._current(name)
         unused: list[Memory] = []  # released after the lock: closing may wait for the disk
         if memory is None:
             with self._lock:
                 memory = self._current(name) or self._open_memory(name, unused)
-        _note_use(name)
+        used = USED_WORKSPACES.get()
+        if used is not None:
+            used[name] = None
         return memory
 
     def on_open(self, listener: OpenListener) -> None:
+        """Call the listener with every memory in use, and with others before their first use."""
         with self._lock:
             self._open_listeners.append(listener)
             memories = list(self._open.values())
@@ -282,6 +134,7 @@ class ManyWorkspaces:
             listener(memory)
 
     def on_change(self, listener: WorkspaceListener) -> None:
+        """Call the listener after every durable change made through these memories."""
         with self._lock:
             self._listeners.append(listener)
 
@@ -291,6 +144,12 @@ class ManyWorkspaces:
         is_wanted: Callable[[], bool],
         workspace: str | None = None,
     ) -> None:
+        """Call the listener, from a thread, after changes of other servers, while they are wanted.
+
+        Follow the workspaces in use, and the named one even if it is not in use here.
+        """
+        if self.sole is not None and not self.memory(self.sole).store.capabilities.change_feed:
+            return
         with self._lock:
             if workspace is not None:
                 self._followed[workspace] = None
@@ -302,13 +161,16 @@ class ManyWorkspaces:
         follower.start()
 
     def warm_up(self) -> None:
+        """Start to load the embedding model, if there is one."""
         if self._meaning is not None:
             self._meaning.warm_up()
 
     def count_waiting(self) -> int:
+        """Return how many memories have new passages that wait to be embedded."""
         return 0 if self._meaning is None else self._meaning.count_waiting()
 
     def apply_retention(self) -> None:
+        """Purge what was deleted too long ago. Each memory is checked once a day."""
         with self._lock:
             memories = list(self._open.items())
         for name, memory in memories:
@@ -316,27 +178,40 @@ class ManyWorkspaces:
                 self._retention.apply(memory)
 
     def create(self, name: str, description: str = "") -> Workspace:
+        """Create a workspace. Raise BadInput if the name is invalid or taken."""
         self._require_no_secret(name, description)
         return self._catalogue.create(name, description)
 
     def archive(self, name: str) -> Workspace:
+        """Archive a workspace: it keeps everything and cannot be used.
+
+        Raise WorkspaceNotFound, WorkspaceArchived.
+        """
         return self._retire(lambda old: self._catalogue.update(old, status="archived"), name)
 
     def restore(self, name: str) -> Workspace:
+        """Make an archived workspace usable again.
+
+        Raise WorkspaceNotFound, BadInput if it is not archived.
+        """
         return self._catalogue.update(name, status="active")
 
     def describe(self, name: str, description: str) -> Workspace:
+        """Change the description of a workspace. Raise WorkspaceNotFound."""
         self._require_no_secret(description)
         return self._catalogue.update(name, description=description)
 
     def delete(self, name: str) -> Workspace:
+        """Delete a workspace and everything in it; return what it was. Raise WorkspaceNotFound."""
         return self._retire(self._catalogue.delete, name)
 
     def rename(self, name: str, new: str) -> Workspace:
+        """Rename a workspace. Raise WorkspaceNotFound, BadInput if the name is invalid or taken."""
         self._require_no_secret(new)
         return self._retire(lambda old: self._catalogue.update(old, new_name=new), name)
 
     def close(self) -> None:
+        """Release files and locks."""
         for follower in list(self._followers.values()):
             follower.stop()
         if self._meaning is not None:
@@ -368,17 +243,26 @@ class ManyWorkspaces:
     def _open_memory(self, name: str, unused: list[Memory]) -> Memory:
         store = self._catalogue.open(name)
         memory = Memory(store, self._meaning, secrets=self._secrets)
-        memory.on_change(partial(self._announce, name))
         # Calls hold a reference to the memory while they run: its store is closed with the last
         # reference.
         weakref.finalize(memory, store.close)
+        self._use(name, memory)
+        while len(self._open) > self._max_open:
+            unused.append(self._open.popitem(last=False)[1])
+        return memory
+
+    def _use(self, name: str, memory: Memory) -> None:
+        """Announce a memory and its changes, and keep it open."""
+
+        def announce(change: Change) -> None:
+            for listener in self._listeners:
+                listener(name, change)
+
+        memory.on_change(announce)
         for listener in self._open_listeners:
             listener(memory)
         self._open[name] = memory
         self._open.move_to_end(name)
-        while len(self._open) > self._max_open:
-            unused.append(self._open.popitem(last=False)[1])
-        return memory
 
     def _open_stores(self) -> dict[str, Store]:
         """Return the stores in use, and those of the workspaces that are followed."""
@@ -414,15 +298,44 @@ class ManyWorkspaces:
             self._open.pop(name, None)
         return changed
 
-    def _announce(self, workspace: str, change: Change) -> None:
-        for listener in self._listeners:
-            listener(workspace, change)
 
+class OneStore:
+    """The catalogue of a store that holds one workspace, under the name it was given."""
 
-def _note_use(name: str) -> None:
-    used = USED_WORKSPACES.get()
-    if used is not None:
-        used[name] = None
+    max_open = 1
+
+    def __init__(self, store: Store, name: str) -> None:
+        self.name = name
+        self._store = store
+
+    def find(self, name: str) -> Workspace:
+        if name != self.name:
+            raise WorkspaceNotFound(name, f"the only one here is {self.name}")
+        # A store does not know when its one workspace was created; the id is the same everywhere.
+        return Workspace(id="00000000-0000-4000-8000-000000000000", name=name)
+
+    def find_all(self, status: Status | None = None) -> list[Workspace]:
+        return [] if status == "archived" else [self.find(self.name)]
+
+    def open(self, name: str, *, archived: bool = False) -> Store:
+        self.find(name)
+        return self._store
+
+    def find_open(self, stores: Mapping[str, Store]) -> set[str]:
+        return {self.name} & stores.keys()
+
+    def close(self) -> None:
+        self._store.close()
+
+    def refuse(self, *given: object, **fields: object) -> NoReturn:
+        """Raise BadInput: the store has no list of workspaces that could change."""
+        raise BadInput(
+            f"this store holds a single workspace, {self.name}",
+            hint=f"{self._store.url} is one file; "
+            "for several use a data directory (--store DIRECTORY/)",
+        )
+
+    create = update = delete = adopt = refuse
 
 
 def _default(workspaces: Workspaces, *, may_create: bool) -> str:
