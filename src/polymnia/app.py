@@ -14,8 +14,10 @@ from polymnia.dialects.registry import find_spec, open_dialect
 from polymnia.engine.memory import Memory
 from polymnia.engine.workspaces.workspaces import Workspaces, first_workspace, open_workspaces
 from polymnia.errors import SettingsError
+from polymnia.mcp.limits import RateLimiter
 from polymnia.mcp.server import Server
 from polymnia.model import OWNER, Capability
+from polymnia.model.changes import Quota
 from polymnia.settings import Settings
 from polymnia.stores.open import (
     adopt_legacy,
@@ -92,10 +94,13 @@ def open_servers(settings: Settings) -> Iterator[dict[str, Server]]:
         read_only=settings.read_only,
         meaning=open_meaning(settings),
         secrets=settings.secrets,
+        quota=Quota(settings.max_facts, settings.max_fact_bytes),
     )
+    limiter = RateLimiter(requests=settings.requests_per_minute, writes=settings.writes_per_minute)
     with closing(opened) as workspaces:
         servers = {
-            name: _make_server(settings, dialect, workspaces) for name, dialect in dialects.items()
+            name: _make_server(settings, dialect, workspaces, limiter)
+            for name, dialect in dialects.items()
         }
         if settings.transport == "stdio":
             logging.getLogger("polymnia").addHandler(_ClientLog(list(servers.values())))
@@ -112,7 +117,9 @@ def open_servers(settings: Settings) -> Iterator[dict[str, Server]]:
                 server.stop()
 
 
-def _make_server(settings: Settings, dialect: Dialect, workspaces: Workspaces) -> Server:
+def _make_server(
+    settings: Settings, dialect: Dialect, workspaces: Workspaces, limiter: RateLimiter
+) -> Server:
     """Return the server of a dialect, with the workspace of clients that name none."""
     if dialect.requires_workspace and not settings.workspace:
         if settings.transport == "stdio":
@@ -120,17 +127,18 @@ def _make_server(settings: Settings, dialect: Dialect, workspaces: Workspaces) -
                 f"the {dialect.name} dialect needs a workspace: name it with --workspace or "
                 "POLYMNIA_WORKSPACE; `polymnia workspace create NAME` creates one"
             )
-        return Server(dialect, workspaces, workspace=None)
+        return Server(dialect, workspaces, workspace=None, limiter=limiter)
     if dialect.find_workspace is not None and workspaces.sole is None:
         # A server for many clients runs in none of their projects.
         directory = Path.cwd() if settings.transport == "stdio" else None
         found = dialect.find_workspace(workspaces, directory)
-        return Server(dialect, workspaces, workspace=settings.workspace or found)
+        workspace = settings.workspace or found
+        return Server(dialect, workspaces, workspace=workspace, limiter=limiter)
     may_choose = dialect.chooses_workspace
     first = first_workspace(
         workspaces, settings.workspace, may_choose=may_choose, read_only=settings.read_only
     )
-    return Server(dialect, workspaces, workspace=first)
+    return Server(dialect, workspaces, workspace=first, limiter=limiter)
 
 
 def _serve_stdio(settings: Settings, server: Server) -> None:

@@ -7,7 +7,8 @@
     │   ├── TextChanged       another client changed the text meanwhile
     │   ├── WorkspaceNotFound no workspace has the name
     │   ├── WorkspaceArchived the workspace is archived
-    │   └── NoWorkspace       the client has not selected a workspace
+    │   ├── NoWorkspace       the client has not selected a workspace
+    │   └── OverLimit         a token calls too often, or a workspace is full
     ├── NotAllowed            the caller lacks the capability, or may not use the workspace
     ├── NotAdmitted           no token, or an invalid one
     ├── Refused               an HTTP request that gets a status and a sentence
@@ -109,6 +110,10 @@ class WorkspaceArchived(BadInput):
 
 class NoWorkspace(BadInput):
     """The client has not selected a workspace."""
+
+
+class OverLimit(BadInput):
+    """A token calls too often, or a workspace is full."""
 
 
 class NotAllowed(PolymniaError):

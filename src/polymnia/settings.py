@@ -17,6 +17,7 @@ from polymnia.dialects.registry import (
     find_spec,
 )
 from polymnia.errors import SettingsError
+from polymnia.model.changes import MAX_FACT_BYTES
 
 _PREFIX = "POLYMNIA_"
 # This value of `dialects` serves all of them.
@@ -60,6 +61,10 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     metrics: bool = False
     max_sessions: int = 10_000
     session_minutes: int = 30
+    requests_per_minute: Annotated[int, Meta(ge=0)] = 0
+    writes_per_minute: Annotated[int, Meta(ge=0)] = 0
+    max_facts: Annotated[int, Meta(ge=0)] = 0
+    max_fact_bytes: Annotated[int, Meta(ge=1)] = MAX_FACT_BYTES
     log_level: str = "warning"
     log_format: Literal["text", "json"] = "text"
     max_message_bytes: int = 64 * 1024 * 1024

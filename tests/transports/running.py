@@ -396,9 +396,9 @@ def _lower(response: http.client.HTTPResponse) -> dict[str, str]:
     return {name.lower(): value for name, value in response.getheaders()}
 
 
-def metrics_of(server: Running) -> dict[str, float]:
+def metrics_of(server: Running, token: str | None = None) -> dict[str, float]:
     """Return the value of each metric by its name and labels."""
-    with Web(server.port) as web:
+    with Web(server.port, token) as web:
         text = web.send("GET", "/metrics").body.decode()
     samples = [line.rpartition(" ") for line in text.splitlines() if not line.startswith("#")]
     return {name: float(value) for name, _, value in samples}

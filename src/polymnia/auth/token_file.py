@@ -19,7 +19,7 @@ from polymnia.model import Token
 logger = logging.getLogger(__name__)
 
 # The file's version. A later one may hold restrictions that this version does not know. A file
-# without people and grants has version 1, so that earlier programs can read it.
+# without people, grants and limits has version 1, so that earlier programs can read it.
 _VERSION = 2
 # The last use of a token is recorded at most once in this many seconds.
 _USE_RESOLUTION_S = 60
@@ -61,8 +61,10 @@ class TokenFile:
         with file_lock(self.path):
             tokens = list(self.read().values())
             yield tokens
-            has_logins = any(token.kind != "token" for token in tokens)
-            version = _VERSION if has_logins else 1
+            version = 1
+            for token in tokens:
+                if token.kind != "token" or token.requests is not None or token.writes is not None:
+                    version = _VERSION
             write_file(self.path, _Contents(version=version, tokens=tokens))
 
     def record_use(self, identifier: str) -> None:

@@ -52,10 +52,12 @@ class Tokens:
         can: Capability,
         workspaces: Iterable[str] | None = None,
         lifetime: int | None = None,
+        requests: int | None = None,
+        writes: int | None = None,
     ) -> str:
         """Create a token and return its text, which is not stored. Raise BadInput.
 
-        `lifetime` is in seconds.
+        `lifetime` is in seconds. `requests` and `writes` limit its calls a minute.
         """
         if not name.strip() or len(name) > MAX_NAME_LENGTH or not name.isprintable():
             raise BadInput(f"invalid token name: use 1 to {MAX_NAME_LENGTH} printable characters")
@@ -66,6 +68,7 @@ class Tokens:
                 raise BadInput("--workspace: must not be blank; omit it to allow all workspaces")
         now = int(time.time())
         text, token = _make_token(name, can, allowed, now, lifetime)
+        token = replace(token, requests=requests, writes=writes)
         with self.store.edit() as tokens:
             if _find_active(tokens, name, now):
                 raise BadInput(
@@ -86,6 +89,7 @@ class Tokens:
                 raise _no_such_token(name)
             old = tokens[active[-1]]
             text, token = _make_token(name, old.can, old.workspaces, now, lifetime)
+            token = replace(token, requests=old.requests, writes=old.writes)
             for index in active:
                 if overlap:
                     last = min(tokens[index].expires_at or now + overlap, now + overlap)
@@ -94,6 +98,20 @@ class Tokens:
                     tokens[index] = replace(tokens[index], revoked_at=now)
             tokens.append(token)
         return text
+
+    def limit(self, name: str, *, requests: int | None, writes: int | None) -> None:
+        """Limit the calls a minute of the token or person of that name; None is the server's limit.
+
+        Raise BadInput if there is none.
+        """
+        with self.store.edit() as tokens:
+            count = 0
+            for index, token in enumerate(tokens):
+                if token.name == name and token.revoked_at is None:
+                    tokens[index] = replace(token, requests=requests, writes=writes)
+                    count += 1
+            if not count:
+                raise _no_such_token(name)
 
     def revoke(self, name: str) -> None:
         """Revoke every token, session and grant of that name, also expired ones.
@@ -151,7 +169,8 @@ class Tokens:
             own = theirs if principal.workspaces is None else principal.workspaces & theirs
             principal = replace(principal, workspaces=own)
         grantable = owner.can if token.kind == "grant" else None
-        return replace(principal.restrict(owner.can), grantable=grantable)
+        principal = principal.restrict(owner.can)
+        return replace(principal, grantable=grantable, requests=owner.requests, writes=owner.writes)
 
     def state(self, token: Token) -> str:
         """Return `active`, `expired` or `revoked`. A login ends with its owner."""

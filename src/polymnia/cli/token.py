@@ -58,13 +58,25 @@ def add_token(commands: Subparsers) -> None:
         metavar="TIME",
         help="keep the old token valid for this long, e.g. 1h (default: revoke it at once)",
     )
+    limit = actions.add_parser(
+        "limit", help="limit the calls of a token; without numbers, remove its limits"
+    )
+    limit.add_argument("name", metavar="NAME")
+    for action in (create, limit):
+        for kind in ("requests", "writes"):
+            action.add_argument(
+                f"--{kind}",
+                type=int,
+                metavar="N",
+                help=f"{kind} a minute; 0 is unlimited (default: the server's setting)",
+            )
     revoke = actions.add_parser("revoke", help="revoke a token immediately")
     revoke.add_argument("name", metavar="NAME")
     for action in (create, rotate):
         action.add_argument(
             "--expires", metavar="TIME", help="lifetime, e.g. 30d, 12h or 45m (default: unlimited)"
         )
-    for action in (create, listing, rotate, revoke):
+    for action in (create, listing, limit, rotate, revoke):
         add_json_argument(action)
         add_tokens_argument(action)
         add_store_arguments(action)
@@ -84,11 +96,26 @@ def run_token(settings: Settings, options: argparse.Namespace) -> int:
             tokens.revoke(name)
             print_result(f"revoked {name}", {"revoked": name}, as_json=options.json)
             return 0
+        requests, writes = getattr(options, "requests", None), getattr(options, "writes", None)
+        if min(requests or 0, writes or 0) < 0:
+            raise BadInput("--requests and --writes: use 0 or a greater number")
+        if action == "limit":
+            tokens.limit(name, requests=requests, writes=writes)
+            shape = {"limited": name, "requests": requests, "writes": writes}
+            print_result(f"limited {name}", shape, as_json=options.json)
+            return 0
         lifetime = _seconds("--expires", options.expires)
         if action == "create":
             _warn_of_missing_workspaces(settings, options.workspaces or ())
             workspaces = options.workspaces
-            text = tokens.create(name, can=options.can, workspaces=workspaces, lifetime=lifetime)
+            text = tokens.create(
+                name,
+                can=options.can,
+                workspaces=workspaces,
+                lifetime=lifetime,
+                requests=requests,
+                writes=writes,
+            )
         else:
             overlap = _seconds("--overlap", options.overlap) or 0
             text = tokens.rotate(name, lifetime=lifetime, overlap=overlap)
@@ -114,7 +141,7 @@ def _warn_of_missing_workspaces(settings: Settings, names: Sequence[str]) -> Non
 def _list(tokens: Tokens, *, as_json: bool) -> None:
     now = time.time()
     shapes = []
-    heads = ("name", "can", "workspaces", "state", "created", "expires", "last used")
+    heads = ("name", "can", "workspaces", "state", "created", "expires", "last used", "a minute")
     rows: list[tuple[str, ...]] = [heads]
     for token in tokens.all():
         state, last_used = token.state(now), tokens.last_used(token.id)
@@ -123,7 +150,12 @@ def _list(tokens: Tokens, *, as_json: bool) -> None:
         shapes.append({**shape, "state": state, "last_used_at": last_used})
         workspaces = "all" if token.workspaces is None else ", ".join(token.workspaces)
         times = map(format_seconds, (token.created_at, token.expires_at, last_used))
-        rows.append((token.name, token.can, workspaces, state, *times))
+        limits = [
+            f"{number} {kind}"
+            for number, kind in ((token.requests, "requests"), (token.writes, "writes"))
+            if number is not None
+        ]
+        rows.append((token.name, token.can, workspaces, state, *times, ", ".join(limits)))
     if as_json:
         print_json(shapes)
     else:

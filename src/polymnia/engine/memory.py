@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from polymnia.engine.facts.secrets import SecretRule, find_secret, refuse_secrets
+from polymnia.errors import OverLimit
 from polymnia.model import Change, Entity, Rows, Traces, require_size, require_storable, texts_in
+from polymnia.model.changes import DEFAULT_QUOTA, Quota
 from polymnia.stores.contract import Reader, Store, Writer, check_cancelled
 
 if TYPE_CHECKING:
@@ -30,10 +32,16 @@ class Memory:
     """
 
     def __init__(
-        self, store: Store, meaning: "Meaning | None" = None, *, secrets: SecretRule = "warn"
+        self,
+        store: Store,
+        meaning: "Meaning | None" = None,
+        *,
+        secrets: SecretRule = "warn",
+        quota: Quota = DEFAULT_QUOTA,
     ) -> None:
         self.store = store
         self.secrets: SecretRule = secrets
+        self.quota = quota
         self.meaning = meaning if store.capabilities.vectors else None
         self._listeners: list[ChangeListener] = []
 
@@ -48,7 +56,7 @@ class Memory:
         When the block ends, the change is durable and the listeners are called.
         """
         with self.store.writing() as writer:
-            transaction = Transaction(writer, operation, by, self.secrets)
+            transaction = Transaction(self, writer, operation, by)
             yield transaction
         if transaction.change is not None:
             self._announce(transaction.change)
@@ -71,13 +79,14 @@ class Memory:
 class Transaction:
     """What a verb reads, and the one change it makes."""
 
-    def __init__(self, writer: Writer, operation: str, by: str, secrets: SecretRule) -> None:
+    def __init__(self, memory: Memory, writer: Writer, operation: str, by: str) -> None:
         self.read: Reader = writer
         self.change: Change | None = None
         self._writer = writer
         self._operation = operation
         self._by = by
-        self._secrets: SecretRule = "off" if operation in _REVERSALS else secrets
+        self._quota = memory.quota
+        self._secrets: SecretRule = "off" if operation in _REVERSALS else memory.secrets
 
     @cached_property
     def at(self) -> int:
@@ -116,7 +125,8 @@ class Transaction:
         )
         require_storable(change.after)
         if self._operation not in _REVERSALS:
-            require_size(change.after)
+            require_size(change.after, self._quota.fact_bytes)
+            self._require_space(change)
         # Here, because every write of every dialect passes.
         new_texts = set(texts_in(change.after)) - set(texts_in(change.before))
         if self._secrets == "refuse":
@@ -134,9 +144,28 @@ class Transaction:
             check_cancelled()  # the last chance: nothing has been written yet
             self.change = replace(change, id=self._writer.apply(change))
 
+    def _require_space(self, change: Change) -> None:
+        """Raise OverLimit if the change would add facts to a full workspace."""
+        most = self._quota.facts
+        added = _count_facts(change.after) - _count_facts(change.before)
+        if not most or added <= 0:
+            return
+        stored = self.read.counts().facts
+        if stored + added > most:
+            logger.warning("a workspace is full: %s of %s facts", stored, most)
+            raise OverLimit(
+                f"this workspace is full: it has {stored:,} of at most {most:,} facts, and this "
+                f"would add {added:,}; nothing was stored, so forget what is no longer needed"
+            )
+
     def erase(self, traces: Traces) -> None:
         """Replace those of the rows that have ended, after `apply`."""
         self._writer.erase(traces)
+
+
+def _count_facts(rows: Rows) -> int:
+    facts = [len(entity.facts) for entity in rows.entities]
+    return sum(facts) + sum(len(part.facts) for part in rows.facts)
 
 
 def find_by_name(read: Reader, names: Collection[str]) -> dict[str, Entity]:

@@ -13,6 +13,7 @@ from polymnia.dialects.base import Call, Client, Dialect
 from polymnia.engine.workspaces.workspaces import DEFAULT, Workspaces
 from polymnia.errors import PolymniaError
 from polymnia.mcp.asking import Deadlines, RequestStates
+from polymnia.mcp.limits import RateLimiter
 from polymnia.mcp.message import encode
 from polymnia.mcp.params import SERVER_INFO
 from polymnia.model import Change
@@ -34,12 +35,18 @@ class Server:
     """One dialect over the workspaces of a store, and the sessions that are open on it."""
 
     def __init__(
-        self, dialect: Dialect, workspaces: Workspaces, *, workspace: str | None = DEFAULT
+        self,
+        dialect: Dialect,
+        workspaces: Workspaces,
+        *,
+        workspace: str | None = DEFAULT,
+        limiter: RateLimiter | None = None,
     ) -> None:
-        """`workspace` is used by clients that do not name one."""
+        """`workspace` is used by clients that do not name one. `limiter` is shared by servers."""
         self.dialect = dialect
         self.workspaces = workspaces
         self.workspace = workspace
+        self.limiter = limiter or RateLimiter()
         # The catalogue's name and version; the title says which program runs.
         self.info = {
             "name": dialect.server_name,

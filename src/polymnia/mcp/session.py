@@ -223,6 +223,9 @@ class Session(Channel):
             raise methods.refusal(message, method)
         request.begin()
         methods.require_era(method, request)
+        # A model reads why a tool did nothing, so tools count their own calls.
+        if not method.is_inline and message.method != "tools/call":
+            self.server.limiter.take(request.client.principal, "requests")
         self._running[request.id] = request
         token = CANCELLED.set(request.cancelled)
         try:

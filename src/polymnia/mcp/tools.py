@@ -60,7 +60,14 @@ def call_tool(request: Request, params: CallTool) -> ToolResult:
     if tool is None:
         raise InvalidParams(f"Unknown tool: {params.name}")
     try:
-        request.client.principal.require(tool.needs, tool.name)
+        principal = request.client.principal
+        principal.require(tool.needs, tool.name)
+        # Once for each call, not again when the answer to a question of the tool has come.
+        if not request.answers:
+            limiter = request.session.server.limiter
+            limiter.take(principal, "requests")
+            if tool.needs != "read":
+                limiter.take(principal, "writes")
         arguments = decode_arguments(tool.decoder, params.arguments)
         reply = tool.run(request, arguments)
     except (ProtocolError, Cancelled, InputRequired):

@@ -30,7 +30,8 @@ class Principal(Struct, frozen=True, kw_only=True):
     `id` distinguishes principals with the same name. `until` is when the credentials expire, in
     seconds since 1970. `person` is the name of the person who logged in, whichever client they
     use; a token of its own has none. A client that a person allowed in may get more rights if they
-    allow it again: `grantable` is how much.
+    allow it again: `grantable` is how much. `requests` and `writes` are how many calls they may
+    make a minute: None is what the server's settings say, 0 is unlimited.
     """
 
     name: str = ""
@@ -40,6 +41,8 @@ class Principal(Struct, frozen=True, kw_only=True):
     until: int | None = None
     person: str = ""
     grantable: Capability | None = None
+    requests: int | None = None
+    writes: int | None = None
 
     def is_same(self, other: "Principal") -> bool:
         """Return True for the same principal with the same rights, regardless of the expiry."""
@@ -125,6 +128,7 @@ class Token(Struct, frozen=True, kw_only=True, omit_defaults=True):
     A person is a `user`. A login to the web interface is a `session`, and a client that they
     allowed in has a `grant`; both end with their `owner`, the id of the person or token that made
     them, and never allow more. Times are seconds since 1970; `workspaces` None means all.
+    `requests` and `writes` limit its calls a minute.
     """
 
     id: str
@@ -140,6 +144,8 @@ class Token(Struct, frozen=True, kw_only=True, omit_defaults=True):
     owner: str = ""
     account: Account | None = None
     grant: Grant | None = None
+    requests: int | None = None
+    writes: int | None = None
 
     def state(self, now: float) -> str:
         """Return `active`, `expired` or `revoked`."""
@@ -157,6 +163,8 @@ class Token(Struct, frozen=True, kw_only=True, omit_defaults=True):
             id=self.id,
             until=self.expires_at,
             person=self.person,
+            requests=self.requests,
+            writes=self.writes,
         )
 
 

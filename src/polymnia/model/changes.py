@@ -122,6 +122,18 @@ class TrashItem(Struct, frozen=True):
 
 
 MAX_FACT_BYTES = 1_000_000
+
+
+class Quota(Struct, frozen=True):
+    """How many facts a workspace may hold (0: any number), and how many bytes each."""
+
+    facts: int = 0
+    fact_bytes: int = MAX_FACT_BYTES
+
+
+DEFAULT_QUOTA = Quota()
+
+
 # What the history shows in the place of an erased text.
 ERASED = "(erased)"
 
@@ -214,14 +226,14 @@ def require_storable(rows: Rows) -> None:
             ) from exc
 
 
-def require_size(rows: Rows) -> None:
-    """Raise BadInput for a fact of more than MAX_FACT_BYTES: each search would read it whole."""
+def require_size(rows: Rows, max_bytes: int = MAX_FACT_BYTES) -> None:
+    """Raise BadInput for a fact of more bytes: each search would read it whole."""
     parts = [entity.facts for entity in rows.entities] + [part.facts for part in rows.facts]
     for facts in parts:
         for fact in facts:
-            if len(fact.text) * 4 > MAX_FACT_BYTES and len(fact.text.encode()) > MAX_FACT_BYTES:
+            if len(fact.text) * 4 > max_bytes and len(fact.text.encode()) > max_bytes:
                 raise BadInput(
-                    f"a fact has {len(fact.text.encode()):,} bytes: at most {MAX_FACT_BYTES:,} can "
+                    f"a fact has {len(fact.text.encode()):,} bytes: at most {max_bytes:,} can "
                     "be stored; split it, or remember where the text is kept"
                 )
 

@@ -15,6 +15,7 @@ from polymnia.engine.memory import Memory
 from polymnia.engine.workspaces.follower import Follower
 from polymnia.errors import BadInput, StoreError, WorkspaceArchived, WorkspaceNotFound
 from polymnia.model import Change, Status, Workspace
+from polymnia.model.changes import DEFAULT_QUOTA, Quota
 from polymnia.stores import open_catalogue, open_store
 from polymnia.stores.contract import Catalogue, Store
 
@@ -41,6 +42,7 @@ def open_workspaces(
     read_only: bool = False,
     meaning: "Meaning | None" = None,
     secrets: SecretRule = "warn",
+    quota: Quota = DEFAULT_QUOTA,
 ) -> "Workspaces":
     """Open the workspaces behind a store's URL: those of a catalogue, or the one of a single store.
 
@@ -48,8 +50,10 @@ def open_workspaces(
     """
     catalogue = open_catalogue(url, read_only=read_only)
     if catalogue is not None:
-        return Workspaces(catalogue, trash_days=trash_days, meaning=meaning, secrets=secrets)
-    memory = Memory(open_store(url, read_only=read_only), meaning, secrets=secrets)
+        return Workspaces(
+            catalogue, trash_days=trash_days, meaning=meaning, secrets=secrets, quota=quota
+        )
+    memory = Memory(open_store(url, read_only=read_only), meaning, secrets=secrets, quota=quota)
     return one_workspace(memory, only or DEFAULT, trash_days=trash_days)
 
 
@@ -92,11 +96,13 @@ class Workspaces:
         trash_days: int = 0,
         meaning: "Meaning | None" = None,
         secrets: SecretRule = "warn",
+        quota: Quota = DEFAULT_QUOTA,
     ) -> None:
         # The name of the only workspace there can be; None if there can be many.
         self.sole: str | None = catalogue.name if isinstance(catalogue, OneStore) else None
         self._catalogue = catalogue
         self._secrets: SecretRule = secrets
+        self._quota = quota
         self._max_open = max_open or catalogue.max_open
         self._retention = Retention(trash_days)
         self._meaning = meaning
@@ -242,7 +248,7 @@ class Workspaces:
 
     def _open_memory(self, name: str, unused: list[Memory]) -> Memory:
         store = self._catalogue.open(name)
-        memory = Memory(store, self._meaning, secrets=self._secrets)
+        memory = Memory(store, self._meaning, secrets=self._secrets, quota=self._quota)
         # Calls hold a reference to the memory while they run: its store is closed with the last
         # reference.
         weakref.finalize(memory, store.close)

@@ -173,13 +173,15 @@ def open_tokens(url: str, *, read_only: bool = False) -> TokenTable:
 
 
 class _Login(Struct, omit_defaults=True):
-    """What a person, a session or a grant has besides a token, as JSON in one column."""
+    """What a person, a session, a grant or a limited token has besides, as JSON in one column."""
 
     kind: TokenKind = "token"
     person: str = ""
     owner: str = ""
     account: Account | None = None
     grant: Grant | None = None
+    requests: int | None = None
+    writes: int | None = None
 
 
 def _token(row: Row) -> Token:
@@ -199,7 +201,15 @@ def _token(row: Row) -> Token:
 
 
 def _put(connection: WorkspaceConnection, token: Token) -> None:
-    login = _Login(token.kind, token.person, token.owner, token.account, token.grant)
+    login = _Login(
+        token.kind,
+        token.person,
+        token.owner,
+        token.account,
+        token.grant,
+        token.requests,
+        token.writes,
+    )
     connection.write(
         "put_token",
         token.id,
@@ -210,5 +220,5 @@ def _put(connection: WorkspaceConnection, token: Token) -> None:
         token.created_at,
         token.expires_at,
         token.revoked_at,
-        None if token.kind == "token" else json.encode(login).decode(),
+        None if login == _Login() else json.encode(login).decode(),
     )

@@ -15,7 +15,9 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from polymnia.errors import PolymniaError, Refused, StoreError
+from polymnia.mcp.limits import KINDS
 from polymnia.mcp.message import Answer
+from polymnia.mcp.server import Server
 from polymnia.stores.size import store_gauges
 from polymnia.transports.http.context import HttpContext
 from polymnia.transports.http.request import CLOSE, CONNECTION, RECORD, REQUEST_ID, HttpRequest
@@ -158,14 +160,14 @@ class Metrics:
         context: HttpContext,
         tools: Iterable[str],
         store: str,
-        count_waiting: Callable[[], int],
+        server: Server,
     ) -> None:
         """Count calls of `tools`. `store` is the store's URL, or "" if its size is not wanted.
 
-        `count_waiting` returns how many memories wait to be embedded.
+        `server` knows how many memories wait to be embedded, and which calls were over a limit.
         """
         self._context = context
-        self._count_waiting = count_waiting
+        self._server = server
         self._tools = frozenset(tools)
         self._store = store
         self._requests: Counter[tuple[str, int]] = Counter()
@@ -225,13 +227,17 @@ class Metrics:
             lines += _histogram("polymnia_tool_seconds", f'tool="{tool}"', durations, seconds)
         lines.append("# TYPE polymnia_rejected_logins_total counter")
         lines.append(f"polymnia_rejected_logins_total {self._rejected_logins}")
+        lines.append("# TYPE polymnia_over_limit_total counter")
+        for kind in KINDS:
+            count = self._server.limiter.refusals[kind]
+            lines.append(f'polymnia_over_limit_total{{limit="{kind}"}} {count}')
         gauges = {
             "polymnia_sessions": str(len(context.sessions)),
             "polymnia_connections": str(len(context.connections)),
             "polymnia_http_requests_open": str(self.open_requests),
             "polymnia_requests_running": str(context.running),
             "polymnia_event_loop_lag_seconds": f"{context.loop_lag_s:.6f}",
-            "polymnia_indexing_waiting": str(self._count_waiting()),
+            "polymnia_indexing_waiting": str(self._server.workspaces.count_waiting()),
         }
         if self._store:
             try:

@@ -73,7 +73,7 @@ def make_app(
         routes = [Route(route.path, allow_origin(route.app)) for route in routes]
         not_found = allow_origin(not_found)
     tools = {name for server in servers.values() for name in server.dialect.tools}
-    metrics = Metrics(context, tools, store, servers[chosen].workspaces.count_waiting)
+    metrics = Metrics(context, tools, store, servers[chosen])
     quiet = operator_routes(context, check, metrics if shows_metrics else None)
     if ui is not None:
         routes += [Route(UI_PATH, ui), Route(UI_PATH + "/{page:path}", ui)]

@@ -190,7 +190,8 @@ class HttpSessions:
         session = self._sessions.get(identifier)
         if session is None or session.path != path or not session.principal.is_same(principal):
             raise Refused(404, "there is no such session; initialize again", code=-32001)
-        session.principal = principal  # a renewed token expires later
+        # A renewed token expires later, and its limits may have changed.
+        session.principal = session.session.client.principal = principal
         session.requests += 1
         self.touch(session)
         return session
