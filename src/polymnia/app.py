@@ -187,6 +187,8 @@ def _serve_http(
     from tempfile import TemporaryDirectory
     from urllib.parse import urlsplit
 
+    from polymnia.auth.clients import Clients
+    from polymnia.auth.grants import Grants
     from polymnia.transports import address
     from polymnia.transports.http.guard import RequestGuard
     from polymnia.transports.http.proxies import parse_proxies
@@ -215,6 +217,10 @@ def _serve_http(
         _start_logger.info("serving %s at %s/mcp%s", settings.dialect, base, listens)
     _warn_if_insecure(settings, authenticator)
     has_provider = bool(settings.jwt_issuer)
+    grants = None
+    if settings.public_url and tokens is not None and not (has_provider or settings.read_only):
+        clients = Clients(tokens.signing_key, settings.oauth_clients)
+        grants = Grants(tokens, base, clients)
     guard = RequestGuard(
         admit=authenticator.admit,
         holds=authenticator.holds,
@@ -250,6 +256,7 @@ def _serve_http(
             workspace=server.workspace,
             sessions=sessions,
             tokens=tokens,
+            grants=grants,
             state=state,
             public_origin=f"{public.scheme}://{public.netloc}" if settings.public_url else "",
             store=settings.store,

@@ -11,6 +11,7 @@
     │   └── OverLimit         a token calls too often, or a workspace is full
     ├── NotAllowed            the caller lacks the capability, or may not use the workspace
     ├── NotAdmitted           no token, or an invalid one
+    ├── OAuthError            a client of OAuth gets an error code and a sentence
     ├── Refused               an HTTP request that gets a status and a sentence
     ├── ProtocolError         a request that gets a JSON-RPC error with its code
     │   ├── InvalidParams     the parameters do not fit the method (-32602)
@@ -139,6 +140,15 @@ class Refused(PolymniaError):
         self.status = status
         self.code = code
         self.headers = headers or {}
+
+
+class OAuthError(PolymniaError):
+    """A client of OAuth that gets one of the protocol's error codes, and a sentence."""
+
+    def __init__(self, code: str, message: str, *, status: int = 400) -> None:
+        super().__init__(message)
+        self.code = code
+        self.status = status
 
 
 class ProtocolError(PolymniaError):

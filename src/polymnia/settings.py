@@ -30,6 +30,7 @@ _LISTS = (
     "toolsets",
     "prompts_off_in",
     "trusted_proxies",
+    "oauth_clients",
 )
 # Suffixes that tell the kind of a store.
 _STORE_SUFFIXES = (".jsonl", ".json", ".db", ".sqlite", ".sqlite3", ".mcpmem", ".bin")
@@ -55,6 +56,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     allow_origins: tuple[str, ...] = ()
     public_url: str = ""
     trusted_proxies: tuple[str, ...] = ()
+    oauth_clients: tuple[str, ...] = ()
     jwt_issuer: str = ""
     jwt_audience: str = ""
     jwt_key: str = ""

@@ -15,6 +15,7 @@ from polymnia.model import Capability, Principal, Token, TokenKind
 from polymnia.stores.contract import TokenStore
 
 _PREFIX = "ply"
+_KEY_ID = "0" * 12
 MAX_NAME_LENGTH = 100
 # Our tokens are shorter than this; the rest of a longer one need not be hashed.
 _MAX_TOKEN_LENGTH = 200
@@ -42,8 +43,31 @@ class Tokens:
 
     def all(self, *kinds: TokenKind) -> list[Token]:
         """Return every token ever created, or only those of some kinds. Raise StoreError."""
-        tokens = self.store.read().values()
-        return [token for token in tokens if not kinds or token.kind in kinds]
+        shown = kinds or ("token", "user", "session", "grant")
+        return [token for token in self.store.read().values() if token.kind in shown]
+
+    def signing_key(self) -> bytes:
+        """Return the key with which all servers of the store sign. Create it if there is none.
+
+        Raise StoreError.
+        """
+        key = self.store.find(_KEY_ID)
+        if key is None:
+            with self.store.edit() as tokens:
+                # Another server may have created it meanwhile.
+                key = next((token for token in tokens if token.id == _KEY_ID), None)
+                if key is None:
+                    key = Token(
+                        id=_KEY_ID,
+                        kind="key",
+                        name="",
+                        hash=secrets.token_hex(32),
+                        can="read",
+                        workspaces=(),
+                        created_at=int(time.time()),
+                    )
+                    tokens.append(key)
+        return bytes.fromhex(key.hash)
 
     def create(
         self,

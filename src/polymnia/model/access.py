@@ -102,7 +102,7 @@ class Grant(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     Secrets are stored as hashes. `code` is the authorization code. All refresh tokens have the
     secret of the `family`, and `generation` is the latest of them. `access` has the access tokens
-    with their ends.
+    with their ends. A client that must sign its requests has public keys at the URL `keys`.
     """
 
     client_id: str
@@ -112,6 +112,7 @@ class Grant(Struct, frozen=True, kw_only=True, omit_defaults=True):
     challenge: str
     code: str
     code_until: int
+    keys: str = ""
     family: str = ""
     salt: str = ""
     generation: int = 0
@@ -119,7 +120,7 @@ class Grant(Struct, frozen=True, kw_only=True, omit_defaults=True):
     access: tuple[tuple[str, int], ...] = ()
 
 
-TokenKind = Literal["token", "user", "session", "grant"]
+TokenKind = Literal["token", "user", "session", "grant", "key"]
 
 
 class Token(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -127,8 +128,9 @@ class Token(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     A person is a `user`. A login to the web interface is a `session`, and a client that they
     allowed in has a `grant`; both end with their `owner`, the id of the person or token that made
-    them, and never allow more. Times are seconds since 1970; `workspaces` None means all.
-    `requests` and `writes` limit its calls a minute.
+    them, and never allow more. The `key`, which lets nobody in, signs what the server gives to
+    clients of OAuth. Times are seconds since 1970; `workspaces` None means all. `requests` and
+    `writes` limit its calls a minute.
     """
 
     id: str
