@@ -66,7 +66,7 @@ class Authenticator:
             raise NotAdmitted("tokens cannot be checked; the server's log says why") from exc
 
     def holds(self, principal: Principal) -> bool:
-        """Return True if an admitted principal would be admitted again."""
+        """Return True if an admitted principal would be admitted again, with the same rights."""
         if principal is NOBODY or principal.id == LINK_OWNER.id:
             return True
         if principal.until is not None and time.time() >= principal.until:
@@ -76,10 +76,11 @@ class Authenticator:
         if self._provider is not None and principal.id.startswith("jwt:"):
             return True
         try:
-            return self._tokens is not None and self._tokens.holds(principal.id)
+            current = None if self._tokens is None else self._tokens.current(principal.id)
         except StoreError as exc:
             logger.error("cannot check tokens: %s", exc)
             return False
+        return current is not None and current.restrict(self._max_capability).is_same(principal)
 
     def _recognise(self, token: str | None, resource: str) -> Principal:
         if not self.requires_token:

@@ -137,6 +137,15 @@ class Tokens:
             if not count:
                 raise _no_such_token(name)
 
+    def assign(self, name: str, workspaces: Iterable[str]) -> None:
+        """Change the workspaces of the active token of a name. Raise BadInput if there is none."""
+        with self.store.edit() as tokens:
+            active = _find_active(tokens, name, int(time.time()))
+            if not active:
+                raise _no_such_token(name)
+            for index in active:
+                tokens[index] = replace(tokens[index], workspaces=tuple(sorted(set(workspaces))))
+
     def revoke(self, name: str) -> None:
         """Revoke every token, session and grant of that name, also expired ones.
 
@@ -205,10 +214,12 @@ class Tokens:
             return "revoked" if owner is None else owner.state(now)
         return state
 
-    def holds(self, identifier: str) -> bool:
-        """Return True if the token with that id is still active."""
+    def current(self, identifier: str) -> Principal | None:
+        """Return the principal of the token with that id; None if it is not active any more."""
         token = self.store.read().get(identifier)
-        return token is not None and self.state(token) == "active"
+        if token is None or self.state(token) != "active":
+            return None
+        return self.principal(token)
 
 
 def _make_token(

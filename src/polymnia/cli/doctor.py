@@ -3,8 +3,11 @@
 import argparse
 import logging
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
+from msgspec.structs import replace
+
+from polymnia.auth.authenticator import tokens_of
 from polymnia.cli.common import (
     Subparsers,
     add_memory_arguments,
@@ -101,12 +104,32 @@ def _log_only_errors() -> Iterator[None]:
 def _check(settings: Settings) -> Findings:
     """Check the store, or one workspace of it."""
     if store_kind(settings.store)[0] in ("directory", "postgres") and not settings.workspace:
-        return check_all(settings.store)
+        return replace(check_all(settings.store), remarks=_token_remarks(settings))
     try:
         with open_workspace(settings, read_only=True) as workspace:
             return check_one(workspace.memory.store, settings.store)
     except StoreError as exc:
         return cannot_read(settings.store, exc)
+
+
+def _token_remarks(settings: Settings) -> tuple[str, ...]:
+    """Say which tokens see what others store in `personal`: those of earlier versions do."""
+    try:
+        tokens = tokens_of(settings.store, settings.tokens, read_only=True)
+        if tokens is None:
+            return ()
+        with closing(tokens):
+            active = [token for token in tokens.all("token") if tokens.state(token) == "active"]
+    except StoreError as exc:
+        return (f"the tokens cannot be read: {exc}",)
+    names = [token.name for token in active if token.workspaces is None and token.can != "admin"]
+    if not names:
+        return ()
+    return (
+        f"these tokens may use every workspace, and share the one called personal: "
+        f"{', '.join(names)}; `polymnia token assign NAME --workspace WORKSPACE` gives a token "
+        "a workspace of its own, and those that you name",
+    )
 
 
 def _lines(found: Findings) -> Iterator[str]:
@@ -124,5 +147,6 @@ def _lines(found: Findings) -> Iterator[str]:
         yield from (f"remark: {remark}" for remark in finding.remarks)
         if not finding.problems and (finding.workspace or finding.counts is not None):
             yield "sound: no problems found"
+    yield from (f"remark: {remark}" for remark in found.remarks)
     if found.advice:
         yield found.advice

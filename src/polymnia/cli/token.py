@@ -22,11 +22,12 @@ from polymnia.cli.common import (
     print_table,
     printable,
 )
+from polymnia.engine.workspaces.projects import new_rights
 from polymnia.engine.workspaces.workspaces import open_workspaces
 from polymnia.errors import BadInput
 from polymnia.model import CAPABILITIES
 from polymnia.settings import Settings
-from polymnia.stores.open import hide_passwords, store_exists
+from polymnia.stores.open import hide_passwords, store_kind
 
 
 def add_token(commands: Subparsers) -> None:
@@ -46,7 +47,22 @@ def add_token(commands: Subparsers) -> None:
         dest="workspaces",
         action="append",
         metavar="NAME",
-        help="limit it to this workspace (repeatable; default: all)",
+        help="a workspace it may use, besides one of its own (repeatable); personal is that of "
+        "the commands on this machine",
+    )
+    create.add_argument(
+        "--all-workspaces", action="store_true", help="let it use every workspace, also new ones"
+    )
+    assign = actions.add_parser(
+        "assign", help="let a token use its own workspace and the named ones, and no others"
+    )
+    assign.add_argument("name", metavar="NAME")
+    assign.add_argument(
+        "--workspace",
+        dest="workspaces",
+        action="append",
+        metavar="NAME",
+        help="a workspace it may use, besides one of its own (repeatable)",
     )
     listing = actions.add_parser("list", help="list the tokens without their secrets")
     rotate = actions.add_parser(
@@ -76,7 +92,7 @@ def add_token(commands: Subparsers) -> None:
         action.add_argument(
             "--expires", metavar="TIME", help="lifetime, e.g. 30d, 12h or 45m (default: unlimited)"
         )
-    for action in (create, listing, limit, rotate, revoke):
+    for action in (create, assign, listing, limit, rotate, revoke):
         add_json_argument(action)
         add_tokens_argument(action)
         add_store_arguments(action)
@@ -96,6 +112,14 @@ def run_token(settings: Settings, options: argparse.Namespace) -> int:
             tokens.revoke(name)
             print_result(f"revoked {name}", {"revoked": name}, as_json=options.json)
             return 0
+        if action == "assign":
+            workspaces = choose_workspaces(settings, name, options.workspaces or ())
+            if workspaces is None:
+                raise BadInput(f"{settings.store} holds one workspace: there is nothing to choose")
+            tokens.assign(name, workspaces)
+            text = f"{name} may use {', '.join(workspaces)}"
+            print_result(text, {"name": name, "workspaces": workspaces}, as_json=options.json)
+            return 0
         requests, writes = getattr(options, "requests", None), getattr(options, "writes", None)
         if min(requests or 0, writes or 0) < 0:
             raise BadInput("--requests and --writes: use 0 or a greater number")
@@ -106,8 +130,11 @@ def run_token(settings: Settings, options: argparse.Namespace) -> int:
             return 0
         lifetime = _seconds("--expires", options.expires)
         if action == "create":
-            _warn_of_missing_workspaces(settings, options.workspaces or ())
-            workspaces = options.workspaces
+            if options.all_workspaces and options.workspaces:
+                raise BadInput("--all-workspaces: leave out --workspace")
+            workspaces = None
+            if not options.all_workspaces:
+                workspaces = choose_workspaces(settings, name, options.workspaces or ())
             text = tokens.create(
                 name,
                 can=options.can,
@@ -123,19 +150,27 @@ def run_token(settings: Settings, options: argparse.Namespace) -> int:
     return 0
 
 
-def _warn_of_missing_workspaces(settings: Settings, names: Sequence[str]) -> None:
-    """Say which workspaces do not exist: a token for them alone can read nothing."""
-    known: list[str] = []
-    if names and store_exists(settings.store):
-        opened = open_workspaces(settings.store, settings.workspace, read_only=True)
-        with closing(opened) as workspaces:
-            known = [workspace.name for workspace in workspaces.find_all()]
-    for name in names:
-        if name not in known:
-            store = hide_passwords(settings.store)
-            missing = f"there is no workspace {name!r} in {store} yet"
-            has = f"; there are {', '.join(known)}" if known else ""
-            print(printable(f"{missing}{has}"), file=sys.stderr)
+def choose_workspaces(
+    settings: Settings, name: str, named: Sequence[str]
+) -> tuple[str, ...] | None:
+    """Return the workspaces of a new token or person; None for the only one of a store.
+
+    Create one of their own. Say which others do not exist, and what the new one may use.
+    """
+    if store_kind(settings.store)[0] not in ("directory", "postgres"):
+        return tuple(named) or None
+    with closing(open_workspaces(settings.store)) as workspaces:
+        rights = new_rights(workspaces, name, named)
+        known = [workspace.name for workspace in workspaces.find_all()]
+    store = hide_passwords(settings.store)
+    for missing in named:
+        if missing not in known:
+            text = f"there is no workspace {missing!r} in {store} yet; there are {', '.join(known)}"
+            print(printable(text), file=sys.stderr)
+    if not named:
+        text = f"{name} may use only {rights and rights[0]}, a workspace of its own"
+        print(printable(f"{text}; --workspace adds others"), file=sys.stderr)
+    return rights
 
 
 def _list(tokens: Tokens, *, as_json: bool) -> None:

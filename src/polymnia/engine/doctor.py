@@ -34,6 +34,7 @@ class Findings(Struct, frozen=True, kw_only=True):
     sound: bool
     error: str = ""
     findings: tuple[Finding, ...] = ()
+    remarks: tuple[str, ...] = ()
     advice: str = ""
 
 

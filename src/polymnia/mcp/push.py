@@ -140,8 +140,8 @@ def is_at_least(level: str, minimum: str | UnsetType | None) -> bool:
 
 def _concerns(dialect: Dialect, client: Client, workspace: str) -> bool:
     """Return True if the client works there: in its own workspace, or in one that all share."""
-    is_own = client.workspace == workspace or workspace in dialect.shared_workspaces
-    return is_own and client.principal.enters(workspace)
+    own = (client.workspace, client.principal.own_workspace, *dialect.shared_workspaces)
+    return workspace in own and client.principal.enters(workspace)
 
 
 def _changes_list(dialect: Dialect, client: Client, change: Change) -> bool:

@@ -321,7 +321,11 @@ class Session(Channel):
             return
         self._token = token or self._token
         try:
-            self.client.principal = self._admit(self._token)
+            principal = self._admit(self._token)
+            is_new = self.client.principal.id != principal.id
+            if is_new and not self.server.dialect.requires_workspace:
+                self.client.workspace = principal.choose_workspace(self.server.workspace)
+            self.client.principal = principal
         except NotAdmitted as exc:
             self.client.principal = NOBODY
             if self._token is None:

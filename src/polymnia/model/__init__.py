@@ -14,6 +14,7 @@ from polymnia.model.access import (
     TokenKind,
     Workspace,
     join_actor,
+    own_workspace,
     split_actor,
 )
 from polymnia.model.changes import (
@@ -129,6 +130,7 @@ __all__ = [
     "drop_expired_facts",
     "is_expired",
     "join_actor",
+    "own_workspace",
     "replace_erased",
     "require_size",
     "require_storable",

@@ -1,5 +1,6 @@
 """Workspaces, who may do what in them, and the names of those who change them."""
 
+import re
 from typing import Literal
 
 from msgspec import Struct
@@ -66,6 +67,25 @@ class Principal(Struct, frozen=True, kw_only=True):
         """Return True if the principal may use the workspace."""
         return self.workspaces is None or workspace in self.workspaces
 
+    @property
+    def own_workspace(self) -> str:
+        """The workspace for what concerns only this principal; empty if they share `personal`."""
+        if self.workspaces is None and not self.person:
+            return ""
+        name = own_workspace(self.person or self.name)
+        return name if self.enters(name) else ""
+
+    def choose_workspace(self, preferred: str | None) -> str | None:
+        """Return the workspace of requests that name none: the preferred one if it may be used.
+
+        Else it is the only one besides their own, or else their own.
+        """
+        if self.workspaces is None or preferred in self.workspaces:
+            return preferred
+        own = self.own_workspace
+        others = self.workspaces - {own}
+        return next(iter(others)) if len(others) == 1 else own or preferred
+
     def require(self, needed: Capability, what: str) -> None:
         """Raise NotAllowed unless the principal has the capability."""
         if not self.may(needed):
@@ -87,6 +107,17 @@ class Principal(Struct, frozen=True, kw_only=True):
     def title(self) -> str:
         """How an error names the principal."""
         return f"the token {self.name}" if self.name else "this server"
+
+
+def own_workspace(name: str) -> str:
+    """Return the name of the workspace that belongs to the token or person of a name."""
+    plain = re.sub(r"[^\w-]+", "-", name).strip("-_")[:48]
+    if plain == name:
+        return f"personal-{name}"
+    from hashlib import sha256  # loads OpenSSL, and few names need it
+
+    # Two names must never lead to the same workspace.
+    return f"personal-{plain}-{sha256(name.encode()).hexdigest()[:8]}"
 
 
 class Account(Struct, frozen=True, kw_only=True, omit_defaults=True):

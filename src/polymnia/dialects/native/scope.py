@@ -34,10 +34,7 @@ def own_names(call: Call) -> list[str]:
     """Return the client's project and the personal workspace. They may not exist yet."""
     if call.workspaces.sole is not None:
         return [call.client.workspace or call.workspaces.sole]
-    project = _project(call)
-    if project == PERSONAL:
-        return [PERSONAL]
-    return [project, PERSONAL]
+    return list(dict.fromkeys([_project(call), _personal(call.client)]))
 
 
 def places(call: Call, requested: str = "") -> list[Place]:
@@ -69,8 +66,14 @@ def target(call: Call, requested: str = "") -> Place:
     Create it if it is the client's own. Raise NotAllowed or WorkspaceNotFound.
     """
     name = _names(call, requested)[0]
-    call.client.principal.require_entry(name)
+    principal = call.client.principal
+    principal.require_entry(name)
     if _may_be_missing(call, name):
+        if name != _personal(call.client) and not principal.may("admin"):
+            try:
+                call.workspaces.find(name)
+            except WorkspaceNotFound:
+                principal.require("admin", f"to create the workspace {name!r}")
         create_missing(call.workspaces, name, _description(call, name))
     try:
         return Place(name, call.workspaces.memory(name))
@@ -112,10 +115,11 @@ def describe_workspaces(workspaces: Workspaces, client: Client) -> str:
     """Return a sentence about the workspaces in use."""
     if workspaces.sole is not None:
         return f"Workspace: {workspaces.sole}."
-    if client.workspace in (None, PERSONAL):
-        return f"Workspace: {PERSONAL}."
+    personal = _personal(client)
+    if client.workspace in (None, PERSONAL, personal):
+        return f"Workspace: {personal}."
     project = f"{client.workspace} (this project; the default for writes)"
-    return f"Workspaces: {project} and {PERSONAL} (about the user)."
+    return f"Workspaces: {project} and {personal} (about the user)."
 
 
 def _names(call: Call, requested: str) -> list[str]:
@@ -124,8 +128,9 @@ def _names(call: Call, requested: str) -> list[str]:
         return own
     if requested == PROJECT:
         return own[:1]
-    if fold(requested) == PERSONAL and call.workspaces.sole is not None:
-        return own  # a single file holds both
+    if fold(requested) == PERSONAL:
+        # A single file holds both.
+        return own if call.workspaces.sole is not None else [_personal(call.client)]
     return [_known_name(call, requested, own)]
 
 
@@ -136,7 +141,7 @@ def _known_name(call: Call, requested: str, own: Sequence[str]) -> str:
     try:
         return call.workspaces.find(requested).name
     except WorkspaceNotFound:
-        known = dict.fromkeys([*own, PERSONAL])
+        known = dict.fromkeys(own)
     for workspace in call.workspaces.find_all("active"):
         if call.client.principal.enters(workspace.name):
             known[workspace.name] = None
@@ -158,16 +163,26 @@ def _may_be_missing(call: Call, name: str) -> bool:
 def _project(call: Call) -> str:
     """Return the client's project: what the server found, or else what the client's roots say."""
     client = call.client.conversation or call.client
-    is_known = call.client.workspace not in (None, PERSONAL)
+    known, personal = call.client.workspace, _personal(client)
+    if known not in (None, PERSONAL, personal):
+        return known
     # Without a session the answer would be forgotten, and the client asked again at every call.
-    if is_known or client.has_told_roots or not client.lasting:
-        return call.client.workspace or PERSONAL
+    if client.has_told_roots or not client.lasting:
+        return personal
     root = _ask_for_root(call)
-    if root is not None:
-        client.workspace = project_workspace(call.workspaces, root)
-        client.workspace_path = str(root)
     client.has_told_roots = True
-    return client.workspace or PERSONAL
+    if root is None:
+        return personal
+    project = project_workspace(call.workspaces, root)
+    if not client.principal.enters(project):
+        return personal
+    client.workspace, client.workspace_path = project, str(root)
+    return project
+
+
+def _personal(client: Client) -> str:
+    """Return the workspace about the user: their own, or the one that all share."""
+    return client.principal.own_workspace or PERSONAL
 
 
 def _ask_for_root(call: Call) -> Path | None:

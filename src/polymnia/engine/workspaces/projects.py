@@ -1,11 +1,12 @@
 """Which workspace a directory belongs to: one for each project, and one for everything personal."""
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from polymnia.engine.workspaces.workspaces import Workspaces
 from polymnia.errors import BadInput, WorkspaceNotFound
-from polymnia.model import Workspace
+from polymnia.model import Workspace, own_workspace
 
 PERSONAL = "personal"
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]+")
@@ -69,6 +70,21 @@ def session_workspaces(workspaces: Workspaces, named: str, directory: Path) -> l
     if workspaces.sole is not None:
         return [workspaces.sole]
     return list(dict.fromkeys([named or default_workspace(workspaces, directory), PERSONAL]))
+
+
+def new_rights(workspaces: Workspaces, name: str, named: Sequence[str]) -> tuple[str, ...] | None:
+    """Return the workspaces of a new token or person: those named, and one of their own.
+
+    The own one is created. Who gets `personal` shares that instead. Return None, which means all,
+    for a store with one workspace unless that is named.
+    """
+    if workspaces.sole is not None:
+        return tuple(named) or None
+    if PERSONAL in named:
+        return tuple(named)
+    own = own_workspace(name)
+    create_missing(workspaces, own, f"what concerns {name}")
+    return (*named, own)
 
 
 def existing_default(workspaces: Workspaces, directory: Path) -> str | None:

@@ -82,14 +82,13 @@ class HttpContext(Struct, kw_only=True):
 
     def end_unadmitted(self) -> None:
         """End the sessions and streams of principals that are no longer admitted."""
-        verdicts: dict[tuple[str, int | None], bool] = {}
+        verdicts: dict[Principal, bool] = {}
 
         def holds(principal: Principal) -> bool:
             """Ask the guard once for all sessions of a principal."""
-            key = (principal.id, principal.until)
-            if key not in verdicts:
-                verdicts[key] = self.guard.holds(principal)
-            return verdicts[key]
+            if principal not in verdicts:
+                verdicts[principal] = self.guard.holds(principal)
+            return verdicts[principal]
 
         self.sessions.end_unadmitted(holds)
         for stream, principal in list(self.streams.items()):

@@ -115,17 +115,16 @@ class RequestGuard(Struct, frozen=True, kw_only=True):
         return principal
 
     def workspace(self, request: HttpRequest, principal: Principal, server: Server) -> str | None:
-        """Return the workspace in the header, the only one the principal may use, or the server's.
+        """Return the workspace in the header, or else the one where the principal starts.
 
-        If every client must name its workspace, the principal's only one is not taken for it.
+        If every client must name its workspace, the principal's own is not taken for it.
         """
         named = named_workspace(request)
         if named:
             return named
-        allowed = principal.workspaces or ()
-        if len(allowed) == 1 and not server.dialect.requires_workspace:
-            return next(iter(allowed))
-        return server.workspace
+        if server.dialect.requires_workspace:
+            return server.workspace
+        return principal.choose_workspace(server.workspace)
 
 
 def named_workspace(request: HttpRequest) -> str | None:

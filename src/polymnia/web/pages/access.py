@@ -11,6 +11,7 @@ from polymnia.auth.tokens import Tokens
 from polymnia.clients.configuration import edit
 from polymnia.clients.table import CLIENTS
 from polymnia.engine.statistics import Overview, overview
+from polymnia.engine.workspaces.projects import new_rights
 from polymnia.errors import BadInput, NotAllowed, PolymniaError, StoreError
 from polymnia.model import (
     CAPABILITIES,
@@ -84,17 +85,18 @@ def create_token(page: Page) -> Response:
     if form.get("can") not in CAPABILITIES:
         raise BadInput(f"choose what the token allows: {', '.join(CAPABILITIES)}")
     can = CAPABILITIES[CAPABILITIES.index(form.get("can"))]
-    only = form.getlist("only") if form.get("scope") == "only" else None
+    only = None
     try:
-        if only is not None and not only:
-            raise BadInput("choose at least one workspace, or allow all")
         # Where the page itself needs no token yet, the first one must be able to open it.
         is_first = not tokens.exist and not page.site.parts.requires_login
-        if is_first and (can != "admin" or only is not None):
+        gets_all = form.get("scope") == "all"
+        if is_first and (can != "admin" or not gets_all):
             raise BadInput(
                 "the first token must be an admin token for all workspaces: "
                 "from then on this page needs a token too"
             )
+        if not gets_all:
+            only = new_rights(page.site.parts.workspaces, form["name"], form.getlist("only"))
         days = form.number("days") or 0
         text = tokens.create(form["name"], can=can, workspaces=only, lifetime=days * _DAY_S or None)
     except BadInput as exc:
