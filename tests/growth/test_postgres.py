@@ -14,7 +14,7 @@ from psycopg.errors import UniqueViolation
 
 from polymnia.dialects import DIALECTS
 from polymnia.stores.postgres import connection as postgres
-from polymnia.stores.postgres.database import WorkspaceConnection
+from polymnia.stores.postgres.transaction import WorkspaceConnection
 from polymnia.stores.postgres.url import parse_url
 from tests.growth.calls import CALLS, POSTGRES_DEBT, READS_EVERYTHING, UNDO_LAST
 from tests.growth.counting import client_of, fill

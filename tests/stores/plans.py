@@ -6,7 +6,7 @@ from typing import Any
 import psycopg
 
 from polymnia.stores.postgres import connection as postgres
-from polymnia.stores.postgres.database import WorkspaceConnection
+from polymnia.stores.postgres.transaction import WorkspaceConnection
 
 # The name of a statement and its values.
 Call = tuple[str, tuple[Any, ...]]

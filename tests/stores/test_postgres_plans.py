@@ -25,8 +25,8 @@ from polymnia.model import VAULT, EntityDraft, FactAddition, Note, NoteQuery, Re
 from polymnia.stores import open_store
 from polymnia.stores.contract import MAX_CONVERSATION_STEPS, TABLES
 from polymnia.stores.postgres import connection as postgres
-from polymnia.stores.postgres.database import WorkspaceConnection
 from polymnia.stores.postgres.store import PostgresStore
+from polymnia.stores.postgres.transaction import WorkspaceConnection
 from polymnia.stores.postgres.url import parse_url
 from tests.postgres import new_database, shared_server
 from tests.stores.plans import Call, explain, nodes_of, recording, rows_made

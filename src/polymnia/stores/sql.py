@@ -28,12 +28,12 @@ def read_queries(file: Path) -> dict[str, str]:
     for kind, name, body in _BLOCK.findall(file.read_text("utf-8")):
         lines = [line for line in body.splitlines() if not line.startswith("--")]
         text = "\n".join(lines).strip().rstrip(";")
-        if kind == "fragment":
-            fragments[name] = text
-            continue
         for fragment, part in fragments.items():
             text = text.replace(f"{{{fragment}}}", part)
-        queries[name] = text
+        if kind == "fragment":
+            fragments[name] = text
+        else:
+            queries[name] = text
     return queries
 
 

@@ -1,7 +1,7 @@
 """What one snapshot of a store answers: the graph, searches, notes, vectors, history and trash."""
 
-from collections.abc import Collection, Iterator
-from typing import Literal, Protocol
+from collections.abc import Callable, Collection, Iterator
+from typing import Any, Literal, Protocol
 
 from polymnia.model import (
     Author,
@@ -363,6 +363,13 @@ class HistoryReader(Protocol):
 
 class Reader(GraphReader, SearchReader, Protocol):
     """One snapshot of a store."""
+
+    def together(self, *questions: Callable[[], Any]) -> list[Any]:
+        """Return what the functions return. They read, and none needs what another one returns.
+
+        A store on a server asks what all of them read first in one round trip, then what they read
+        next. They may read other open snapshots, too.
+        """
 
     @property
     def notes(self) -> NoteReader:

@@ -1,9 +1,9 @@
 """A graph in dictionaries, with its indexes, for the `memory:` store and the file stores."""
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from operator import itemgetter
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from msgspec.structs import replace
 
@@ -158,6 +158,9 @@ class MemoryGraph:
     def with_status(self, status: str | None = None) -> list[Entity]:
         entities = [entity for entity in self.outlines() if entity.status]
         return [entity for entity in entities if status in (None, entity.status)]
+
+    def together(self, *questions: Callable[[], Any]) -> list[Any]:
+        return [question() for question in questions]
 
     def find_path(self, source: str, target: str) -> list[str]:
         from polymnia.stores.paths import join_steps, walk_path

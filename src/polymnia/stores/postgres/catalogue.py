@@ -12,8 +12,7 @@ from polymnia.stores.contract import Store
 from polymnia.stores.directory.repair import WorkspaceReport
 from polymnia.stores.names import check_name
 from polymnia.stores.postgres.connection import Row
-from polymnia.stores.postgres.database import Database, WorkspaceConnection, open_database
-from polymnia.stores.postgres.port import run
+from polymnia.stores.postgres.database import Database, open_database
 from polymnia.stores.postgres.schema import (
     SchemaChange,
     grant,
@@ -24,6 +23,7 @@ from polymnia.stores.postgres.schema import (
     set_row_security,
 )
 from polymnia.stores.postgres.store import PostgresStore
+from polymnia.stores.postgres.transaction import WorkspaceConnection
 from polymnia.stores.postgres.url import parse_url
 
 # A store holds nothing but the workspace's id, but while clients follow changes, each is read every
@@ -104,7 +104,7 @@ class PostgresCatalogue:
         check_name(new)
         found = self._row(name)
         with self._writing() as connection:
-            other = run(connection, "workspace_like", fold(new))
+            other = connection.ask("workspace_like", fold(new))
             if other and other[0][0] != found[0]:
                 raise _taken(other)
             connection.write("rename_workspace", found[6], new, fold(new), _now())
@@ -163,9 +163,9 @@ class PostgresCatalogue:
         check_name(new.name)
         with self._writing() as connection:
             row = (new.id, new.name, fold(new.name), new.description, new.created_at)
-            added = run(connection, "insert_workspace", *row)
+            added = connection.ask("insert_workspace", *row)
             if not added:
-                raise _taken(run(connection, "workspace_like", fold(new.name)))
+                raise _taken(connection.ask("workspace_like", fold(new.name)))
             connection.write("set_workspace", added[0][0])
             connection.write("fill_workspace", added[0][0])
             connection.commit()

@@ -2,14 +2,14 @@
 
 import logging
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from threading import Lock
 from time import monotonic, sleep
 from typing import Any
 
 import psycopg
-from psycopg import errors, pq
+from psycopg import errors
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
 from polymnia.errors import (
@@ -18,47 +18,29 @@ from polymnia.errors import (
     StoreDamaged,
     StoreError,
     StoreFull,
-    StoreSealed,
     StoreUnavailable,
 )
+from polymnia.stores.contract import OpenReaders
 from polymnia.stores.postgres.connection import (
     QUERIES,
     CommitLost,
-    ConnectionLost,
     PooledConnection,
     Row,
     apply_settings,
-    encode,
 )
 from polymnia.stores.postgres.presence import ServerPresence
 from polymnia.stores.postgres.replica import ReadReplica
 from polymnia.stores.postgres.schema import read_state
+from polymnia.stores.postgres.transaction import WorkspaceConnection
 from polymnia.stores.postgres.url import PostgresUrl, parse_url
-from polymnia.stores.versioned.port import LastChange
 
 logger = logging.getLogger(__name__)
-
-_Status = pq.TransactionStatus
-# The server ended the connection, or will not let it write any more: after a failover it may have
-# become a replica.
-_ENDED = (
-    ConnectionLost,
-    errors.AdminShutdown,
-    errors.CrashShutdown,
-    errors.CannotConnectNow,
-    errors.IdleInTransactionSessionTimeout,
-    errors.TransactionTimeout,
-    errors.ReadOnlySqlTransaction,
-)
 
 _ARGUMENTS: dict[str, Any] = {"autocommit": True, "cursor_factory": psycopg.RawCursor}
 
 
 # How often a process looks whether a later version has changed the schema.
 _SCHEMA_CHECK_S = 5.0
-
-# What a policy of row-level security raises in a transaction that has not named its workspace.
-_UNNAMED = (errors.UndefinedObject, errors.InvalidTextRepresentation)
 
 
 class Database:
@@ -74,6 +56,7 @@ class Database:
         # Behind a pooler, settings, prepared statements and locks end with the transaction.
         self.is_pooled = False
         self.server = ServerPresence(self._connect_apart)
+        self.snapshots: OpenReaders[WorkspaceConnection] = OpenReaders()
         self._schema_checked_at = monotonic()
         self._lock = Lock()
         self._in_use = 0  # connections that calls hold
@@ -134,7 +117,7 @@ class Database:
         write: bool = False,
         lock: bool = False,
         once: bool = False,
-    ) -> Iterator["WorkspaceConnection"]:
+    ) -> Iterator[WorkspaceConnection]:
         """Yield a transaction on a workspace or, without one, on the catalogue. Raise StoreError.
 
         What was written is undone at the end, unless it was committed. With `lock`, other writers
@@ -149,14 +132,26 @@ class Database:
         finally:
             connection.close()
 
+    @contextmanager
+    def reading(self, workspace: int) -> Iterator[WorkspaceConnection]:
+        """Yield a snapshot of a workspace. Raise StoreError.
+
+        Inside a reading of another workspace in this thread it is the same snapshot.
+        """
+        snapshot = self.snapshots.last
+        if snapshot is not None:
+            yield snapshot.join(workspace)
+            return
+        with self.transaction(workspace) as connection, self.snapshots.hold(connection):
+            yield connection
+
     def ask(self, query: str, *values: object) -> list[Row]:
         """Return the rows of a named query on the catalogue, in one round trip.
 
         Raise StoreError.
         """
         with self.transaction(once=True) as connection:
-            connection.send(query, *values)
-            return connection.fetch()[-1]
+            return connection.ask(query, *values)
 
     def acquire(self) -> PooledConnection:
         """Return a connection from the pool. Raise psycopg.Error.
@@ -305,216 +300,6 @@ def wait_for_server(url: str) -> None:
 def _key(url: PostgresUrl) -> Row:
     """Return what URLs have in common that share their connections."""
     return url.conninfo, url.timeout, url.connections, url.replica, url.direct
-
-
-class WorkspaceConnection:
-    """One transaction on the rows of a workspace.
-
-    It takes a connection when rows are first fetched. Every query about a workspace has the
-    workspace's id as its first parameter. A transaction that only reads needs no BEGIN on a direct
-    connection: without a sync between them, statements share a transaction, and the connection's
-    isolation level makes it one snapshot. So a read of one statement is one round trip.
-    """
-
-    def __init__(
-        self,
-        database: Database,
-        workspace: int | None = None,
-        *,
-        write: bool = False,
-        lock: bool = False,
-        once: bool = False,
-    ) -> None:
-        """Without a workspace the transaction is about the catalogue."""
-        self.workspace = workspace
-        self._database = database
-        self._write = write
-        self._lock = lock
-        self._once = once
-        self._locked_cursor: psycopg.Cursor[Row] | None = None
-        self._last_change: LastChange | None = None
-        self._connection: PooledConnection | None = None
-        self._pipeline: psycopg.Pipeline | None = None
-        self._leave_pipeline = ExitStack()
-        self._queue: list[tuple[str, tuple[object, ...]]] = []
-        self._written: list[tuple[str, tuple[object, ...]]] = []
-        self._is_answered = False
-
-    def send(self, query: str, *values: object) -> None:
-        """Queue a named query for the next `fetch` or `commit`."""
-        self._queue.append((query, values if self.workspace is None else (self.workspace, *values)))
-
-    def write(self, query: str, *values: object) -> None:
-        """Queue a named query that changes rows and returns none that are needed."""
-        self.send(query, *values)
-        self._written.append(self._queue[-1])
-
-    @property
-    def has_written(self) -> bool:
-        """True if there is something to commit."""
-        return bool(self._written)
-
-    def repeat(self, other: "WorkspaceConnection") -> None:
-        """Queue everything that another transaction wrote."""
-        self._written += other._written
-        self._queue += other._written
-
-    def last_change(self) -> LastChange:
-        """Return the last change of the locked workspace. Raise StoreSealed, psycopg.Error."""
-        if self._last_change is None:
-            self.fetch()
-        assert self._last_change is not None  # only locked transactions are asked
-        return self._last_change
-
-    def fetch(self) -> list[list[Row]]:
-        """Return the rows of every query that was queued, in one round trip.
-
-        Raise StoreSealed, psycopg.Error.
-        Begin again on another connection if the server has not answered anything yet.
-        """
-        assert not (self._once and self._is_answered)  # another fetch would see another snapshot
-        deadline = monotonic() + self._database.url.timeout
-        while True:
-            try:
-                rows = self._fetch_once()
-            except psycopg.Error as exc:
-                if self._is_answered:
-                    raise
-                if isinstance(exc, _UNNAMED) and self._must_name_workspace():
-                    continue
-                if not self._is_lost(exc) or monotonic() > deadline:
-                    raise
-                logger.info("a connection to %s was lost: %s", self._database.url.title, exc)
-                self._discard()
-                self._database.replace_broken()
-            else:
-                if self._locked_cursor is not None and not self._is_answered:
-                    self._last_change = _last_change(self._locked_cursor.fetchall())
-                self._is_answered = True
-                self._queue.clear()
-                return rows
-
-    def commit(self) -> None:
-        """Carry out what is queued, and make everything durable, in one round trip.
-
-        Raise psycopg.Error. If it is CommitLost, it is unknown whether the commit took place.
-        """
-        cursor: psycopg.Cursor[Row] | None = None
-        try:
-            self._send_queue()
-            cursor = self._execute("commit", prepare=False)
-            self._leave_pipeline.close()  # this sends a sync and receives every result
-        except psycopg.Error as exc:
-            # The server may end the connection right after the commit: it has taken place.
-            if cursor is not None and cursor.statusmessage == "COMMIT":
-                return
-            if self._is_lost(exc):
-                raise CommitLost(str(exc)) from exc
-            raise
-
-    def close(self) -> None:
-        """Return the connection. What was written and not committed is undone."""
-        connection = self._connection
-        if connection is None:
-            return
-        try:
-            with suppress(psycopg.Error):
-                if self._pipeline is not None and not self._written and self._has_begun:
-                    self._execute("commit", prepare=False)  # ends it without another round trip
-                self._leave_pipeline.close()
-            with suppress(psycopg.Error):
-                if connection.info.transaction_status in (_Status.INTRANS, _Status.INERROR):
-                    connection.rollback()
-            if connection.info.pipeline_status != pq.PipelineStatus.OFF:
-                connection.close()
-        finally:
-            self._release()
-
-    @property
-    def _has_begun(self) -> bool:
-        """True if the transaction starts with BEGIN."""
-        return self._write or self._database.is_pooled
-
-    def _fetch_once(self) -> list[list[Row]]:
-        cursors = self._send_queue()
-        if self._once:
-            if self._has_begun:
-                self._execute("commit", prepare=False)
-            self._leave_pipeline.close()
-        elif self._has_begun and self._pipeline is not None:
-            self._pipeline.sync()
-        rows = []
-        for cursor in cursors:
-            # Without a sync, the first cursor that is asked receives the results of all.
-            has_rows = cursor.description is not None or not (self._once or self._has_begun)
-            rows.append(cursor.fetchall() if has_rows else [])
-        return rows
-
-    def _send_queue(self) -> list[psycopg.Cursor[Row]]:
-        """Send what is queued, in a new transaction if there is none. Return a cursor for each."""
-        if self._connection is None:
-            self._begin()
-        return [self._execute(query, *values) for query, values in self._queue]
-
-    def _begin(self) -> None:
-        database = self._database
-        self._connection = connection = database.acquire()
-        database.check_schema(connection)
-        connection.patience = database.url.patience
-        connection.is_cancellable = not self._write
-        self._pipeline = self._leave_pipeline.enter_context(connection.pipeline())
-        if self._has_begun:
-            self._execute("begin" if self._write else "begin_reading", prepare=False)
-        if database.is_pooled:
-            apply_settings(connection, database.url.settings, local=True)
-        if database.row_security and self.workspace is not None:
-            self._execute("set_workspace", self.workspace)
-        if self._lock:
-            self._locked_cursor = self._execute("lock_workspace", self.workspace)
-
-    def _execute(
-        self, query: str, *values: object, prepare: bool | None = None
-    ) -> psycopg.Cursor[Row]:
-        assert self._connection is not None  # _begin took it
-        texts = [encode(value) for value in values]
-        return self._connection.execute(QUERIES[query], texts, prepare=prepare, binary=True)
-
-    def _must_name_workspace(self) -> bool:
-        """Begin again with the workspace's name if row-level security was switched on meanwhile."""
-        if self._database.row_security or self.workspace is None:
-            return False
-        self._database.row_security = True
-        self.close()
-        return True
-
-    def _is_lost(self, exc: psycopg.Error) -> bool:
-        """Return True if the connection ended, so that it is unknown what the server did."""
-        if self._connection is None:
-            return False
-        is_ours = isinstance(exc, psycopg.OperationalError) and exc.sqlstate is None
-        return isinstance(exc, _ENDED) or is_ours or self._connection.broken
-
-    def _discard(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            with suppress(psycopg.Error):
-                self._leave_pipeline.close()
-            self._release()
-
-    def _release(self) -> None:
-        connection, self._connection, self._pipeline = self._connection, None, None
-        if connection is not None:
-            connection.patience, connection.is_cancellable = None, False
-            self._database.release(connection)
-
-
-def _last_change(locked: list[Row]) -> LastChange:
-    """Return what the row says that was locked. Raise StoreSealed."""
-    if not locked or not locked[0][4]:
-        raise StoreSealed(
-            "this workspace was archived or deleted during the call; nothing was changed"
-        )
-    return LastChange(*locked[0][:4])
 
 
 def store_error(title: str, exc: psycopg.Error) -> StoreError:

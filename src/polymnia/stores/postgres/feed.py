@@ -9,7 +9,7 @@ from time import monotonic
 
 from polymnia.model import Change
 from polymnia.stores.postgres.database import Database
-from polymnia.stores.postgres.port import PostgresPort, run
+from polymnia.stores.postgres.port import PostgresPort
 from polymnia.stores.versioned.history import changes_by_server
 
 # Changes read at once, so that a large import elsewhere arrives in steps.
@@ -44,7 +44,7 @@ class PostgresChangeFeed:
                 connection.write("follow_workspace")
                 connection.commit()
         with database.transaction(workspace) as connection:
-            self._since: int = run(connection, "last_change")[0][0]
+            self._since: int = connection.ask("last_change")[0][0]
 
     def wake(self) -> None:
         """Let the next call read, and wake the thread that makes it."""

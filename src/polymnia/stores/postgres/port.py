@@ -1,7 +1,7 @@
 """One transaction of a PostgreSQL workspace, for the versioned store."""
 
 from array import array
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import chain
 from struct import unpack
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ from polymnia.search.terms import fold
 from polymnia.stores.contract import TABLES, GraphReader
 from polymnia.stores.paths import MAX_PATH_NAMES, PathStep
 from polymnia.stores.postgres.connection import array_literal
-from polymnia.stores.postgres.database import WorkspaceConnection
+from polymnia.stores.postgres.transaction import WorkspaceConnection, answer_together
 from polymnia.stores.postgres.words import word_vector
 from polymnia.stores.versioned.port import Identity, IndexedText, LastChange, Row
 from polymnia.stores.versioned.rows import NewCard, NewFact, NewNote
@@ -69,12 +69,13 @@ class PostgresPort:
         return PostgresServers(self.connection, self._presence)
 
     def run(self, query: str, *values: object) -> list[Row]:
-        return run(self.connection, query, *values)
+        return self.connection.ask(query, *values)
 
     def run_together(self, *calls: tuple[Any, ...]) -> list[list[Row]]:
-        for call in calls:
-            self.connection.send(*call)
-        return self.connection.fetch()[-len(calls) :]
+        return self.connection.ask_all(calls)
+
+    def answer_together(self, questions: Sequence[Callable[[], Any]]) -> list[Any]:
+        return answer_together(questions)
 
     def path_steps(self, read: GraphReader, source: str, target: str) -> list[PathStep]:
         """Return all steps from one statement: a long path would take thousands."""
@@ -184,12 +185,6 @@ class PostgresServers:
 
     def is_running(self, name: str) -> bool:
         return self._presence.is_running(self._connection, name)
-
-
-def run(connection: WorkspaceConnection, query: str, *values: object) -> list[Row]:
-    """Return the rows of a named query. The workspace's id precedes the values."""
-    connection.send(query, *values)
-    return connection.fetch()[-1]
 
 
 def columns(rows: Collection[Row]) -> list[list[Any]]:

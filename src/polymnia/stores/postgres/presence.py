@@ -16,8 +16,8 @@ import psycopg
 from polymnia.stores.postgres.connection import QUERIES, PooledConnection
 
 if TYPE_CHECKING:
-    from polymnia.stores.postgres.database import WorkspaceConnection
     from polymnia.stores.postgres.feed import PostgresChangeFeed
+    from polymnia.stores.postgres.transaction import WorkspaceConnection
 
 logger = logging.getLogger(__name__)
 
@@ -62,8 +62,8 @@ class ServerPresence:
         """Return True if the named server runs."""
         if name == self.name or name.endswith("~"):
             return True
-        connection.send("is_server_running", _lock_key(name))
-        return bool(connection.fetch()[-1][0][0])
+        ((is_running,),) = connection.ask("is_server_running", _lock_key(name))
+        return bool(is_running)
 
     @property
     def listens(self) -> bool:

@@ -33,8 +33,7 @@ class ReadReplica:
         try:
             database = self._open()
             with database.transaction(workspace, once=True) as connection:
-                connection.send("last_change")
-                rows = connection.fetch()[-1]
+                rows = connection.ask("last_change")
         except StoreError as exc:
             logger.warning("searching without the replica for %g seconds: %s", _RETRY_S, exc)
             self._retry_at = monotonic() + _RETRY_S

@@ -98,27 +98,18 @@ class PostgresWords:
         *,
         every: bool,
         newest: bool,
-    ) -> list[int]:
-        counts = self.word_counts(terms)
-        if not counts.passages:
-            return []
+    ) -> list[Row]:
         queries = [word_query(term) for term in terms]
-        bound = (
-            (" & " if every else " | ").join(queries),
-            [lexeme(term) for term in terms],
-            queries,
-            [rarity(counts.passages, counts.having.get(term, 0)) for term in terms],
-            counts.words / max(counts.passages, 1),
-        )
+        lexemes = [lexeme(term) for term in terms]
+        query = (" & " if every else " | ").join(queries)
+        bound = (lexemes, queries, MAX_RARE_PASSAGES, query, limit)
         if within is not None:
             filters = (within.names, within.types, within.since, within.until, within.tags)
-            rows = self._port.run("best_words_within", *bound, limit, *filters)
-        elif newest:
+            return self._port.run("best_words_within", *bound, *filters)
+        if newest:
             # The newest passages with common terms are looked for among so many.
-            rows = self._port.run("best_newest_words", *bound, 20_000, limit, limit)
-        else:
-            rows = self._port.run("best_words", *bound, None, limit)
-        return [passage for passage, _ in rows]
+            return self._port.run("best_newest_words", *bound, 20_000)
+        return self._port.run("best_words", *bound)
 
     def best_names(self, terms: Collection[str], limit: int) -> list[str]:
         stems = []

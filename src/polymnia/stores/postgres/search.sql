@@ -72,76 +72,121 @@ SELECT f.passage, h.name, h.kind, f.score FROM found AS f CROSS JOIN LATERAL (
 ) AS h
 ORDER BY 4 DESC, 1 LIMIT $8::bigint;
 
+-- fragment: counted_terms
+-- The totals of the index, and how many passages have each of the lexemes that were ever indexed. The number of a common one
+-- ($4 passages or more) is estimated from the newest passages: the index would have to read all of its entries.
+WITH totals AS MATERIALIZED (
+    SELECT passages, words FROM workspaces WHERE workspace_id = $1
+), sample AS MATERIALIZED (
+    SELECT s.terms FROM totals CROSS JOIN LATERAL (
+        SELECT w.terms FROM words AS w WHERE w.workspace_id = $1 ORDER BY w.passage DESC
+        LIMIT CASE WHEN totals.passages >= $4::bigint THEN 500 ELSE 0 END
+    ) AS s
+), counted AS MATERIALIZED (
+    SELECT q.lexeme, CASE
+        WHEN s.having * totals.passages >= $4::bigint * 500 THEN s.having * totals.passages / 500
+        ELSE count_words($1::bigint, q.query)
+    END AS having
+    FROM unnest($2::text[], $3::tsquery[]) AS q (lexeme, query)
+    -- LIMIT, because a join could read every term of the workspace and compare them.
+    CROSS JOIN LATERAL (
+        SELECT FROM terms AS t WHERE t.workspace_id = $1 AND t.term = q.lexeme COLLATE "C" LIMIT 1
+    ) AS known
+    CROSS JOIN LATERAL (SELECT count(*) AS having FROM sample WHERE sample.terms @@ q.query) AS s
+    CROSS JOIN totals
+)
+
+-- name: word_counts
+-- The totals of the index, and how many passages have each of some lexemes.
+{counted_terms}
+SELECT totals.passages, totals.words, counted.lexeme, counted.having FROM totals CROSS JOIN counted;
+
+-- fragment: weighted_terms
+-- The same terms with their rarity as FTS5 computes it, if a passage has one of them, and the passages to score.
+{counted_terms}, weighted AS MATERIALIZED (
+    SELECT array_agg(q.lexeme ORDER BY q.place) AS lexemes, array_agg(q.query ORDER BY q.place) AS queries,
+        max(totals.words)::float8 / max(totals.passages) AS average,
+        array_agg(CASE
+            WHEN totals.passages > 2 * coalesce(c.having, 0)
+            THEN ln((totals.passages - coalesce(c.having, 0) + 0.5)::float8 / (coalesce(c.having, 0) + 0.5)::float8)
+            ELSE 1e-6
+        END ORDER BY q.place) AS rarities
+    FROM unnest($2::text[], $3::tsquery[]) WITH ORDINALITY AS q (lexeme, query, place)
+    CROSS JOIN totals LEFT JOIN counted AS c ON c.lexeme = q.lexeme
+    HAVING max(c.having) > 0
+)
+
+-- fragment: rows_of_best
+-- The living passages that were chosen: cards, observations and notes.
+SELECT c.id, c.name, c.type, 0::bigint, coalesce(c.summary, ''), c.created_at, 0::bigint, c.tags, NULL::text, c.expires
+FROM cards AS c WHERE c.row_key = ANY (ARRAY(SELECT row_key($1, passage) FROM best)) AND c.until IS NULL
+UNION ALL
+SELECT o.id, c.name, c.type, o.ordinal, o.text, o.created_at, coalesce(o.valid_at, 0), c.tags, o.source,
+    least(o.expires, c.expires)
+FROM observations AS o {card_of_observation}
+WHERE o.row_key = ANY (ARRAY(SELECT row_key($1, passage) FROM best)) AND o.until IS NULL
+UNION ALL
+SELECT n.id, n.key, 'note', -1, n.text, n.updated_at, 0, n.tags, NULL, NULL
+FROM notes AS n WHERE n.row_key = ANY (ARRAY(SELECT row_key($1, passage) FROM best)) AND n.until IS NULL
+
 -- name: best_words
--- The passages that have some or all of some stems, best first, with their scores.
-SELECT passage, score
-FROM score_words($1::bigint, $2::tsquery, $3::text[], $4::tsquery[], $5::float8[], $6::float8, NULL, $7::bigint)
-ORDER BY score DESC, passage LIMIT $8::bigint;
+-- The passages that have some or all of some stems, and score best.
+{weighted_terms}, best AS MATERIALIZED (
+    SELECT f.passage FROM weighted AS w CROSS JOIN LATERAL score_words(
+        $1::bigint, $5::tsquery, w.lexemes, w.queries, w.rarities, w.average, NULL, NULL) AS f
+    ORDER BY f.score DESC, f.passage LIMIT $6::bigint
+)
+{rows_of_best};
 
 -- name: best_newest_words
 -- The same among the newest passages that have all of some stems, where every one of these is very common.
-SELECT passage, score
-FROM score_words($1::bigint, $2::tsquery, $3::text[], $4::tsquery[], $5::float8[], $6::float8,
-    ARRAY(SELECT newest_words($1::bigint, $2::tsquery, $7::bigint, $8::bigint)), NULL)
-ORDER BY score DESC, passage LIMIT $9::bigint;
+{weighted_terms}, best AS MATERIALIZED (
+    SELECT f.passage FROM weighted AS w CROSS JOIN LATERAL score_words(
+        $1::bigint, $5::tsquery, w.lexemes, w.queries, w.rarities, w.average,
+        ARRAY(SELECT newest_words($1::bigint, $5::tsquery, $7::bigint, $6::bigint)), NULL) AS f
+    ORDER BY f.score DESC, f.passage LIMIT $6::bigint
+)
+{rows_of_best};
 
 -- name: best_words_within
 -- The same among the passages of some names, some types, a period and all of some tags; NULL allows any. Only the passages of
 -- the names are scored: a common word has many others.
-SELECT f.passage, f.score
-FROM score_words($1::bigint, $2::tsquery, $3::text[], $4::tsquery[], $5::float8[], $6::float8,
-    CASE WHEN $8::text[] IS NOT NULL THEN ARRAY(
-        SELECT p.id FROM (SELECT DISTINCT unnest($8::text[]) AS name) AS w
-        CROSS JOIN LATERAL (
-            SELECT c.id FROM cards AS c
-            WHERE c.name_key = name_key($1, w.name) AND c.name = w.name AND c.until IS NULL
-            UNION ALL
-            SELECT o.id FROM observations AS o WHERE o.until IS NULL AND o.entity_key = (
-                SELECT c.entity_key FROM cards AS c
-                WHERE c.name_key = name_key($1, w.name) AND c.name = w.name AND c.until IS NULL)
-            UNION ALL
-            SELECT n.id FROM notes AS n
-            WHERE n.name_key = name_key($1, w.name) AND n.key = w.name AND n.until IS NULL
-            OFFSET 0
-        ) AS p
-    ) END, NULL) AS f
-CROSS JOIN LATERAL (
-    SELECT c.type, c.created_at AS at, c.tags FROM cards AS c WHERE c.row_key = row_key($1, f.passage)
-    UNION ALL
-    SELECT c.type, coalesce(o.valid_at, o.created_at), c.tags
-    FROM observations AS o CROSS JOIN LATERAL (
-        SELECT * FROM cards AS c WHERE c.entity_key = o.entity_key AND c.until IS NULL LIMIT 1
-    ) AS c
-    WHERE o.row_key = row_key($1, f.passage)
-    UNION ALL
-    SELECT 'note', n.updated_at, n.tags FROM notes AS n WHERE n.row_key = row_key($1, f.passage)
-    LIMIT 1
-) AS p
-WHERE ($9::text[] IS NULL OR p.type = ANY ($9::text[]))
-    AND ($10::bigint IS NULL OR p.at >= $10::bigint) AND ($11::bigint IS NULL OR p.at < $11::bigint)
-    AND ($12::text[] IS NULL OR coalesce(p.tags, '{}') @> $12::text[])
-ORDER BY f.score DESC, f.passage LIMIT $7::bigint;
-
--- name: word_counts
--- The totals of the index, and how many passages have each of the lexemes that were ever indexed. The number of a common one
--- ($4 passages or more) is estimated from the newest passages: the index would have to read all of its entries.
-WITH sample AS MATERIALIZED (
-    SELECT s.terms FROM workspaces AS p CROSS JOIN LATERAL (
-        SELECT w.terms FROM words AS w WHERE w.workspace_id = $1 ORDER BY w.passage DESC
-        LIMIT CASE WHEN p.passages >= $4::bigint THEN 500 ELSE 0 END
-    ) AS s WHERE p.workspace_id = $1
+{weighted_terms}, best AS MATERIALIZED (
+    SELECT f.passage FROM weighted AS w CROSS JOIN LATERAL score_words(
+        $1::bigint, $5::tsquery, w.lexemes, w.queries, w.rarities, w.average,
+        CASE WHEN $7::text[] IS NOT NULL THEN ARRAY(
+            SELECT p.id FROM (SELECT DISTINCT unnest($7::text[]) AS name) AS w
+            CROSS JOIN LATERAL (
+                SELECT c.id FROM cards AS c
+                WHERE c.name_key = name_key($1, w.name) AND c.name = w.name AND c.until IS NULL
+                UNION ALL
+                SELECT o.id FROM observations AS o WHERE o.until IS NULL AND o.entity_key = (
+                    SELECT c.entity_key FROM cards AS c
+                    WHERE c.name_key = name_key($1, w.name) AND c.name = w.name AND c.until IS NULL)
+                UNION ALL
+                SELECT n.id FROM notes AS n
+                WHERE n.name_key = name_key($1, w.name) AND n.key = w.name AND n.until IS NULL
+                OFFSET 0
+            ) AS p
+        ) END, NULL) AS f
+    CROSS JOIN LATERAL (
+        SELECT c.type, c.created_at AS at, c.tags FROM cards AS c WHERE c.row_key = row_key($1, f.passage)
+        UNION ALL
+        SELECT c.type, coalesce(o.valid_at, o.created_at), c.tags
+        FROM observations AS o CROSS JOIN LATERAL (
+            SELECT * FROM cards AS c WHERE c.entity_key = o.entity_key AND c.until IS NULL LIMIT 1
+        ) AS c
+        WHERE o.row_key = row_key($1, f.passage)
+        UNION ALL
+        SELECT 'note', n.updated_at, n.tags FROM notes AS n WHERE n.row_key = row_key($1, f.passage)
+        LIMIT 1
+    ) AS p
+    WHERE ($8::text[] IS NULL OR p.type = ANY ($8::text[]))
+        AND ($9::bigint IS NULL OR p.at >= $9::bigint) AND ($10::bigint IS NULL OR p.at < $10::bigint)
+        AND ($11::text[] IS NULL OR coalesce(p.tags, '{}') @> $11::text[])
+    ORDER BY f.score DESC, f.passage LIMIT $6::bigint
 )
-SELECT p.passages, p.words, t.term, CASE
-    WHEN s.having * p.passages >= $4::bigint * 500 THEN s.having * p.passages / 500
-    ELSE count_words($1::bigint, q.query)
-END
-FROM unnest($2::text[], $3::tsquery[]) AS q (lexeme, query)
--- LIMIT, because a join could read every term of the workspace and compare them.
-CROSS JOIN LATERAL (
-    SELECT t.term FROM terms AS t WHERE t.workspace_id = $1 AND t.term = q.lexeme COLLATE "C" LIMIT 1
-) AS t
-CROSS JOIN LATERAL (SELECT count(*) AS having FROM sample WHERE sample.terms @@ q.query) AS s
-JOIN workspaces AS p ON p.workspace_id = $1;
+{rows_of_best};
 
 -- name: find_words
 -- The passages that match a query, and how many words they have.
@@ -180,17 +225,9 @@ SELECT n.id, n.key, 'note' FROM notes AS n
 WHERE n.row_key = ANY ({passage_keys}) AND n.until IS NULL AND 'note' = ANY ($3::text[]);
 
 -- name: passages_by_id
--- The living passages with these ids: cards, observations and notes.
-SELECT c.id, c.name, c.type, 0::bigint, coalesce(c.summary, ''), c.created_at, 0::bigint, c.tags, NULL::text, c.expires
-FROM cards AS c WHERE c.row_key = ANY ({passage_keys}) AND c.until IS NULL
-UNION ALL
-SELECT o.id, c.name, c.type, o.ordinal, o.text, o.created_at, coalesce(o.valid_at, 0), c.tags, o.source,
-    least(o.expires, c.expires)
-FROM observations AS o {card_of_observation}
-WHERE o.row_key = ANY ({passage_keys}) AND o.until IS NULL
-UNION ALL
-SELECT n.id, n.key, 'note', -1, n.text, n.updated_at, 0, n.tags, NULL, NULL
-FROM notes AS n WHERE n.row_key = ANY ({passage_keys}) AND n.until IS NULL;
+-- The living passages with these ids.
+WITH best AS MATERIALIZED (SELECT unnest($2::bigint[]) AS passage)
+{rows_of_best};
 
 -- name: observations_between
 -- The newest observations of a period.

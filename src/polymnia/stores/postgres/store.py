@@ -15,8 +15,9 @@ from polymnia.errors import ChangeInDoubt, StoreBusy, StoreError, StoreUnavailab
 from polymnia.model import Counts
 from polymnia.stores.contract import Capabilities, ChangeFeed, OpenReaders, TableRow
 from polymnia.stores.postgres.connection import QUERIES, CommitLost, apply_settings
-from polymnia.stores.postgres.database import Database, WorkspaceConnection
-from polymnia.stores.postgres.port import PostgresPort, run
+from polymnia.stores.postgres.database import Database
+from polymnia.stores.postgres.port import PostgresPort
+from polymnia.stores.postgres.transaction import WorkspaceConnection
 from polymnia.stores.versioned.reader import VersionReader, VersionWriter
 
 if TYPE_CHECKING:
@@ -56,7 +57,6 @@ class PostgresStore:
         # Writers of this process take turns, so that those who wait hold no connection.
         self._turn = Lock()
         self._readers: OpenReaders[VersionReader] = OpenReaders()
-        self._lagging_readers: OpenReaders[VersionReader] = OpenReaders()
         self._rows_written = 0
         # After this many rows the planner's statistics are updated; then after twice as many, and
         # so on.
@@ -79,19 +79,16 @@ class PostgresStore:
     @contextmanager
     def reading(self, *, may_lag: bool = False) -> Iterator[VersionReader]:
         open_reader = self._readers.last
-        if open_reader is None and may_lag:
-            open_reader = self._lagging_readers.last
         if open_reader is not None:
             yield open_reader
             return
-        database, readers = self._database, self._readers
+        database = self._database
         if may_lag and database.replica is not None:
-            readers = self._lagging_readers
             own_change = database.written.get(self.workspace, 0)
             database = database.replica.find(self.workspace, own_change) or database
         with (
-            database.transaction(self.workspace) as connection,
-            readers.hold(VersionReader(self._port(connection))) as reader,
+            database.reading(self.workspace) as connection,
+            self._readers.hold(VersionReader(self._port(connection))) as reader,
         ):
             yield reader
 
@@ -169,7 +166,7 @@ class PostgresStore:
 
     def check(self) -> list[str]:
         with self._database.transaction(self.workspace) as connection:
-            counts = run(connection, "count_problems")[0]
+            counts = connection.ask("count_problems")[0]
         problems = (
             "facts belong to no entity",
             "passages are missing from the words index",
@@ -203,8 +200,9 @@ class PostgresStore:
             connection.commit()
 
     def _forget_readers(self) -> None:
+        """Let the next reading of this thread open a new snapshot, because it writes."""
         self._readers.forget()
-        self._lagging_readers.forget()
+        self._database.snapshots.forget()
 
     @contextmanager
     def _take_turn(self) -> Iterator[None]:
@@ -248,9 +246,8 @@ class PostgresStore:
             try:
                 with self._database.transaction(self.workspace, lock=True) as connection:
                     before = lost.last_change()
-                    if lost.key is not None and run(
-                        connection, "change_keyed", before.id, lost.key
-                    ):
+                    key = lost.key
+                    if key is not None and connection.ask("change_keyed", before.id, key):
                         return
                     if connection.last_change() != before:
                         raise StoreBusy(

@@ -13,8 +13,9 @@ from polymnia.errors import StoreError
 from polymnia.model import Account, Grant, Token, TokenKind
 from polymnia.stores.postgres.catalogue import open_migrated
 from polymnia.stores.postgres.connection import Row
-from polymnia.stores.postgres.database import Database, WorkspaceConnection
-from polymnia.stores.postgres.port import columns, run
+from polymnia.stores.postgres.database import Database
+from polymnia.stores.postgres.port import columns
+from polymnia.stores.postgres.transaction import WorkspaceConnection
 
 logger = logging.getLogger(__name__)
 
@@ -69,7 +70,7 @@ class TokenTable:
     def edit(self) -> Iterator[list[Token]]:
         with self._database.transaction(write=True) as connection:
             connection.send("count_token_edit")  # it also locks out other editors
-            before = [_token(row) for row in run(connection, "tokens_all")]
+            before = [_token(row) for row in connection.ask("tokens_all")]
             tokens = list(before)
             yield tokens
             for token in tokens:

@@ -9,7 +9,6 @@ from polymnia.search.terms import fold
 from polymnia.stores.contract import WebDocument
 from polymnia.stores.postgres.catalogue import open_migrated
 from polymnia.stores.postgres.database import Database
-from polymnia.stores.postgres.port import run
 from polymnia.stores.postgres.url import parse_url
 
 
@@ -23,13 +22,13 @@ class WebStateTable:
 
     def read(self, workspace: str) -> str:
         with self._database.transaction(self._find(workspace), once=True) as connection:
-            rows = run(connection, "web_state")
+            rows = connection.ask("web_state")
         return str(rows[0][0]) if rows else ""
 
     @contextmanager
     def edit(self, workspace: str) -> Iterator[WebDocument]:
         with self._database.transaction(self._find(workspace), write=True) as connection:
-            ((text,),) = run(connection, "lock_web_state")
+            ((text,),) = connection.ask("lock_web_state")
             document = WebDocument(text)
             yield document
             connection.write("set_web_state", document.text)

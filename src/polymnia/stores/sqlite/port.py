@@ -1,6 +1,6 @@
 """One transaction of a SQLite file, for the versioned store."""
 
-from collections.abc import Collection, Iterable, KeysView, Sequence
+from collections.abc import Callable, Collection, Iterable, KeysView, Sequence
 from typing import TYPE_CHECKING, Any
 
 import apsw
@@ -53,6 +53,9 @@ class SqlitePort:
 
     def run_together(self, *calls: tuple[Any, ...]) -> list[list[Row]]:
         return [self.run(*call) for call in calls]
+
+    def answer_together(self, questions: Sequence[Callable[[], Any]]) -> list[Any]:
+        return [question() for question in questions]
 
     def path_steps(self, read: "GraphReader", source: str, target: str) -> "Iterable[PathStep]":
         from polymnia.stores.paths import walk_path

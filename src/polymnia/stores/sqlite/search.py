@@ -100,7 +100,7 @@ class SqliteWords:
         *,
         every: bool,
         newest: bool,
-    ) -> list[int]:
+    ) -> list[Row]:
         query = _join(terms, " AND " if every else " OR ")
         if within is not None:
             rows = self._port.run("best_words_within", query, limit, *bind_within(within))
@@ -108,7 +108,8 @@ class SqliteWords:
             rows = self._port.run("newest_words", query, MAX_LOOKED_AT, limit)
         else:
             rows = self._port.run("best_words", query, limit)
-        return [number for number, *_ in rows]
+        ids = [number for number, *_ in rows]
+        return self._port.run("passages_by_id", ids) if ids else []
 
     def best_names(self, terms: Collection[str], limit: int) -> list[str]:
         query = f"{{name parts}} : ({_join(terms, ' OR ')})"

@@ -4,7 +4,7 @@ Everything else is written once, over named queries that every database has with
 and columns. `queries.sql` of each database says how it runs them.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from polymnia.model import Change, Counts, Match, Note, PassageKind, Within, WordCounts
@@ -76,8 +76,11 @@ class WordSearch(Protocol):
         *,
         every: bool,
         newest: bool,
-    ) -> list[int]:
-        """Return the best passages by BM25 with one of the terms, or every one, or the newest."""
+    ) -> list[Row]:
+        """Return the best passages by BM25 with one of the terms, or every one, or the newest.
+
+        The rows are those of PassageRow.
+        """
 
     def best_names(self, terms: Collection[str], limit: int) -> list[str]:
         """Return names of entities that have one of the terms in their name or their labels."""
@@ -144,6 +147,9 @@ class DatabasePort(Protocol):
 
     def run_together(self, *calls: tuple[Any, ...]) -> list[list[Row]]:
         """Return the rows of several queries, each with its values, in one round trip."""
+
+    def answer_together(self, questions: Sequence[Callable[[], Any]]) -> list[Any]:
+        """Return what the functions return, with as few round trips as the longest one takes."""
 
     def path_steps(self, read: "GraphReader", source: str, target: str) -> "Iterable[PathStep]":
         """Return the steps of a search for a shortest path."""

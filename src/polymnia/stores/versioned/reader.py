@@ -1,7 +1,7 @@
 """What is in a versioned store, as one transaction sees it."""
 
-from collections.abc import Collection, Iterator, Mapping
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Literal
 
 from polymnia.model import (
     Change,
@@ -186,8 +186,8 @@ class VersionReader:
     ) -> list[Passage]:
         if not terms:
             return []
-        words = self._port.words
-        return self.passages(words.best_passages(terms, limit, within, every=every, newest=newest))
+        rows = self._port.words.best_passages(terms, limit, within, every=every, newest=newest)
+        return drop_expired(unpack_passages(self._port, rows))
 
     def names_with(self, terms: Collection[str], limit: int) -> list[str]:
         if not terms:
@@ -220,8 +220,7 @@ class VersionReader:
             ids = [*ids, *(card for _, _, card in self._port.run("entity_ids", cards_of))]
         if not ids:
             return []
-        passages = unpack_passages(self._port, self._port.run("passages_by_id", ids))
-        return drop_expired(passages)
+        return drop_expired(unpack_passages(self._port, self._port.run("passages_by_id", ids)))
 
     def passages_containing(self, folded: str, limit: int) -> list[Passage]:
         return self.passages(self._port.words.passages_containing(folded, limit))
@@ -235,6 +234,9 @@ class VersionReader:
         ids = [number for (number,) in self._port.run("observations_between", start, end, limit)]
         by_id = {passage.id: passage for passage in self.passages(ids)}
         return [by_id[number] for number in ids if number in by_id]
+
+    def together(self, *questions: Callable[[], Any]) -> list[Any]:
+        return self._port.answer_together(questions)
 
     # Few servers use the following, so their modules are imported when first needed.
 
