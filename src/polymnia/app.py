@@ -53,15 +53,20 @@ def serve(
     takes requests. With `requires_login`, its web interface asks for a login even if there are no
     tokens.
     """
-    if settings.transport != "stdio":
-        # Before the port is open: a proxy sends requests to other servers meanwhile.
-        wait_for_store(settings.store)
-    if settings.transport == "http":
-        with _open_tokens(settings) as tokens:
+    with ExitStack() as stack:
+        if settings.traces:
+            from polymnia.telemetry import start_tracing
+
+            stack.callback(start_tracing())
+        if settings.transport != "stdio":
+            # Before the port is open: a proxy sends requests to other servers meanwhile.
+            wait_for_store(settings.store)
+        if settings.transport == "http":
+            tokens = stack.enter_context(_open_tokens(settings))
             _serve_http(settings, tokens, on_ready, requires_login)
-        return
-    serve_lines = _serve_tcp if settings.transport == "tcp" else _serve_stdio
-    with open_servers(settings) as servers:
+            return
+        serve_lines = _serve_tcp if settings.transport == "tcp" else _serve_stdio
+        servers = stack.enter_context(open_servers(settings))
         serve_lines(settings, servers[settings.dialect])
 
 

@@ -61,6 +61,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     jwt_audience: str = ""
     jwt_key: str = ""
     metrics: bool = False
+    traces: bool = False
     max_sessions: int = 10_000
     session_minutes: int = 30
     requests_per_minute: Annotated[int, Meta(ge=0)] = 0

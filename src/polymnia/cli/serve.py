@@ -71,6 +71,12 @@ With --dialect, the memory is where that dialect's clients expect it:
         help="workspace of clients that name none "
         "(default: the project's, or what the dialect says)",
     )
+    parser.add_argument(
+        "--traces",
+        action="store_true",
+        default=None,
+        help="send OpenTelemetry traces to the collector in OTEL_EXPORTER_OTLP_ENDPOINT",
+    )
     add_embedder_argument(parser)
     _add_network_arguments(parser)
 

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Collection, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -14,6 +14,7 @@ from polymnia.errors import OverLimit
 from polymnia.model import Change, Entity, Rows, Traces, require_size, require_storable, texts_in
 from polymnia.model.changes import DEFAULT_QUOTA, Quota
 from polymnia.stores.contract import Reader, Store, Writer, check_cancelled
+from polymnia.telemetry import span
 
 if TYPE_CHECKING:
     from polymnia.engine.semantic.meaning import Meaning
@@ -45,9 +46,11 @@ class Memory:
         self.meaning = meaning if store.capabilities.vectors else None
         self._listeners: list[ChangeListener] = []
 
-    def reading(self, *, may_lag: bool = False) -> AbstractContextManager[Reader]:
+    @contextmanager
+    def reading(self, *, may_lag: bool = False) -> Iterator[Reader]:
         """Open one snapshot for the block. For a search it may lag behind other processes."""
-        return self.store.reading(may_lag=may_lag)
+        with span("store read"), self.store.reading(may_lag=may_lag) as reader:
+            yield reader
 
     @contextmanager
     def writing(self, operation: str, by: str) -> Iterator["Transaction"]:
@@ -55,7 +58,7 @@ class Memory:
 
         When the block ends, the change is durable and the listeners are called.
         """
-        with self.store.writing() as writer:
+        with span(operation), self.store.writing() as writer:
             transaction = Transaction(self, writer, operation, by)
             yield transaction
         if transaction.change is not None:

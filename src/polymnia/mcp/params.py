@@ -71,6 +71,8 @@ class Meta(Struct, frozen=True):
     workspace: str | None = field(default=None, name=WORKSPACE)
     session: str | None = field(default=None, name=SESSION)
     token: str | None = field(default=None, name=TOKEN)
+    # The trace of the client, as in W3C's header of that name.
+    traceparent: str | None = None
     # True for a program that reads JSON instead of the text that a model gets.
     wants_json: bool = field(default=False, name=JSON)
 

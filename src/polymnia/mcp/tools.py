@@ -19,6 +19,7 @@ from polymnia.errors import (
 )
 from polymnia.mcp.params import STRUCTURED_SINCE, CallTool, Listing
 from polymnia.mcp.request import Request
+from polymnia.telemetry import span
 
 logger = logging.getLogger(__name__)
 
@@ -69,7 +70,10 @@ def call_tool(request: Request, params: CallTool) -> ToolResult:
             if tool.needs != "read":
                 limiter.take(principal, "writes")
         arguments = decode_arguments(tool.decoder, params.arguments)
-        reply = tool.run(request, arguments)
+        parent = request.meta.traceparent
+        caller = {"traceparent": parent} if parent else None
+        with span(f"tools/call {tool.name}", caller, dialect=request.dialect.name):
+            reply = tool.run(request, arguments)
     except (ProtocolError, Cancelled, InputRequired):
         raise
     except PolymniaError as exc:

@@ -3,7 +3,7 @@
 import logging
 import threading
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from time import monotonic
 from typing import TYPE_CHECKING, TypeVar
 
@@ -14,6 +14,7 @@ from polymnia.embedders.base import Embedder, missing_package
 from polymnia.engine.semantic.indexer import IndexedMemory, Indexer, Progress, index_store
 from polymnia.errors import EmbedderError
 from polymnia.stores.contract import Store
+from polymnia.telemetry import carry, span
 
 if TYPE_CHECKING:
     from polymnia.embedders.base import Vectors
@@ -219,7 +220,8 @@ class Meaning:
     def _start(self, questions: Sequence[str], timeout: float) -> "PendingQuestion":
         pending = PendingQuestion(self._embedder, timeout, self._pause)
         if monotonic() >= self._quiet_until:
-            threading.Thread(target=pending.embed, args=(questions,), daemon=True).start()
+            embed = carry(partial(pending.embed, questions))
+            threading.Thread(target=embed, daemon=True).start()
         else:
             pending.give_up()
         return pending
@@ -264,7 +266,8 @@ class PendingQuestion:
     def embed(self, questions: Sequence[str]) -> None:
         """Embed the questions. It has a thread of its own: a slow embedder delays no search."""
         try:
-            self._vectors = self._embedder.embed_questions(questions)
+            with span("embed", texts=len(questions)):
+                self._vectors = self._embedder.embed_questions(questions)
         except EmbedderError as exc:
             self._problem = str(exc)
             self._on_failure()

@@ -19,6 +19,7 @@ from polymnia.mcp.limits import KINDS
 from polymnia.mcp.message import Answer
 from polymnia.mcp.server import Server
 from polymnia.stores.size import store_gauges
+from polymnia.telemetry import span
 from polymnia.transports.http.context import HttpContext
 from polymnia.transports.http.request import CLOSE, CONNECTION, RECORD, REQUEST_ID, HttpRequest
 from polymnia.transports.request_log import RequestRecord, choose_request_id
@@ -91,7 +92,10 @@ class AccessLog:
         started = time.perf_counter()
         self._metrics.open_requests += 1
         try:
-            await self._app(scope, receive, send)
+            # Before the path is replaced below, a span gets only the name of a known one.
+            name = path if path in self._known_paths else "(another path)"
+            with span(f"{method} {name}", _caller(scope)):
+                await self._app(scope, receive, send)
         finally:
             self._metrics.open_requests -= 1
             seconds = time.perf_counter() - started
@@ -147,6 +151,15 @@ def operator_routes(
     if metrics is not None:
         routes.append(Route("/metrics", metrics, methods=["GET"]))
     return routes
+
+
+def _caller(scope: Scope) -> dict[str, str]:
+    """Return the header that names the trace of the client, if it sent one."""
+    return {
+        name.decode(): value.decode("latin-1")
+        for name, value in scope["headers"]
+        if name in (b"traceparent", b"tracestate")
+    }
 
 
 class Metrics:

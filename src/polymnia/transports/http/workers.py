@@ -14,6 +14,8 @@ from threading import Thread
 from types import TracebackType
 from typing import Any, TypeVar
 
+from polymnia.telemetry import carry
+
 T = TypeVar("T")
 
 
@@ -74,7 +76,7 @@ class Workers:
             self._loop = asyncio.get_running_loop()
         self._submitted += 1
         self._open += 1
-        self._queue.put(Job(work, done))
+        self._queue.put(Job(carry(work), done))
         if self._count < min(self._open, self._usual):
             self._start_thread()
         elif self._open > self._count and self._growth is None:
