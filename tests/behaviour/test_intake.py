@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from polymnia.engine.graph import entities
-from polymnia.engine.history.undo import undo, undo_since
+from polymnia.engine.history.undo import changes_since, undo
 from polymnia.engine.memory import Memory
 from polymnia.engine.notes import vault_notes
 from polymnia.engine.transfer.intake import MAX_CONFLICTS, IntakeConflict, Item, take_in
@@ -176,7 +176,7 @@ def test_a_large_import_is_taken_back_by_its_time_and_actor(
     many: list[Item] = [Entity(f"E{number}", "x") for number in range(2001)]
     receipt = take_in(full, many, by="polymnia import")
     assert len(receipt.changes) == 3
-    undo_since(full, receipt.at, actor="polymnia import", by=ME)
+    undo(full, changes_since(full, receipt.at, actor="polymnia import"), by=ME)
     assert names(entities.read_all(full)) == ["Alice"]
 
 

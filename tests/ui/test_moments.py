@@ -3,7 +3,6 @@
 from pathlib import Path
 
 from polymnia.engine.history.versions import versions
-from tests.behaviour.graphs import texts
 from tests.ui.client import Visitor, make_token
 from tests.ui.pages import harbour
 
@@ -18,13 +17,8 @@ def test_moments_of_an_entity(tmp_path: Path) -> None:
         assert "has a new owner" not in visitor.get(f"{_plain(at)}").text.split("<main")[1]
         assert visitor.get("/ui/entity?name=billing-worker&at=2001-01-01").status == 404
         assert visitor.get("/ui/entity?name=billing-worker&at=soon").status == 400
-        fields = {"name": "billing-worker", "at": str(at), "how": "exact"}
-        assert "came later" in visitor.get(f"/ui/entity/restore?name=billing-worker&at={at}").words
-        assert "Brought back" in visitor.post("/ui/entity/restore", **fields).words
-        assert "has a new owner" not in texts(memory, "billing-worker")
         reader = Visitor(running.port)
         reader.log_in(make_token(str(tmp_path / "memory.db"), "reader", "read"))
-        assert reader.get(f"/ui/entity/restore?name=billing-worker&at={at}").status == 403
         assert reader.get(f"/ui/entity?name=billing-worker&at={at}").status == 200
 
 

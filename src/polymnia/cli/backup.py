@@ -10,7 +10,7 @@ from polymnia.cli.common import (
     add_result_arguments,
     print_json,
     print_result,
-    show_elapsed_time,
+    show_work,
 )
 from polymnia.engine.transfer.migrate import Copy, migrate
 from polymnia.errors import BadInput
@@ -75,7 +75,7 @@ def add_migrate(commands: Subparsers) -> None:
 
 def run_backup(settings: Settings, options: argparse.Namespace) -> int:
     """Copy the store of the settings. Raise BadInput, StoreError."""
-    with show_elapsed_time("copying and checking the store"):
+    with show_work("copying and checking the store"):
         if options.target is None:
             target = str(back_up_now(settings.store, settings.backups))
         else:
@@ -90,7 +90,7 @@ def run_backup(settings: Settings, options: argparse.Namespace) -> int:
 def run_restore(settings: Settings, options: argparse.Namespace) -> int:
     """Replace the store of the settings. Raise BadInput, StoreError."""
     require_store(options.source)
-    with show_elapsed_time("copying and checking the backup"):
+    with show_work("copying and checking the backup"):
         former = restore(settings.store, options.source)
     sentence = f"restored {settings.store} from {options.source}"
     if former is not None:

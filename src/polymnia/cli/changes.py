@@ -17,7 +17,7 @@ from polymnia.cli.common import (
     print_result,
     print_table,
     printable,
-    show_elapsed_time,
+    show_work,
     store_option,
     undo_command,
     workspace_label,
@@ -26,7 +26,7 @@ from polymnia.cli.common import (
 from polymnia.engine.history import changes as history
 from polymnia.engine.history import trash
 from polymnia.engine.history.changes import Difference
-from polymnia.engine.history.undo import undo, undo_since
+from polymnia.engine.history.undo import changes_since, undo
 from polymnia.errors import BadInput
 from polymnia.model import Change, Rows, TrashItem
 from polymnia.search.terms import count_noun
@@ -192,18 +192,17 @@ def run_undo(settings: Settings, options: argparse.Namespace) -> int:
     if options.changes:
         settings, changes = _parse_changes(settings, options.changes)
     # A dry run writes nothing, but opens the store for writing, as the undo itself will.
-    with open_workspace(settings) as workspace, show_elapsed_time("undoing") as work:
-        how = {
-            "on_step": work.begin_step,
-            "by": "polymnia undo",
-            "skip_conflicts": options.skip_conflicts,
-            "dry_run": options.dry_run,
-        }
-        if changes:
-            receipt = undo(workspace.memory, changes, **how)
-        else:
+    with open_workspace(settings) as workspace, show_work("undoing"):
+        if not changes:
             since = parse_moment(options.since, "--since")
-            receipt = undo_since(workspace.memory, since, actor=options.actor, **how)
+            changes = changes_since(workspace.memory, since, actor=options.actor)
+        receipt = undo(
+            workspace.memory,
+            changes,
+            by="polymnia undo",
+            skip_conflicts=options.skip_conflicts,
+            dry_run=options.dry_run,
+        )
     if options.json:
         print_json(
             {
@@ -359,7 +358,7 @@ def _purge(
     days = settings.trash_days if older_than is None else older_than
     megabytes = (file_bytes(workspace.memory.store.url) or 0) // 1_000_000
     work = f"purging, and writing {megabytes:,} MB anew" if megabytes else "purging"
-    with show_elapsed_time(work):
+    with show_work(work):
         counts = trash.purge(workspace.memory, days=days)
     parts = [describe_counts(counts)]
     if counts.notes:

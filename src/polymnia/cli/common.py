@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from shlex import quote
-from threading import Event, Thread
 from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeAlias
 from unicodedata import combining, east_asian_width
@@ -298,61 +297,18 @@ class Progress:
         elapsed = monotonic() - self._began
         if not done or done >= total or elapsed < _MIN_ESTIMATE_S:
             return ""
-        return f", {_duration(elapsed * (total - done) / done)} left"
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min"
-
-
-class ShownWork:
-    """Work that takes a while: what it is, and which of its steps runs."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._step = ""
-        self._began = monotonic()
-        self._expected_s = 0.0
-
-    def begin_step(self, step: int, steps: int, done: float) -> None:
-        """Show the step with that number from now on. `done` is the share of the work before it."""
-        self._step = f", step {step} of {steps}"
-        if done:
-            self._expected_s = (monotonic() - self._began) / done
-
-    @property
-    def text(self) -> str:
-        """What runs, for how long, and how long it probably still takes."""
-        elapsed = monotonic() - self._began
-        text = f"{self._name}{self._step}: {elapsed:.0f} s"
-        if self._expected_s > elapsed >= _MIN_ESTIMATE_S:
-            text += f", about {_duration(self._expected_s - elapsed)} left"
-        return text
+        seconds = elapsed * (total - done) / done
+        return f", {seconds:.0f} s left" if seconds < 90 else f", {seconds / 60:.0f} min left"
 
 
 @contextmanager
-def show_elapsed_time(name: str, *, tick_s: float = 1.0) -> Iterator[ShownWork]:
-    """Show on standard error, if it is a terminal, how long the block takes, after a second."""
-    work = ShownWork(name)
-    done = Event()
-    clock = Thread(target=_show_time, args=(work, done, tick_s), daemon=True)
-    if sys.stderr.isatty():
-        clock.start()
+def show_work(name: str) -> Iterator[None]:
+    """Show on standard error, if it is a terminal, what the block does while it runs."""
+    is_shown = sys.stderr.isatty()
+    if is_shown:
+        print(f"{name} ...", end="", file=sys.stderr, flush=True)
     try:
-        yield work
+        yield
     finally:
-        done.set()
-        if clock.ident is not None:
-            clock.join()
-
-
-def _show_time(work: ShownWork, done: Event, tick_s: float) -> None:
-    shown = ""
-    while not done.wait(tick_s):
-        text = work.text
-        print(f"\r{text:{len(shown)}}", end="", file=sys.stderr, flush=True)
-        shown = text
-    if shown:
-        print(f"\r{' ' * len(shown)}\r", end="", file=sys.stderr, flush=True)
+        if is_shown:
+            print(f"\r{' ' * (len(name) + 4)}\r", end="", file=sys.stderr, flush=True)

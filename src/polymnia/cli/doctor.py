@@ -14,7 +14,7 @@ from polymnia.cli.common import (
     describe_counts,
     print_json,
     printable,
-    show_elapsed_time,
+    show_work,
 )
 from polymnia.engine.doctor import Findings, cannot_read, check_all, check_one
 from polymnia.errors import StoreError
@@ -80,7 +80,7 @@ def run_doctor(settings: Settings, options: argparse.Namespace) -> int:
             print(f"store: {settings.store}\nsound: nothing is stored yet")
         return 0
     require_store(settings.store)
-    with show_elapsed_time("checking the store"), _log_only_errors():
+    with show_work("checking the store"), _log_only_errors():
         found = _check(settings)
     if options.json:
         print_json(found)

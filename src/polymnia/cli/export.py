@@ -19,7 +19,7 @@ from polymnia.cli.common import (
     escape_json,
     print_json,
     printable,
-    show_elapsed_time,
+    show_work,
     workspace_label,
 )
 from polymnia.cli.person import add_person_arguments, open_all, person_query
@@ -79,7 +79,7 @@ def run_export(settings: Settings, options: argparse.Namespace) -> int:
     if query is not None:
         _write(options, _person_lines(settings, query))
         return 0
-    clock = show_elapsed_time("writing") if options.output is not None else nullcontext()
+    clock = show_work("writing") if options.output is not None else nullcontext()
     with clock, open_workspace(settings, read_only=True) as workspace:
         memory = workspace.memory
         if options.format == "markdown":

@@ -8,7 +8,7 @@ from polymnia.cli.common import (
     add_memory_arguments,
     print_json,
     print_lines,
-    show_elapsed_time,
+    show_work,
     undo_command,
     workspace_label,
 )
@@ -44,7 +44,7 @@ def run_sync(settings: Settings, options: argparse.Namespace) -> int:
     creates = folder.exists() and not options.dry_run
     with (
         open_workspace(settings, read_only=options.dry_run, creates=creates) as workspace,
-        show_elapsed_time("synchronizing"),
+        show_work("synchronizing"),
     ):
         report = sync_folder(workspace.memory, folder, by=ACTOR, dry_run=options.dry_run)
     undo = undo_command(settings, workspace, [report.change])

@@ -18,7 +18,7 @@ from msgspec.json import decode, encode
 from polymnia.clients.past import SESSION_FORMATS, PastSource
 from polymnia.disk.lock import file_lock
 from polymnia.disk.replace import make_parent, replace_file
-from polymnia.engine.history.undo import undo_since
+from polymnia.engine.history.undo import changes_since, undo
 from polymnia.engine.memory import Memory
 from polymnia.engine.transfer.intake import Item, take_in
 from polymnia.engine.workspaces.projects import (
@@ -110,7 +110,8 @@ def undo_takeover(settings: Settings, *, by: str) -> UndoneTakeover:
         with closing(open_workspaces(settings.store, settings.workspace)) as workspaces:
             for name in record.workspaces:
                 memory = workspaces.memory(name)
-                receipt = undo_since(memory, record.at, by=by, actors=(ACTOR,), skip_conflicts=True)
+                changes = changes_since(memory, record.at, actors=(ACTOR,))
+                receipt = undo(memory, changes, by=by, skip_conflicts=True)
                 facts[name] = receipt.before.fact_count
                 conflicts += len(receipt.conflicts)
         _save(records)

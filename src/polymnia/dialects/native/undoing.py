@@ -13,7 +13,7 @@ from polymnia.dialects.native.writing import MAX_NUMBER_DIGITS, require_text
 from polymnia.dialects.questions import confirmation
 from polymnia.engine.history.changes import client_label, find_actors, history_of
 from polymnia.engine.history.reversal import UndoConflict
-from polymnia.engine.history.undo import UndoReceipt, undo_since
+from polymnia.engine.history.undo import UndoReceipt, changes_since
 from polymnia.engine.history.undo import undo as undo_changes
 from polymnia.errors import BadInput
 from polymnia.model import Change, ChangeQuery
@@ -204,10 +204,11 @@ def _undo(call: Call, place: Place, arguments: Undo, *, skip_conflicts: bool) ->
         "dry_run": arguments.dry_run,
         "skip_conflicts": skip_conflicts,
     }
-    if arguments.changes:
-        return undo_changes(place.memory, arguments.changes, **options)
-    since = parse_moment(arguments.since, "since")
-    return undo_since(place.memory, since, actor=arguments.actor or None, **options)
+    changes = arguments.changes
+    if not changes:
+        since = parse_moment(arguments.since, "since")
+        changes = changes_since(place.memory, since, actor=arguments.actor or None)
+    return undo_changes(place.memory, changes, **options)
 
 
 def _list_conflicts(place: Place, receipt: UndoReceipt) -> str:

@@ -1,24 +1,19 @@
 """Undo changes as one new change. What others changed since is a conflict, never overwritten."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection
 
 from msgspec import Struct
 
 from polymnia.engine.graph.relations import ends_of
 from polymnia.engine.history.changes import find_actors, history_of
-from polymnia.engine.history.reversal import UndoConflict, plan_undo
+from polymnia.engine.history.reversal import UndoConflict, UndoPlan, plan_undo
 from polymnia.engine.memory import Memory
 from polymnia.errors import BadInput
-from polymnia.model import Change, ChangeQuery, Rows
+from polymnia.model import ChangeQuery, Rows
 from polymnia.stores.clock import now_us
-from polymnia.stores.contract import HistoryReader
+from polymnia.stores.contract import Reader
 
 MAX_CHANGES = 5_000
-
-# Called when a step begins, with its number, how many there are, and the share of the work that is
-# done.
-StepListener = Callable[[int, int, float], None]
-FindChanges = Callable[[HistoryReader], list[Change]]
 
 
 class UndoReceipt(Struct, frozen=True):
@@ -44,7 +39,6 @@ def undo(
     skip_conflicts: bool = False,
     overwrite: Collection[str] = (),
     dry_run: bool = False,
-    on_step: StepListener | None = None,
 ) -> UndoReceipt:
     """Undo the changes with these ids as one new change, which can itself be undone.
 
@@ -53,107 +47,49 @@ def undo(
     Raise BadInput for an unknown change or one that a purge has made incomplete, NotSupported in a
     store without history.
     """
-    wanted = sorted(set(changes))
-    return _undo(
-        memory,
-        lambda history: _find_all(history, wanted),
-        by,
-        skip_conflicts,
-        overwrite,
-        dry_run,
-        on_step,
-    )
-
-
-def undo_since(
-    memory: Memory,
-    since: int,
-    *,
-    by: str,
-    actor: str | None = None,
-    actors: Collection[str] | None = None,
-    skip_conflicts: bool = False,
-    overwrite: Collection[str] = (),
-    dry_run: bool = False,
-    on_step: StepListener | None = None,
-) -> UndoReceipt:
-    """Undo all changes since a time, or all of an actor, as `undo` does.
-
-    `actor` is any part of a name; `actors` are whole names.
-    """
-    chosen = None if actors is None else tuple(actors)
-    return _undo(
-        memory,
-        lambda history: _find_since(history, since, actor, chosen),
-        by,
-        skip_conflicts,
-        overwrite,
-        dry_run,
-        on_step,
-    )
-
-
-def _undo(
-    memory: Memory,
-    find: FindChanges,
-    by: str,
-    skip_conflicts: bool,
-    overwrite: Collection[str],
-    dry_run: bool,
-    on_step: StepListener | None,
-) -> UndoReceipt:
-    # The shares of processor time were measured with 20,000 rows.
-    done_before = {"read": 0.0, "plan": 0.08, "write": 0.74}
-
-    def begin(step: str) -> None:
-        if on_step is not None:
-            on_step(list(done_before).index(step) + 1, len(done_before), done_before[step])
-
-    begin("read")
-    if dry_run:  # others may write meanwhile
-        with memory.reading() as read:
-            changes = find(history_of(memory, read))
-            begin("plan")
-            plan = plan_undo(read, changes, now_us(), overwrite)
-        undone = tuple(change.id for change in changes)
-        return UndoReceipt(0, now_us(), undone, plan.before, plan.after, plan.conflicts)
-    with memory.writing("undo", by) as transaction:
-        changes = find(history_of(memory, transaction.read))
-        begin("plan")
-        plan = plan_undo(transaction.read, changes, transaction.at, overwrite)
-        begin("write")
-        if skip_conflicts or not plan.conflicts:
-            touched = ends_of((*plan.before.relations, *plan.after.relations))
-            transaction.apply(before=plan.before, after=plan.after, touched=touched)
-    change_id = transaction.change_id
-    undone = tuple(change.id for change in changes)
-    return UndoReceipt(change_id, transaction.at, undone, plan.before, plan.after, plan.conflicts)
-
-
-def _find_all(history: HistoryReader, wanted: Sequence[int]) -> list[Change]:
-    """Return the changes with these ids, which are in order.
-
-    Raise BadInput if one does not exist.
-    """
-    if len(wanted) > MAX_CHANGES:
+    undone = tuple(sorted(set(changes)))
+    if len(undone) > MAX_CHANGES:
         raise BadInput(
             f"at most {MAX_CHANGES:,} changes can be undone at once; undo the later ones first"
         )
-    changes = []
-    for number in wanted:
-        with_id = history.changes(ChangeQuery(after=number - 1, before=number + 1))
-        if not with_id:
-            raise BadInput(f"there is no change {number}; history lists the changes")
-        changes += with_id
-    return changes
+    if dry_run:  # others may write meanwhile
+        with memory.reading() as read:
+            plan = _plan(memory, read, undone, now_us(), overwrite)
+        return UndoReceipt(0, now_us(), undone, plan.before, plan.after, plan.conflicts)
+    with memory.writing("undo", by) as transaction:
+        plan = _plan(memory, transaction.read, undone, transaction.at, overwrite)
+        if skip_conflicts or not plan.conflicts:
+            touched = ends_of((*plan.before.relations, *plan.after.relations))
+            transaction.apply(before=plan.before, after=plan.after, touched=touched)
+    change = transaction.change_id
+    return UndoReceipt(change, transaction.at, undone, plan.before, plan.after, plan.conflicts)
 
 
-def _find_since(
-    history: HistoryReader, since: int, actor: str | None, actors: tuple[str, ...] | None
-) -> list[Change]:
-    if actor is not None:
-        actors = find_actors(history, actor)
-    changes = history.changes(ChangeQuery(limit=MAX_CHANGES + 1, since=since, actors=actors))
-    if len(changes) > MAX_CHANGES:
+def _plan(
+    memory: Memory, read: Reader, undone: tuple[int, ...], at: int, overwrite: Collection[str]
+) -> UndoPlan:
+    changes = history_of(memory, read).changes(ChangeQuery(limit=None, ids=undone))
+    unknown = set(undone) - {change.id for change in changes}
+    if unknown:
+        raise BadInput(f"there is no change {min(unknown)}; history lists the changes")
+    return plan_undo(read, changes[::-1], at, overwrite)
+
+
+def changes_since(
+    memory: Memory, since: int, *, actor: str | None = None, actors: Collection[str] | None = None
+) -> list[int]:
+    """Return the ids of all changes since a time, or of those of an actor.
+
+    `actor` is any part of a name; `actors` are whole names. Raise BadInput for more changes than
+    can be undone at once.
+    """
+    with memory.reading() as read:
+        history = history_of(memory, read)
+        if actor is not None:
+            actors = find_actors(history, actor)
+        chosen = None if actors is None else tuple(actors)
+        query = ChangeQuery(limit=MAX_CHANGES + 1, since=since, actors=chosen)
+        heads = history.change_heads(query)
+    if len(heads) > MAX_CHANGES:
         raise BadInput(f"more than {MAX_CHANGES:,} changes were made since then; name a later time")
-    return changes[::-1]
+    return [head.id for head in heads]

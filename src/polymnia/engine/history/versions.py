@@ -1,12 +1,10 @@
-"""Versions of an entity: when it changed, how it differs from now, and how to bring one back."""
+"""Versions of an entity: when it changed, and how it differs from now."""
 
 from collections.abc import Collection, Sequence
 from typing import Literal
 
 from msgspec import Struct
-from msgspec.structs import replace
 
-from polymnia.engine.graph.relations import ends_of
 from polymnia.engine.history.changes import (
     MAX_WHOLE_ROWS,
     Difference,
@@ -16,16 +14,7 @@ from polymnia.engine.history.changes import (
 )
 from polymnia.engine.history.parts import read_changes
 from polymnia.engine.memory import Memory
-from polymnia.errors import BadInput
-from polymnia.model import (
-    Change,
-    ChangeQuery,
-    Entity,
-    Fact,
-    FactSet,
-    Relation,
-    Rows,
-)
+from polymnia.model import Change, ChangeQuery, Entity, Fact, Relation
 from polymnia.stores.contract import Reader
 
 # The latest changes of an entity that are read for its versions and for causes.
@@ -108,44 +97,6 @@ def compare(memory: Memory, name: str, time: int) -> Comparison | None:
     )
 
 
-def restore_version(
-    memory: Memory,
-    name: str,
-    time: int,
-    *,
-    by: str,
-    ordinals: Collection[int] | None = None,
-    exact: bool = False,
-) -> int:
-    """Bring an entity back to what it was at a time, as one change, and return the change.
-
-    What came later stays, unless it shall be `exact`. With `ordinals`, bring back only these facts.
-    Raise BadInput if it did not exist then or does not now.
-    """
-    names = names_of(memory, name)
-    with memory.writing("restore", by) as transaction:
-        read = transaction.read
-        now = _state_now(read, name)
-        then = _state_then(memory, read, names, now.entity, time)
-        if now.entity is None or then.entity is None:
-            raise BadInput(f"{name} does not exist at both times; restore it from the trash first")
-        before, after = _facts_to_restore(then.entity, now.entity, ordinals, exact)
-        old = [FactSet(name, tuple(before))] if before else []
-        new = [FactSet(name, tuple(after))] if after else []
-        cards: tuple[tuple[Entity, ...], tuple[Entity, ...]] = ((), ())
-        lost: list[Relation] = []
-        found: list[Relation] = []
-        if ordinals is None:
-            cards = _cards_to_restore(then.entity, now.entity, transaction.at)
-            lost, found = _relations_to_restore(read, then, now, names, name, exact)
-        transaction.apply(
-            before=Rows(cards[0], tuple(old), tuple(lost)),
-            after=Rows(cards[1], tuple(new), tuple(found)),
-            touched=ends_of((*lost, *found)),
-        )
-    return transaction.change_id
-
-
 def _state_now(read: Reader, name: str) -> EntityState:
     entities = read.entities([name])
     if not entities:
@@ -223,66 +174,3 @@ def _compare_relations(
         if relation.key not in former:
             versions.append(ComparedRelation("came", relation, causes.of_relation(relation)))
     return versions
-
-
-def _facts_to_restore(
-    then: Entity, now: Entity, ordinals: Collection[int] | None, exact: bool
-) -> tuple[list[Fact], list[Fact]]:
-    """Return the facts that end, and those that come back."""
-    present = {fact.ordinal: fact for fact in now.facts}
-    texts = set(now.texts)
-    before: list[Fact] = []
-    after: list[Fact] = []
-    for fact in then.facts:
-        if ordinals is not None and fact.ordinal not in ordinals:
-            continue
-        current = present.get(fact.ordinal)
-        if current is None and fact.text not in texts:
-            after.append(fact)
-        elif current is not None and current.text != fact.text:
-            before.append(current)
-            after.append(fact)
-    if exact and ordinals is None:
-        known = {fact.ordinal for fact in then.facts}
-        before += [fact for fact in now.facts if fact.ordinal not in known]
-    return before, after
-
-
-def _cards_to_restore(
-    then: Entity, now: Entity, at: int
-) -> tuple[tuple[Entity, ...], tuple[Entity, ...]]:
-    """Return the entity before and after its type, summary and tags are set back."""
-    card = replace(
-        now, type=then.type, summary=then.summary, summary_at=then.summary_at, tags=then.tags
-    )
-    if card == now:
-        return (), ()
-    return (now,), (replace(card, updated_at=at),)
-
-
-def _relations_to_restore(
-    read: Reader,
-    then: EntityState,
-    now: EntityState,
-    names: Collection[str],
-    name: str,
-    exact: bool,
-) -> tuple[list[Relation], list[Relation]]:
-    """Return the relations that end, and those that come back, by the present name."""
-    wanted: dict[tuple[str, str, str], Relation] = {}
-    for relation in then.relations:
-        source = name if relation.source in names else relation.source
-        target = name if relation.target in names else relation.target
-        renamed = replace(relation, source=source, target=target)
-        wanted[renamed.key] = renamed
-    present = {relation.key: relation for relation in now.relations}
-    ends = {end for relation in wanted.values() for end in (relation.source, relation.target)}
-    known = read.existing_names(ends)
-    found = []
-    for key, relation in wanted.items():
-        if key not in present and {relation.source, relation.target} <= known:
-            found.append(relation)
-    lost = []
-    if exact:
-        lost = [relation for key, relation in present.items() if key not in wanted]
-    return lost, found

@@ -3,12 +3,11 @@
 from msgspec import Struct
 from starlette.responses import Response
 
-from polymnia.engine.history.versions import compare, restore_version, versions
-from polymnia.errors import BadInput
+from polymnia.engine.history.versions import compare, versions
 from polymnia.model import Change
 from polymnia.search.times import parse_moment
 from polymnia.web.changes import compare as compare_words
-from polymnia.web.page import Fields, Page, get, post
+from polymnia.web.page import Fields, Page
 from polymnia.web.text import moment
 
 # A strip with more stops has a title in the middle too.
@@ -122,46 +121,3 @@ def show_then(page: Page, name: str, at: int) -> Response:
         sums=[(count, text) for count, text in counts if count],
         words=parts,
     )
-
-
-@get("/entity/restore", needs="write")
-def preview_restore(page: Page) -> Response:
-    """List what bringing a version back would do."""
-    name, at = page.query["name"], _require_at(page.query)
-    comparison = compare(page.memory, name, at)
-    if comparison is None or comparison.now is None:
-        raise BadInput(f"{name} does not exist at both times; restore it from the trash first")
-    return page.render(
-        "entity/restore_page.html",
-        fragment="entity/restore.html",
-        name=name,
-        at=at,
-        comparison=comparison,
-    )
-
-
-@post("/entity/restore")
-def restore(page: Page) -> Response:
-    """Bring back a version, or one fact of it."""
-    name, at = page.form["name"], _require_at(page.form)
-    ordinal = page.form.number("n")
-    change = restore_version(
-        page.memory,
-        name,
-        at,
-        by=page.by,
-        ordinals=None if ordinal is None else [ordinal],
-        exact=page.form.get("how") == "exact",
-    )
-    to = page.url("/entity", name=name)
-    if not change:
-        return page.done("It is so already", to)
-    what = f"{name[:60]} as of {_title(at)}" if ordinal is None else f"a fact of {name[:60]}"
-    return page.done(page.toast(f"Brought back {what}", change), to)
-
-
-def _require_at(fields: Fields) -> int:
-    at = parse_at(fields)
-    if at is None:
-        raise BadInput("name the moment: at=2026-11-13 or a time")
-    return at
