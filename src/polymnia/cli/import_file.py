@@ -19,11 +19,11 @@ from polymnia.cli.common import (
     workspace_label,
     workspace_option,
 )
-from polymnia.engine.transfer.intake import IntakeReceipt, take_in
+from polymnia.engine.transfer.intake import IntakeReceipt
 from polymnia.errors import BadInput
 from polymnia.importers.base import Report
 from polymnia.importers.registry import KINDS
-from polymnia.importers.run import UnsupportedNotes, open_source, require_some
+from polymnia.importers.run import import_items, open_source, require_some
 from polymnia.importers.source import Source
 from polymnia.importers.stores import read_store
 from polymnia.search.terms import count_noun
@@ -97,17 +97,10 @@ def import_path(
         importer, items = open_source(Source(file, from_workspace), kind, report)
         title = importer.kind
     with open_workspace(settings, read_only=dry_run, creates=True) as workspace:
-        left_out = UnsupportedNotes(workspace.memory)
         with _show_progress(file, report, dry_run=dry_run) as progress:
-            receipt = take_in(
-                workspace.memory,
-                report.screen_items(left_out.filter(items)),
-                by=ACTOR,
-                dry_run=dry_run,
-                progress=progress,
+            receipt = import_items(
+                workspace.memory, items, report, by=ACTOR, dry_run=dry_run, progress=progress
             )
-        if left_out.count:
-            report.drop_part(count_noun(left_out.count, "vault note"), left_out.reason)
         undo = ""
         if workspace.memory.store.capabilities.history:
             undo = undo_command(settings, workspace, receipt.changes)

@@ -8,7 +8,7 @@ are not blocked.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from time import time_ns
 
@@ -20,7 +20,7 @@ from polymnia.disk.lock import file_lock
 from polymnia.disk.replace import make_parent, replace_file
 from polymnia.engine.history.undo import changes_since, undo
 from polymnia.engine.memory import Memory
-from polymnia.engine.transfer.intake import Item, take_in
+from polymnia.engine.transfer.intake import Item
 from polymnia.engine.workspaces.projects import (
     PERSONAL,
     create_missing,
@@ -30,7 +30,7 @@ from polymnia.engine.workspaces.projects import (
 from polymnia.engine.workspaces.workspaces import Workspaces, open_workspaces
 from polymnia.errors import BadInput, StoreBusy, WorkspaceNotFound
 from polymnia.importers.base import Report
-from polymnia.importers.run import UnsupportedNotes, open_source
+from polymnia.importers.run import import_items, open_source
 from polymnia.importers.sessions import read_sessions
 from polymnia.importers.source import Source
 from polymnia.model import Entity
@@ -158,7 +158,7 @@ class _Run:
                 _, items = open_source(Source(str(source.path)), source.kind, self._report)
                 directory = str(self._project) if source.place == "project" else ""
                 name = self._workspace_of(directory)
-                for item in UnsupportedNotes(self._memory(name)).filter(items):
+                for item in items:
                     self._wait(name, item, source.path)
                 yield from new
         except BadInput as exc:  # another source may be sound
@@ -208,8 +208,10 @@ class _Run:
         if not self._dry_run and name not in self._record.workspaces:
             self._record.workspaces.append(name)
             _save(self._records)  # or a crash would leave an import that cannot be undone
-        items = self._report.screen_items([item for item, _ in waiting])
-        receipt = take_in(self._memory(name), items, by=ACTOR, dry_run=self._dry_run)
+        items = [item for item, _ in waiting]
+        receipt = import_items(
+            self._memory(name), items, self._report, by=ACTOR, dry_run=self._dry_run
+        )
         self.receipt.entities += receipt.entities.new
         self.receipt.facts += receipt.facts
         known = self.receipt.by_workspace.get(name, 0)
@@ -224,18 +226,14 @@ class _Run:
     def _memory(self, name: str) -> Memory:
         """Return the memory of a workspace; in a dry run, an empty one for what is missing."""
         if name not in self._memories:
-            self._memories[name] = self._open_memory(name)
+            memory = None
+            if self._workspaces is not None:
+                if not self._dry_run and self._workspaces.sole is None:
+                    create_missing(self._workspaces, name)
+                with suppress(WorkspaceNotFound):
+                    memory = self._workspaces.memory(name)
+            self._memories[name] = memory or Memory(open_store("memory:"))
         return self._memories[name]
-
-    def _open_memory(self, name: str) -> Memory:
-        if self._workspaces is None:
-            return Memory(open_store("memory:"))
-        if not self._dry_run and self._workspaces.sole is None:
-            create_missing(self._workspaces, name)
-        try:
-            return self._workspaces.memory(name)
-        except WorkspaceNotFound:
-            return Memory(open_store("memory:"))
 
 
 @contextmanager

@@ -1,11 +1,11 @@
-"""Open what is to be imported, and leave out what a store cannot hold."""
+"""Open what is to be imported, and import it without what a store cannot hold."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 
 from polymnia.engine import notes
 from polymnia.engine.memory import Memory
-from polymnia.engine.transfer.intake import Item
+from polymnia.engine.transfer.intake import IntakeReceipt, Item, take_in
 from polymnia.errors import BadInput, NotSupported
 from polymnia.importers.base import Importer, Report
 from polymnia.importers.registry import find_importer
@@ -35,21 +35,35 @@ def require_some(items: Iterator[Item], name: str, report: Report) -> Iterator[I
     return items if first is None else chain((first,), items)
 
 
-class UnsupportedNotes:
-    """The notes that a store cannot hold."""
+def import_items(
+    memory: Memory,
+    items: Iterable[Item],
+    report: Report,
+    *,
+    by: str,
+    dry_run: bool = False,
+    replace_conflicts: bool = False,
+    progress: Callable[[int], None] | None = None,
+) -> IntakeReceipt:
+    """Add what the memory can hold, as `take_in` does. Report the rest, and what may be secret."""
+    refusal = ""
+    try:
+        notes.require(memory)
+    except NotSupported as exc:
+        refusal = str(exc)
 
-    def __init__(self, memory: Memory) -> None:
-        self.count = 0
-        self.reason = ""
-        try:
-            notes.require(memory)
-        except NotSupported as exc:
-            self.reason = str(exc)
-
-    def filter(self, items: Iterator[Item]) -> Iterator[Item]:
-        """Yield the items that the store can hold, and count the others."""
+    def storable_items() -> Iterator[Item]:
         for item in items:
-            if self.reason and isinstance(item, Note):
-                self.count += 1
+            if refusal and isinstance(item, Note):
+                report.drop_part(f"the note {item.key}", refusal)
             else:
                 yield item
+
+    return take_in(
+        memory,
+        report.screen_items(storable_items()),
+        by=by,
+        dry_run=dry_run,
+        replace_conflicts=replace_conflicts,
+        progress=progress,
+    )

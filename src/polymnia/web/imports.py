@@ -20,10 +20,10 @@ from python_multipart.multipart import MultipartParser, parse_options_header
 from polymnia.disk.errors import map_os_errors
 from polymnia.engine.facts.secrets import SecretRule
 from polymnia.engine.memory import Memory
-from polymnia.engine.transfer.intake import IntakeReceipt, take_in
+from polymnia.engine.transfer.intake import IntakeReceipt
 from polymnia.errors import BadInput, PolymniaError, StoreDamaged
-from polymnia.importers.base import Importer, ReasonPlaces, Report
-from polymnia.importers.run import UnsupportedNotes, open_source
+from polymnia.importers.base import Importer, Report
+from polymnia.importers.run import import_items, open_source
 from polymnia.importers.source import Source
 from polymnia.model import Principal
 from polymnia.transports.http.context import HttpContext
@@ -256,9 +256,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
 
     importer: Importer
     receipt: IntakeReceipt
-    skipped: list[ReasonPlaces]
-    flagged: list[ReasonPlaces]
-    left_fields: list[ReasonPlaces]
+    report: Report
 
 
 class Import:
@@ -326,18 +324,14 @@ class Import:
         report = Report(secrets)
         try:
             importer, items = open_source(Source(str(self.upload.path)), self.kind, report)
-            left_out = UnsupportedNotes(memory)
-            receipt = take_in(
+            receipt = import_items(
                 memory,
-                report.screen_items(
-                    left_out.filter(
-                        takewhile(lambda _: not (self.is_cancelled or self._is_stopping()), items)
-                    )
-                ),
+                takewhile(lambda _: not (self.is_cancelled or self._is_stopping()), items),
+                report,
                 by=by,
                 dry_run=self._is_dry,
                 replace_conflicts=self.replace_conflicts,
-                progress=self._report,
+                progress=self._count,
             )
         except StoreDamaged as exc:
             logger.info("an upload cannot be read: %s", exc)
@@ -346,19 +340,11 @@ class Import:
         except PolymniaError as exc:
             self.error = str(exc).replace(str(self.upload.path), self.title)
             return
-        if left_out.count:
-            report.drop_part("notes", left_out.reason)
-        self.outcome = Outcome(
-            importer=importer,
-            receipt=receipt,
-            skipped=report.dropped_parts,
-            flagged=report.secret_places,
-            left_fields=report.dropped_fields,
-        )
+        self.outcome = Outcome(importer=importer, receipt=receipt, report=report)
         if self.is_cancelled or not self._is_dry:
             self.upload.close()
 
-    def _report(self, done: int) -> None:
+    def _count(self, done: int) -> None:
         self.done = done
 
 

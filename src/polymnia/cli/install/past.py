@@ -54,7 +54,7 @@ def import_past(settings: Settings, options: argparse.Namespace) -> None:
         if receipt.known_files:
             print(f"{count_noun(receipt.known_files, 'file')} were imported before")
         if receipt.secrets:
-            print("texts that seemed to contain a key or a password were replaced by a sentence")
+            print("left out what may contain a key or a password")
         for failure in receipt.failures:
             print(f"skipped {failure}", file=sys.stderr)
         if receipt.facts and not dry_run:
