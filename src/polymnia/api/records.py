@@ -8,7 +8,7 @@ from msgspec import Struct
 from polymnia.engine.facts.forget import ForgetReceipt
 from polymnia.engine.history.changes import Difference, differences
 from polymnia.errors import BadInput
-from polymnia.model import Change, Fact, Graph, Hit, Note
+from polymnia.model import Change, Graph, Hit, Note
 
 
 class FactRecord(Struct, frozen=True, kw_only=True):
@@ -127,20 +127,19 @@ def entity_record(graph: Graph) -> EntityRecord:
         type=entity.type,
         summary=entity.summary,
         tags=entity.tags,
-        facts=tuple(_fact(fact) for fact in entity.facts),
+        facts=tuple(
+            FactRecord(
+                ordinal=fact.ordinal,
+                text=fact.text,
+                recorded_at=to_datetime(fact.created_at),
+                valid_at=to_datetime(fact.valid_at),
+                source=fact.source,
+            )
+            for fact in entity.facts
+        ),
         relations=tuple(relations),
         created_at=to_datetime(entity.created_at),
         updated_at=to_datetime(entity.updated_at),
-    )
-
-
-def _fact(fact: Fact) -> FactRecord:
-    return FactRecord(
-        ordinal=fact.ordinal,
-        text=fact.text,
-        recorded_at=to_datetime(fact.created_at),
-        valid_at=to_datetime(fact.valid_at),
-        source=fact.source,
     )
 
 

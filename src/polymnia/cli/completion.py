@@ -4,7 +4,6 @@ The scripts ask this command, with the words of the line, what may come next.
 """
 
 import argparse
-from collections.abc import Sequence
 
 from polymnia.cli.common import Subparsers
 from polymnia.settings import Settings
@@ -57,30 +56,25 @@ Print a completion script. To load it in every shell:
 def run_completion(settings: Settings, options: argparse.Namespace) -> int:
     """Print the script or, for the script, what may stand in place of the last word."""
     if options.words:
-        print("\n".join(_complete(options.words)))
+        from polymnia.cli.main import build_parser
+
+        *typed, last = options.words
+        parser = build_parser(options.words[0])
+        # argparse has no public list of what was added to a parser.
+        for word in typed:
+            for action in parser._actions:
+                if isinstance(action, argparse._SubParsersAction) and word in action.choices:
+                    parser = action.choices[word]
+        option = parser._option_string_actions.get(typed[-1]) if typed else None
+        found: list[str] = []
+        if option is not None and option.nargs != 0:
+            found = list(option.choices or ())
+        else:
+            for action in parser._actions:
+                found += action.option_strings if last.startswith("-") else ()
+                if action.choices and not action.option_strings:
+                    found += action.choices
+        print("\n".join([word for word in found if word.startswith(last)]))
     else:
         print(SCRIPTS[options.shell], end="")
     return 0
-
-
-def _complete(words: Sequence[str]) -> list[str]:
-    """Return what the last word may become: options, commands or values. None means a file."""
-    from polymnia.cli.main import build_parser
-
-    *typed, last = words
-    parser = build_parser(words[0])
-    # argparse has no public list of what was added to a parser.
-    for word in typed:
-        for action in parser._actions:
-            if isinstance(action, argparse._SubParsersAction) and word in action.choices:
-                parser = action.choices[word]
-    option = parser._option_string_actions.get(typed[-1]) if typed else None
-    found: list[str] = []
-    if option is not None and option.nargs != 0:
-        found = list(option.choices or ())
-    else:
-        for action in parser._actions:
-            found += action.option_strings if last.startswith("-") else ()
-            if action.choices and not action.option_strings:
-                found += action.choices
-    return [word for word in found if word.startswith(last)]

@@ -209,8 +209,16 @@ class _Run:
             self._record.workspaces.append(name)
             _save(self._records)  # or a crash would leave an import that cannot be undone
         items = [item for item, _ in waiting]
+        if name not in self._memories:
+            memory = None
+            if self._workspaces is not None:
+                if not self._dry_run and self._workspaces.sole is None:
+                    create_missing(self._workspaces, name)
+                with suppress(WorkspaceNotFound):
+                    memory = self._workspaces.memory(name)
+            self._memories[name] = memory or Memory(open_store("memory:"))
         receipt = import_items(
-            self._memory(name), items, self._report, by=ACTOR, dry_run=self._dry_run
+            self._memories[name], items, self._report, by=ACTOR, dry_run=self._dry_run
         )
         self.receipt.entities += receipt.entities.new
         self.receipt.facts += receipt.facts
@@ -222,18 +230,6 @@ class _Run:
         for _, file in waiting:
             self._record.sizes[str(file)] = file.stat().st_size
         _save(self._records)
-
-    def _memory(self, name: str) -> Memory:
-        """Return the memory of a workspace; in a dry run, an empty one for what is missing."""
-        if name not in self._memories:
-            memory = None
-            if self._workspaces is not None:
-                if not self._dry_run and self._workspaces.sole is None:
-                    create_missing(self._workspaces, name)
-                with suppress(WorkspaceNotFound):
-                    memory = self._workspaces.memory(name)
-            self._memories[name] = memory or Memory(open_store("memory:"))
-        return self._memories[name]
 
 
 @contextmanager

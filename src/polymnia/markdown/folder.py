@@ -88,7 +88,10 @@ def read_folder(source: Source) -> FolderContents:
     for path, (properties, body) in parts.items():
         kind = text_of(properties, MARKER)
         if properties.keys() - _OWN_PROPERTIES[kind]:
-            contents.other_properties[path] = _find_other_properties(contents.data[path], kind)
+            lines = property_lines(decode_file(contents.data[path]))
+            contents.other_properties[path] = {
+                key: text for key, text in lines.items() if key not in _OWN_PROPERTIES[kind]
+            }
         if kind == "entity":
             entity, relations = parse_entity(properties, body, stem_of(path), names.resolve)
             # The entity without repeated ordinals: the second line is a copy, and new.
@@ -110,11 +113,6 @@ def read_folder(source: Source) -> FolderContents:
 def has_marker(head: bytes) -> bool:
     """Return True if a file that begins like this is ours."""
     return split_file(head + b"\n---\n")[0].get(MARKER) in _KINDS
-
-
-def _find_other_properties(data: bytes, kind: str) -> dict[str, str]:
-    lines = property_lines(decode_file(data))
-    return {key: text for key, text in lines.items() if key not in _OWN_PROPERTIES[kind]}
 
 
 def lay_out(

@@ -28,24 +28,22 @@ def own_resources(client: Client) -> list[Resource]:
     scope = own_session(client)
     if scope is None:
         return []
-    return [_session_resource(scope)]
+    uri = _SESSION + quote(scope.session, safe="")
+    return [
+        Resource(
+            uri=uri,
+            name="session",
+            title="Session memories",
+            description="All memories of this session, as a JSON array",
+            read=lambda call: _page_json(call, scope),
+            touched_by=lambda client, change: _touches_session(client, change, uri),
+        )
+    ]
 
 
 def _addresses(client: Client, notes: Sequence[Note]) -> set[tuple[NoteScope, str]]:
     own = own_session(client)
     return {(note.scope, note.key) for note in notes if note.scope in (VAULT, own)}
-
-
-def _session_resource(scope: NoteScope) -> Resource:
-    uri = _SESSION + quote(scope.session, safe="")
-    return Resource(
-        uri=uri,
-        name="session",
-        title="Session memories",
-        description="All memories of this session, as a JSON array",
-        read=lambda call: _page_json(call, scope),
-        touched_by=lambda client, change: _touches_session(client, change, uri),
-    )
 
 
 def _read_session(call: Call, uri: str) -> str | None:

@@ -6,7 +6,7 @@ from polymnia.dialects.workspace import shapes
 from polymnia.dialects.workspace.perspectives import open_memory
 from polymnia.dialects.workspace.shapes import entity_shape, list_of
 from polymnia.engine.curation.findings import orphans, pending, relation_gaps
-from polymnia.engine.curation.report import ConsolidationReport, consolidation_report
+from polymnia.engine.curation.report import consolidation_report
 from polymnia.engine.curation.similar import similar_pairs
 from polymnia.engine.semantic import perspectives
 from polymnia.search.times import iso_time
@@ -60,7 +60,36 @@ without relations, clusters, and what has changed since the last report."""
         progress=call.progress,
         check=call.check,
     )
-    return json_reply(_report_shape(report), note=" ".join(report.notes) or None)
+    stale = []
+    for entity in report.stale_summaries:
+        stale.append(
+            shapes.StaleSummaryShape(
+                name=entity.name,
+                entity_type=entity.type,
+                last_modified=iso_time(entity.updated_at),
+                observation_count=entity.facts,
+                draft_summary=None,
+            )
+        )
+    candidates = []
+    for pair in report.relation_candidates:
+        candidates.append(shapes.CandidateShape(pair.a, pair.b, pair.similarity, None))
+    clusters = []
+    for cluster in report.clusters:
+        clusters.append(shapes.ClusterShape(cluster.number, list(cluster.names), cluster.label))
+    events = report.events
+    return json_reply(
+        shapes.ReportReply(
+            stale_summaries=stale,
+            relation_candidates=candidates,
+            orphaned_nodes=[entity_shape(shapes.OrphanShape, entity) for entity in report.orphans],
+            cluster_summary=clusters,
+            event_summary=shapes.EventsShape(
+                iso_time(events.since), events.creates, events.updates, events.deletes
+            ),
+        ),
+        note=" ".join(report.notes) or None,
+    )
 
 
 @tool(shapes.WorkspaceNothing, needs="read", returns=list_of(shapes.PendingShape), idempotent=True)
@@ -96,34 +125,4 @@ the observations is embedded, over all perspectives."""
             embedding_coverage=perspectives.coverage(memory),
             workspace=call.client.workspace or "",
         )
-    )
-
-
-def _report_shape(report: ConsolidationReport) -> shapes.ReportReply:
-    stale = []
-    for entity in report.stale_summaries:
-        stale.append(
-            shapes.StaleSummaryShape(
-                name=entity.name,
-                entity_type=entity.type,
-                last_modified=iso_time(entity.updated_at),
-                observation_count=entity.facts,
-                draft_summary=None,
-            )
-        )
-    candidates = []
-    for pair in report.relation_candidates:
-        candidates.append(shapes.CandidateShape(pair.a, pair.b, pair.similarity, None))
-    clusters = []
-    for cluster in report.clusters:
-        clusters.append(shapes.ClusterShape(cluster.number, list(cluster.names), cluster.label))
-    events = report.events
-    return shapes.ReportReply(
-        stale_summaries=stale,
-        relation_candidates=candidates,
-        orphaned_nodes=[entity_shape(shapes.OrphanShape, entity) for entity in report.orphans],
-        cluster_summary=clusters,
-        event_summary=shapes.EventsShape(
-            iso_time(events.since), events.creates, events.updates, events.deletes
-        ),
     )

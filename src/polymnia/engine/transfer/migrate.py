@@ -224,7 +224,14 @@ def _copy_graph(source: Store, target: Store, name: str, progress: Progress | No
         "relations": len(graph.relations),
         "notes": len(items) - len(graph.entities) - len(graph.relations),
     }
-    return Copy(name, counts, _graph_checksum(graph), _left_behind(source, target, len(notes)))
+    contents = sorted(_content(entity) for entity in graph.entities)
+    keys = sorted(relation.key for relation in graph.relations)
+    return Copy(
+        name,
+        counts,
+        sha256(msgpack.encode([contents, keys])).hexdigest(),
+        _left_behind(source, target, len(notes)),
+    )
 
 
 def _find_missing(expected: Graph, copied: Graph) -> list[str]:
@@ -243,12 +250,6 @@ def _find_missing(expected: Graph, copied: Graph) -> list[str]:
 
 def _content(entity: Entity) -> tuple[str, str, tuple[str, ...]]:
     return entity.name, entity.type, entity.texts
-
-
-def _graph_checksum(graph: Graph) -> str:
-    contents = sorted(_content(entity) for entity in graph.entities)
-    keys = sorted(relation.key for relation in graph.relations)
-    return sha256(msgpack.encode([contents, keys])).hexdigest()
 
 
 def _left_behind(source: Store, target: Store, notes: int) -> tuple[str, ...]:

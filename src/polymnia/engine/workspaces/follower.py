@@ -52,7 +52,11 @@ class Follower:
     def _run(self) -> None:
         while self._continues():
             for workspace, store in self._followed().items():
-                self._read(workspace, store)
+                try:
+                    for change in self._feeds[store]():
+                        self._listener(workspace, change)
+                except StoreError as exc:
+                    logger.info("changes of other servers cannot be read at the moment: %s", exc)
             self._pause.wait(POLL_INTERVAL_S)
             self._pause.clear()
 
@@ -79,10 +83,3 @@ class Follower:
             if store not in self._feeds:
                 self._feeds[store] = store.follow(self._pause.set)
         return stores
-
-    def _read(self, workspace: str, store: Store) -> None:
-        try:
-            for change in self._feeds[store]():
-                self._listener(workspace, change)
-        except StoreError as exc:
-            logger.info("changes of other servers cannot be read at the moment: %s", exc)

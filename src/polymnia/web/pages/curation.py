@@ -66,10 +66,17 @@ def show(page: Page) -> Response:
     focus = _focus(page, waiting)
     ordered = [finding for findings in waiting.values() for finding in findings]
     place = ordered.index(focus) if focus else 0
+    queues = []
+    for kind, findings in waiting.items():
+        start, count = 0, _MAX_QUEUED
+        if focus is not None and focus.kind == kind:
+            count = _MAX_QUEUED_IN_FOCUS
+            start = max(0, findings.index(focus) - count // 2)
+        queues.append(Queue(kind, findings, findings[start : start + count]))
     return page.render(
         "curation/page.html",
         kinds=KINDS,
-        queues=_queues(waiting, focus),
+        queues=queues,
         focus=focus,
         # Beside the kind: the number of all findings would not fit the badge, which has no ideas.
         place=waiting[focus.kind].index(focus) if focus else 0,
@@ -120,19 +127,6 @@ def _still_holds(memory: Memory, finding: CurationFinding) -> bool:
     (entity,) = open_named(memory, finding.names).entities
     present = {fact.ordinal for fact in entity.facts}
     return present.issuperset(finding.ordinals)
-
-
-def _queues(
-    waiting: dict[str, list[CurationFinding]], focus: CurationFinding | None
-) -> list[Queue]:
-    queues = []
-    for kind, findings in waiting.items():
-        start, count = 0, _MAX_QUEUED
-        if focus is not None and focus.kind == kind:
-            count = _MAX_QUEUED_IN_FOCUS
-            start = max(0, findings.index(focus) - count // 2)
-        queues.append(Queue(kind, findings, findings[start : start + count]))
-    return queues
 
 
 def _details(page: Page, finding: CurationFinding) -> dict[str, Any]:
