@@ -14,7 +14,6 @@ from polymnia.cli.main import build_parser
 from polymnia.clients.configuration import edit
 from polymnia.clients.connect import DEFAULT_NAME
 from polymnia.clients.hooks import HOOK_FILES, PLUGIN_FILES
-from polymnia.clients.rules import RULES_FILES
 from polymnia.clients.table import CLIENTS, ClientProgram, cursor_link, vscode_link
 from polymnia.dialects.registry import DEFAULT_DIALECT, DIALECTS, open_dialect
 from polymnia.settings import ClientRoots
@@ -196,11 +195,9 @@ def _plugin_part(client: ClientProgram) -> str:
             "and [facts on prompts](../agents.md#facts-on-every-prompt). "
             "The [table of programs](../agents.md#programs) says what each program gets.\n"
         )
-    if client.name in RULES_FILES:
-        scope = "" if RULES_FILES[client.name].user else " --scope project"
+    elif not client.has_plugin and client.name != "claude-desktop":
         parts.append(
-            f"`polymnia install {client.name} --rules{scope}` writes "
-            "[rules](../agents.md#rules) that tell the agent when to recall and to remember.\n"
+            "`polymnia install --rules >> AGENTS.md` adds [rules](../agents.md#rules) that tell the agent when to recall and to remember.\n"
         )
     if client.has_plugin:
         parts.append(

@@ -147,7 +147,8 @@ def test_the_commands_on_the_page_of_a_client_work(name: str, reader: Reader) ->
             if "--hooks" in here:
                 results = ["has hooks for ", "is the plugin; start "]
             elif "--rules" in here:
-                results = ["says when to recall and to remember"]
+                here += " && cat AGENTS.md"
+                results = ["Call `briefing` at the start of a task."]
             printed = reader.shell(here)
             assert any(result in printed for result in results), printed
 

@@ -1,4 +1,4 @@
-"""`polymnia install CLIENT --hooks` and `--rules`: let a client use the memory by itself."""
+"""`polymnia install CLIENT --hooks`: let a client use the memory by itself."""
 
 import sys
 from pathlib import Path
@@ -14,7 +14,6 @@ from polymnia.clients.hooks import (
     remove_plugin,
     write_plugin,
 )
-from polymnia.clients.rules import RULES, RULES_FILES, add_rules, remove_rules
 from polymnia.clients.table import ClientProgram
 from polymnia.errors import BadInput
 from polymnia.settings import client_roots
@@ -56,9 +55,7 @@ def _instead_of_hooks(client: ClientProgram) -> str:
         )
     if client.has_plugin:
         return "its hooks come with the plugin"
-    if client.name in RULES_FILES:
-        return "it has none; --rules tells its agent when to use the memory"
-    return "it has none"
+    return "it has none; `polymnia install --rules` prints rules for its AGENTS.md"
 
 
 def _change_plugin(
@@ -77,27 +74,3 @@ def _change_plugin(
         return
     write_plugin(path, text)
     print(f"{path} is the plugin; start {client.title} again")
-
-
-def change_rules(
-    client: ClientProgram, project: Path | None, *, remove: bool, only_print: bool
-) -> None:
-    """Write the rules of a project or of the user, remove them or print them. Raise BadInput."""
-    rules = RULES_FILES.get(client.name)
-    if rules is None:
-        raise BadInput(f"there are no rules to add to {client.title}: use {', '.join(RULES_FILES)}")
-    if only_print:
-        print(f"{rules.head}{RULES}", end="")
-        return
-    path = rules.path(client_roots(), project)
-    if path is None:
-        scope = "project" if project is None else "user"
-        raise BadInput(f"{client.title} has no rules for this scope: use --scope {scope}")
-    if remove:
-        kept = remove_rules(rules, path)
-        print(f"removed the rules from {path}")
-    else:
-        kept = add_rules(rules, path)
-        print(f"{path} says when to recall and to remember")
-    if kept is not None:
-        print(f"the former file is {kept}")
