@@ -224,22 +224,23 @@ def _serve_http(
     has_provider = bool(settings.jwt_issuer)
     grants = None
     if settings.public_url and tokens is not None and not (has_provider or settings.read_only):
-        clients = Clients(tokens.signing_key, settings.oauth_clients)
-        grants = Grants(tokens, base, clients)
+        grants = Grants(tokens, base, Clients(tokens.signing_key, settings.oauth_clients))
     guard = RequestGuard(
         admit=authenticator.admit,
+        requires_token=lambda: authenticator.requires_token,
         holds=authenticator.holds,
         hosts=allowed_hosts | address.require_hosts((urlsplit(base).hostname or host,)),
         origins=origins,
         is_local=address.is_loopback(host),
-        metadata_url=f"{base}/.well-known/oauth-protected-resource" if has_provider else None,
+        base_url=base,
     )
     options = HttpOptions(
         limit=settings.max_message_bytes,
         max_sessions=settings.max_sessions,
         idle=settings.session_minutes * 60,
         metrics=settings.metrics,
-        metadata=_metadata(settings, base) if has_provider else None,
+        provider=_provider_metadata(settings) if has_provider else None,
+        grants=grants,
         public_path=public_path,
         proxies=proxies,
         store=settings.store,
@@ -301,15 +302,13 @@ def _warn_if_insecure(settings: Settings, authenticator: "Authenticator") -> Non
         )
 
 
-def _metadata(settings: Settings, base: str) -> dict[str, Any]:
+def _provider_metadata(settings: Settings) -> dict[str, Any]:
     """Return what clients need to get a token from the identity provider."""
     from polymnia.auth.provider import SCOPES
 
     return {
-        "resource": f"{base}/mcp",
         "authorization_servers": [settings.jwt_issuer],
         "scopes_supported": list(SCOPES),
-        "bearer_methods_supported": ["header"],
     }
 
 

@@ -327,10 +327,17 @@ def test_the_metadata_document_is_also_at_the_root_and_nowhere_else(provided: Ru
         assert web.send("GET", f"{METADATA}/elsewhere").status == 404
 
 
-def test_a_server_without_a_provider_has_no_metadata_document(server: Running) -> None:
+def test_without_a_place_to_log_in_the_metadata_names_none(server: Running) -> None:
     with Web(server.port) as web:
+        document = f"http://127.0.0.1:{server.port}{METADATA}/mcp"
+        challenge = web.post(initialize()).headers["www-authenticate"]
+        assert challenge == f'Bearer resource_metadata="{document}"'
+        assert "authorization_servers" not in web.send("GET", f"{METADATA}/mcp").json
+
+
+def test_a_server_that_needs_no_token_has_no_metadata_document(tmp_path: Path) -> None:
+    with Running(tmp_path / "memory.db") as running, Web(running.port) as web:
         assert web.send("GET", METADATA).status == 404
-        assert web.post(initialize()).headers["www-authenticate"] == "Bearer"
 
 
 def test_a_token_of_the_provider_opens_a_session_with_its_rights(provided: Running) -> None:

@@ -22,7 +22,7 @@ def serve(dialect: Dialect, memory: Memory | None = None) -> None:
         file=sys.stderr,
         flush=True,
     )
-    guard = RequestGuard(admit=lambda token, peer: OWNER)
+    guard = RequestGuard(admit=lambda token, peer, resource: OWNER)
     serve_http(
         {dialect.name: server},
         dialect.name,

@@ -51,7 +51,7 @@ _REFRESH = re.compile(
 )
 _ASSERTION_TYPE = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 # Signatures with public keys only.
-_ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "ES256", "ES384", "ES512", "EdDSA"]
+ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "ES256", "ES384", "ES512", "EdDSA"]
 
 Form = Mapping[str, str]
 
@@ -281,7 +281,7 @@ class Grants:
             jwt.decode(
                 assertion,
                 self._find_key(keys, jwt.get_unverified_header(assertion).get("kid")),
-                algorithms=_ALGORITHMS,
+                algorithms=ALGORITHMS,
                 audience=[self.issuer, f"{self.issuer}/token"],
                 issuer=grant.client_id,
                 subject=grant.client_id,

@@ -175,7 +175,7 @@ class Site:
             # A cookie that opens nothing may come from anywhere: no form token is made from it.
             page.session = ""
             try:
-                owner = self.context.guard.admit(None, peer=transport.peer)
+                owner = self.context.guard.admit(None, transport.peer, "")
             except NotAdmitted:
                 return
         transport.connection.admit()

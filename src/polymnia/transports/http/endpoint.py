@@ -147,6 +147,9 @@ class Streamable:
             raise Refused(406, f"the response is {JSON} or {EVENTS}; accept both")
         context, server = self._context, self._server
         body, message = await context.read(request)
+        if message.method == "tools/call":
+            tool = server.dialect.tools.get(message.subject)
+            context.guard.check_scope(request, principal, tool)
         if guard.is_stateless(request, message):
             if message.is_request:
                 try:

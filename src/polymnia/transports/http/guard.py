@@ -11,7 +11,10 @@ from typing import Protocol
 from urllib.parse import urlsplit
 
 from msgspec import UNSET, Struct
+from msgspec.structs import replace
 
+from polymnia.auth.grants import scopes_of
+from polymnia.dialects.base import Tool
 from polymnia.errors import InvalidParams, NotAdmitted, ProtocolError, Refused
 from polymnia.mcp.message import Message
 from polymnia.mcp.params import CLIENT_CAPABILITIES, PROTOCOL_VERSION, STATELESS, SUPPORTED
@@ -21,6 +24,7 @@ from polymnia.transports.address import host_of, is_loopback, is_origin
 from polymnia.transports.http.connection import MAX_HEAD_BYTES
 from polymnia.transports.http.request import BLANK, CLOSE, HttpRequest
 
+METADATA_PATH = "/.well-known/oauth-protected-resource"
 HEADER_MISMATCH = -32020
 MAX_HEADERS = 200
 
@@ -39,14 +43,16 @@ _BASE64 = re.compile(r"=\?base64\?(.*)\?=")
 class Admit(Protocol):
     """Returns the principal of a bearer token; None stands for no token. Raises NotAdmitted."""
 
-    def __call__(self, token: str | None, peer: str) -> Principal:
-        """`peer` is the client's address, for the log."""
+    def __call__(self, token: str | None, peer: str, resource: str) -> Principal:
+        """`peer` is the client's address, for the log. The request is for the URL `resource`."""
 
 
 class RequestGuard(Struct, frozen=True, kw_only=True):
     """The checks that every request must pass before it reaches an endpoint."""
 
     admit: Admit
+    # Returns True if requests need a token at the moment.
+    requires_token: Callable[[], bool] = lambda: True
     # Returns True if an admitted principal would still be admitted.
     holds: Callable[[Principal], bool] = lambda principal: True
     # Names of the server, besides IP addresses and those of this machine.
@@ -55,8 +61,8 @@ class RequestGuard(Struct, frozen=True, kw_only=True):
     origins: frozenset[str] = frozenset()
     # True if only this machine can reach the server: its own pages may use it.
     is_local: bool = True
-    # Where clients learn how to get a token; the endpoint's path is appended.
-    metadata_url: str | None = None
+    # The URL by which clients know the server. Below it they learn how to get a token.
+    base_url: str = ""
 
     def check(self, request: HttpRequest) -> None:
         """Raise Refused for a large or ambiguous head, or a foreign Host or Origin."""
@@ -97,22 +103,38 @@ class RequestGuard(Struct, frozen=True, kw_only=True):
         if authorization.lower().startswith(_BEARER):
             token = authorization[len(_BEARER) :].strip()
         try:
-            principal = self.admit(token, peer=request.peer)
+            resource = self.base_url + request.path.rstrip("/")
+            principal = self.admit(token, peer=request.peer, resource=resource)
         except NotAdmitted as exc:
             request.record.is_login_rejected = token is not None
             text = "a token is required: send it in the header Authorization as Bearer TOKEN"
-            details = []
             if token:
                 text = str(exc)
-                details.append('error="invalid_token"')
-            if self.metadata_url:
-                url = self.metadata_url + request.path.rstrip("/")
-                details.append(f'resource_metadata="{url}"')
-            challenge = {"www-authenticate": f"Bearer {', '.join(details)}".rstrip()}
-            raise Refused(401, text, code=-32001, headers=challenge) from exc
+            headers = self._challenge(request, error="invalid_token" if token else "")
+            raise Refused(401, text, code=-32001, headers=headers) from exc
         request.connection.admit()
         request.record.principal = principal
         return principal
+
+    def check_scope(self, request: HttpRequest, principal: Principal, tool: Tool | None) -> None:
+        """Raise Refused for a tool that the client may call once a person has allowed it more.
+
+        Any other client is told by the tool's result.
+        """
+        grantable = principal.grantable
+        if tool is None or grantable is None or principal.may(tool.needs):
+            return
+        if replace(principal, can=grantable).may(tool.needs):
+            scope = scopes_of(tool.needs)
+            headers = self._challenge(request, error="insufficient_scope", scope=scope)
+            text = f"{tool.name} needs {tool.needs}: log in again to allow it"
+            raise Refused(403, text, code=-32001, headers=headers)
+
+    def _challenge(self, request: HttpRequest, **details: str) -> dict[str, str]:
+        """Return the header that tells a client how to log in."""
+        details["resource_metadata"] = self.base_url + METADATA_PATH + request.path.rstrip("/")
+        text = ", ".join(f'{name}="{detail}"' for name, detail in details.items() if detail)
+        return {"www-authenticate": f"Bearer {text}"}
 
     def workspace(self, request: HttpRequest, principal: Principal, server: Server) -> str | None:
         """Return the workspace in the header, or else the one where the principal starts.

@@ -5,20 +5,19 @@ from functools import partial
 from typing import Any
 
 from starlette.middleware.cors import CORSMiddleware
-from starlette.responses import Response
 from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from polymnia.auth.grants import Grants
 from polymnia.errors import Refused
-from polymnia.mcp.message import encode
 from polymnia.mcp.server import Server
 from polymnia.transports.http.context import HttpContext
 from polymnia.transports.http.endpoint import Streamable
 from polymnia.transports.http.legacy_sse import LegacySse
+from polymnia.transports.http.oauth import metadata_routes, server_routes
 from polymnia.transports.http.operations import UI_PATH, AccessLog, Metrics, operator_routes
-from polymnia.transports.http.request import JSON, HttpRequest
+from polymnia.transports.http.request import HttpRequest
 
-METADATA_PATH = "/.well-known/oauth-protected-resource"
 _OUR_HEADERS = (
     "Mcp-Session-Id",
     "Mcp-Protocol-Version",
@@ -37,26 +36,25 @@ def make_app(
     *,
     check: Callable[[], None],
     shows_metrics: bool = False,
-    metadata: Mapping[str, Any] | None = None,
+    provider: Mapping[str, Any] | None = None,
+    grants: Grants | None = None,
     store: str = "",
     ui: ASGIApp | None = None,
 ) -> ASGIApp:
     """Return the ASGI application.
 
     The chosen dialect is at /mcp and /sse, every dialect at /NAME/mcp and /NAME/sse, and the web
-    interface `ui` at /ui. `check` raises if the store cannot be read.
+    interface `ui` at /ui. `check` raises if the store cannot be read. Clients log in at an identity
+    `provider`, or at our own authorization server, which gives out `grants`.
     """
     routes = _dialect_routes("", servers[chosen], context)
     for name, server in servers.items():
         routes += _dialect_routes(f"/{name}", server, context)
-    if metadata is not None:
-        # One document per protected path: clients refuse a document about another path.
-        routes.append(_document(METADATA_PATH, metadata))
-        base = str(metadata["resource"]).removesuffix("/mcp")
-        for prefix in ["", *(f"/{name}" for name in servers)]:
-            for path in (f"{prefix}/mcp", f"{prefix}/sse"):
-                about = {**metadata, "resource": base + path}
-                routes.append(_document(METADATA_PATH + path, about))
+    prefixes = ["", *(f"/{name}" for name in servers)]
+    protected = [f"{prefix}{path}" for prefix in prefixes for path in ("/mcp", "/sse")]
+    routes += metadata_routes(context, provider, grants, protected)
+    if grants is not None:
+        routes += server_routes(context, grants)
     ui_url = f"{context.public_path}{UI_PATH}/" if ui else ""
     paths = ["/mcp", "/sse", *(f"/{name}/mcp" for name in servers)]
     not_found: ASGIApp = _NotFound(paths, ui_url)
@@ -95,12 +93,6 @@ def _dialect_routes(prefix: str, server: Server, context: HttpContext) -> list[R
         Route(f"{prefix}/sse/messages", legacy),
         Route(f"{prefix}/sse/messages/", legacy),
     ]
-
-
-def _document(path: str, contents: Mapping[str, Any]) -> Route:
-    """Return the route of a JSON document that needs no token."""
-    headers = {"content-type": JSON, "access-control-allow-origin": "*"}
-    return Route(path, Response(encode(contents), headers=headers))
 
 
 class _NotFound:

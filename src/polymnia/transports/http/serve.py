@@ -17,6 +17,7 @@ import uvicorn
 from msgspec import Struct
 from starlette.types import ASGIApp
 
+from polymnia.auth.grants import Grants
 from polymnia.mcp.server import Server
 from polymnia.transports.address import BACKLOG
 from polymnia.transports.http.connection import MAX_CONNECTIONS, Connections, HttpConnection
@@ -51,7 +52,9 @@ class HttpOptions(Struct, frozen=True, kw_only=True):
     max_sessions: int = 10_000
     idle: float = 1800.0
     metrics: bool = False
-    metadata: Mapping[str, Any] | None = None
+    # What clients are told about the identity provider, or else our own authorization server.
+    provider: Mapping[str, Any] | None = None
+    grants: Grants | None = None
     # The path of the public URL, such as /memory; empty if there is none.
     public_path: str = ""
     # Proxies that say which client a request comes from.
@@ -100,7 +103,8 @@ def serve_http(
             context,
             check=check,
             shows_metrics=options.metrics,
-            metadata=options.metadata,
+            provider=options.provider,
+            grants=options.grants,
             store=options.store,
             ui=None if make_ui is None else make_ui(context),
         )

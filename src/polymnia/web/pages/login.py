@@ -34,7 +34,7 @@ def log_in(page: Page) -> Response:
     """Open a session for a token."""
     peer = page.request.scope[TRANSPORT].peer
     try:
-        principal = page.site.context.guard.admit(page.form.get("token").strip(), peer=peer)
+        principal = page.site.context.guard.admit(page.form.get("token").strip(), peer, "")
     except NotAdmitted as exc:
         problem = f"{exc.public[:1].upper()}{exc.public[1:]}."
         return _form(page, problem, status=403, kept=kept_fields(page))
