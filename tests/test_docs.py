@@ -60,7 +60,8 @@ def test_every_command_that_a_page_names_takes_these_options(
     wrong = []
     for command in named_commands(page):
         words = shlex.split(re.sub(r"\$\(.*?\)", "x", command), comments=True)[1:]
-        words = list(takewhile(lambda word: word not in ("|", "&&", ";", "<", ">", ">>", "&"), words))
+        ends = ("|", "&&", ";", "<", ">", ">>", "&")
+        words = list(takewhile(lambda word: word not in ends, words))
         # Placeholders, and the first of several words that are possible.
         words = [EXAMPLES.get(word, word).partition("|")[0] for word in words]
         try:
