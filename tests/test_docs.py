@@ -34,6 +34,8 @@ PAGES = sorted(
 )
 MAX_README_LINES = 110
 # A word for each placeholder of a command that takes only some words.
+# What ends a command on its line of the shell.
+COMMAND_ENDS = ("|", "&&", ";", "<", ">", ">>", "&")
 EXAMPLES = {"CLIENT": "cursor", "SHELL": "bash", "ID": "1", "ID…": "1", "ID...": "1"}
 
 
@@ -60,8 +62,7 @@ def test_every_command_that_a_page_names_takes_these_options(
     wrong = []
     for command in named_commands(page):
         words = shlex.split(re.sub(r"\$\(.*?\)", "x", command), comments=True)[1:]
-        ends = ("|", "&&", ";", "<", ">", ">>", "&")
-        words = list(takewhile(lambda word: word not in ends, words))
+        words = list(takewhile(lambda word: word not in COMMAND_ENDS, words))
         # Placeholders, and the first of several words that are possible.
         words = [EXAMPLES.get(word, word).partition("|")[0] for word in words]
         try:
