@@ -24,12 +24,6 @@ LINES = (
     '{"type":"relation","from":"Zoë","to":"Bob","relationType":"knows"}'
 )
 # A conversation and a question, in the form of LoCoMo.
-QUESTIONS = (
-    '[{"conversation": {"session_1_date_time": "9:05 am on 3 April, 2024", "session_1": '
-    '[{"speaker": "Zoë", "dia_id": "D1:1", "text": "I like tea"}]}, '
-    '"qa": [{"question": "Who likes tea?", "evidence": ["D1:1"], "category": 4}]}]'
-)
-
 # A call of each command in a directory made by `make_place`. `serve` and `ui`
 # would run until they are stopped, and `hook` never fails.
 EXAMPLES = {
@@ -51,7 +45,6 @@ EXAMPLES = {
     "sync": ("notes", "--dry-run", "--store", "memory.db"),
     "index": ("--embedder", "local", "--store", "memory.db"),
     "embedder": ("list",),
-    "bench": ("questions.json", "--embedder", "none"),
     "doctor": ("--store", "memory.db"),
     "backup": ("copy.db", "--store", "memory.db"),
     "restore": ("backup.db", "--store", "memory.db"),
@@ -125,6 +118,5 @@ def make_place(directory: Path) -> None:
     store.close()
     shutil.copy(directory / "memory.db", directory / "backup.db")
     (directory / "in.jsonl").write_text(LINES, "utf-8")
-    (directory / "questions.json").write_text(QUESTIONS, "utf-8")
     with closing(open_workspaces(f"{directory / 'workspaces'}/")) as workspaces:
         workspaces.create("plans", "what comes next")

@@ -42,7 +42,6 @@ SHOWN = {
     "export": '{"type":"entity","name":"Zoë","entityType":"person","observations":["likes tea",',
     "sync": "memory.db: would be unchanged",
     "embedder": "EMBEDDER  ",
-    "bench": "words alone  1          100.0",
     "index": "[##############################] ",
     "doctor": "store: memory.db",
     "backup": "backed up memory.db to copy.db",
