@@ -21,6 +21,7 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from types import CodeType, FunctionType
 from typing import NamedTuple
@@ -95,7 +96,9 @@ def choose_mutants(layer: str, count: int, seed: int) -> list[Mutant]:
     places = [
         (path, number) for path in files for number in range(sum(1 for _ in changes_of(path)))
     ]
-    return [mutant_at(path, number) for path, number in chooser.sample(places, count)]
+    chooser.shuffle(places)
+    mutants = (mutant_at(path, number) for path, number in places)
+    return list(islice(filter(None, mutants), count))
 
 
 def changes_of(path: Path) -> Iterator[tuple[ast.Module, ast.AST, str]]:
@@ -144,20 +147,21 @@ def mutate(node: ast.AST) -> str:
     return ""
 
 
-def mutant_at(path: Path, number: int) -> Mutant:
-    """Return the mutant with the code of the outermost function that is changed."""
+def mutant_at(path: Path, number: int) -> Mutant | None:
+    """Return the mutant with the code of the outermost function that is changed.
+
+    Return None if the code is the same, as after a change of an annotation.
+    """
     original = compile(ast.parse(path.read_text("utf-8")), str(path), "exec")
     for position, (tree, node, change) in enumerate(changes_of(path)):
         if position != number:
             continue
         mutated = compile(tree, str(path), "exec")
         line = getattr(node, "lineno", 0)
-        code = next(
-            after
-            for before, after in zip(functions_in(original), functions_in(mutated), strict=True)
-            if before != after
-        )
-        return Mutant(path, code.co_qualname, line, change, code)
+        for before, after in zip(functions_in(original), functions_in(mutated), strict=True):
+            if before != after:
+                return Mutant(path, after.co_qualname, line, change, after)
+        return None
     raise LookupError(number)
 
 
@@ -183,6 +187,9 @@ class Trial:
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         # Otherwise each fork would look for the directory of the run again.
         session.config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined]  # of pytest
+        if self._outcome(session, self.mutants[0], is_changed=False) != "survived":
+            print(f"{self.layer}: the tests fail without a change", flush=True)
+            return True
         outcomes = Counter[str]()
         for mutant in self.mutants:
             outcome = self._outcome(session, mutant)
@@ -196,9 +203,11 @@ class Trial:
         )
         return True
 
-    def _outcome(self, session: pytest.Session, mutant: Mutant) -> str:
+    def _outcome(self, session: pytest.Session, mutant: Mutant, *, is_changed: bool = True) -> str:
         child = os.fork()
         if child == 0:
+            if is_changed:
+                replace_code(mutant)
             os._exit(self._try_mutant(session, mutant))
         ended = os.pidfd_open(child)
         is_ended, _, _ = select.select([ended], [], [], MAX_WAIT_S)
@@ -219,7 +228,6 @@ class Trial:
         silence = os.open(os.devnull, os.O_WRONLY)
         os.dup2(silence, 1)
         os.dup2(silence, 2)
-        replace_code(mutant)
         session.items = nearest_first(session.items, mutant)
         session.config.option.maxfail = 1
         end = time.process_time() + self.budget
