@@ -270,7 +270,7 @@ def test_an_unknown_client_is_told_to_register_again(client: ScriptedClient) -> 
     client.client_id = "forgotten"
     answer = client.redeem("ply_0_x")
     assert (answer.status, answer.json["error"]) == (401, "invalid_client")
-    assert client.authorize().status == 401
+    assert client.authorize().status == 400
 
 
 # Attacks.

@@ -16,6 +16,7 @@ from polymnia.auth.authenticator import Authenticator, tokens_of
 from polymnia.auth.tokens import Tokens
 from polymnia.errors import BadInput, NotAdmitted
 from polymnia.model import OWNER
+from tests.auth.oauth import LoginServer, ScriptedClient
 from tests.processes import TIMEOUT_S
 from tests.stores.proxy import proxied
 from tests.transports.running import Running, Talk, Web, initialize, listening
@@ -156,3 +157,17 @@ def test_two_servers_share_tokens(postgres_database: str) -> None:
         for server in servers:
             with Web(server.port, text) as web:
                 assert web.post(initialize()).status == 401
+
+
+def test_a_client_uses_at_once_on_one_server_what_another_gave_it(postgres_database: str) -> None:
+    with LoginServer(postgres_database) as first:
+        public = {"POLYMNIA_PUBLIC_URL": first.issuer}
+        with Running(postgres_database, settings=public) as second, closing(first.tokens):
+            client = ScriptedClient(first)
+            client.register()
+            # The answer of the person reaches a server that has not seen the question.
+            tokens = client.log_in()
+            for _ in range(3):
+                with Web(second.port, tokens["access_token"]) as web:
+                    assert web.post(initialize()).status == 200
+                tokens = client.refresh(tokens["refresh_token"]).json

@@ -84,9 +84,7 @@ class Clients:
         try:
             self.unseal(client_id, OAuthClient)
         except ValueError as exc:
-            raise OAuthError(
-                "invalid_client", "unknown client: register again", status=401
-            ) from exc
+            raise OAuthError("invalid_client", "unknown client: register again") from exc
 
     def register(self, metadata: dict[str, Any]) -> dict[str, Any]:
         """Return the registration of a client (RFC 7591). Raise OAuthError."""

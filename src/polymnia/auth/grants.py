@@ -256,7 +256,7 @@ class Grants:
                 grant = token.grant
                 if grant is None or token.id != identifier:
                     continue
-                is_access = hash_secret(text) in dict(grant.access)
+                is_access = hash_secret(text) in grant.hashes
                 if is_access or _parse_refresh(token.id, grant, text) is not None:
                     tokens[index] = _end(token, int(time.time()))
 
@@ -269,7 +269,7 @@ class Grants:
         if not assertion:
             if grant.keys or not form.get("client_id"):
                 text = "client_assertion: the client must sign" if grant.keys else "no client_id"
-                raise OAuthError("invalid_client", text, status=401)
+                raise OAuthError("invalid_client", text)
             return
         # Only servers with an identity provider or such clients need the package.
         import jwt
@@ -289,7 +289,7 @@ class Grants:
                 options={"require": ["exp", "iss", "sub", "aud"]},
             )
         except jwt.PyJWTError as exc:
-            raise OAuthError("invalid_client", f"client_assertion: {exc}", status=401) from exc
+            raise OAuthError("invalid_client", f"client_assertion: {exc}") from exc
 
     def _find_key(self, url: str, identifier: str | None) -> Any:
         """Return a client's public key. Raise an error of the library, OAuthError."""

@@ -52,7 +52,7 @@ class TokenFile:
             self._refresh()
             return self._by_id
 
-    def find(self, identifier: str) -> Token | None:
+    def find(self, identifier: str, digest: str = "") -> Token | None:
         return self.read().get(identifier)
 
     @contextmanager

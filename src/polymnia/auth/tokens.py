@@ -169,16 +169,14 @@ class Tokens:
         """
         prefix, _, rest = text.partition("_")
         identifier = rest.partition("_")[0] if prefix == _PREFIX else ""
-        token = self.store.find(identifier)
         # Hash and compare in any case, so that the time reveals nothing about which ids exist.
         digest = hash_secret(text[:_MAX_TOKEN_LENGTH])
+        token = self.store.find(identifier, digest)
         expected = token.hash if token else hash_secret("")
         matches = hmac.compare_digest(digest, expected)
         until = None if token is None else token.expires_at
-        if token is not None and token.grant is not None:
-            for access_hash, access_until in token.grant.access:
-                if hmac.compare_digest(digest, access_hash):
-                    matches, until = True, access_until
+        if token is not None and token.grant is not None and digest in token.grant.hashes:
+            matches, until = True, token.grant.hashes[digest]
         if token is None or not matches:
             raise NotAdmitted("unknown token")
         state = self.state(token)

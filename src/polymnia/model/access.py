@@ -150,6 +150,11 @@ class Grant(Struct, frozen=True, kw_only=True, omit_defaults=True):
     rotated_at: int = 0
     access: tuple[tuple[str, int], ...] = ()
 
+    @property
+    def hashes(self) -> dict[str, int]:
+        """The ends of the access tokens by their hashes."""
+        return dict(self.access)
+
 
 TokenKind = Literal["token", "user", "session", "grant", "key"]
 

@@ -22,8 +22,11 @@ class TokenStore(Protocol):
     def read(self) -> Mapping[str, Token]:
         """Return every token ever created, by id, oldest first. Raise StoreError."""
 
-    def find(self, identifier: str) -> Token | None:
-        """Return the token with that id. Raise StoreError."""
+    def find(self, identifier: str, digest: str = "") -> Token | None:
+        """Return the token with that id. Raise StoreError.
+
+        A grant without that hash is read again: another server may have given out a token.
+        """
 
     def edit(self) -> AbstractContextManager[list[Token]]:
         """Yield all tokens while no other process edits them. Store them if the block succeeds.

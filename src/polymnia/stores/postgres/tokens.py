@@ -59,9 +59,10 @@ class TokenTable:
             self._refresh()
         return self._by_id
 
-    def find(self, identifier: str) -> Token | None:
+    def find(self, identifier: str, digest: str = "") -> Token | None:
         token = self.read().get(identifier)
-        if token is None and self._thread is not None and _ID.fullmatch(identifier):
+        is_new = token is None or (token.grant is not None and digest not in token.grant.hashes)
+        if is_new and self._thread is not None and _ID.fullmatch(identifier):
             self._wait_for_reread()
             token = self._by_id.get(identifier)
         return token

@@ -171,7 +171,7 @@ class _Endpoint:
             reply = Reply(204) if is_preflight else await self._handle(request)
         except OAuthError as exc:
             error = encode({"error": exc.code, "error_description": str(exc)})
-            reply = Reply(exc.status, error)
+            reply = Reply(401 if exc.code == "invalid_client" else exc.status, error)
         except StoreError as exc:
             logger.error("a login failed: %s", exc)
             reply = Reply(503, encode({"error": "temporarily_unavailable"}))
