@@ -193,7 +193,7 @@ def test_nothing_is_migrated_while_the_earlier_server_runs(
     workspaces.close()
 
 
-@pytest.mark.parametrize("step", ["fill", "keep_backup", "fsync_directory"])
+@pytest.mark.parametrize("step", ["write_store", "keep_backup", "fsync_directory"])
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_a_crash_during_the_migration_loses_nothing(
     directory: Path, monkeypatch: pytest.MonkeyPatch, step: str, when: str

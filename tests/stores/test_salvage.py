@@ -14,7 +14,7 @@ from polymnia.engine.graph import entities, facts, relations
 from polymnia.engine.history import trash
 from polymnia.engine.memory import Memory
 from polymnia.errors import BadInput, StoreDamaged, StoreForeign
-from polymnia.model import VAULT, Entity, EntityDraft, Note, Relation
+from polymnia.model import VAULT, Change, ChangeQuery, Entity, EntityDraft, Note, Relation
 from polymnia.stores.sqlite.salvage import salvage_sqlite
 from polymnia.stores.sqlite.store import SqliteStore
 from tests.groups import mostly_matrix
@@ -82,6 +82,15 @@ def trashed(path: Path) -> list[object]:
         store.close()
 
 
+def history_of(path: Path) -> list[Change]:
+    store = SqliteStore(str(path))
+    try:
+        with store.reading() as read:
+            return read.history.changes(ChangeQuery())
+    finally:
+        store.close()
+
+
 def overwrite(path: Path, page: int) -> None:
     with path.open("r+b") as file:
         file.seek(page * PAGE)
@@ -100,6 +109,7 @@ def test_everything_in_a_sound_file_is_salvaged(sound: Path, tmp_path: Path) -> 
     assert read_all(target) == read_all(sound)
     assert trashed(target) == trashed(sound)
     stores = [SqliteStore(str(path)) for path in (sound, target)]
+    assert history_of(target) == history_of(sound)
     pages = [[notes.read(Memory(store), VAULT, f"key {n}") for n in range(50)] for store in stores]
     assert pages[0] == pages[1]
     for store in stores:

@@ -371,7 +371,7 @@ LIMITED = {
     "delete_unused_vectors",
     "delete_vectors_of_model",
     "last_change",
-    "last_changes",
+    "last_changed_row",
     "newest_notes",
 }
 

@@ -1,10 +1,12 @@
 """The rows of a store with all versions, as `polymnia migrate` copies them between stores."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 # One row. Tags are a tuple or None, a vector is little-endian: float16, or a client's float32.
 TableRow = tuple[Any, ...]
+# The same row by the names of its columns. A column without a value is missing or None.
+NamedRow = dict[str, Any]
 # Yields the rows of a table, in order.
 ReadRows = Callable[[str], Iterator[TableRow]]
 
@@ -52,3 +54,9 @@ TABLES: dict[str, tuple[str, ...]] = {
     "perspectives": ("id", "name", "template", "query"),
     "vectors": ("passage", "template", "model", "vector"),
 }
+
+
+def table_rows(table: str, rows: Iterable[NamedRow]) -> list[TableRow]:
+    """Return rows with the columns in the order of the table."""
+    columns = TABLES[table]
+    return [tuple([row.get(column) for column in columns]) for row in rows]

@@ -1,7 +1,7 @@
 """Convert the project file of an earlier program, with everything deleted, to a store of ours."""
 
 import logging
-from collections import defaultdict
+from collections import Counter
 from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,37 +11,21 @@ import apsw
 from polymnia.disk.errors import map_os_errors
 from polymnia.disk.replace import fsync_directory
 from polymnia.errors import StoreBusy, StoreForeign
-from polymnia.model import Entity, Fact, FactSet, Relation, RelationKey, Rows
+from polymnia.model import RelationKey
+from polymnia.stores.clock import now_us
+from polymnia.stores.contract.tables import NamedRow, table_rows
 from polymnia.stores.directory import files
 from polymnia.stores.directory.registry import QUERIES
 from polymnia.stores.sqlite.adopt import keep_backup
 from polymnia.stores.sqlite.connection import BUSY_TIMEOUT_MS, map_errors
-from polymnia.stores.sqlite.fill import DeletedEntity, StoreContents, fill
 from polymnia.stores.sqlite.store import SqliteStore
 
 logger = logging.getLogger(__name__)
 
 _COLUMNS = {
-    *(
-        "entities.id",
-        "entities.name",
-        "entities.entity_type",
-        "entities.created_at",
-        "entities.updated_at",
-    ),
-    *(
-        "entities.deleted_at",
-        "observations.entity_id",
-        "observations.content",
-        "observations.created_at",
-    ),
-    *(
-        "observations.deleted_at",
-        "relations.from_entity",
-        "relations.to_entity",
-        "relations.relation_type",
-    ),
-    *("relations.created_at", "relations.deleted_at"),
+    "entities": ("id", "name", "entity_type", "created_at", "updated_at", "deleted_at"),
+    "observations": ("entity_id", "content", "created_at", "deleted_at"),
+    "relations": ("from_entity", "to_entity", "relation_type", "created_at", "deleted_at"),
 }
 
 
@@ -56,7 +40,7 @@ class ForeignEntity(NamedTuple):
     deleted_at: int
 
 
-class ForeignFactRow(NamedTuple):
+class ForeignFact(NamedTuple):
     """A fact of the earlier program."""
 
     entity: str
@@ -98,9 +82,16 @@ def adopt(path: Path) -> None:
             raise StoreBusy(
                 f"{path} is open in another program: stop that first; nothing was changed"
             ) from exc
-        contents = _read(path, old)
-    with closing(SqliteStore(str(part))) as new:
-        fill(new, contents)
+        lost = write_store(
+            part,
+            [ForeignEntity(*row) for row in _run(old, "foreign_entities")],
+            [ForeignFact(*row) for row in _run(old, "foreign_observations")],
+            [ForeignRelation(*row) for row in _run(old, "foreign_relations")],
+        )
+    if lost:
+        logger.warning(
+            "%s: %d rows belong to no entity; they are only in %s.bak", path, lost, path.name
+        )
     # Link the old file to a second name, then replace it, so that there is always a file.
     with map_os_errors(str(path)):
         keep_backup(path)
@@ -113,118 +104,113 @@ def adopt(path: Path) -> None:
 
 def is_adoptable(connection: apsw.Connection) -> bool:
     """Return True for a project file of the earlier program."""
-    return {name for (name,) in _run(connection, "foreign_columns")} >= _COLUMNS
-
-
-def _read(path: Path, old: apsw.Connection) -> StoreContents:
-    rows = _Rows(
-        [ForeignEntity(*row) for row in _run(old, "foreign_entities")],
-        [ForeignFactRow(*row) for row in _run(old, "foreign_observations")],
-        [ForeignRelation(*row) for row in _run(old, "foreign_relations")],
+    columns = {name for (name,) in _run(connection, "foreign_columns")}
+    return all(
+        f"{table}.{column}" in columns for table, names in _COLUMNS.items() for column in names
     )
-    if lost := rows.without_entity():
-        logger.warning(
-            "%s: %d rows belong to no entity; they are only in %s.bak", path, lost, path.name
-        )
-    return rows.contents()
 
 
 def _run(old: apsw.Connection, query: str) -> list[tuple[Any, ...]]:
     return old.execute(QUERIES[query]).fetchall()
 
 
-class _Rows:
-    """The rows of a file. Living entities of one name become the first, with all facts."""
+def write_store(
+    path: Path,
+    entities: list[ForeignEntity],
+    facts: list[ForeignFact],
+    relations: list[ForeignRelation],
+) -> int:
+    """Write the rows to a new store. Return how many belong to no entity and were left out.
 
-    def __init__(
-        self,
-        entities: list[ForeignEntity],
-        facts: list[ForeignFactRow],
-        relations: list[ForeignRelation],
-    ) -> None:
-        self._entities = {entity.id: entity for entity in entities}
-        self._facts = facts
-        self._relations = relations
-        first: dict[str, str] = {}
-        for entity in entities:
-            if not entity.deleted_at:
-                first.setdefault(entity.name, entity.id)
-        self._owner: dict[str, str] = {}
-        for entity in entities:
-            self._owner[entity.id] = entity.id if entity.deleted_at else first[entity.name]
-        # The facts of each owner, with the times at which they were deleted.
-        self._numbered: defaultdict[str, list[tuple[int, Fact]]] = defaultdict(list)
-        for row in facts:
-            if row.entity in self._owner:
-                numbered = self._numbered[self._owner[row.entity]]
-                fact = Fact(len(numbered) + 1, row.text, row.created_at)
-                numbered.append((row.deleted_at, fact))
+    The first change creates everything. What was deleted at the same time was deleted together,
+    and is one change here. All are made now, so the trash keeps things as long as if they were
+    deleted now, and no state before the last of them can be read.
+    """
+    times = {entity.deleted_at for entity in entities} | {fact.deleted_at for fact in facts}
+    times |= {relation.deleted_at for relation in relations}
+    deletions = {deleted_at: change for change, deleted_at in enumerate(sorted(times - {0}), 2)}
+    last_change = len(deletions) + 1
+    by_id = {entity.id: entity for entity in entities}
 
-    def without_entity(self) -> int:
-        """Return how many facts and relations name an entity that does not exist."""
-        facts = sum(row.entity not in self._entities for row in self._facts)
-        return facts + sum(not self._has_ends(row) for row in self._relations)
-
-    def contents(self) -> StoreContents:
-        """Return what to write."""
-        relations: dict[RelationKey, Relation] = {}
-        lone_relations: list[Relation] = []
-        with_entity: defaultdict[tuple[str, int], list[Relation]] = defaultdict(list)
-        for row in filter(self._has_ends, self._relations):
-            relation = Relation(
-                self._entities[row.source].name,
-                self._entities[row.target].name,
-                row.type,
-                row.created_at,
+    # Names are unique here: living entities of one name become the first, with all facts.
+    first: dict[str, ForeignEntity] = {}
+    owners: dict[str, ForeignEntity] = {}
+    for entity in entities:
+        owners[entity.id] = entity
+        if not entity.deleted_at:
+            owners[entity.id] = first.setdefault(entity.name, entity)
+    numbers: dict[str, int] = {}
+    cards: list[NamedRow] = []
+    for entity in entities:
+        if owners[entity.id] is entity:
+            number = numbers[entity.id] = len(cards) + 1
+            cards.append(
+                {
+                    "id": number,
+                    "entity": number,
+                    "name": entity.name,
+                    "type": entity.type,
+                    "created_at": entity.created_at,
+                    "until": deletions.get(entity.deleted_at),
+                }
             )
-            if not row.deleted_at:
-                relations.setdefault(relation.key, relation)
+
+    observations: list[NamedRow] = []
+    last_ordinals: Counter[str] = Counter()
+    for fact in facts:
+        if fact.entity in owners:
+            owner = owners[fact.entity]
+            last_ordinals[owner.id] += 1
+            observations.append(
+                {
+                    "id": len(cards) + len(observations) + 1,
+                    "entity": numbers[owner.id],
+                    "ordinal": last_ordinals[owner.id],
+                    "text": fact.text,
+                    "created_at": fact.created_at,
+                    "until": deletions.get(fact.deleted_at or owner.deleted_at),
+                }
+            )
+
+    last_row = len(cards) + len(observations)
+    links: list[NamedRow] = []
+    living: set[RelationKey] = set()
+    lost = len(facts) - len(observations)
+    for relation in relations:
+        if relation.source not in by_id or relation.target not in by_id:
+            lost += 1
+            continue
+        source, target = by_id[relation.source].name, by_id[relation.target].name
+        key = (source, target, relation.type)
+        if not relation.deleted_at:
+            if key in living:
                 continue
-            for end in {row.source, row.target}:
-                with_entity[end, row.deleted_at].append(relation)
-            if not self._went_with_entity(row):
-                lone_relations.append(relation)
-        living: list[Entity] = []
-        deleted: list[DeletedEntity] = []
-        lost_facts: list[FactSet] = []
-        for entity in self._entities.values():
-            if self._owner[entity.id] != entity.id:
-                continue
-            # The facts that were deleted while the entity lived.
-            numbered = self._numbered[entity.id]
-            earlier = tuple(fact for at, fact in numbered if at not in (0, entity.deleted_at))
-            if entity.deleted_at:
-                lost = tuple(with_entity[entity.id, entity.deleted_at])
-                deleted.append(DeletedEntity(self._entity(entity), lost, earlier))
-                continue
-            living.append(self._entity(entity))
-            if earlier:
-                lost_facts.append(FactSet(entity.name, earlier))
-        return StoreContents(
-            living=Rows(tuple(living), relations=tuple(relations.values())),
-            entities=tuple(deleted),
-            facts=tuple(lost_facts),
-            relations=tuple(lone_relations),
+            living.add(key)
+        last_row += 1
+        links.append(
+            {
+                "id": last_row,
+                "source": source,
+                "target": target,
+                "type": relation.type,
+                "created_at": relation.created_at,
+                "until": deletions.get(relation.deleted_at),
+            }
         )
 
-    def _has_ends(self, row: ForeignRelation) -> bool:
-        return row.source in self._entities and row.target in self._entities
-
-    def _entity(self, row: ForeignEntity) -> Entity:
-        """Return the entity with the facts that live, or that were deleted with it."""
-        numbered = self._numbered[row.id]
-        return Entity(
-            name=row.name,
-            type=row.type,
-            facts=tuple(fact for at, fact in numbered if at in (0, row.deleted_at)),
-            id=row.id,
-            next_ordinal=len(numbered) + 1,
-            created_at=row.created_at,
-            updated_at=row.updated_at,
-        )
-
-    def _went_with_entity(self, row: ForeignRelation) -> bool:
-        return row.deleted_at in (
-            self._entities[row.source].deleted_at,
-            self._entities[row.target].deleted_at,
-        )
+    identities = []
+    for uid, number in numbers.items():
+        entity = by_id[uid]
+        touched = deletions.get(entity.deleted_at, 1)
+        identities.append((number, uid, last_ordinals[uid] + 1, entity.updated_at, touched))
+    now = now_us()
+    changes = []
+    for change in range(1, last_change + 1):
+        changes.append((change, now + change, "polymnia", "", "import", last_row))
+    with closing(SqliteStore(str(path))) as store:
+        store.write_rows("changes", changes)
+        store.write_rows("purges", [(last_change,)])
+        store.write_rows("entities", identities)
+        for table, rows in (("cards", cards), ("observations", observations), ("relations", links)):
+            store.write_rows(table, table_rows(table, [row | {"since": 1} for row in rows]))
+    return lost

@@ -14,10 +14,9 @@ from msgspec import DecodeError, Struct, json
 
 from polymnia.disk.errors import map_os_errors
 from polymnia.disk.replace import fsync_directory, replace_file
-from polymnia.model import VAULT, Note, NoteScope, Rows
+from polymnia.model import VAULT, Change, Note, NoteScope, Rows
 from polymnia.search.embedding import length
 from polymnia.stores.sqlite.connection import BUSY_TIMEOUT_MS, file_identity, map_errors
-from polymnia.stores.sqlite.fill import StoreContents, fill
 from polymnia.stores.sqlite.rows import Row, run
 from polymnia.stores.sqlite.schema import NOTE_TABLES
 from polymnia.stores.sqlite.store import SqliteStore
@@ -148,8 +147,9 @@ def _write_beside(path: str, notes: tuple[Note, ...]) -> Path:
     new = Path(f"{path}.new")
     for ending in ("", "-wal", "-shm", "-journal"):
         Path(f"{new}{ending}").unlink(missing_ok=True)  # left by an interrupted attempt
-    with closing(SqliteStore(str(new))) as store:
-        fill(store, StoreContents(living=Rows(notes=notes)))
+    with closing(SqliteStore(str(new))) as store, store.writing() as writer:
+        change = Change("import", "polymnia", writer.clock(), after=Rows(notes=notes))
+        writer.apply(change)
     return new
 
 

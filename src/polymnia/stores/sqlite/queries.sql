@@ -1260,9 +1260,13 @@ SELECT dimension FROM models WHERE id = ?;
 -- The pages that list the tables of a new store, for the salvage, as are the following.
 SELECT pageno FROM dbstat WHERE name = 'sqlite_schema';
 
--- name: last_changes
+-- name: last_changed_row
 -- The last row id that a change gave out.
 SELECT last_row FROM changes ORDER BY id DESC LIMIT 1;
+
+-- name: last_changes
+-- The last id of the table.
+SELECT max(id) FROM changes;
 
 -- name: last_entities
 -- The last id of the table.
@@ -1288,49 +1292,46 @@ SELECT max(id) FROM notes;
 -- The last id of the table.
 SELECT max(id) FROM vectors;
 
--- name: salvage_entities
--- Identities by id alone. Texts come as bytes: damaged ones may not be UTF-8.
-SELECT id, typeof(uid) = 'blob', CAST(uid AS BLOB), next_ordinal, updated_at FROM entities NOT INDEXED WHERE id BETWEEN ? AND ? ORDER BY id;
-
 -- name: card_columns
 -- The columns of the table of cards: files of schema 1 lack some.
 SELECT name FROM pragma_table_info('cards');
 
+-- name: salvage_changes
+-- Changes by id alone. Texts come as bytes: damaged ones may not be UTF-8.
+SELECT c.id, c.at, CAST(a.name AS BLOB), CAST(a.server AS BLOB), CAST(c.operation AS BLOB), c.last_row
+FROM changes AS c NOT INDEXED LEFT JOIN actors AS a ON a.id = c.actor WHERE c.id BETWEEN ? AND ? ORDER BY c.id;
+
+-- name: salvage_entities
+-- Identities by id alone, with UUIDs as text.
+SELECT id, iif(typeof(uid) = 'blob' AND length(uid) = 16,
+    lower(format('%s-%s-%s-%s-%s', hex(substr(uid, 1, 4)), hex(substr(uid, 5, 2)), hex(substr(uid, 7, 2)), hex(substr(uid, 9, 2)), hex(substr(uid, 11)))),
+    CAST(uid AS BLOB)), next_ordinal, updated_at, touched
+FROM entities NOT INDEXED WHERE id BETWEEN ? AND ? ORDER BY id;
+
 -- name: salvage_cards
 -- Cards by id alone.
 SELECT id, entity, CAST(name AS BLOB), CAST(type AS BLOB), CAST(summary AS BLOB), summary_at, CAST(tags AS BLOB), created_at,
-    CAST(aliases AS BLOB), due, CAST(status AS BLOB), expires, until
-FROM cards NOT INDEXED WHERE id BETWEEN ? AND ? ORDER BY id;
-
--- name: salvage_cards_1
--- The same in a file of schema 1.
-SELECT id, entity, CAST(name AS BLOB), CAST(type AS BLOB), CAST(summary AS BLOB), summary_at, CAST(tags AS BLOB), created_at,
-    NULL, NULL, NULL, NULL, until
+    CAST(aliases AS BLOB), due, CAST(status AS BLOB), expires, since, until
 FROM cards NOT INDEXED WHERE id BETWEEN ? AND ? ORDER BY id;
 
 -- name: salvage_observations
 -- Observations by id alone.
-SELECT id, entity, ordinal, CAST(text AS BLOB), created_at, valid_at, CAST(source AS BLOB), expires, CAST(author AS BLOB), until
-FROM observations NOT INDEXED WHERE id BETWEEN ? AND ? ORDER BY id;
-
--- name: salvage_observations_1
--- The same in a file of schema 1.
-SELECT id, entity, ordinal, CAST(text AS BLOB), created_at, valid_at, CAST(source AS BLOB), NULL, NULL, until
+SELECT id, entity, ordinal, CAST(text AS BLOB), created_at, valid_at, CAST(source AS BLOB), expires, CAST(author AS BLOB), since, until
 FROM observations NOT INDEXED WHERE id BETWEEN ? AND ? ORDER BY id;
 
 -- name: salvage_relations
 -- Relations by id alone.
-SELECT id, CAST(source AS BLOB), CAST(target AS BLOB), CAST(type AS BLOB), created_at, until
+SELECT id, CAST(source AS BLOB), CAST(target AS BLOB), CAST(type AS BLOB), created_at, since, until
 FROM relations NOT INDEXED WHERE id BETWEEN ? AND ? ORDER BY id;
 
 -- name: salvage_notes
 -- Vault notes by id alone.
-SELECT id, CAST(key AS BLOB), CAST(text AS BLOB), CAST(tags AS BLOB), created_at, updated_at, until
+SELECT id, CAST(key AS BLOB), CAST(text AS BLOB), CAST(tags AS BLOB), created_at, updated_at, since, until
 FROM notes NOT INDEXED WHERE id BETWEEN ? AND ? ORDER BY id;
 
--- name: salvage_models
--- Embedding models by id alone.
-SELECT id, CAST(url AS BLOB) FROM models NOT INDEXED WHERE id BETWEEN ? AND ? ORDER BY id;
+-- name: client_models
+-- The models of vectors that clients supplied: they are salvaged, and others are made again.
+SELECT id FROM models NOT INDEXED WHERE CAST(url AS BLOB) = CAST('client' AS BLOB);
 
 -- name: salvage_vectors
 -- Vectors by id alone.

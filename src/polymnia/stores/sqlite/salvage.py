@@ -1,38 +1,28 @@
-"""Salvage a damaged SQLite store: read every row that can be read, and write it to a new store.
+"""Salvage a damaged SQLite store: copy every row that can be read to a new store.
 
-A row is read by its id alone, so damaged indexes do not matter. What lives and what is in the trash
-is salvaged; older versions and the notes of sessions are not.
+A row is read by its id alone, so damaged indexes do not matter. Rows keep their ids and their
+places in the history. What is lost between them is made up: an entity for facts without one, and a
+change for rows that name one. The notes of sessions and the vectors of embedders are not salvaged.
 """
 
 import shutil
 from collections import defaultdict
-from collections.abc import Callable, Iterable
 from contextlib import closing, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 from uuid import uuid4
 
 import apsw
 from msgspec import DecodeError, Struct, json
 
 from polymnia.errors import BadInput, StoreDamaged, StoreError, StoreForeign
-from polymnia.model import (
-    MAX_ORDINAL,
-    VAULT,
-    Counts,
-    Entity,
-    Fact,
-    FactSet,
-    Note,
-    Relation,
-    Rows,
-)
+from polymnia.model import MAX_ORDINAL, Counts
+from polymnia.stores.contract.tables import TABLES, NamedRow, table_rows
+from polymnia.stores.sql import load_migrations
 from polymnia.stores.sqlite.connection import APPLICATION_ID, DRIVER_ERRORS, SEALED_ID, map_errors
-from polymnia.stores.sqlite.fill import DeletedEntity, StoreContents, fill
-from polymnia.stores.sqlite.port import SqlitePort
 from polymnia.stores.sqlite.rows import QUERIES, Row, run
 from polymnia.stores.sqlite.store import SqliteStore
+from polymnia.stores.versioned.write import CLIENT_MODEL, client_model
 
 # Failed attempts to read a range of rows. A damaged page near the root of a large table needs many.
 MAX_FAILURES = 100_000
@@ -41,15 +31,15 @@ _LAST_ID = 1 << 24
 _PAGE_BYTES = 4096
 # The queries that read each table by id, and those that tell the last id of a table.
 _READ = {
+    "changes": "salvage_changes",
     "entities": "salvage_entities",
     "cards": "salvage_cards",
     "observations": "salvage_observations",
     "relations": "salvage_relations",
     "notes": "salvage_notes",
-    "models": "salvage_models",
-    "vectors": "salvage_vectors",
 }
 _LAST = (
+    "last_changed_row",
     "last_changes",
     "last_entities",
     "last_cards",
@@ -58,13 +48,15 @@ _LAST = (
     "last_notes",
     "last_vectors",
 )
-# The same in files of schema 1, which lack columns.
-_READ_SCHEMA_1 = {"cards": "salvage_cards_1", "observations": "salvage_observations_1"}
-# The columns that say what a row belongs to.
-_OWNER_COLUMNS = {"cards": (1,), "observations": (1, 2)}
-_LIVES = 1 << 62
-# Aliases, due time, status and expiry of an entity whose card is lost.
-_NO_PLAN = (None, None, None, None)
+_TEXTS = {"actor", "server", "operation", "uid", "name", "type", "summary", "status", "text"}
+_TEXTS |= {"source", "target", "author", "key"}
+_LISTS = {"tags", "aliases"}
+_NULLABLE = {"summary", "summary_at", "due", "status", "expires", "valid_at", "author", "until"}
+# The template of a passage's own text.
+_TEXT_TEMPLATE = 1
+
+# The rows of a table by id.
+Table = dict[int, NamedRow]
 
 
 class SalvageReport(Struct, frozen=True):
@@ -94,25 +86,29 @@ def salvage_sqlite(path: Path, target: Path) -> SalvageReport:
             with suppress(FileNotFoundError):
                 shutil.copyfile(f"{path}{ending}", f"{copied}{ending}")
         with closing(_open(path, copied)) as connection:
-            tables = _Tables(connection)
-        if not any(tables.rows.values()):
+            tables, lost = _read_tables(connection)
+            vectors = _read_client_vectors(connection)
+        if not any(tables.values()):
             raise StoreDamaged(f"{path} holds no row that can be read; restore a backup")
-        contents = _Salvage(tables).contents()
+        _repair(tables)
         part = Path(directory) / "new.db"
         with closing(SqliteStore(str(part))) as store:
-            fill(store, contents)
+            for table, named_rows in tables.items():
+                rows = [row for _, row in sorted(named_rows.items())]
+                store.write_rows(table, table_rows(table, rows))
+            _write_vectors(store, vectors, tables["notes"])
             with store.reading() as read:
                 counts = read.counts()
         part.replace(target)
-    return SalvageReport(counts, len(contents.living.notes), tuple(tables.lost))
+    return SalvageReport(counts, counts.notes, tuple(lost))
 
 
 def readable_rows(
-    read: Callable[[int, int], Iterable[Row]], last: int
+    connection: apsw.Connection, query: str, last: int
 ) -> tuple[list[Row], list[tuple[int, int]]]:
     """Return the rows that can be read, and the ranges of ids that cannot.
 
-    `read` yields the rows of a range in order of their ids, which come first.
+    The query yields the rows of a range in order of their ids, which come first.
     A range that fails is divided.
     """
     rows: list[Row] = []
@@ -122,27 +118,19 @@ def readable_rows(
     while ranges:
         low, high = ranges.pop()
         try:
-            for row in read(low, high):
+            for row in connection.execute(QUERIES[query], (low, high)):
                 rows.append(row)
                 low = row[0] + 1
         except DRIVER_ERRORS:
             failures += 1
-            if low >= high or failures > MAX_FAILURES:
+            if low < high and failures <= MAX_FAILURES:
+                middle = (low + high) // 2
+                ranges += [(middle + 1, high), (low, middle)]
+            elif lost and lost[-1][1] == low - 1:
+                lost[-1] = (lost[-1][0], high)
+            else:
                 lost.append((low, high))
-                continue
-            middle = (low + high) // 2
-            ranges += [(middle + 1, high), (low, middle)]
-    return rows, _join_ranges(lost)
-
-
-def _join_ranges(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    joined: list[tuple[int, int]] = []
-    for low, high in sorted(ranges):
-        if joined and low <= joined[-1][1] + 1:
-            joined[-1] = (joined[-1][0], max(high, joined[-1][1]))
-        else:
-            joined.append((low, high))
-    return joined
+    return rows, lost
 
 
 def _open(path: Path, copied: Path) -> apsw.Connection:
@@ -160,12 +148,17 @@ def _open(path: Path, copied: Path) -> apsw.Connection:
             ).fetchall()
             tables = {name for (name,) in run(connection, "table_names")}
             mark = connection.pragma("application_id")
-            has_columns = bool(run(connection, "card_columns"))
+            columns = {name for (name,) in run(connection, "card_columns")}
+            if columns and "status" not in columns:  # a file of schema 1
+                _, migration = load_migrations(Path(__file__).parent)[1]
+                for line in migration.splitlines():
+                    if line.startswith("ALTER"):
+                        connection.execute(line)
         except DRIVER_ERRORS:
             connection.close()
             continue
         # A table in a damaged list may have a name and no columns.
-        if has_columns and tables >= {"cards", "observations"}:
+        if columns and tables >= {"cards", "observations"}:
             return connection
         connection.close()
         if tables and mark not in (APPLICATION_ID, SEALED_ID):
@@ -192,227 +185,47 @@ def _replace_schema(copied: Path) -> None:
             file.write(content[start : start + _PAGE_BYTES])
 
 
-class _Tables:
-    """The readable rows of each table, and what is lost."""
-
-    def __init__(self, connection: apsw.Connection) -> None:
-        self._connection = connection
-        columns = {name for (name,) in run(connection, "card_columns")}
-        self._is_old = "status" not in columns
-        self._last = self._last_id()
-        self.lost: list[str] = []
-        self.rows = {
-            table: self._read(table) for table in _READ if table not in ("models", "vectors")
+def _read_tables(connection: apsw.Connection) -> tuple[dict[str, Table], list[str]]:
+    """Return the readable rows of each table, and sentences about those that are lost."""
+    tables: dict[str, Table] = {}
+    lost: list[str] = []
+    last = _last_id(connection)
+    for table, name in _READ.items():
+        tables[table] = {}
+        rows, gaps = readable_rows(connection, name, last)
+        lost += [f"{table}: the rows from {low} to {high} cannot be read" for low, high in gaps]
+        without_owner = 0
+        for values in rows:
+            row: NamedRow = {}
+            for column, value in zip(TABLES[table], values, strict=True):
+                row[column] = _sound_value(table, column, value)
+            if row.get("entity") == 0:
+                without_owner += 1
+            else:
+                tables[table][row["id"]] = row
+        if without_owner:
+            lost.append(f"{table}: {without_owner} rows belong to nothing")
+    with suppress(*DRIVER_ERRORS):
+        tables["purges"] = {
+            change: {"change": change} for (change,) in run(connection, "read_purges")
         }
-        # Vectors that clients supplied are saved; a server computes the others again.
-        client_models = {row[0] for row in self._read("models") if row[1] == b"client"}
-        self.embeddings: dict[int, bytes] = {}
-        if client_models:
-            for _, passage, model, vector in self._read("vectors"):
-                if model in client_models:
-                    self.embeddings[passage] = vector
-
-    def _read(self, table: str) -> list[Row]:
-        name = _READ[table]
-        if self._is_old:
-            name = _READ_SCHEMA_1.get(table, name)
-        query = QUERIES[name]
-        rows, lost = readable_rows(
-            lambda low, high: self._connection.execute(query, (low, high)), self._last
-        )
-        for low, high in lost:
-            self.lost.append(f"{table}: the rows from {low} to {high} cannot be read")
-        owner_columns = _OWNER_COLUMNS.get(table, ())
-        sound = []
-        for row in rows:
-            if all(isinstance(row[column], int) for column in owner_columns):
-                sound.append(row)
-        if len(sound) < len(rows):
-            self.lost.append(f"{table}: {len(rows) - len(sound)} rows belong to nothing")
-        return sound
-
-    def _last_id(self) -> int:
-        """Return the highest id that any table has, as far as the file can say."""
-        ids = []
-        for query in _LAST:
-            with suppress(*DRIVER_ERRORS):
-                for (number,) in run(self._connection, query):
-                    if isinstance(number, int):
-                        ids.append(number)
-        if not ids:
-            return _LAST_ID
-        return max(1, *ids)
+    return tables, lost
 
 
-class _Salvage:
-    """Entities, relations and notes from rows, some of which may be missing."""
-
-    def __init__(self, tables: _Tables) -> None:
-        self._embeddings = tables.embeddings
-        self._rows = tables.rows
-        self._identities = {row[0]: row for row in tables.rows["entities"]}
-        self._cards: dict[int, Row] = {}
-        for row in sorted(tables.rows["cards"], key=lambda row: (_end_of(row[-1]), row[0])):
-            self._cards[row[1]] = row  # the living one, or the last
-        self._facts: defaultdict[int, dict[int, Row]] = defaultdict(dict)
-        ordered = sorted(tables.rows["observations"], key=lambda row: (_end_of(row[-1]), row[0]))
-        for row in sorted(ordered, key=lambda row: not _is_ordinal(row[2])):
-            same = self._facts[row[1]]
-            ordinal = row[2]
-            if not _is_ordinal(ordinal):
-                # A damaged ordinal is replaced by one that no other fact has.
-                ordinal = max(same, default=0) + 1
-            same[ordinal] = (*row[:2], ordinal, *row[3:])
-        self._names: set[str] = set()
-        self._ids: set[str] = set()
-
-    def contents(self) -> StoreContents:
-        """Return what to write to a new store."""
-        living: list[Entity] = []
-        deleted: list[DeletedEntity] = []
-        single: list[FactSet] = []
-        relations, ended = _latest(self._rows["relations"], lambda row: row[1:4])
-        ended_with = _by_end(ended)
-        for number in sorted({*self._cards, *self._facts}):
-            card = self._cards.get(number)
-            until = None
-            if card is not None and not any(
-                row[-1] is None for row in self._facts[number].values()
-            ):
-                until = card[-1]
-            entity, earlier = self._entity(number, card, until)
-            if until is not None:
-                gone = [_relation(row) for row in ended_with[entity.name, until]]
-                deleted.append(DeletedEntity(entity, tuple(gone), earlier))
-                continue
-            living.append(entity)
-            if earlier:
-                single.append(FactSet(entity.name, earlier))
-        with_entity = {relation.key for item in deleted for relation in item.relations}
-        deleted_relations = [_relation(row) for row in ended]
-        lone = [relation for relation in deleted_relations if relation.key not in with_entity]
-        notes, pruned = _latest(self._rows["notes"], lambda row: row[1])
-        return StoreContents(
-            living=Rows(
-                tuple(living),
-                relations=tuple(map(_relation, relations)),
-                notes=tuple(map(self._note, notes)),
-            ),
-            entities=tuple(deleted),
-            facts=tuple(single),
-            relations=tuple(lone),
-            notes=tuple(map(self._note, pruned)),
-        )
-
-    def _entity(
-        self, number: int, card: Row | None, until: int | None
-    ) -> tuple[Entity, tuple[Fact, ...]]:
-        """Return the entity, and the facts that were deleted before it."""
-        rows = self._facts[number]
-        with_it = [_fact(row) for row in rows.values() if row[-1] == until]
-        earlier = [_fact(row) for row in rows.values() if row[-1] != until]
-        times = [fact.created_at for fact in (*with_it, *earlier)]
-        if card is None:
-            card = _card_in_place_of_lost(number, min(times, default=0))
-        _, _, stored_name, kind, summary, summary_at, tags, created_at, *plan, _ = card
-        aliases, due, status, expires = plan
-        name = _text(stored_name)
-        if until is None:
-            name = self._unique_name(name, number)
-        lost_identity = (number, 0, b"", 1, max(times, default=0))
-        identity = self._identities.get(number, lost_identity)
-        _, is_uuid, stored_uid, next_ordinal, updated_at = identity
-        if is_uuid and len(stored_uid) == 16:
-            uid = SqlitePort.unpack_uid(stored_uid)
-        else:
-            uid = _text(stored_uid)
-        last_ordinal = max(rows, default=0)
-        entity = Entity(
-            name=name,
-            type=_text(kind),
-            facts=tuple(with_it),
-            id=self._unique_id(uid),
-            next_ordinal=max(_number(next_ordinal), last_ordinal + 1),
-            summary=None if summary is None else _text(summary),
-            summary_at=_number(summary_at),
-            tags=_tags(tags),
-            created_at=_number(created_at),
-            updated_at=_number(updated_at),
-            aliases=_tags(aliases),
-            due=_number(due),
-            status=_text(status),
-            expires=_number(expires),
-        )
-        return entity, tuple(earlier)
-
-    def _unique_name(self, name: str, number: int) -> str:
-        """Return the name. A second living entity with it, whose end was lost, gets another one."""
-        if name in self._names:
-            name = f"{name} (salvaged {number})"
-        self._names.add(name)
-        return name
-
-    def _unique_id(self, uid: str) -> str:
-        if not uid or uid in self._ids:
-            uid = str(uuid4())
-        self._ids.add(uid)
-        return uid
-
-    def _note(self, row: Row) -> Note:
-        number, key, text, tags, created_at, updated_at, _ = row
-        embedding = self._embeddings.get(number)
-        if not isinstance(embedding, bytes) or len(embedding) % 4:
-            embedding = b""  # a damaged vector: it is bytes of whole float32 numbers
-        times = (_number(created_at), _number(updated_at))
-        return Note(_text(key), _text(text), _tags(tags), VAULT, embedding, *times)
-
-
-def _card_in_place_of_lost(entity: int, created_at: int) -> Row:
-    """Return a card for an entity that lost its own."""
-    name, kind = f"salvaged-{entity}", "unknown"
-    summary = summary_at = tags = None
-    return (0, entity, name, kind, summary, summary_at, tags, created_at, *_NO_PLAN, None)
-
-
-def _is_ordinal(value: object) -> bool:
-    return isinstance(value, int) and 0 < value < MAX_ORDINAL
-
-
-def _latest(rows: list[Row], key: Callable[[Row], Any]) -> tuple[list[Row], list[Row]]:
-    """Return the living rows and, for keys without one, the rows that ended last.
-
-    `until` is the last column.
-    """
-    last: dict[Any, Row] = {}
-    for row in sorted(rows, key=lambda row: (_end_of(row[-1]), row[0])):
-        last[key(row)] = row
-    in_order = sorted(last.values(), key=lambda row: int(row[0]))
-    living = [row for row in in_order if row[-1] is None]
-    ended = [row for row in in_order if row[-1] is not None]
-    return living, ended
-
-
-def _by_end(relations: list[Row]) -> defaultdict[tuple[str, int], list[Row]]:
-    """Return the rows of relations by a name at their ends and the change that ended them."""
-    ended: defaultdict[tuple[str, int], list[Row]] = defaultdict(list)
-    for row in relations:
-        for name in {_text(row[1]), _text(row[2])}:
-            ended[name, row[-1]].append(row)
-    return ended
-
-
-def _end_of(until: object) -> int:
-    return _LIVES if until is None else _number(until)
-
-
-def _relation(row: Row) -> Relation:
-    return Relation(_text(row[1]), _text(row[2]), _text(row[3]), _number(row[4]))
-
-
-def _fact(row: Row) -> Fact:
-    _, _, ordinal, text, created_at, valid_at, source, expires, author, _ = row
-    times = (_number(created_at), _number(valid_at))
-    return Fact(ordinal, _text(text), *times, _text(source), _number(expires), _text(author))
+def _sound_value(table: str, column: str, value: object) -> object:
+    """Return the value if the column may have it, and an empty one otherwise."""
+    if column in _LISTS:
+        with suppress(DecodeError):
+            return json.decode(_text(value), type=tuple[str, ...])
+        return None
+    is_nullable = column in _NULLABLE or (table, column) == ("observations", "source")
+    if value is None and is_nullable:
+        return None
+    if column in _TEXTS:
+        return _text(value)
+    if isinstance(value, int):
+        return value
+    return None if is_nullable else 0
 
 
 def _text(value: object) -> str:
@@ -422,14 +235,127 @@ def _text(value: object) -> str:
     return str(value or "")
 
 
-def _number(value: object) -> int:
-    return value if isinstance(value, int) else 0
+def _last_id(connection: apsw.Connection) -> int:
+    """Return the highest id that any table has, as far as the file can say."""
+    ids = [0]
+    for query in _LAST:
+        with suppress(*DRIVER_ERRORS):
+            ids += [number for (number,) in run(connection, query) if isinstance(number, int)]
+    return max(ids) or _LAST_ID
 
 
-def _tags(value: object) -> tuple[str, ...]:
-    if value is None:
-        return ()
-    try:
-        return json.decode(_text(value), type=tuple[str, ...])
-    except DecodeError:
-        return ()
+def _read_client_vectors(connection: apsw.Connection) -> dict[int, bytes]:
+    """Return the readable vectors that clients supplied, by passage."""
+    models: set[int] = set()
+    with suppress(*DRIVER_ERRORS):
+        models = {model for (model,) in run(connection, "client_models")}
+    if not models:
+        return {}
+    rows, _ = readable_rows(connection, "salvage_vectors", _last_id(connection))
+    vectors = {}
+    for _, passage, model, vector in rows:
+        # Damage may leave another type, or a part of a float32.
+        if model in models and isinstance(vector, bytes) and vector and len(vector) % 4 == 0:
+            vectors[passage] = vector
+    return vectors
+
+
+def _repair(tables: dict[str, Table]) -> None:
+    """Make the rows of different tables agree, and keep as many as possible."""
+    changes, entities, cards = tables["changes"], tables["entities"], tables["cards"]
+    facts, relations, notes = tables["observations"], tables["relations"], tables["notes"]
+    versions = (cards, facts, relations, notes)
+    last_row = max([0, *(number for table in versions for number in table)])
+    last_change = max(changes, default=1)
+    for table in versions:
+        for row in table.values():
+            row["since"] = min(max(row["since"], 1), last_change)
+            if row["until"] is not None:
+                row["until"] = min(max(row["until"], 1), last_change)
+
+    # An entity has one card that lives or ended last. It lives if the entity has living facts.
+    latest: Table = {}
+    for card in sorted(cards.values(), key=_age):
+        former = latest.get(card["entity"])
+        if former is not None and former["until"] is None:
+            former["until"] = last_change
+        latest[card["entity"]] = card
+    for fact in facts.values():
+        number = fact["entity"]
+        if number not in latest:
+            last_row += 1
+            card = {"id": last_row, "entity": number, "name": f"salvaged-{number}"}
+            card |= {"type": "unknown", "created_at": fact["created_at"], "since": last_change}
+            latest[number] = cards[last_row] = card
+        if fact["until"] is None:
+            latest[number]["until"] = None
+
+    # Living rows have keys of their own: names, ordinals, the ends of relations, keys of notes.
+    names: set[str] = set()
+    for number, card in sorted(latest.items()):
+        if card.get("until") is None:
+            if card["name"] in names:
+                card["name"] = f"{card['name']} (salvaged {number})"
+            names.add(card["name"])
+    ordinals: defaultdict[int, set[int]] = defaultdict(set)
+    for fact in sorted(facts.values(), key=lambda fact: not 0 < fact["ordinal"] < MAX_ORDINAL):
+        taken = ordinals[fact["entity"]]
+        is_taken = fact["until"] is None and fact["ordinal"] in taken
+        if is_taken or not 0 < fact["ordinal"] < MAX_ORDINAL:
+            fact["ordinal"] = max(taken, default=0) + 1
+        taken.add(fact["ordinal"])
+    for table, key in ((relations, ("source", "target", "type")), (notes, ("key",))):
+        living: dict[Row, NamedRow] = {}
+        for _, row in sorted(table.items()):
+            if row["until"] is None:
+                former = living.get(tuple(map(row.get, key)))
+                if former is not None:
+                    former["until"] = last_change
+                living[tuple(map(row.get, key))] = row
+
+    # A card has an identity, and a row has the changes that it names.
+    uids = {""}
+    for number, card in latest.items():
+        lost = {"id": number, "uid": "", "next_ordinal": 1, "updated_at": card["created_at"]}
+        entity = entities.setdefault(number, lost | {"touched": last_change})
+        if entity["uid"] in uids:
+            entity["uid"] = str(uuid4())
+        uids.add(entity["uid"])
+        next_ordinal = max(ordinals[number], default=0) + 1
+        entity["next_ordinal"] = max(entity["next_ordinal"], next_ordinal)
+    for number in entities.keys() - latest.keys():
+        del entities[number]
+    named = {last_change}
+    for table in versions:
+        for row in table.values():
+            named |= {row["since"], row.get("until") or last_change}
+    at = row_before = 0
+    for number in sorted(named | changes.keys()):
+        lost = {"id": number, "at": at, "actor": "polymnia", "server": "", "operation": "import"}
+        change = changes.setdefault(number, lost | {"last_row": row_before})
+        change["last_row"] = min(max(change["last_row"], row_before), last_row)
+        at, row_before = change["at"], change["last_row"]
+    changes[last_change]["last_row"] = last_row
+
+
+def _age(row: NamedRow) -> tuple[bool, int, int]:
+    """Return what sorts the living version of a row last, after the one that ended last."""
+    return row["until"] is None, row["until"] or 0, row["id"]
+
+
+def _write_vectors(store: SqliteStore, vectors: dict[int, bytes], notes: Table) -> None:
+    """Write the vectors of notes, which are as long as their clients made them."""
+    models: dict[int, int] = {}
+    rows: list[Row] = []
+    for passage in sorted(vectors.keys() & notes.keys()):
+        dimension = len(vectors[passage]) // 4
+        model = models.setdefault(dimension, len(models) + 1)
+        rows.append((passage, _TEXT_TEMPLATE, model, vectors[passage]))
+    store.write_rows(
+        "models",
+        [
+            (model, client_model(size), CLIENT_MODEL, size, None, None)
+            for size, model in models.items()
+        ],
+    )
+    store.write_rows("vectors", rows)
