@@ -31,7 +31,6 @@ settings.load_profile("repeatable")
 
 # The URL of each kind of store, given an empty directory.
 STORES: dict[str, Callable[[Path], str]] = {
-    "memory": lambda directory: "memory:",
     "jsonl": lambda directory: str(directory / "memory.jsonl"),
     "binlog": lambda directory: str(directory / "memory.mcpmem"),
     "sqlite": lambda directory: str(directory / "memory.db"),
@@ -42,8 +41,6 @@ ON_DISK = ("jsonl", "binlog", "sqlite")
 # The stores that can be closed and opened again, and those that keep a history, notes and vectors.
 PERSISTENT = (*ON_DISK, "postgres")
 VERSIONED = ("sqlite", "sqlite in memory", "postgres")
-# The stores that also keep ids, tags and changes; the other files cannot hold them.
-WITH_HISTORY = ("memory", *VERSIONED)
 # How many examples of a property an unmarked test tries.
 FEW_EXAMPLES = 20
 # How fixtures and parameters name kinds of stores. Most tests run on the first, others are slower.
@@ -52,7 +49,6 @@ STORES_BY_SPEED = (
     "sqlite",
     "directory",
     "single file",
-    "memory",
     "jsonl",
     "binlog",
     "postgres",

@@ -211,13 +211,11 @@ def imported_layers(path: Path) -> set[str]:
 
 
 def is_concrete_store(module: str) -> bool:
-    """Tell whether the module is a store: a package in stores/, or stores/memory/store.py."""
+    """Tell whether the module is of a store: of a package in stores/ other than the contract."""
     parts = module.split(".")
     if parts[:2] != ["polymnia", "stores"] or len(parts) < 3:
         return False
-    return parts[2] == "memory" or (
-        parts[2] != "contract" and (SOURCE / "stores" / parts[2]).is_dir()
-    )
+    return parts[2] != "contract" and (SOURCE / "stores" / parts[2]).is_dir()
 
 
 def functions(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:

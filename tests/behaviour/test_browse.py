@@ -31,7 +31,7 @@ from tests.behaviour.graphs import ME, create, link
 from tests.conftest import STORES
 
 
-@pytest.fixture(params=("memory", "sqlite", "postgres"))
+@pytest.fixture(params=("sqlite", "postgres"))
 def memory(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Memory]:
     store = open_store(STORES[request.param](tmp_path))
     yield Memory(store)

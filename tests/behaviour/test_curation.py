@@ -19,7 +19,7 @@ from tests.behaviour.graphs import ME, create, link
 from tests.conftest import STORES
 
 
-@pytest.fixture(params=["memory", "sqlite", "postgres"])
+@pytest.fixture(params=["sqlite", "postgres"])
 def summaries(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Memory]:
     """Yield a memory on the kinds of store that keep summaries."""
     store = open_store(STORES[request.param](tmp_path))

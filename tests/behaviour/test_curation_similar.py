@@ -99,7 +99,7 @@ def test_the_model_of_the_memory_is_preferred_and_else_the_one_with_most_vectors
     assert names(similar_pairs(other)) == [("A", "C")]
 
 
-@pytest.mark.parametrize("kind", ["memory", "jsonl", "binlog"])
+@pytest.mark.parametrize("kind", ["jsonl", "binlog"])
 def test_a_store_without_vectors_says_so(tmp_path: Path, kind: str) -> None:
     store = open_store(STORES[kind](tmp_path))
     with pytest.raises(NotSupported, match="no vectors"):

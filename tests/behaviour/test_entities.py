@@ -7,7 +7,7 @@ from polymnia.engine.memory import Memory
 from polymnia.errors import BadInput
 from polymnia.model import EntityDraft, Graph
 from tests.behaviour.graphs import ME, create, keys, link, names, texts
-from tests.conftest import WITH_HISTORY
+from tests.conftest import VERSIONED
 
 ALICE = EntityDraft("Alice", "person", ("Is a student", "Likes tea"))
 BOB = EntityDraft("Bob", "person")
@@ -176,7 +176,7 @@ def test_counts_exclude_deleted_rows(memory: Memory) -> None:
     assert (counts.entities, counts.facts, counts.relations) == (1, 0, 1)
 
 
-@pytest.mark.parametrize("memory", WITH_HISTORY, indirect=True)
+@pytest.mark.parametrize("memory", VERSIONED, indirect=True)
 def test_outlines_are_found_by_id(memory: Memory) -> None:
     drafts = [EntityDraft("a", "t"), EntityDraft("b", "t"), EntityDraft("c", "t")]
     a, b, c = entities.create(memory, drafts, by=ME)

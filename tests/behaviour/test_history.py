@@ -36,12 +36,12 @@ from polymnia.model import (
 from polymnia.stores import open_store
 from polymnia.stores.sqlite.store import SqliteStore
 from tests.behaviour.graphs import ME, create, link
-from tests.conftest import STORES, WITH_HISTORY
+from tests.conftest import STORES, VERSIONED
 
 ANY = settings(max_examples=30, suppress_health_check=list(HealthCheck), deadline=None)
 
 
-@pytest.fixture(params=WITH_HISTORY)
+@pytest.fixture(params=VERSIONED)
 def memory(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Memory]:
     """An empty memory, once on every kind of store that has a history."""
     store = open_store(STORES[request.param](tmp_path))

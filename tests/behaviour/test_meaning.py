@@ -376,7 +376,7 @@ def test_a_filter_restricts_meaning_too(path: str) -> None:
         assert {hit.passage.entity for hit in ask(memory, "dog", within).hits} == {"Melanie"}
 
 
-@pytest.mark.parametrize("kind", ["memory", "jsonl", "binlog"])
+@pytest.mark.parametrize("kind", ["jsonl", "binlog"])
 def test_stores_without_vectors_are_searched_by_words_alone(tmp_path: Path, kind: str) -> None:
     store = open_store(STORES[kind](tmp_path))
     memory = Memory(store, Meaning(SharedEmbedder("local", bag)))

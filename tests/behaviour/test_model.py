@@ -50,9 +50,9 @@ from polymnia.model import (
 from polymnia.search.terms import terms_of
 from polymnia.stores import open_store
 from polymnia.stores.memory.graph import MemoryGraph
-from polymnia.stores.memory.store import MemoryStore
 from tests.conftest import ON_DISK, STORES
 from tests.groups import mostly_matrix
+from tests.oracle import MemoryStore
 from tests.postgres import new_database, new_workspace, shared_server
 
 ME = "model"
@@ -86,7 +86,7 @@ ADDITIONS = st.lists(st.builds(FactAddition, WORDS, TEXTS), max_size=3)
 class StoreMachine(RuleBasedStateMachine):
     """Runs the same verbs on a store and on the oracle."""
 
-    kind = "memory"
+    kind: str
     new_url: ClassVar[Callable[[Path], str]]
 
     def __init__(self) -> None:

@@ -23,10 +23,10 @@ from polymnia.stores.sqlite import schema
 from polymnia.stores.sqlite.connection import APPLICATION_ID
 from polymnia.stores.sqlite.salvage import salvage_sqlite
 from tests.behaviour.graphs import ME, create
-from tests.conftest import WITH_HISTORY
+from tests.conftest import VERSIONED
 
 DAY = 86_400_000_000
-with_history = pytest.mark.parametrize("memory", WITH_HISTORY, indirect=True)
+with_history = pytest.mark.parametrize("memory", VERSIONED, indirect=True)
 
 TODO = Entity(
     "write docs",

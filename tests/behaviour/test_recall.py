@@ -15,8 +15,8 @@ from polymnia.engine.recall.passages import recall
 from polymnia.model import EntityDraft, FactAddition, Hit, PassageKey, Within
 from polymnia.search.terms import fold
 from polymnia.stores import open_store
-from polymnia.stores.memory.store import MemoryStore
 from tests.behaviour.graphs import ME, create
+from tests.oracle import MemoryStore
 
 LIBRARY = (
     EntityDraft(

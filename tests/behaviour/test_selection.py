@@ -12,7 +12,7 @@ from polymnia.engine.memory import Memory
 from polymnia.errors import BadInput, EntityNotFound, TextChanged
 from polymnia.model import EntityDraft
 from tests.behaviour.graphs import ME, create, link, names, texts
-from tests.conftest import WITH_HISTORY
+from tests.conftest import VERSIONED
 
 
 @pytest.fixture(autouse=True)
@@ -66,14 +66,14 @@ def test_a_move_is_refused_whole(memory: Memory) -> None:
     assert texts(memory, "Ada") == ("writes", "sings")
 
 
-@pytest.mark.parametrize("memory", WITH_HISTORY, indirect=True)
+@pytest.mark.parametrize("memory", VERSIONED, indirect=True)
 def test_a_move_is_one_change_that_can_be_undone(memory: Memory) -> None:
     receipt = move_facts(memory, [("Ada", 1), ("Ada", 2)], "Bob", by=ME)
     undo(memory, [receipt.change], by=ME)
     assert (texts(memory, "Ada"), texts(memory, "Bob")) == (("writes", "sings"), ("sings", "rows"))
 
 
-@pytest.mark.parametrize("memory", WITH_HISTORY, indirect=True)
+@pytest.mark.parametrize("memory", VERSIONED, indirect=True)
 def test_several_entities_get_tags(memory: Memory) -> None:
     assert tag_entities(memory, ["Ada", "Bob"], add=["crew", "old"], by=ME).names == ("Ada", "Bob")
     assert tag_entities(memory, ["Ada", "Bob"], add=["crew"], remove=["old"], by=ME).names == (

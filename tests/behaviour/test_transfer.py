@@ -13,9 +13,9 @@ from polymnia.engine.transfer.intake import Item, take_in
 from polymnia.errors import NotSupported
 from polymnia.model import Entity, EntityDraft, Fact, Graph, Note, NoteScope, Relation
 from polymnia.search.embedding import pack_vector
-from polymnia.stores.memory.store import MemoryStore
 from polymnia.stores.sqlite.store import SqliteStore
 from tests.behaviour.graphs import ME, create, keys, names, texts
+from tests.oracle import MemoryStore
 
 GRAPH = Graph(
     [

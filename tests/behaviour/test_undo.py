@@ -22,18 +22,13 @@ from tests.behaviour.steps import ACTORS, STEPS, Step, last_change, rows_state, 
 from tests.conftest import STORES
 
 ANY = settings(max_examples=60, suppress_health_check=list(HealthCheck), deadline=None)
-WITH_HISTORY = ("memory", "sqlite in memory")
 
 
-@pytest.fixture(params=(*WITH_HISTORY, "postgres"))
+@pytest.fixture(params=("sqlite in memory", "postgres"))
 def memory(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Memory]:
     store = open_store(STORES[request.param](tmp_path))
     yield Memory(store)
     store.close()
-
-
-def fresh(kind: str) -> Memory:
-    return Memory(open_store(STORES[kind](Path())))
 
 
 def run(memory: Memory, steps: list[Step]) -> dict[int, object]:
@@ -45,13 +40,12 @@ def run(memory: Memory, steps: list[Step]) -> dict[int, object]:
     return states
 
 
-@pytest.mark.parametrize("kind", WITH_HISTORY)
 @ANY
 @given(STEPS, st.integers(0, 20))
 def test_undoing_the_latest_changes_restores_the_earlier_state(
-    kind: str, steps: list[Step], left: int
+    steps: list[Step], left: int
 ) -> None:
-    memory = fresh(kind)
+    memory = Memory(open_store(":memory:"))
     states = run(memory, steps)
     last, _ = last_change(memory)
     kept = min(left, last)
@@ -64,11 +58,10 @@ def test_undoing_the_latest_changes_restores_the_earlier_state(
     assert memory.store.check() == []
 
 
-@pytest.mark.parametrize("kind", WITH_HISTORY)
 @ANY
 @given(STEPS)
-def test_a_past_state_is_the_one_recorded_then(kind: str, steps: list[Step]) -> None:
-    memory = fresh(kind)
+def test_a_past_state_is_the_one_recorded_then(steps: list[Step]) -> None:
+    memory = Memory(open_store(":memory:"))
     states: dict[int, object] = {}
     for step in steps:
         take(memory, step)
@@ -79,13 +72,12 @@ def test_a_past_state_is_the_one_recorded_then(kind: str, steps: list[Step]) -> 
                 assert rows_state(read.history.state_at(time)) == state
 
 
-@pytest.mark.parametrize("kind", WITH_HISTORY)
 @ANY
 @given(STEPS, st.sampled_from(ACTORS), st.booleans())
 def test_undoing_an_actor_touches_nothing_of_others(
-    kind: str, steps: list[Step], actor: str, skip: bool
+    steps: list[Step], actor: str, skip: bool
 ) -> None:
-    memory = fresh(kind)
+    memory = Memory(open_store(":memory:"))
     run(memory, steps)
     state = state_of(memory)
     theirs = _texts_by(memory, set(ACTORS) - {actor})
@@ -225,7 +217,7 @@ def test_an_unknown_change_is_refused(memory: Memory) -> None:
 
 
 def test_a_purged_change_is_refused() -> None:
-    memory = fresh("sqlite in memory")
+    memory = Memory(open_store(":memory:"))
     create(memory, EntityDraft("Ann", "person", ("tea",)))
     entities.delete(memory, ["Ann"], by=ME)
     trash.purge(memory, days=-1)
@@ -234,7 +226,7 @@ def test_a_purged_change_is_refused() -> None:
 
 
 def test_a_deleted_note_comes_back_with_its_vector() -> None:
-    memory = fresh("sqlite in memory")
+    memory = Memory(open_store(":memory:"))
     vector = bytes(range(16))
     notes.commit(memory, Note("plan", "text", ("tag",), embedding=vector), by=ME)
     notes.prune(memory, [VAULT], key="plan", by=ME)

@@ -13,10 +13,10 @@ from polymnia.engine.memory import Memory
 from polymnia.model import EntityDraft, FactAddition, Relation
 from polymnia.stores import open_store
 from tests.behaviour.graphs import create
-from tests.conftest import STORES, WITH_HISTORY
+from tests.conftest import STORES, VERSIONED
 
 
-@pytest.fixture(params=WITH_HISTORY)
+@pytest.fixture(params=VERSIONED)
 def memory(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Memory]:
     store = open_store(STORES[request.param](tmp_path))
     memory = Memory(store)

@@ -581,7 +581,7 @@ def test_a_single_file_holds_one_project_and_says_how_to_have_more(tmp_path: Pat
     workspaces.close()
 
 
-@pytest.mark.parametrize("store", ["memory.jsonl", "memory.mcpmem", "memory:"])
+@pytest.mark.parametrize("store", ["memory.jsonl", "memory.mcpmem"])
 def test_a_file_store_is_a_clear_error(
     tmp_path: Path, store: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -615,18 +615,18 @@ def test_a_reader_has_only_search_and_resources(server: Server) -> None:
     assert len(reader.read("memory://vault")) == 1
 
 
-@pytest.mark.parametrize("url", ["memory:", "memory.jsonl", "memory.mcpmem"])
-def test_a_store_without_notes_is_rejected_at_the_start(tmp_path: Path, url: str) -> None:
+@pytest.mark.parametrize("name", ["memory.jsonl", "memory.mcpmem"])
+def test_a_store_without_notes_is_rejected_at_the_start(tmp_path: Path, name: str) -> None:
     with pytest.raises(
         SettingsError,
         match=r"the vault dialect keeps notes, and .* cannot hold notes; use a SQLite",
     ):
-        vault_server(url if url == "memory:" else str(tmp_path / url))
+        vault_server(str(tmp_path / name))
 
 
-def test_without_a_start_the_call_is_rejected() -> None:
+def test_without_a_start_the_call_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(NotSupported, match="cannot hold notes"):
-        notes.page(Memory(open_store("memory:")), VAULT)
+        notes.page(Memory(open_store(str(tmp_path / "memory.jsonl"))), VAULT)
 
 
 QUESTION = "what language does the user prefer"

@@ -21,9 +21,9 @@ from polymnia.importers.run import open_source
 from polymnia.importers.source import MIN_BOMB_BYTES, Source
 from polymnia.markdown.sync import sync_folder
 from polymnia.model import Entity
-from polymnia.stores.memory.store import MemoryStore
 from tests.importers.hostile import WRONG, places, replace_text, replaced, texts_in
 from tests.importers.samples import FILES, SAMPLES, make_memory_service_file, read_items
+from tests.oracle import MemoryStore
 
 JSON_FILES = [name for name in FILES if name.endswith(".json") and "/" not in name]
 

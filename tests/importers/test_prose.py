@@ -14,8 +14,8 @@ from polymnia.errors import BadInput
 from polymnia.importers.prose import blocks, inline_tags, link_targets
 from polymnia.importers.source import MIN_BOMB_BYTES
 from polymnia.model import Entity, Relation
-from polymnia.stores.memory.store import MemoryStore
 from tests.importers.samples import SAMPLES, read_items
+from tests.oracle import MemoryStore
 
 KINDS = ("basic-memory", "obsidian", "claude-memory", "letta", "instructions")
 LONG = 1 << 20

@@ -16,7 +16,6 @@ from polymnia.importers.base import Report
 from polymnia.importers.registry import IMPORTERS, find_importer
 from polymnia.importers.source import Source
 from polymnia.model import Entity
-from polymnia.stores.memory.store import MemoryStore
 from tests.importers.samples import (
     FILES,
     GOLDEN,
@@ -27,6 +26,7 @@ from tests.importers.samples import (
     read_items,
     sample,
 )
+from tests.oracle import MemoryStore
 
 
 @pytest.mark.parametrize("name", FILES)

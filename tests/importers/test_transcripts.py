@@ -17,9 +17,9 @@ from polymnia.importers.registry import find_importer
 from polymnia.importers.source import Source
 from polymnia.model import Entity
 from polymnia.stores import open_store
-from polymnia.stores.memory.store import MemoryStore
 from tests.importers.hostile import WRONG, places, replaced
 from tests.importers.samples import SAMPLES, read_items
+from tests.oracle import MemoryStore
 
 KINDS = ("claude-code", "codex")
 

@@ -7,10 +7,10 @@ from polymnia.engine.memory import Memory
 from polymnia.engine.workspaces.workspaces import one_workspace
 from polymnia.mcp.server import Server
 from polymnia.model import OWNER
-from polymnia.stores.memory.store import MemoryStore
 from polymnia.transports.address import listen
 from polymnia.transports.http.guard import RequestGuard
 from polymnia.transports.http.serve import HttpOptions, serve_http
+from tests.oracle import MemoryStore
 
 
 def serve(dialect: Dialect, memory: Memory | None = None) -> None:

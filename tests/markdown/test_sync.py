@@ -29,7 +29,7 @@ from tests.processes import TIMEOUT_S
 ME = "test"
 
 
-@pytest.fixture(params=["sqlite", "memory", "postgres"])
+@pytest.fixture(params=["sqlite", "postgres"])
 def memory(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Memory]:
     with closing(open_store(STORES[request.param](tmp_path))) as store:
         memory = Memory(store)

@@ -15,8 +15,8 @@ from polymnia.engine.workspaces.workspaces import one_workspace
 from polymnia.mcp.message import Channel
 from polymnia.mcp.server import Server
 from polymnia.mcp.session import Session
-from polymnia.stores.memory.store import MemoryStore
 from tests.mcp.dialect import Gate, one_of_everything
+from tests.oracle import MemoryStore
 
 JSON = dict[str, Any]
 

@@ -13,8 +13,8 @@ from polymnia.engine.memory import Memory
 from polymnia.engine.recall.search import full_text
 from polymnia.errors import BadInput
 from polymnia.model import EntityDraft
-from polymnia.stores.memory.store import MemoryStore
 from polymnia.stores.sqlite.store import SqliteStore
+from tests.oracle import MemoryStore
 from tests.stores.random_queries import queries
 
 ME = "test"

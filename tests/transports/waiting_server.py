@@ -8,8 +8,8 @@ from polymnia.dialects.base import Call, Dialect, Reply, catalogue, tool
 from polymnia.engine.memory import Memory
 from polymnia.engine.workspaces.workspaces import one_workspace
 from polymnia.mcp.server import Server
-from polymnia.stores.memory.store import MemoryStore
 from polymnia.transports.stdio import serve_stdio
+from tests.oracle import MemoryStore
 
 
 class Nothing(Struct, frozen=True):

@@ -38,10 +38,6 @@ def open_store(url: str, *, read_only: bool = False) -> Store:
         return open_workspace(url, read_only=read_only)
     if read_only and not is_in_memory(kind, path) and not Path(path).exists():
         raise StoreError(f"there is no memory at {path}; start without --read-only to create one")
-    if kind == "memory":
-        from polymnia.stores.memory.store import MemoryStore
-
-        return MemoryStore()
     if kind == "sqlite":
         from polymnia.stores.sqlite.store import SqliteStore
 
@@ -240,7 +236,7 @@ def encode_json_lines(graph: Graph) -> Iterable[bytes]:
 
 def is_in_memory(kind: str, path: str) -> bool:
     """Return True if the store lasts only as long as the process."""
-    return kind == "memory" or path == ":memory:"
+    return kind == "sqlite" and path == ":memory:"
 
 
 def has_files(kind: str, path: str) -> bool:
@@ -259,7 +255,9 @@ def store_kind(url: str) -> tuple[str, str]:
     scheme, colon, path = url.partition(":")
     if scheme in ("postgresql", "postgres") and path.startswith("//"):
         return "postgres", url
-    if colon and scheme in ("memory", "sqlite", "jsonl", "binlog", "directory"):
+    if url == "memory:":
+        return "sqlite", ":memory:"
+    if colon and scheme in ("sqlite", "jsonl", "binlog", "directory"):
         return scheme, path
     if url.endswith(("/", os.sep)) or Path(url).is_dir():
         return "directory", url

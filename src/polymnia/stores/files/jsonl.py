@@ -28,8 +28,7 @@ from polymnia.errors import StoreError, StoreStopped
 from polymnia.model import Entity, Fact, Relation
 from polymnia.stores.contract import Capabilities, OpenReaders
 from polymnia.stores.files.known_file import KnownFile
-from polymnia.stores.memory.graph import MemoryGraph
-from polymnia.stores.memory.store import GraphOnlyStore
+from polymnia.stores.memory.graph import GraphOnlyStore, MemoryGraph
 
 logger = logging.getLogger(__name__)
 

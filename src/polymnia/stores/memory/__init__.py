@@ -1,1 +1,1 @@
-"""The graph in memory: a store of its own, and the base of the file stores."""
+"""The graph in memory: the base of the file stores."""

@@ -1,4 +1,4 @@
-"""A graph in dictionaries, with its indexes, for the `memory:` store and the file stores."""
+"""A graph in dictionaries, with its indexes, for the file stores."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -33,10 +33,12 @@ from polymnia.search.fulltext import TextQuery
 from polymnia.search.terms import fold
 from polymnia.stores.clock import next_change_time
 from polymnia.stores.contract import (
+    ChangeFeed,
     HistoryReader,
     NoteReader,
     TableRow,
     VectorReader,
+    VectorStore,
 )
 from polymnia.stores.memory.trigrams import TrigramIndex
 
@@ -396,6 +398,26 @@ class MemoryGraph:
 
             self._words = WordIndex(self._entities.values())
         return self._words
+
+
+class GraphOnlyStore:
+    """What every store that holds only a graph refuses."""
+
+    @property
+    def vectors(self) -> VectorStore:
+        raise not_supported("vectors")
+
+    def write_rows(self, table: str, rows: Sequence[TableRow]) -> None:
+        raise not_supported("copies of its rows")
+
+    def follow(self, wake: Callable[[], None] | None = None) -> ChangeFeed:
+        raise not_supported("a change feed")
+
+    def purge(self, before: int | None) -> Counts:
+        raise not_supported("a trash")
+
+    def remove_copies(self) -> None:
+        raise not_supported("a trash")
 
 
 def passages_of(entity: Entity) -> list[Passage]:

@@ -32,8 +32,7 @@ from polymnia.stores.files.binlog.records import (
     estimate_waste,
 )
 from polymnia.stores.files.known_file import KnownFile, write_private
-from polymnia.stores.memory.graph import MemoryGraph
-from polymnia.stores.memory.store import GraphOnlyStore
+from polymnia.stores.memory.graph import GraphOnlyStore, MemoryGraph
 
 logger = logging.getLogger(__name__)
 

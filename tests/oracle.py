@@ -1,7 +1,7 @@
-"""The `memory:` store, with which tests compare other stores, and what graph-only stores refuse."""
+"""A store without indexes or files, with which tests compare other stores."""
 
 import threading
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 
 from msgspec.structs import replace
@@ -11,7 +11,6 @@ from polymnia.model import (
     Change,
     ChangeQuery,
     ChangeSize,
-    Counts,
     Entity,
     Mark,
     Passage,
@@ -19,8 +18,8 @@ from polymnia.model import (
     RowCounts,
     Rows,
 )
-from polymnia.stores.contract import Capabilities, ChangeFeed, TableRow, VectorStore
-from polymnia.stores.memory.graph import MemoryGraph, not_supported, passages_of
+from polymnia.stores.contract import Capabilities
+from polymnia.stores.memory.graph import GraphOnlyStore, MemoryGraph, passages_of
 
 
 class MemoryHistory:
@@ -164,26 +163,6 @@ class _RecordedGraph(MemoryGraph):
     @property
     def history(self) -> MemoryHistory:
         return MemoryHistory(self.applied, self._marks)
-
-
-class GraphOnlyStore:
-    """What every store that holds only a graph refuses."""
-
-    @property
-    def vectors(self) -> VectorStore:
-        raise not_supported("vectors")
-
-    def write_rows(self, table: str, rows: Sequence[TableRow]) -> None:
-        raise not_supported("copies of its rows")
-
-    def follow(self, wake: Callable[[], None] | None = None) -> ChangeFeed:
-        raise not_supported("a change feed")
-
-    def purge(self, before: int | None) -> Counts:
-        raise not_supported("a trash")
-
-    def remove_copies(self) -> None:
-        raise not_supported("a trash")
 
 
 class MemoryStore(GraphOnlyStore):
