@@ -784,7 +784,7 @@ ORDER BY c.id DESC LIMIT $6;
 SELECT DISTINCT actor COLLATE "C" AS name FROM changes
 WHERE row_key BETWEEN row_key($1, 0) AND last_key($1) ORDER BY name;
 
--- name: identities_named
+-- fragment: named_before
 -- The entities that have or had one of these names, with every name they had.
 SELECT c.entity, c.name FROM cards AS c WHERE c.entity_key = ANY (ARRAY(
     SELECT n.entity_key FROM (SELECT DISTINCT unnest($2::text[]) AS name) AS t
@@ -795,14 +795,20 @@ SELECT c.entity, c.name FROM cards AS c WHERE c.entity_key = ANY (ARRAY(
         SELECT n.entity_key FROM cards AS n
         WHERE n.name_key = name_key($1, t.name) AND n.name = t.name AND n.until IS NOT NULL
     ) AS n
-));
+))
+
+-- name: identities_named
+-- The same, as a list.
+{named_before};
 
 -- name: changes_of
--- The changes that touched entities (row ids), or relations and notes with some names.
-WITH names AS MATERIALIZED (SELECT DISTINCT unnest($3::text[]) AS name)
-SELECT since, until FROM cards WHERE entity_key = ANY (ARRAY(SELECT row_key($1, unnest($2::bigint[]))))
+-- The changes that touched entities with some names, now or before, or relations and notes with one of their names.
+WITH known AS MATERIALIZED (
+    {named_before}
+), names AS MATERIALIZED (SELECT name FROM known UNION SELECT unnest($2::text[]))
+SELECT since, until FROM cards WHERE entity_key = ANY (ARRAY(SELECT row_key($1, known.entity) FROM known))
 UNION
-SELECT since, until FROM observations WHERE entity_key = ANY (ARRAY(SELECT row_key($1, unnest($2::bigint[]))))
+SELECT since, until FROM observations WHERE entity_key = ANY (ARRAY(SELECT row_key($1, known.entity) FROM known))
 UNION
 SELECT r.since, r.until FROM names AS n CROSS JOIN LATERAL (
     SELECT since, until FROM relations
@@ -850,11 +856,6 @@ CROSS JOIN LATERAL (
 ) AS first
 CROSS JOIN LATERAL (SELECT * FROM changes AS ch WHERE ch.row_key = row_key($1, first.change) LIMIT 1) AS ch;
 
--- name: last_row_of
--- The last row id that a change and all before it gave out.
-SELECT last_row FROM changes
-WHERE row_key BETWEEN row_key($1, 0) AND row_key($1, least($2, 1099511627775)) ORDER BY row_key DESC LIMIT 1;
-
 -- name: change_at
 -- The last change at or before a time. Ids decide the order. The clock may have been wrong in either direction: where the
 -- times of changes contradict their order, the answer is the change that agrees with most of them.
@@ -895,45 +896,63 @@ SELECT u.change, u.at, u.entity FROM (SELECT DISTINCT unnest($3::bigint[]) AS id
     OFFSET 0
 ) AS u;
 
+-- fragment: first_row
+-- The key of the first row that changes ($2 to $3) created: rows are numbered through, and a change knows its last one.
+row_key($1, 1 + coalesce((
+    SELECT p.last_row FROM changes AS p
+    WHERE p.row_key >= row_key($1, 0) AND p.row_key < row_key($1, $2) ORDER BY p.row_key DESC LIMIT 1), 0))
+
+-- fragment: last_row
+-- The key of the last one.
+row_key($1, (SELECT p.last_row FROM changes AS p WHERE p.row_key = row_key($1, $3) LIMIT 1))
+
 -- name: cards_changed
--- The cards that changes created (row ids $2 to $3) or ended (changes $4 to $5).
+-- The cards that changes ($2 to $3) created or ended.
 SELECT c.id, c.since, c.until, {entity_columns}
 FROM cards AS c {entity_of_card}
-WHERE c.row_key BETWEEN row_key($1, $2) AND row_key($1, $3)
+WHERE c.row_key BETWEEN {first_row} AND {last_row}
 UNION
 SELECT c.id, c.since, c.until, {entity_columns}
 FROM cards AS c {entity_of_card}
-WHERE c.workspace_id = $1 AND c.until BETWEEN $4 AND $5
+WHERE c.workspace_id = $1 AND c.until BETWEEN $2 AND $3
 ORDER BY 1;
 
 -- name: observations_changed
 -- The observations that changes created or ended.
 SELECT id, since, until, entity, ordinal, text, created_at, valid_at, source, expires, author FROM observations
-WHERE row_key BETWEEN row_key($1, $2) AND row_key($1, $3)
+WHERE row_key BETWEEN {first_row} AND {last_row}
 UNION
 SELECT id, since, until, entity, ordinal, text, created_at, valid_at, source, expires, author FROM observations
-WHERE workspace_id = $1 AND until BETWEEN $4 AND $5
+WHERE workspace_id = $1 AND until BETWEEN $2 AND $3
 ORDER BY 1;
 
 -- name: relations_changed
 -- The relations that changes created or ended.
 SELECT id, since, until, source, target, type, created_at FROM relations
-WHERE row_key BETWEEN row_key($1, $2) AND row_key($1, $3)
+WHERE row_key BETWEEN {first_row} AND {last_row}
 UNION
 SELECT id, since, until, source, target, type, created_at FROM relations
-WHERE workspace_id = $1 AND until BETWEEN $4 AND $5
+WHERE workspace_id = $1 AND until BETWEEN $2 AND $3
 ORDER BY 1;
 
 -- name: notes_changed
 -- The vault notes that changes created or ended, with the vectors their clients gave.
 WITH changed AS (
-    SELECT * FROM notes WHERE row_key BETWEEN row_key($1, $2) AND row_key($1, $3)
+    SELECT * FROM notes WHERE row_key BETWEEN {first_row} AND {last_row}
     UNION
-    SELECT * FROM notes WHERE workspace_id = $1 AND until BETWEEN $4 AND $5
+    SELECT * FROM notes WHERE workspace_id = $1 AND until BETWEEN $2 AND $3
 )
 SELECT n.id, n.since, n.until, n.key, n.text, n.tags, n.created_at, n.updated_at, (
     SELECT v.raw FROM vectors AS v WHERE v.workspace_id = $1 AND v.passage = n.id AND v.raw IS NOT NULL)
 FROM changed AS n ORDER BY n.id;
+
+-- name: names_changed
+-- Every version of the cards of entities whose observations changes created or ended, to know their names then.
+SELECT entity, name, since, until FROM cards WHERE entity_key = ANY (ARRAY(
+    SELECT o.entity_key FROM observations AS o WHERE o.row_key BETWEEN {first_row} AND {last_row}
+    UNION
+    SELECT o.entity_key FROM observations AS o WHERE o.workspace_id = $1 AND o.until BETWEEN $2 AND $3
+)) ORDER BY id;
 
 -- name: change_sizes
 -- How many rows changes ended and created: an import has thousands, and a list only counts them.
@@ -953,11 +972,6 @@ SELECT change,
     (SELECT count(*) FROM relations WHERE row_key > previous_key AND row_key <= last_key),
     (SELECT count(*) FROM notes WHERE row_key > previous_key AND row_key <= last_key)
 FROM wanted;
-
--- name: card_versions
--- Every version of the cards of these entities (row ids), to know an entity's name at a change.
-SELECT entity, name, since, until FROM cards
-WHERE entity_key = ANY (ARRAY(SELECT row_key($1, unnest($2::bigint[])))) ORDER BY id;
 
 -- name: mark_named
 -- A point of history by the name it was marked with.

@@ -605,33 +605,40 @@ ORDER BY c.id DESC LIMIT coalesce(?5, -1);
 -- Everyone who made a change.
 SELECT DISTINCT name FROM actors ORDER BY name;
 
--- name: identities_named
+-- fragment: named_before
 -- The entities that have or had one of these names (a JSON array), with every name they had.
 SELECT c.entity, c.name FROM cards AS c WHERE c.entity IN (
     SELECT n.entity FROM json_each(?1) AS wanted CROSS JOIN cards AS n ON n.name = wanted.value AND n.until IS NULL
     UNION
     SELECT n.entity FROM json_each(?1) AS wanted CROSS JOIN cards AS n ON n.name = wanted.value AND n.until IS NOT NULL
-);
+)
+
+-- name: identities_named
+-- The same, as a list.
+{named_before};
 
 -- name: changes_of
--- The changes that touched entities (a JSON array of row ids), or relations and notes with some names (likewise).
-SELECT c.since, c.until FROM json_each(?1) AS wanted CROSS JOIN cards AS c ON c.entity = wanted.value
+-- The changes that touched entities with some names, now or before, or relations and notes with one of their names.
+WITH known AS MATERIALIZED (
+    {named_before}
+), names AS MATERIALIZED (SELECT name FROM known UNION SELECT value FROM json_each(?1))
+SELECT c.since, c.until FROM (SELECT DISTINCT entity FROM known) AS wanted CROSS JOIN cards AS c ON c.entity = wanted.entity
 UNION
-SELECT o.since, NULL FROM json_each(?1) AS wanted CROSS JOIN observations AS o ON o.entity = wanted.value AND o.until IS NULL
+SELECT o.since, NULL FROM (SELECT DISTINCT entity FROM known) AS wanted CROSS JOIN observations AS o ON o.entity = wanted.entity AND o.until IS NULL
 UNION
-SELECT o.since, o.until FROM json_each(?1) AS wanted CROSS JOIN observations AS o ON o.entity = wanted.value AND o.until IS NOT NULL
+SELECT o.since, o.until FROM (SELECT DISTINCT entity FROM known) AS wanted CROSS JOIN observations AS o ON o.entity = wanted.entity AND o.until IS NOT NULL
 UNION
-SELECT r.since, NULL FROM json_each(?2) AS wanted CROSS JOIN relations AS r ON r.source = wanted.value AND r.until IS NULL
+SELECT r.since, NULL FROM names AS wanted CROSS JOIN relations AS r ON r.source = wanted.name AND r.until IS NULL
 UNION
-SELECT r.since, NULL FROM json_each(?2) AS wanted CROSS JOIN relations AS r ON r.target = wanted.value AND r.until IS NULL
+SELECT r.since, NULL FROM names AS wanted CROSS JOIN relations AS r ON r.target = wanted.name AND r.until IS NULL
 UNION
-SELECT r.since, r.until FROM json_each(?2) AS wanted CROSS JOIN relations AS r ON r.source = wanted.value AND r.until IS NOT NULL
+SELECT r.since, r.until FROM names AS wanted CROSS JOIN relations AS r ON r.source = wanted.name AND r.until IS NOT NULL
 UNION
-SELECT r.since, r.until FROM json_each(?2) AS wanted CROSS JOIN relations AS r ON r.target = wanted.value AND r.until IS NOT NULL
+SELECT r.since, r.until FROM names AS wanted CROSS JOIN relations AS r ON r.target = wanted.name AND r.until IS NOT NULL
 UNION
-SELECT k.since, NULL FROM json_each(?2) AS wanted CROSS JOIN notes AS k ON k.key = wanted.value AND k.until IS NULL
+SELECT k.since, NULL FROM names AS wanted CROSS JOIN notes AS k ON k.key = wanted.name AND k.until IS NULL
 UNION
-SELECT k.since, k.until FROM json_each(?2) AS wanted CROSS JOIN notes AS k ON k.key = wanted.value AND k.until IS NOT NULL;
+SELECT k.since, k.until FROM names AS wanted CROSS JOIN notes AS k ON k.key = wanted.name AND k.until IS NOT NULL;
 
 -- name: authors_of
 -- The changes that first wrote living passages (a JSON array of [name or key, ordinal]): a text that was deleted and came
@@ -678,32 +685,48 @@ SELECT id, at FROM changes WHERE id IN (SELECT value FROM json_each(?));
 -- The last change whose ended rows were purged.
 SELECT coalesce(max(change), 0) FROM purges;
 
+-- fragment: first_row
+-- The first row that changes (?1 to ?2) created: rows are numbered through, and a change knows its last one.
+(SELECT 1 + coalesce((SELECT last_row FROM changes WHERE id < ?1 ORDER BY id DESC LIMIT 1), 0))
+
+-- fragment: last_row
+-- The last one.
+(SELECT last_row FROM changes WHERE id = ?2)
+
 -- name: cards_changed
--- The cards that changes created (row ids ?1 to ?2) or ended (changes ?3 to ?4).
+-- The cards that changes (?1 to ?2) created or ended.
 SELECT c.id, c.since, c.until, {entity_columns}
-FROM cards AS c CROSS JOIN entities AS e ON e.id = c.entity WHERE c.id BETWEEN ?1 AND ?2
+FROM cards AS c CROSS JOIN entities AS e ON e.id = c.entity WHERE c.id BETWEEN {first_row} AND {last_row}
 UNION
 SELECT c.id, c.since, c.until, {entity_columns}
-FROM cards AS c CROSS JOIN entities AS e ON e.id = c.entity WHERE c.until BETWEEN ?3 AND ?4;
+FROM cards AS c CROSS JOIN entities AS e ON e.id = c.entity WHERE c.until BETWEEN ?1 AND ?2;
 
 -- name: observations_changed
 -- The observations that changes created or ended.
-SELECT id, since, until, entity, ordinal, text, created_at, valid_at, source, expires, author FROM observations WHERE id BETWEEN ?1 AND ?2
+SELECT id, since, until, entity, ordinal, text, created_at, valid_at, source, expires, author FROM observations WHERE id BETWEEN {first_row} AND {last_row}
 UNION
-SELECT id, since, until, entity, ordinal, text, created_at, valid_at, source, expires, author FROM observations WHERE until BETWEEN ?3 AND ?4;
+SELECT id, since, until, entity, ordinal, text, created_at, valid_at, source, expires, author FROM observations WHERE until BETWEEN ?1 AND ?2;
 
 -- name: relations_changed
 -- The relations that changes created or ended.
-SELECT id, since, until, source, target, type, created_at FROM relations WHERE id BETWEEN ?1 AND ?2
+SELECT id, since, until, source, target, type, created_at FROM relations WHERE id BETWEEN {first_row} AND {last_row}
 UNION
-SELECT id, since, until, source, target, type, created_at FROM relations WHERE until BETWEEN ?3 AND ?4;
+SELECT id, since, until, source, target, type, created_at FROM relations WHERE until BETWEEN ?1 AND ?2;
 
 -- name: notes_changed
 -- The vault notes that changes created or ended, with the vectors their clients gave.
 SELECT n.id, n.since, n.until, n.key, n.text, n.tags, n.created_at, n.updated_at, (
     SELECT v.vector FROM vectors AS v CROSS JOIN models AS m ON m.id = v.model
     WHERE v.passage = n.id AND v.template = 1 AND m.url = 'client')
-FROM notes AS n WHERE n.id BETWEEN ?1 AND ?2 OR n.until BETWEEN ?3 AND ?4 ORDER BY n.id;
+FROM notes AS n WHERE n.id BETWEEN {first_row} AND {last_row} OR n.until BETWEEN ?1 AND ?2 ORDER BY n.id;
+
+-- name: names_changed
+-- Every version of the cards of entities whose observations changes created or ended, to know their names then.
+SELECT c.entity, c.name, c.since, c.until FROM (
+    SELECT entity FROM observations WHERE id BETWEEN {first_row} AND {last_row}
+    UNION
+    SELECT entity FROM observations WHERE until BETWEEN ?1 AND ?2
+) AS o CROSS JOIN cards AS c ON c.entity = o.entity;
 
 -- name: change_sizes
 -- How many rows changes (a JSON array of ids) ended and created: an import has thousands, and a list only counts them.
@@ -722,10 +745,6 @@ SELECT change,
     (SELECT count(*) FROM relations WHERE id > previous AND id <= last_row),
     (SELECT count(*) FROM notes WHERE id > previous AND id <= last_row)
 FROM wanted;
-
--- name: card_versions
--- Every version of the cards of these entities (a JSON array of row ids), to know an entity's name at a change.
-SELECT c.entity, c.name, c.since, c.until FROM json_each(?) AS wanted CROSS JOIN cards AS c ON c.entity = wanted.value;
 
 -- name: mark_named
 -- A point of history by the name it was marked with.

@@ -140,12 +140,9 @@ class VersionHistory:
 
     def _touching(self, names: Collection[str]) -> set[int]:
         """Return the changes that touched a note or an entity that has or had one of the names."""
-        known = self._port.run("identities_named", names)
-        identities = {entity for entity, _ in known}
-        all_names = {*names, *(name for _, name in known)}
         changes: set[int] = set()
         # A row has the change that created something and the one that ended it, if any.
-        for row in self._port.run("changes_of", identities, all_names):
+        for row in self._port.run("changes_of", names):
             changes.update(change for change in row if change is not None)
         return changes
 
@@ -221,11 +218,7 @@ def assemble_changes(port: DatabasePort, changes: list[ChangeColumns]) -> list[C
     """Return consecutive changes, oldest first, with the rows they touched."""
     if not changes:
         return []
-    first_change, last_change = changes[0].id, changes[-1].id
-    # Rows are numbered through, and a change knows the last row that it created.
-    rows_before = port.run("last_row_of", first_change - 1)
-    first_row = rows_before[0][0] + 1 if rows_before else 1
-    versions = _Versions(port, (first_row, changes[-1].last_row, first_change, last_change))
+    versions = _Versions(port, (changes[0].id, changes[-1].id))
     assembled = []
     for row in changes:
         before, after = versions.ended_by(row.id), versions.created_by(row.id)
@@ -270,12 +263,13 @@ class _Side(Struct, frozen=True):
 class _Versions:
     """The rows that a span of changes created or ended."""
 
-    def __init__(self, port: DatabasePort, span: tuple[int, int, int, int]) -> None:
-        card_rows, fact_rows, relation_rows, note_rows = port.run_together(
+    def __init__(self, port: DatabasePort, span: tuple[int, int]) -> None:
+        card_rows, fact_rows, relation_rows, note_rows, name_rows = port.run_together(
             ("cards_changed", *span),
             ("observations_changed", *span),
             ("relations_changed", *span),
             ("notes_changed", *span),
+            ("names_changed", *span),
         )
         check_cancelled()
         cards = []
@@ -299,7 +293,7 @@ class _Versions:
         self._notes = _ByChange(notes)
         check_cancelled()
         self._names: defaultdict[int, list[Row]] = defaultdict(list)
-        for number, *version in port.run("card_versions", {fact.entity for fact in facts}):
+        for number, *version in name_rows:
             self._names[number].append(tuple(version))
 
     def created_by(self, change: int) -> Rows:
