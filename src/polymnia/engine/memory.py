@@ -1,11 +1,11 @@
 """The handle that every verb takes: a store, its change listeners, and its search by meaning."""
 
 import logging
-from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
@@ -77,6 +77,20 @@ class Memory:
         self.request_indexing()
         for listener in self._listeners:
             listener(change)
+
+
+@contextmanager
+def one_snapshot(
+    memories: Sequence[Memory], *, may_lag: bool = False
+) -> Iterator[Callable[..., list[Any]]]:
+    """Let the block read one state of several memories. Yield `Reader.together`."""
+
+    def in_turn(*questions: Callable[[], Any]) -> list[Any]:
+        return [question() for question in questions]
+
+    with ExitStack() as snapshots:
+        readers = [snapshots.enter_context(one.reading(may_lag=may_lag)) for one in memories]
+        yield readers[0].together if readers else in_turn
 
 
 class Transaction:

@@ -10,7 +10,6 @@ from msgspec.structs import replace
 
 from polymnia.dialects.native.replies import fact_text, prose, short_time
 from polymnia.dialects.native.scope import Place
-from polymnia.engine.graph import entities
 from polymnia.engine.history.changes import client_label
 from polymnia.model import Author, Passage, Relation
 from polymnia.search.terms import one_line, terms_of
@@ -267,14 +266,12 @@ def _turn_text(turn: Line) -> str:
     return f"  {one_line(turn.passage.entity)} #{turn.passage.ordinal}: {one_line(turn.text)}"
 
 
-def relation_lines(best: Line, query: str, limit: int) -> list[str]:
+def relation_lines(best: Line | None, query: str, limit: int) -> list[str]:
     """Return the relations of an entity, those with words of the question first."""
-    graph = entities.open_named(best.place.memory, {best.passage.entity})
-    touching = [
-        relation
-        for relation in graph.relations
-        if best.passage.entity in (relation.source, relation.target)
-    ]
+    if best is None:
+        return []
+    with best.place.memory.reading() as read:
+        touching = read.relations([best.passage.entity])
     if not touching:
         return []
     asked = set(terms_of(query))

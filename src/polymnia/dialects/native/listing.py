@@ -128,7 +128,9 @@ def _lines(page: list[_Listed], facts_each: int) -> list[Line]:
         for entity, fact in shown:
             author = authors.get((entity.name, fact.ordinal))
             lines.append(Line(place, Passage.of(entity, fact), _short_text(fact), author))
-    return mark_superseded(lines, successors_of(lines))
+    return mark_superseded(
+        lines, successors_of([(line.place, line.passage.entity) for line in lines])
+    )
 
 
 def _short_text(fact: Fact) -> str:

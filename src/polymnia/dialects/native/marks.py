@@ -1,9 +1,12 @@
 """What `recall` says about a fact besides its text: that it is outdated, disputed, or planned."""
 
+from collections.abc import Sequence
+
 from msgspec.structs import replace
 
 from polymnia.dialects.native.grouping import DAY, Line, known_since
 from polymnia.dialects.native.replies import describe_plan
+from polymnia.dialects.native.scope import Place
 from polymnia.engine.curation.contradictions import differs_in_value
 from polymnia.engine.graph.relations import find_successors
 from polymnia.engine.history import changes as history
@@ -17,12 +20,11 @@ MAX_FORMER_CHARACTERS = 80
 _ONE_CALL = 1_000_000
 
 
-def mark_outdated(lines: list[Line]) -> list[Line]:
+def mark_outdated(lines: list[Line], successors: dict[tuple[str, str], str]) -> list[Line]:
     """Return the lines with notes on newer values, disagreements and superseded entities.
 
     What is superseded follows what is shown in its place.
     """
-    successors = successors_of(lines)
     compared = []
     for line in lines:
         notes = _disagreements(line, lines)
@@ -48,11 +50,11 @@ def mark_superseded(lines: list[Line], successors: dict[tuple[str, str], str]) -
     return marked
 
 
-def successors_of(lines: list[Line]) -> dict[tuple[str, str], str]:
-    """Return the entities that another one supersedes, by workspace and name."""
+def successors_of(named: Sequence[tuple[Place, str]]) -> dict[tuple[str, str], str]:
+    """Return which of the entities another one supersedes, by workspace and name."""
     successors = {}
-    for place in {line.place.name: line.place for line in lines}.values():
-        names = {line.passage.entity for line in lines if line.place.name == place.name}
+    for place in {place.name: place for place, _ in named}.values():
+        names = {name for owner, name in named if owner.name == place.name}
         with place.memory.reading() as reader:
             for name, successor in find_successors(reader, names).items():
                 successors[place.name, name] = successor

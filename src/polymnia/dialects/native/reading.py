@@ -1,6 +1,7 @@
 """`open`, `explore` and `briefing`: the tools that read the memory."""
 
 from collections.abc import Sequence
+from functools import partial
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -34,6 +35,7 @@ from polymnia.engine.facts.names import resolve_names
 from polymnia.engine.facts.todos import DAY
 from polymnia.engine.graph import entities, traverse
 from polymnia.engine.history import changes as history
+from polymnia.engine.memory import one_snapshot
 from polymnia.engine.recall.names import similar_names
 from polymnia.errors import BadInput
 from polymnia.model import (
@@ -67,7 +69,8 @@ fits. Two clocks: true_on is what was true on a day, as_of what this memory held
     opened: list[Opened] = []
     missing = dict.fromkeys(arguments.names)
     remarks: dict[str, None] = {}
-    for place in read:
+
+    def open_place(place: Place) -> None:
         if at is None:
             names = _resolve_names(place, arguments.names)
             graph = entities.open_named(place.memory, set(names.values()))
@@ -88,8 +91,12 @@ fits. Two clocks: true_on is what was true on a day, as_of what this memory held
                 replaced = history.superseded_facts(place.memory, entity.name)
             touching = relations_of(graph, entity.name)
             opened.append(Opened(place, entity, touching, replaced, at is not None))
-    note = " ".join([*remarks, _missing_note(read, list(missing), at)])
-    head, items = entity_items(opened)
+
+    with one_snapshot([place.memory for place in read]) as together:
+        together(*[partial(open_place, place) for place in read])
+        opened.sort(key=lambda one: read.index(one.place))
+        note = " ".join([*remarks, _missing_note(read, list(missing), at)])
+        head, items = entity_items(opened)
     head += _continued_entity(items, offset_of(arguments.cursor))
     return page_reply(items, arguments, note=one_line(note), head=head, note_first=True)
 
@@ -168,7 +175,8 @@ class Opened(Struct, frozen=True):
 
 def entity_items(opened: list[Opened]) -> tuple[str, list[Item]]:
     """Return the head line of some entities, and these with their facts and relations."""
-    facts = [_fact_lines(one) for one in opened]
+    with one_snapshot([one.place.memory for one in opened]) as together:
+        facts = together(*[partial(_fact_lines, one) for one in opened])
     lines = [line for own in facts for line in own]
     workspace, author = usual(lines)
     if opened and not workspace:
@@ -272,7 +280,7 @@ shortest path between two."""
     arguments, remarks = _resolve_ends(read, arguments)
     if arguments.to:
         return _path_reply(read, arguments, remarks)
-    homes = [place for place in read if _is_mentioned(place, arguments.name)]
+    homes = _mentioning(read, arguments.name)
     items: list[Item] = []
     types: dict[str, None] = {}
     for place in homes:
@@ -314,7 +322,7 @@ def _resolve_ends(read: list[Place], arguments: Explore) -> tuple[Explore, list[
 
 def _resolve_end(read: list[Place], given: str) -> str:
     """Return the name of an entity, or of an end of relations. Raise BadInput."""
-    if any(_is_mentioned(place, given) for place in read):
+    if _mentioning(read, given):
         return given
     for place in read:
         name = _resolve_names(place, [given])[given]
@@ -328,10 +336,16 @@ def _resolve_end(read: list[Place], given: str) -> str:
     raise BadInput(one_line(f"there is no entity {given} in {where}; {advice}"))
 
 
-def _is_mentioned(place: Place, name: str) -> bool:
-    """Return True if the workspace has an entity or a relation with that name."""
-    with place.memory.reading() as reader:
-        return bool(reader.existing_names([name]) or reader.relations([name]))
+def _mentioning(read: list[Place], name: str) -> list[Place]:
+    """Return the workspaces that have an entity or a relation with that name."""
+
+    def mentions(place: Place) -> bool:
+        with place.memory.reading() as reader:
+            return bool(reader.existing_names([name]) or reader.relations([name]))
+
+    with one_snapshot([place.memory for place in read]) as together:
+        known = together(*[partial(mentions, place) for place in read])
+    return [place for place, is_known in zip(read, known, strict=True) if is_known]
 
 
 def _homes(read: list[Place], *names: str) -> list[Place]:

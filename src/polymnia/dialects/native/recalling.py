@@ -2,7 +2,9 @@
 
 import re
 from collections import Counter
-from contextlib import ExitStack
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -26,7 +28,7 @@ from polymnia.dialects.native.listing import (
     names_with_status,
     stored_types,
 )
-from polymnia.dialects.native.marks import mark_outdated, mark_replaced, plans_of
+from polymnia.dialects.native.marks import mark_outdated, mark_replaced, plans_of, successors_of
 from polymnia.dialects.native.replies import clean_reply, offset_of, prose
 from polymnia.dialects.native.scope import Place, join_names, other_places, places
 from polymnia.dialects.native.shapes import Found, Recall
@@ -34,6 +36,7 @@ from polymnia.engine.facts.remember import OPEN
 from polymnia.engine.facts.todos import OVERDUE
 from polymnia.engine.graph import entities
 from polymnia.engine.history import changes as history
+from polymnia.engine.memory import one_snapshot
 from polymnia.engine.recall.names import similar_names
 from polymnia.engine.recall.passages import RecallResult
 from polymnia.engine.recall.passages import recall as find_passages
@@ -101,35 +104,30 @@ other words, then say it is not stored. open shows all."""
     if not arguments.query.strip() and not arguments.also:
         return list_entities(call, arguments)
     read = places(call, arguments.workspace)
-    with ExitStack() as snapshots:  # the whole reply comes from one state of each workspace
-        for place in read:
-            snapshots.enter_context(place.memory.reading(may_lag=True))
-        return _answer(call, arguments, read)
+    # The whole reply comes from one state of the workspaces.
+    with one_snapshot([place.memory for place in read], may_lag=True) as together:
+        return _answer(call, arguments, read, together)
 
 
-def _answer(call: Call, arguments: Recall, read: list[Place]) -> Reply:
+def _answer(
+    call: Call, arguments: Recall, read: list[Place], together: Callable[..., list[Any]]
+) -> Reply:
     """Search the workspaces, decide which hits are shown, and write the reply."""
     offset = offset_of(arguments.cursor)
     within = _within(read, arguments)
-    results = []
-    filters = {}
-    for place in read:
-        filters[place.name] = _with_status(place, within, arguments.status)
-        result = find_passages(
-            place.memory,
-            arguments.query,
-            also=arguments.also,
-            limit=MAX_RANKED,
-            within=filters[place.name],
-        )
-        results.append((place, result))
+    searched = together(
+        *[partial(_search_place, place, arguments, within, together) for place in read]
+    )
+    results = [(place, result) for place, (result, _) in zip(read, searched, strict=True)]
     ranked = _rank(results)
     first_ten = [hit.passage for _, hit in ranked[:10]]
     turns = sum(passage.is_turn for passage in first_ten)
     shows_turns = bool(turns) and turns >= min(MIN_TURNS, len(first_ten))
-    listed = []
+    listed: list[PlacedHit] = []
     if not shows_turns and not arguments.types:
-        listed = _find_listed(read, arguments.query, filters)
+        # The entities of a type that the question asks a list of, the latest first.
+        for place, (_, passages) in zip(read, searched, strict=True):
+            listed += [(place, Hit(passage, 0.0, "type", Signals())) for passage in passages]
     if not ranked and not listed:
         sentences = [_explain_nothing(call, arguments, read, within), *_search_notes(results)]
         return clean_reply(" ".join(sentences), Found(items=[]))
@@ -152,17 +150,25 @@ def _answer(call: Call, arguments: Recall, read: list[Place]) -> Reply:
 
     # How much of them fits.
     max_characters = MAX_LISTED_CHARACTERS if is_list else MAX_WHOLE_CHARACTERS
-    lines = _lines(hits, max_characters, shows_turns=shows_turns)
+    lines = _lines(hits, max_characters, together, shows_turns=shows_turns)
     head = head_line(lines, shows_turns=shows_turns)
     budget = arguments.max_tokens - count_tokens(head)
     if shows_turns:
         limit = arguments.limit or MAX_TURNS
         shown = fit_turns(lines[:limit], budget - TURNS_TAIL_TOKENS)
         groups = turn_groups(shown)
+        related = None
     else:
         limit = arguments.limit or int(room * (MAX_LISTED if is_list else MAX_FACTS))
-        shown = mark_replaced(fit_lines(lines, budget - FACTS_TAIL_TOKENS, limit))
-        groups = entity_groups(shown, lines, plans_of(shown))
+        fitting = fit_lines(lines, budget - FACTS_TAIL_TOKENS, limit)
+        related = _related_entity(fitting, ranked)
+        max_relations = MAX_LISTED_RELATIONS if is_list else MAX_RELATIONS
+        shown, plans, relations = together(
+            partial(mark_replaced, fitting),
+            partial(plans_of, fitting),
+            partial(relation_lines, related, arguments.query, max_relations),
+        )
+        groups = entity_groups(shown, lines, plans)
 
     # The reply.
     texts = [head]
@@ -173,12 +179,10 @@ def _answer(call: Call, arguments: Recall, read: list[Place]) -> Reply:
     is_unsure &= not any(hit.signals.entity or hit.share >= MIN_SURE_SHARE for hit in first_hits)
     if unknown and is_unsure:
         texts.append(one_line(f"No fact has: {', '.join(unknown[:5])}. Nearest:"))
-    related = None if shows_turns else _related_entity(shown, ranked)
-    max_relations = MAX_LISTED_RELATIONS if is_list else MAX_RELATIONS
     for group in groups:
         texts += group.texts
         if related is not None and group.subject == related.subject:
-            texts += relation_lines(related, arguments.query, max_relations)
+            texts += relations
     more = min(len(hits), len(lines)) - len(shown)  # bare names are left out of the lines
     if arguments.limit and not shows_turns and hits:
         least = MIN_SCORE_SHARE * max(hit.score for _, hit in hits)
@@ -198,15 +202,23 @@ def _answer(call: Call, arguments: Recall, read: list[Place]) -> Reply:
     return clean_reply("\n".join([*texts, *remarks]), found)
 
 
-def _find_listed(
-    read: list[Place], query: str, filters: dict[str, Within | None]
-) -> list[PlacedHit]:
-    """Return the entities of a type that the question asks a list of, the latest first."""
-    listed = []
-    for place in read:
-        for passage in _newest_of_asked_types(place, query, filters[place.name]):
-            listed.append((place, Hit(passage, 0.0, "type", Signals())))
-    return listed
+def _search_place(
+    place: Place, arguments: Recall, within: Within | None, together: Callable[..., list[Any]]
+) -> tuple[RecallResult, list[Passage]]:
+    """Return what answers the question, and the entities of a type that it asks a list of."""
+    own_filter = _with_status(place, within, arguments.status)
+    search = partial(
+        find_passages,
+        place.memory,
+        arguments.query,
+        also=arguments.also,
+        limit=MAX_RANKED,
+        within=own_filter,
+    )
+    result, of_types = together(
+        search, partial(_newest_of_asked_types, place, arguments.query, own_filter)
+    )
+    return result, of_types
 
 
 def _relevant_hits(ranked: list[PlacedHit], share: float) -> list[PlacedHit]:
@@ -235,10 +247,17 @@ def _related_entity(shown: list[Line], ranked: list[PlacedHit]) -> Line | None:
     return max(shown, key=lambda line: naming.get(line.subject, 0.0))
 
 
-def _lines(hits: list[PlacedHit], max_characters: int, *, shows_turns: bool) -> list[Line]:
+def _lines(
+    hits: list[PlacedHit],
+    max_characters: int,
+    together: Callable[..., list[Any]],
+    *,
+    shows_turns: bool,
+) -> list[Line]:
     """Return what may be shown, best first: texts, authors, and answers to questions."""
     hits = _with_newest_facts(hits)
-    authors = _authors(hits)
+    named = [(place, hit.passage.entity) for place, hit in hits]
+    authors, successors = together(partial(_authors, hits), partial(successors_of, named))
     passages_shown: Counter[tuple[str, str]] = Counter()
     lines = []
     for number, (place, hit) in enumerate(hits):
@@ -253,7 +272,7 @@ def _lines(hits: list[PlacedHit], max_characters: int, *, shows_turns: bool) -> 
             if passages_shown[place.name, passage.entity] > MAX_PASSAGES_PER_ENTITY:
                 continue  # passages of one document would crowd out other facts
         lines.append(Line(place, passage, text, authors[place.name].get(passage.key)))
-    return _with_answers(lines) if shows_turns else mark_outdated(lines)
+    return _with_answers(lines) if shows_turns else mark_outdated(lines, successors)
 
 
 def _unknown_everywhere(results: list[RecallResult]) -> list[str]:

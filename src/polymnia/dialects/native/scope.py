@@ -43,21 +43,20 @@ def places(call: Call, requested: str = "") -> list[Place]:
     Raise NotAllowed, or WorkspaceNotFound for a name that does not exist and is not the client's
     own.
     """
-    readable = []
+    names = []
     for name in _names(call, requested):
         # True if the client may read the workspace.
         principal = call.client.principal
         if requested or name == own_names(call)[0]:
             principal.require_entry(name)
         may_read = principal.enters(name)
-        if not may_read:
-            continue
-        try:
-            readable.append(Place(name, call.workspaces.memory(name)))
-        except WorkspaceNotFound as exc:
-            if not _may_be_missing(call, name):
-                raise _unknown_workspace(call, name) from exc
-    return readable
+        if may_read:
+            names.append(name)
+    memories = call.workspaces.memories(names)
+    for name in names:
+        if name not in memories and not _may_be_missing(call, name):
+            raise _unknown_workspace(call, name)
+    return [Place(name, memory) for name, memory in memories.items()]
 
 
 def target(call: Call, requested: str = "") -> Place:
@@ -68,17 +67,15 @@ def target(call: Call, requested: str = "") -> Place:
     name = _names(call, requested)[0]
     principal = call.client.principal
     principal.require_entry(name)
-    if _may_be_missing(call, name):
-        if name != _personal(call.client) and not principal.may("admin"):
-            try:
-                call.workspaces.find(name)
-            except WorkspaceNotFound:
-                principal.require("admin", f"to create the workspace {name!r}")
-        create_missing(call.workspaces, name, _description(call, name))
     try:
         return Place(name, call.workspaces.memory(name))
     except WorkspaceNotFound as exc:
-        raise _unknown_workspace(call, name) from exc
+        if not _may_be_missing(call, name):
+            raise _unknown_workspace(call, name) from exc
+    if name != _personal(call.client):
+        principal.require("admin", f"to create the workspace {name!r}")
+    create_missing(call.workspaces, name, _description(call, name))
+    return Place(name, call.workspaces.memory(name))
 
 
 def _unknown_workspace(call: Call, name: str) -> BadInput:

@@ -2,6 +2,8 @@
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Any
 
 from msgspec import Struct
 
@@ -15,7 +17,7 @@ from polymnia.engine.history.changes import (
     differences,
 )
 from polymnia.engine.history.parts import read_changes
-from polymnia.engine.memory import Memory, find_by_name
+from polymnia.engine.memory import Memory, find_by_name, one_snapshot
 from polymnia.model import (
     ChangeQuery,
     Entity,
@@ -96,7 +98,15 @@ Memories = Sequence[tuple[str, Memory]]
 
 def brief_session(memories: Memories, *, by: str, max_tokens: int) -> SessionBriefing:
     """Return what a client should know of the memories, by workspace, within a budget."""
-    last_write_at = max([_last_write(memory, by) for _, memory in memories], default=0)
+    with one_snapshot([memory for _, memory in memories], may_lag=True) as together:
+        return _brief(memories, by, max_tokens, together)
+
+
+def _brief(
+    memories: Memories, by: str, max_tokens: int, together: Callable[..., list[Any]]
+) -> SessionBriefing:
+    last_writes = together(*[partial(_last_write, memory, by) for _, memory in memories])
+    last_write_at = max(last_writes, default=0)
     finders: dict[str, Callable[[str, Memory, Reader], Iterable[BriefingLine]]] = {
         "About the user": _about_user,
         "Rules": _rules,
@@ -106,13 +116,18 @@ def brief_session(memories: Memories, *, by: str, max_tokens: int) -> SessionBri
         "Pinned": _pinned,
         "Lately": _recent,
     }
-    lines: dict[str, list[BriefingLine]] = {title: [] for title in finders}
-    entities = facts = 0
+    questions: list[Callable[[], Any]] = []
     for name, memory in memories:
         with memory.reading() as read:
-            for title, find in finders.items():
-                lines[title] += find(name, memory, read)
-            counts = read.counts()
+            questions += [partial(find, name, memory, read) for find in finders.values()]
+            questions.append(read.counts)
+    answers = iter(together(*questions))
+    lines: dict[str, list[BriefingLine]] = {title: [] for title in finders}
+    entities = facts = 0
+    for _ in memories:
+        for title in finders:
+            lines[title] += next(answers)
+        counts = next(answers)
         entities += counts.entities
         facts += counts.facts
     lines["To-dos"].sort(key=lambda line: line.due or 2**62)
@@ -148,8 +163,10 @@ def _fit(lines: dict[str, list[BriefingLine]], max_tokens: int) -> list[Section]
 
 def _about_user(workspace: str, memory: Memory, read: Reader) -> list[BriefingLine]:
     """Return facts about the user: preferences first, then the newest."""
-    entities = drop_expired_facts(read.entities([USER, "User"]))
-    entities += _of_type(read, PREFERENCE)
+    named, preferences = read.together(
+        lambda: read.entities([USER, "User"]), lambda: _of_type(read, PREFERENCE)
+    )
+    entities = drop_expired_facts(named) + preferences
     facts = [(entity, fact) for entity in entities for fact in entity.facts[::-1]]
     facts.sort(
         key=lambda pair: pair[0].type != PREFERENCE and not _PREFERENCE_WORDS.search(pair[1].text)
@@ -159,11 +176,16 @@ def _about_user(workspace: str, memory: Memory, read: Reader) -> list[BriefingLi
 
 def _rules(workspace: str, memory: Memory, read: Reader) -> list[BriefingLine]:
     """Return the facts of rules, and facts that say never, always or must."""
+    words = ("never", "always", "must")
+    rules, *passages_with = read.together(
+        partial(_of_type, read, RULE),
+        *[partial(read.candidates, terms_of(word), MAX_CANDIDATES) for word in words],
+    )
     lines = []
-    for entity in _of_type(read, RULE):
+    for entity in rules:
         lines += [_line(workspace, entity, fact) for fact in entity.facts]
-    for word in ("never", "always", "must"):
-        for passage in read.candidates(terms_of(word), MAX_CANDIDATES):
+    for passages in passages_with:
+        for passage in passages:
             is_said = passage.type == CONVERSATION or bool(passage.valid_at % DAY)
             # Earlier versions kept guesses of a program in an entity of this type.
             is_confirmed = not is_said and passage.type != "unconfirmed"
@@ -243,9 +265,10 @@ def _changes(
 
 def _find_present(read: Reader, names: set[str]) -> dict[str, Entity]:
     """Return the entities that have or had the names."""
-    entities = find_by_name(read, names)
+    entities: dict[str, Entity]
+    entities, aliased = read.together(lambda: find_by_name(read, names), read.aliased)
     present_names = {}
-    for outline in read.aliased():
+    for outline in aliased:
         for alias in names.intersection(outline.aliases) - entities.keys():
             present_names[alias] = outline.name
     renamed = find_by_name(read, set(present_names.values()))

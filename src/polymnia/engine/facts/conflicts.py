@@ -50,16 +50,18 @@ def find_conflicts(read: Reader, name: str, texts: Sequence[str]) -> dict[str, C
 def _comparable_facts(read: Reader, name: str, text: str) -> Iterator[tuple[str, Fact]]:
     """Yield facts of entities that the text names, then facts of others that name the entity."""
     own_terms, terms = set(terms_of(name)), set(terms_of(text))
+    similar_names, mentions = read.together(
+        lambda: read.names_with(sorted(terms), MAX_NAMES),
+        lambda: read.candidates(sorted(own_terms), MAX_MENTIONS, every=True),
+    )
     named = []
-    for other in read.names_with(sorted(terms), MAX_NAMES):
+    for other in similar_names:
         if other != name and terms.issuperset(terms_of(other)):
             named.append(other)
     for entity in read.entities(named[:MAX_ENTITIES]) if named else ():
         for fact in entity.facts[-MAX_FACTS:]:
             yield entity.name, fact
-    if not own_terms:
-        return
-    for passage in read.candidates(sorted(own_terms), MAX_MENTIONS, every=True):
+    for passage in mentions:
         if passage.ordinal > 0 and passage.entity != name:
             yield passage.entity, Fact(passage.ordinal, passage.text)
 

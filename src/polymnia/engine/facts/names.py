@@ -21,9 +21,11 @@ _PERSON = "person"
 
 def find_candidates(read: Reader, name: str) -> list[Entity]:
     """Return outlines of entities that share a word with the name, or had it."""
-    names = read.names_with(terms_of(name), MAX_COMPARED_NAMES)
+    names, aliased = read.together(
+        lambda: read.names_with(terms_of(name), MAX_COMPARED_NAMES), read.aliased
+    )
     candidates = read.outlines(names) if names else []
-    return candidates + [entity for entity in read.aliased() if _had_name(entity, _key(name))]
+    return candidates + [entity for entity in aliased if _had_name(entity, _key(name))]
 
 
 def resolve_name(read: Reader, name: str) -> str:

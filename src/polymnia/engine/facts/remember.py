@@ -1,6 +1,7 @@
 """Remember entities, facts and relations in one change: create what is new, extend the rest."""
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import count
 from typing import Literal
 
@@ -144,7 +145,8 @@ def remember(
         read = transaction.read
         known = find_by_name(read, {facts.name for facts in requested})
         unknown = [facts.name for facts in requested if facts.name not in known]
-        candidates = {name: find_candidates(read, name) for name in unknown}
+        found = read.together(*[partial(find_candidates, read, name) for name in unknown])
+        candidates = dict(zip(unknown, found, strict=True))
         guesses: dict[str, str] = {}  # unknown names that can only mean one entity
         if guess_names:
             for facts in requested:

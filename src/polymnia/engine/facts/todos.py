@@ -1,5 +1,7 @@
 """To-dos: entities that are open, done, cancelled or overdue."""
 
+from functools import partial
+
 from polymnia.engine.facts.remember import OPEN, TODO_TYPES
 from polymnia.errors import BadInput
 from polymnia.model import Entity, Within
@@ -63,10 +65,17 @@ def is_overdue(entity: Entity) -> bool:
 
 def _open_entities(reader: Reader) -> list[Entity]:
     """Return the open entities, and to-dos of other clients that have no status."""
-    entities = reader.with_status(OPEN)
-    for kind in TODO_TYPES:
+
+    def without_status(kind: str) -> list[Entity]:
         cards = reader.candidates(terms_of(kind), MAX_CONSIDERED, Within(types=(kind,)))
         names = {passage.entity for passage in cards}
-        if names:
-            entities += [entity for entity in reader.outlines(names) if not entity.status]
+        outlines = reader.outlines(names) if names else []
+        return [entity for entity in outlines if not entity.status]
+
+    entities, *others = reader.together(
+        partial(reader.with_status, OPEN),
+        *[partial(without_status, kind) for kind in TODO_TYPES],
+    )
+    for todos in others:
+        entities += todos
     return list({entity.id: entity for entity in entities}.values())

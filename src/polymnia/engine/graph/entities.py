@@ -69,8 +69,10 @@ def upsert(memory: Memory, drafts: Sequence[EntityDraft], *, by: str) -> list[Up
 def open_named(memory: Memory, names: Collection[str]) -> Graph:
     """Return the entities with these names and every relation that touches one of them."""
     with memory.reading() as read:
-        found = read.entities(names)
-        return Graph(found, read.relations([entity.name for entity in found]))
+        found, touching = read.together(lambda: read.entities(names), lambda: read.relations(names))
+        # A relation may lead to a name that has no entity.
+        present = {entity.name for entity in found}
+        return Graph(found, [one for one in touching if not present.isdisjoint(one.ends)])
 
 
 def outlines(memory: Memory, names: Iterable[str]) -> dict[str, Entity]:

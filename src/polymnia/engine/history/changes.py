@@ -206,18 +206,15 @@ def superseded_facts(
     """
     if not memory.store.capabilities.history:
         return []
-    queries = [ChangeQuery(limit=_MAX_SEARCHED, names=(name,))]
+    query = ChangeQuery(limit=_MAX_SEARCHED, names=(name,))
     if changes_by_id is not None:
-        queries = []
-        for number in sorted(changes_by_id)[-_MAX_NAMED_CHANGES:]:
-            one = ChangeQuery(limit=1, after=number - 1, before=number + 1, names=(name,))
-            queries.append(one)
-    names = names_of(memory, name)
-    changes: list[Change] = []
+        last_changes = sorted(changes_by_id)[-_MAX_NAMED_CHANGES:]
+        query = ChangeQuery(limit=None, ids=tuple(last_changes))
     with memory.reading() as read:
-        for query in queries:
-            page, _ = read_changes(read.history, query, MAX_WHOLE_ROWS)
-            changes += page
+        names, (changes, _) = read.together(
+            lambda: read.history.all_names([name]),
+            lambda: read_changes(read.history, query, MAX_WHOLE_ROWS, about=(name,)),
+        )
     return [fact for change in changes for fact in _superseded_by(change, names)]
 
 

@@ -10,17 +10,22 @@ from polymnia.stores.contract import HistoryReader
 
 
 def read_changes(
-    history: HistoryReader, query: ChangeQuery, max_rows: int
+    history: HistoryReader,
+    query: ChangeQuery,
+    max_rows: int,
+    *,
+    about: Collection[str] | None = None,
 ) -> tuple[list[Change], dict[int, ChangeSize]]:
     """Return the changes that a query selects, and the sizes of those with more than `max_rows`.
 
-    A change of a large import has thousands of rows. For a large change only the rows of the
-    entities in `query.names` are read, and none without names.
+    A change of a large import has thousands of rows. For a large change only the rows of some
+    entities are read, usually those in `query.names`, and none without names.
     """
+    about = query.names if about is None else about
     heads = history.change_heads(query)
     sizes = history.change_sizes([head.id for head in heads])
     large = {number: size for number, size in sizes.items() if size.total > max_rows}
-    names = history.all_names(query.names) if large and query.names else set()
+    names = history.all_names(about) if large and about else set()
     small_ids = tuple(head.id for head in heads if head.id not in large)
     changes = history.changes(ChangeQuery(limit=None, ids=small_ids)) if small_ids else []
     for head in heads:

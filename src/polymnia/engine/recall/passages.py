@@ -7,7 +7,9 @@ them with one formula (`search/scoring.py`). Decide which are hits: the best, ea
 """
 
 from collections import Counter, deque
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
+from itertools import chain
 from time import time_ns
 from typing import TYPE_CHECKING
 
@@ -195,7 +197,9 @@ def start_searches(
 ) -> list[Search]:
     """Start to search for the first text, and for other texts that have words it lacks."""
     aliased = read.aliased()
-    first, *rest = [_understand(read, text[:MAX_QUESTION_CHARACTERS], aliased) for text in texts]
+    first, *rest = read.together(
+        *[partial(_understand, read, text[:MAX_QUESTION_CHARACTERS], aliased) for text in texts]
+    )
     asked, _ = first
     chosen = [first]
     for query, renamed in rest:
@@ -204,8 +208,12 @@ def start_searches(
     searches = []
     for query, renamed in chosen:
         searches.append(Search(query, renamed, _ask(memory, read, query, timeout)))
-    for search in searches:  # while the embedder works
-        search.proposed = _propose_by_words(read, search.query, within)
+    # While the embedder works.
+    proposed = read.together(
+        *[partial(_propose_by_words, read, search.query, within) for search in searches]
+    )
+    for search, passages in zip(searches, proposed, strict=True):
+        search.proposed = passages
     return searches
 
 
@@ -243,14 +251,17 @@ def _understand(
     renamed = former_names(read, aliased, asked)
     text = with_current_names(asked, renamed)
     question = parse_question(text, now=time_ns() // 1000)
-    counts = read.word_counts(question.name_terms)
+    counts: WordCounts
+    counts, known_names = read.together(
+        lambda: read.word_counts(question.name_terms),
+        lambda: read.existing_names([question.text.strip()]),
+    )
 
     # The entities that it names, wholly or in part, and speakers that are not entities.
     rare_terms = []
     for term in question.name_terms:
         if 0 < counts.having.get(term, 0) <= MAX_NAME_TERM_PASSAGES:
             rare_terms.append(term)
-    known_names = read.existing_names([question.text.strip()])
     known_names.update(read.names_with(rare_terms, 5 * MAX_NAMES))
     names = match_names(question, known_names)
     names |= dict.fromkeys(_find_speakers(read, question, counts, names), 1.0)
@@ -261,12 +272,12 @@ def _understand(
     repeats = Counter(terms_of(" ".join(content_words(text))))
     weights = {term: float(max(1, repeats[term])) for term in terms}
     widened: dict[str, str] = {}
-    for term in terms:
-        if term not in counts.having and len(term) > 1:
-            for longer in terms_starting(read, term, 20):
-                if longer not in terms:
-                    widened[longer] = hits.PREFIX
-                    weights[longer] = 0.5  # it may be another word with the same beginning
+    unknown = [term for term in terms if term not in counts.having and len(term) > 1]
+    longer_terms = read.together(*[partial(terms_starting, read, term, 20) for term in unknown])
+    for longer in chain.from_iterable(longer_terms):
+        if longer not in terms:
+            widened[longer] = hits.PREFIX
+            weights[longer] = 0.5  # it may be another word with the same beginning
     for term in inflected:
         widened[term] = hits.VARIANT
         weights[term] = 1.0
@@ -375,28 +386,35 @@ def _propose_by_words(read: Reader, query: Query, within: Within | None) -> list
     newest passages with all of them are looked at, then those with any.
     """
     rare, limit = query.rare_terms, MAX_WORD_CANDIDATES
-    found = read.candidates(rare, limit, within)
-    if not rare:
-        found = read.candidates(query.search_terms, limit, within, every=True, newest=True)
-        if len(found) < limit:
-            found += read.candidates(query.search_terms, limit, within, newest=True)
-    elif len(rare) < len(query.terms) and len(found) >= limit:
-        found += read.candidates(query.search_terms, limit, within, every=True, newest=True)
-    if not found and query.folded:
-        found = read.passages_containing(query.folded, limit)
+
+    def by_words() -> list[Passage]:
+        found = read.candidates(rare, limit, within)
+        if not rare:
+            found = read.candidates(query.search_terms, limit, within, every=True, newest=True)
+            if len(found) < limit:
+                found += read.candidates(query.search_terms, limit, within, newest=True)
+        elif len(rare) < len(query.terms) and len(found) >= limit:
+            found += read.candidates(query.search_terms, limit, within, every=True, newest=True)
+        if not found and query.folded:
+            found = read.passages_containing(query.folded, limit)
+        return found
+
+    questions: list[Callable[[], list[Passage]]] = []
     # The card of the entity whose name is the question, however common its words are.
     names = [name for name in query.whole_names if fold(name.strip()) == query.folded]
     if names:
-        found = read.passages(cards_of=names) + found
+        questions.append(partial(read.passages, cards_of=names))
+    questions.append(by_words)
     if query.names:
-        found += read.candidates(rare or query.search_terms, limit, _about(query))
+        terms = rare or query.search_terms
+        questions.append(partial(read.candidates, terms, limit, _about(query)))
     period = query.question.period
     if period is not None and period.bounds is not None:
-        found += read.facts_between(*period.bounds, MAX_WORD_CANDIDATES)
-        if query.question.date_terms:
-            date_terms = query.question.date_terms
-            found += read.candidates(date_terms, MAX_WORD_CANDIDATES, within, every=True)
-    return found
+        questions.append(partial(read.facts_between, *period.bounds, limit))
+        dates = query.question.date_terms
+        if dates:
+            questions.append(partial(read.candidates, dates, limit, within, every=True))
+    return list(chain.from_iterable(read.together(*questions)))
 
 
 def _propose_by_meaning(read: Reader, search: Search, within: Within | None) -> list[Passage]:

@@ -3,7 +3,7 @@
 import logging
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from contextvars import ContextVar
 from threading import RLock
@@ -121,15 +121,26 @@ class Workspaces:
         Raise WorkspaceNotFound, WorkspaceArchived, StoreError. Another workspace may get the name
         later. Compare `find(name).id` to notice that.
         """
-        memory = self._current(name)
+        memory = self._current([name]).get(name)
         unused: list[Memory] = []  # released after the lock: closing may wait for the disk
         if memory is None:
             with self._lock:
-                memory = self._current(name) or self._open_memory(name, unused)
-        used = USED_WORKSPACES.get()
-        if used is not None:
-            used[name] = None
+                memory = self._current([name]).get(name) or self._open_memory(name, unused)
+        _note_use(name)
         return memory
+
+    def memories(self, names: Collection[str]) -> dict[str, Memory]:
+        """Return the memories of those of the workspaces that exist, by name.
+
+        They are checked together. Raise WorkspaceArchived, StoreError.
+        """
+        current = self._current(names)
+        memories = {}
+        for name in names:
+            with suppress(WorkspaceNotFound):
+                memories[name] = current.get(name) or self.memory(name)
+                _note_use(name)
+        return memories
 
     def on_open(self, listener: OpenListener) -> None:
         """Call the listener with every memory in use, and with others before their first use."""
@@ -178,10 +189,9 @@ class Workspaces:
     def apply_retention(self) -> None:
         """Purge what was deleted too long ago. Each memory is checked once a day."""
         with self._lock:
-            memories = list(self._open.items())
-        for name, memory in memories:
-            if self._is_current(name, memory):
-                self._retention.apply(memory)
+            names = list(self._open)
+        for memory in self._current(names).values():
+            self._retention.apply(memory)
 
     def create(self, name: str, description: str = "") -> Workspace:
         """Create a workspace. Raise BadInput if the name is invalid or taken."""
@@ -233,18 +243,21 @@ class Workspaces:
         if self._secrets == "refuse":
             refuse_secrets(texts)
 
-    def _current(self, name: str) -> Memory | None:
-        """Return the memory of a workspace if it is open and still the right one."""
-        known = self._open.get(name)
-        if known is None or not self._is_current(name, known):
-            return None
+    def _current(self, names: Collection[str]) -> dict[str, Memory]:
+        """Return the memories of workspaces that are open and still the right ones, by name."""
+        known = {}
+        for name in names:
+            memory = self._open.get(name)
+            if memory is not None:
+                known[name] = memory
+        if not known:
+            return {}
+        stores = {name: memory.store for name, memory in known.items()}
+        current = self._catalogue.find_open(stores)
         with self._lock:
-            if name in self._open:
+            for name in current & self._open.keys():
                 self._open.move_to_end(name)
-        return known
-
-    def _is_current(self, name: str, memory: Memory) -> bool:
-        return bool(self._catalogue.find_open({name: memory.store}))
+        return {name: memory for name, memory in known.items() if name in current}
 
     def _open_memory(self, name: str, unused: list[Memory]) -> Memory:
         store = self._catalogue.open(name)
@@ -342,6 +355,12 @@ class OneStore:
         )
 
     create = update = delete = adopt = refuse
+
+
+def _note_use(name: str) -> None:
+    used = USED_WORKSPACES.get()
+    if used is not None:
+        used[name] = None
 
 
 def _default(workspaces: Workspaces, *, may_create: bool) -> str:

@@ -106,7 +106,12 @@ class _ChangeWriter:
         if unread:
             for name, entity, card in self._port.run("entity_ids", unread):
                 self._identities[name] = (entity, card)
-        new_ids = [entity.id for entity in after.entities if entity.id not in kept]
+        new_ids = []
+        for entity in after.entities:
+            # One that this change creates has a new id: nothing to look for.
+            is_created = entity.created_at == self._change.at
+            if entity.id not in kept and not is_created:
+                new_ids.append(entity.id)
         restored = {}
         for uid, entity, name in self._port.find_identities(new_ids) if new_ids else ():
             if name is not None:
