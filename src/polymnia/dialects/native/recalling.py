@@ -115,9 +115,8 @@ def _answer(
     """Search the workspaces, decide which hits are shown, and write the reply."""
     offset = offset_of(arguments.cursor)
     within = _within(read, arguments)
-    searched = together(
-        *[partial(_search_place, place, arguments, within, together) for place in read]
-    )
+    search = partial(_search_place, arguments=arguments, within=within, together=together)
+    searched = together(*[partial(search, place) for place in read])
     results = [(place, result) for place, (result, _) in zip(read, searched, strict=True)]
     ranked = _rank(results)
     first_ten = [hit.passage for _, hit in ranked[:10]]
