@@ -35,6 +35,11 @@ def _kill_with_parent() -> Callable[[], None] | None:
 end_with_parent = _kill_with_parent()
 
 
+def polymnia_command(*arguments: str) -> list[str]:
+    """Return the command line of this Polymnia with its arguments."""
+    return [sys.executable, "-m", "polymnia", *arguments]
+
+
 class Log:
     """The standard error of a process, read by a thread as it grows."""
 

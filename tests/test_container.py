@@ -20,7 +20,7 @@ import yaml
 
 from polymnia.dialects.registry import DIALECTS
 from polymnia.settings import Settings, load_settings
-from tests.processes import TIMEOUT_S, Log, end_with_parent
+from tests.processes import TIMEOUT_S, Log, end_with_parent, polymnia_command
 
 ROOT = Path(__file__).parent.parent
 PORT = 8765
@@ -147,7 +147,7 @@ def test_compose_does_not_switch_tokens_off(service: dict[str, Any]) -> None:
 def container_command(directory: Path) -> list[str]:
     """Return the container's command on a free port, with its data in the directory."""
     replaced = {"/data": str(directory / "data"), str(PORT): "0"}
-    return [sys.executable, "-m", "polymnia", *(replaced.get(item, item) for item in command()[1:])]
+    return polymnia_command(*(replaced.get(item, item) for item in command()[1:]))
 
 
 def container_environment(directory: Path) -> dict[str, str]:
@@ -159,16 +159,7 @@ def container_environment(directory: Path) -> dict[str, str]:
 def address(tmp_path: Path) -> Iterator[str]:
     """Create a token, run the container's command and yield the server's address."""
     environment = container_environment(tmp_path)
-    token = [
-        sys.executable,
-        "-m",
-        "polymnia",
-        "token",
-        "create",
-        "me",
-        "--data-dir",
-        str(tmp_path / "data"),
-    ]
+    token = polymnia_command("token", "create", "me", "--data-dir", str(tmp_path / "data"))
     subprocess.run(
         [*token, "--can", "admin"], env=environment, stdout=subprocess.DEVNULL, check=True
     )

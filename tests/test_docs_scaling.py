@@ -5,7 +5,6 @@ import shlex
 import shutil
 import socket
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -15,7 +14,7 @@ import psycopg
 import pytest
 
 from tests.postgres import PostgresServer, running_server
-from tests.processes import TIMEOUT_S
+from tests.processes import TIMEOUT_S, polymnia_command
 from tests.transports.running import Running, Talk, Web, initialize, listening, request
 
 PAGE = (Path(__file__).parent.parent / "docs" / "scaling.md").read_text("utf-8")
@@ -61,7 +60,7 @@ def local(command: list[str], server: PostgresServer) -> list[str]:
 
 
 def run(words: list[str]) -> str:
-    command = [sys.executable, "-m", "polymnia", *words]
+    command = polymnia_command(*words)
     result = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
     assert result.returncode == 0, result.stderr
     return result.stdout.strip()

@@ -6,7 +6,6 @@ import re
 import shlex
 import socket
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from subprocess import DEVNULL
@@ -16,7 +15,7 @@ import pytest
 
 from tests.dialects.isolation import Caller
 from tests.embedders.ollama import serve_ollama
-from tests.processes import TIMEOUT_S
+from tests.processes import TIMEOUT_S, polymnia_command
 from tests.transports.process import Process, call
 
 PAGE = Path(__file__).parent.parent / "docs" / "workspaces.md"
@@ -47,7 +46,7 @@ def test_the_page_takes_a_team_from_nothing_to_a_shared_workspace(
     server: Process | None = None
     host = ""
     for line in COMMANDS:
-        command = [sys.executable, "-m", "polymnia", *shlex.split(line)[1:]]
+        command = polymnia_command(*shlex.split(line)[1:])
         if line.startswith(SERVE):
             host = f"127.0.0.1:{free_port()}"
             more = ("--port", host.partition(":")[2], "--embedder", embedder)

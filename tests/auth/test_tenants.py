@@ -1,7 +1,6 @@
 """Tokens that `polymnia token create` made without options: each has a memory of its own."""
 
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -11,14 +10,14 @@ import pytest
 from msgspec import Struct
 
 from tests.postgres import new_database, shared_server
-from tests.processes import TIMEOUT_S
+from tests.processes import TIMEOUT_S, polymnia_command
 from tests.transports.running import Line, Running, Talk, Web, call, initialize, stateless, text_of
 
 SALARY = {"entities": [{"name": "My salary", "facts": ["It is 100 a year."]}]}
 
 
 def polymnia(*arguments: str) -> str:
-    command = [sys.executable, "-m", "polymnia", *arguments]
+    command = polymnia_command(*arguments)
     run = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
     assert run.returncode == 0, run.stderr
     return run.stdout.strip()

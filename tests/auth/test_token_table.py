@@ -4,7 +4,6 @@ Created with the command, and known to every server that shares the database.
 """
 
 import subprocess
-import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
@@ -17,7 +16,7 @@ from polymnia.auth.tokens import Tokens
 from polymnia.errors import BadInput, NotAdmitted
 from polymnia.model import OWNER
 from tests.auth.oauth import LoginServer, ScriptedClient
-from tests.processes import TIMEOUT_S
+from tests.processes import TIMEOUT_S, polymnia_command
 from tests.stores.proxy import proxied
 from tests.transports.running import Running, Talk, Web, initialize, listening
 
@@ -32,7 +31,7 @@ def tokens(postgres_database: str) -> Iterator[Tokens]:
 
 def polymnia(*arguments: str) -> str:
     """Run a `polymnia token` command and return what it prints."""
-    command = [sys.executable, "-m", "polymnia", "token", *arguments]
+    command = polymnia_command("token", *arguments)
     run = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
     assert run.returncode == 0, run.stderr
     return run.stdout.strip()

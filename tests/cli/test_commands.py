@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,7 @@ from polymnia.model import VAULT, ChangeQuery, EntityDraft, Note
 from polymnia.stores import open_store
 from polymnia.stores.sqlite.store import SqliteStore
 from tests.cli.commands import LINES, fill, run
-from tests.processes import TIMEOUT_S
+from tests.processes import TIMEOUT_S, polymnia_command
 
 DOCUMENT = {
     "entities": [
@@ -220,7 +219,7 @@ REMEMBERED = SERVED.replace('"read_graph"', '"remember","arguments":{"entities":
 
 
 def serve(directory: Path, *arguments: str, message: str = SERVED, **environment: str) -> str:
-    command = [sys.executable, "-m", "polymnia", "serve", *arguments]
+    command = polymnia_command("serve", *arguments)
     given = {"HOME": str(directory), "PATH": "", **environment}
     done = subprocess.run(
         command,

@@ -15,7 +15,7 @@ from msgspec.json import encode
 
 from tests.groups import mostly_matrix
 from tests.hooks.sessions import append, sent, turn
-from tests.processes import TIMEOUT_S
+from tests.processes import TIMEOUT_S, polymnia_command
 
 # Runs the command with another limit, so that a slow machine gives nothing up.
 _PATIENT = (
@@ -40,7 +40,7 @@ def hook(
     """Run a hook with a home of its own, by another command if one is given."""
     names = ("HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "LOCALAPPDATA")
     places = {name: str(home) for name in names}
-    usual = [sys.executable, "-m", "polymnia"]
+    usual = polymnia_command()
     if patient:
         usual = [sys.executable, "-c", _PATIENT]
     return subprocess.run(

@@ -14,7 +14,7 @@ import pytest
 from polymnia.clients.table import CLIENTS
 from tests.cli.commands import run
 from tests.groups import mostly_matrix
-from tests.processes import TIMEOUT_S
+from tests.processes import TIMEOUT_S, polymnia_command
 from tests.transports.running import Running
 
 REFERENCE = {"command": "npx", "args": ["-y", "@modelcontextprotocol/server-memory"]}
@@ -203,7 +203,7 @@ def test_in_a_terminal_the_user_is_asked(answer: str, args: list[str], tmp_path:
     path.parent.mkdir()
     path.write_text(json.dumps({"mcpServers": {"memory": REFERENCE}}), "utf-8")
     ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "polymnia", "install", "cursor"]
+    command = polymnia_command("install", "cursor")
     env = {name: value for name, value in os.environ.items() if name not in MOVING}
     env["HOME"] = str(tmp_path)
     with subprocess.Popen(

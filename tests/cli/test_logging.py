@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from polymnia.log_lines import JsonFormatter, TextFormatter
+from tests.processes import polymnia_command
 
 FIELDS: dict[str, Any] = {
     "request_id": 7,
@@ -70,7 +71,7 @@ def damaged(tmp_path: Path) -> Path:
 
 
 def run_command(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "polymnia", *arguments]
+    command = polymnia_command(*arguments)
     return subprocess.run(
         command, env={**os.environ, **environment}, capture_output=True, text=True, check=False
     )
@@ -89,16 +90,7 @@ def test_a_check_reports_a_problem_once(damaged: Path) -> None:
 
 @pytest.mark.parametrize("transport", ["tcp", "http"])
 def test_an_insecure_server_warns_when_it_starts(tmp_path: Path, transport: str) -> None:
-    command = [
-        sys.executable,
-        "-m",
-        "polymnia",
-        "serve",
-        "--transport",
-        transport,
-        "--bind",
-        "0.0.0.0:0",
-    ]
+    command = polymnia_command("serve", "--transport", transport, "--bind", "0.0.0.0:0")
     command += ["--insecure", "--log-format", "json", "--store", str(tmp_path / "memory.db")]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
         assert server.stderr is not None

@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-import sys
 from io import StringIO
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from polymnia.cli.main import main
 from polymnia.engine.graph import entities, facts
 from polymnia.engine.workspaces.workspaces import open_workspaces
 from polymnia.model import EntityDraft
-from tests.processes import TIMEOUT_S
+from tests.processes import TIMEOUT_S, polymnia_command
 
 
 @pytest.fixture(autouse=True)
@@ -199,7 +198,7 @@ def test_purging_needs_an_age_and_deletes_what_is_older(capsys: pytest.CaptureFi
 
 
 def serve(here: Path, *arguments: str, messages: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "polymnia", "serve", *arguments]
+    command = polymnia_command("serve", *arguments)
     environment = {"HOME": str(here), "PATH": ""}
     return subprocess.run(
         command,

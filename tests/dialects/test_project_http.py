@@ -7,7 +7,6 @@ import json
 import os
 import re
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from tests.processes import TIMEOUT_S, end_with_parent
+from tests.processes import TIMEOUT_S, end_with_parent, polymnia_command
 
 META = "io.modelcontextprotocol/"
 
@@ -25,18 +24,9 @@ META = "io.modelcontextprotocol/"
 @contextmanager
 def serving(directory: Path, *arguments: str) -> Iterator[int]:
     """Run a server over a data directory and yield its port."""
-    command = [
-        sys.executable,
-        "-m",
-        "polymnia",
-        "serve",
-        "--transport",
-        "http",
-        "--port",
-        "0",
-        "--dialect",
-        "project",
-    ]
+    command = polymnia_command(
+        "serve", "--transport", "http", "--port", "0", "--dialect", "project"
+    )
     environment = {"PATH": os.environ["PATH"], "HOME": str(directory)}
     with subprocess.Popen(
         [*command, "--data-dir", str(directory / "data"), *arguments],
@@ -193,15 +183,7 @@ def test_the_other_dialects_of_the_server_see_the_same_workspaces(port: int) -> 
 
 
 def test_a_token_admits_only_to_its_projects(tmp_path: Path) -> None:
-    made = [
-        sys.executable,
-        "-m",
-        "polymnia",
-        "token",
-        "create",
-        "--data-dir",
-        str(tmp_path / "data"),
-    ]
+    made = polymnia_command("token", "create", "--data-dir", str(tmp_path / "data"))
     environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
 
     def token(*arguments: str) -> str:
@@ -211,7 +193,7 @@ def test_a_token_admits_only_to_its_projects(tmp_path: Path) -> None:
         return done.stdout.strip()
 
     admin, limited = (
-        token("boss", "--can", "admin"),
+        token("boss", "--can", "admin", "--all-workspaces"),
         token("guest", "--can", "write", "--workspace", "beta"),
     )
     with serving(tmp_path) as port:
@@ -220,7 +202,7 @@ def test_a_token_admits_only_to_its_projects(tmp_path: Path) -> None:
             boss.call("create_project", name=name)
         guest = Caller(port, token=limited).greet()
         listed = guest.call("list_projects")["structuredContent"]["projects"]
-        assert [item["name"] for item in listed] == ["beta"]
+        assert [item["name"] for item in listed] == ["beta", "personal-guest"]
         assert guest.call("switch_project", name="alpha")["isError"] is True
         guest.call("switch_project", name="beta")
         assert names(guest.call("create_entities", entities=thing("B"))) == ["B"]

@@ -1,7 +1,6 @@
 """A server in its own process, the calls to send over its pipes, and what its replies contain."""
 
 import subprocess
-import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -9,21 +8,14 @@ from typing import Any, Self
 
 from msgspec.json import decode, encode
 
+from tests.processes import polymnia_command
+
 
 class ServerProcess:
     """`polymnia serve` with the reference dialect and the store at that path."""
 
     def __init__(self, store: Path) -> None:
-        command = [
-            sys.executable,
-            "-m",
-            "polymnia",
-            "serve",
-            "--dialect",
-            "reference",
-            "--store",
-            str(store),
-        ]
+        command = polymnia_command("serve", "--dialect", "reference", "--store", str(store))
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         assert self._process.stdin is not None
         assert self._process.stdout is not None

@@ -1,7 +1,6 @@
 """Check that a damaged or foreign SQLite file gives a clear error and is not changed."""
 
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
@@ -18,6 +17,7 @@ from polymnia.model import ChangeQuery, Relation
 from polymnia.stores import open_store
 from tests.durability.graphs import create, names, opened, read
 from tests.durability.servers import ServerProcess, creation, text_of, tool_call
+from tests.processes import polymnia_command
 
 _PAGE = 4096
 _GARBAGE = {"zeros": bytes(_PAGE), "ones": b"\xff" * _PAGE, "noise": Random(1).randbytes(_PAGE)}
@@ -150,16 +150,7 @@ def test_a_file_that_is_not_a_database_is_not_changed(tmp_path: Path, data: byte
 
 def test_serving_a_file_that_is_not_a_database_prints_one_line_and_fails(tmp_path: Path) -> None:
     path = _file(tmp_path, _NOT_SQLITE["text"])
-    command = [
-        sys.executable,
-        "-m",
-        "polymnia",
-        "serve",
-        "--dialect",
-        "reference",
-        "--store",
-        str(path),
-    ]
+    command = polymnia_command("serve", "--dialect", "reference", "--store", str(path))
     ended = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
     assert (ended.returncode, ended.stdout) == (1, b"")
     assert ended.stderr.count(b"\n") == 1

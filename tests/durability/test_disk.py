@@ -8,7 +8,6 @@ import errno
 import io
 import os
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -31,6 +30,7 @@ from tests.durability.disks import (
 )
 from tests.durability.graphs import create, names, names_at, opened, problems_at, read
 from tests.durability.servers import ServerProcess, creation, names_in, text_of, tool_call
+from tests.processes import polymnia_command
 
 _READ = tool_call("read_graph", {})
 _LARGE = creation("large", ["x" * 30_000 + str(number) for number in range(4)])
@@ -380,7 +380,7 @@ def _served_with(room: int, path: Path) -> tuple[int, str]:
     """How a server ends whose files may only grow so large, and what it says."""
     resource = pytest.importorskip("resource")
     ended = subprocess.run(
-        [sys.executable, "-m", "polymnia", "serve", "--dialect", "reference", "--store", str(path)],
+        polymnia_command("serve", "--dialect", "reference", "--store", str(path)),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

@@ -2,15 +2,14 @@
 
 import re
 import subprocess
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.processes import TIMEOUT_S, end_with_parent
+from tests.processes import TIMEOUT_S, end_with_parent, polymnia_command
 
-Command = tuple[str, ...]
+Command = Sequence[str]
 
 NewServer = Callable[[], Command]
 """Returns the command of a server with its own empty store."""
@@ -38,16 +37,7 @@ NewPlace = Callable[[], Place]
 
 
 def polymnia(store: Path) -> Command:
-    return (
-        sys.executable,
-        "-m",
-        "polymnia",
-        "serve",
-        "--dialect",
-        "reference",
-        "--store",
-        str(store),
-    )
+    return polymnia_command("serve", "--dialect", "reference", "--store", str(store))
 
 
 @contextmanager
@@ -86,17 +76,8 @@ def running(command: Sequence[str], log: Path | None = None) -> Iterator[str]:
 
 
 def _new_token(store: Path) -> str:
-    command = (
-        sys.executable,
-        "-m",
-        "polymnia",
-        "token",
-        "create",
-        "interop",
-        "--can",
-        "write",
-        "--store",
-        str(store),
+    command = polymnia_command(
+        "token", "create", "interop", "--can", "write", "--store", str(store)
     )
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=TIMEOUT_S)
     return done.stdout.strip()

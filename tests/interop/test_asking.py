@@ -15,6 +15,7 @@ import pytest
 
 from bench.dataset import write_dataset
 from polymnia.cli.main import main
+from tests.processes import polymnia_command
 
 from . import install
 from .conversation import JSON
@@ -80,7 +81,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @contextmanager
 def served(transport: str, log: Path, *options: str) -> Iterator[Place]:
     """Run a server that logs every request, or say how to start it."""
-    command = (sys.executable, "-m", "polymnia", "serve", *options)
+    command = polymnia_command("serve", *options)
     if transport == "stdio":
         # The client inherits our standard error, so the server's goes to a file.
         yield Place(

@@ -3,7 +3,6 @@
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -11,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from polymnia.dialects import DIALECTS
-from tests.processes import TIMEOUT_S
+from tests.processes import TIMEOUT_S, polymnia_command
 
 from . import install
 from .conversation import GRAPH_URI, JSON, TOOLS, entity, pretty
-from .server import NETWORK, NewPlace, Place, guarded, place, running
+from .server import NETWORK, Command, NewPlace, Place, guarded, place, running
 
 ADA = entity("Ada Lovelace", "person", 'Said "naïve" \\ 数学 🦊')
 AUTH_REQUIRED = 3
@@ -41,7 +40,7 @@ def inspect(judges: Path, tmp_path_factory: pytest.TempPathFactory) -> Inspect:
     return inspect
 
 
-def _target(server: Place) -> tuple[str, ...]:
+def _target(server: Place) -> Command:
     if server.transport not in NETWORK:
         return server.command
     return (
@@ -98,7 +97,7 @@ def test_without_a_token_the_inspector_is_told_to_authenticate(
 def test_the_schemas_of_a_dialect_pass_the_strict_check(name: str, inspect: Inspect) -> None:
     """The Inspector warns of JSON Schema keywords that some clients cannot handle."""
     options = ("--store", ":memory:", "--workspace", "own", "--dialect", name)
-    command = (sys.executable, "-m", "polymnia", "serve", *options)
+    command = polymnia_command("serve", *options)
     server = Place("stdio", command)
     done = inspect(server, "--method", "tools/list", "--strict")
     assert (done.returncode, done.stderr) == (0, "")
@@ -136,7 +135,7 @@ def test_the_inspector_tells_its_roots_and_answers_a_question(
     project = tmp_path / "my-project"
     project.mkdir()
     options = ("--dialect", "native", "--store", f"{tmp_path}/store/", "--workspace", "personal")
-    command = (sys.executable, "-m", "polymnia", "serve", *options)
+    command = polymnia_command("serve", *options)
     with ExitStack() as stack:
         if transport == "stdio":
             entry: JSON = {"command": command[0], "args": list(command[1:])}

@@ -3,7 +3,6 @@
 Over every transport, in both eras.
 """
 
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,7 +13,7 @@ from mcp import Client
 from mcp.client import ClientRequestContext
 from mcp.types import ElicitRequestParams, ElicitResult
 
-from tests.processes import TIMEOUT_S
+from tests.processes import TIMEOUT_S, polymnia_command
 
 from .python_sdk import transport_to
 from .server import Place, place, running
@@ -24,16 +23,7 @@ ADA = {"name": "Ada", "type": "person", "facts": [f"fact {number}" for number in
 
 @contextmanager
 def served(store: Path, transport: str) -> Iterator[Place]:
-    command = (
-        sys.executable,
-        "-m",
-        "polymnia",
-        "serve",
-        "--dialect",
-        "native",
-        "--store",
-        str(store),
-    )
+    command = polymnia_command("serve", "--dialect", "native", "--store", str(store))
     if transport == "stdio":
         yield Place("stdio", command=command)
         return

@@ -4,7 +4,6 @@ Calls fail with a sentence, servers that start meanwhile wait for it.
 """
 
 import subprocess
-import sys
 from collections.abc import Iterator
 
 import pytest
@@ -15,7 +14,7 @@ from polymnia.errors import StoreUnavailable
 from polymnia.model import EntityDraft
 from polymnia.stores import open_store
 from tests.postgres import PostgresServer, new_workspace, running_server
-from tests.processes import TIMEOUT_S, Log, end_with_parent
+from tests.processes import TIMEOUT_S, Log, end_with_parent, polymnia_command
 from tests.stores.proxy import proxied
 from tests.transports.running import Running, Talk, Web, creation
 
@@ -61,7 +60,7 @@ def test_calls_and_readiness_fail_while_the_database_is_down_and_work_again_afte
 
 def test_a_server_that_starts_before_its_database_waits_for_it(server: PostgresServer) -> None:
     server.stop()
-    command = [sys.executable, "-m", "polymnia", "serve", "--store", server.url]
+    command = polymnia_command("serve", "--store", server.url)
     command += ["--transport", "http", "--bind", "127.0.0.1:0"]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, preexec_fn=end_with_parent)
     try:

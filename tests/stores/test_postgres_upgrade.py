@@ -7,7 +7,6 @@ import json
 import secrets
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -26,7 +25,7 @@ from polymnia.model import EntityDraft
 from polymnia.stores import open_catalogue, open_store
 from polymnia.stores.postgres import database
 from polymnia.stores.postgres.schema import newest_schema
-from tests.processes import TIMEOUT_S
+from tests.processes import TIMEOUT_S, polymnia_command
 from tests.transports.running import Running, Talk, creation
 
 LATER = 9000
@@ -48,7 +47,7 @@ def later_version(directory: Path, migration: str) -> dict[str, str]:
 def migrate_schema(
     url: str, *flags: str, environment: dict[str, str] | None = None
 ) -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, "-m", "polymnia", "migrate-schema", "--store", url, *flags]
+    command = polymnia_command("migrate-schema", "--store", url, *flags)
     return subprocess.run(
         command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False, env=environment
     )

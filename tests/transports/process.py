@@ -3,17 +3,16 @@
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from threading import Timer
 from typing import IO, Any
 
-from tests.processes import TIMEOUT_S, Log, end_with_parent
+from tests.processes import TIMEOUT_S, Log, end_with_parent, polymnia_command
 
 JSON = dict[str, Any]
 
-POLYMNIA = (sys.executable, "-m", "polymnia", "serve", "--dialect", "reference", "--store")
+POLYMNIA = polymnia_command("serve", "--dialect", "reference", "--store")
 
 
 class Process:

@@ -1,7 +1,6 @@
 """Addresses to listen on, and the public URL: what is accepted, and what a mistake is called."""
 
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,7 @@ from polymnia.transports.address import (
     parse_public_path,
     require_protection,
 )
-from tests.processes import TIMEOUT_S
+from tests.processes import TIMEOUT_S, polymnia_command
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.9.9.9", "::1", "localhost"])
@@ -45,16 +44,9 @@ def test_a_host_that_is_no_address_is_called_that(host: str) -> None:
 
 @pytest.mark.parametrize("transport", ["http", "tcp"])
 def test_binding_to_nonsense_is_no_question_of_protection(transport: str, tmp_path: Path) -> None:
-    command = [
-        sys.executable,
-        "-m",
-        "polymnia",
-        "serve",
-        "--dialect",
-        "reference",
-        "--store",
-        str(tmp_path / "memory.db"),
-    ]
+    command = polymnia_command(
+        "serve", "--dialect", "reference", "--store", str(tmp_path / "memory.db")
+    )
     command += ["--transport", transport, "--bind", "nonsense.invalid"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
     assert done.returncode == 1

@@ -5,13 +5,13 @@ No paths, no commands, no lines of its log.
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from polymnia.auth.tokens import file_tokens
+from tests.processes import polymnia_command
 from tests.transports.process import creation as stdio_creation
 from tests.transports.running import (
     Line,
@@ -60,16 +60,9 @@ def test_an_error_of_the_store_names_no_path_over_tcp(tmp_path: Path) -> None:
 
 
 def test_an_error_of_the_store_names_the_path_over_stdio(tmp_path: Path) -> None:
-    command = [
-        sys.executable,
-        "-m",
-        "polymnia",
-        "serve",
-        "--dialect",
-        "reference",
-        "--store",
-        str(tmp_path / "memory.db"),
-    ]
+    command = polymnia_command(
+        "serve", "--dialect", "reference", "--store", str(tmp_path / "memory.db")
+    )
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
     ) as server:

@@ -15,6 +15,7 @@ from polymnia.engine.memory import Memory
 from polymnia.model import EntityDraft
 from polymnia.stores.open import open_store
 from tests.mcp.raw import cancellation
+from tests.processes import polymnia_command
 from tests.transports.process import Process, call, request
 
 WAITING = (sys.executable, str(Path(__file__).with_name("waiting_server.py")))
@@ -69,16 +70,7 @@ def searching(tmp_path: Path) -> Iterator[Process]:
     ]
     entities.create(Memory(store), drafts, by="test")
     store.close()
-    command = (
-        sys.executable,
-        "-m",
-        "polymnia",
-        "serve",
-        "--dialect",
-        "project",
-        "--store",
-        str(path),
-    )
+    command = polymnia_command("serve", "--dialect", "project", "--store", str(path))
     process = Process(command, tmp_path)
     yield process
     process.end()

@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,7 +13,7 @@ from polymnia.engine.graph import entities
 from polymnia.engine.memory import Memory
 from polymnia.model import EntityDraft
 from polymnia.stores.sqlite.store import SqliteStore
-from tests.processes import TIMEOUT_S
+from tests.processes import TIMEOUT_S, polymnia_command
 from tests.transports.running import (
     Events,
     Legacy,
@@ -40,16 +39,7 @@ Ears = tuple[Callable[[], Any], Callable[[dict[str, Any]], Any]]
 
 @contextmanager
 def over_stdio(store: Path) -> Iterator[Ears]:
-    command = [
-        sys.executable,
-        "-m",
-        "polymnia",
-        "serve",
-        "--dialect",
-        "reference",
-        "--store",
-        str(store),
-    ]
+    command = polymnia_command("serve", "--dialect", "reference", "--store", str(store))
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
         assert server.stdin is not None
         assert server.stdout is not None
@@ -144,15 +134,7 @@ def test_an_import_from_the_command_line_is_notified(tmp_path: Path) -> None:
     file = tmp_path / "import.jsonl"
     file.write_text('{"type":"entity","name":"a","entityType":"t","observations":[]}\n')
     with over_http(tmp_path / "memory.db") as (hear, _):
-        command = [
-            sys.executable,
-            "-m",
-            "polymnia",
-            "import",
-            str(file),
-            "--store",
-            str(tmp_path / "memory.db"),
-        ]
+        command = polymnia_command("import", str(file), "--store", str(tmp_path / "memory.db"))
         subprocess.run(command, check=True, timeout=TIMEOUT_S, capture_output=True)
         assert hear()["method"] == UPDATED
 

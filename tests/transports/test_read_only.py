@@ -5,7 +5,6 @@ looking.
 import hashlib
 import json
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from polymnia.errors import StoreError
 from polymnia.model import EntityDraft
 from polymnia.stores import open_store
 from tests.auth.arguments import made_for
-from tests.processes import TIMEOUT_S
+from tests.processes import TIMEOUT_S, polymnia_command
 from tests.transports.running import Line, Running, Talk, call, initialize, request, text_of
 
 NAMES = {"sqlite": "memory.db", "jsonl": "memory.jsonl", "binlog": "memory.mcpmem"}
@@ -40,17 +39,7 @@ def fingerprint(path: Path) -> str:
 
 
 def over_stdio(store: Path, use: Callable[[Ask], None]) -> None:
-    command = [
-        sys.executable,
-        "-m",
-        "polymnia",
-        "serve",
-        "--dialect",
-        "graph",
-        "--read-only",
-        "--store",
-        str(store),
-    ]
+    command = polymnia_command("serve", "--dialect", "graph", "--read-only", "--store", str(store))
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
         assert server.stdin is not None
         assert server.stdout is not None
@@ -123,17 +112,9 @@ def test_a_store_that_is_not_there_is_not_made(tmp_path: Path, name: str) -> Non
 def test_the_file_of_early_days_is_not_renamed(tmp_path: Path) -> None:
     legacy = tmp_path / "memory.json"
     legacy.write_text('{"type":"entity","name":"a","entityType":"t","observations":[]}\n')
-    command = [
-        sys.executable,
-        "-m",
-        "polymnia",
-        "serve",
-        "--dialect",
-        "reference",
-        "--read-only",
-        "--store",
-        "memory.jsonl",
-    ]
+    command = polymnia_command(
+        "serve", "--dialect", "reference", "--read-only", "--store", "memory.jsonl"
+    )
     done = subprocess.run(
         command,
         cwd=tmp_path,

@@ -7,7 +7,6 @@ import json
 import logging
 import re
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from polymnia.auth.tokens import file_tokens
 from polymnia.mcp.message import Answer
 from polymnia.model import Principal
 from polymnia.transports.request_log import RequestRecord
-from tests.processes import TIMEOUT_S
+from tests.processes import TIMEOUT_S, polymnia_command
 from tests.transports.running import (
     Legacy,
     Line,
@@ -195,16 +194,9 @@ def test_the_messages_of_a_batch_share_a_line_over_http(tmp_path: Path) -> None:
 def test_requests_over_stdio_are_logged_for_debugging_only(
     tmp_path: Path, level: str, count: int
 ) -> None:
-    command = [
-        sys.executable,
-        "-m",
-        "polymnia",
-        "serve",
-        "--dialect",
-        "reference",
-        "--store",
-        str(tmp_path / "memory.db"),
-    ]
+    command = polymnia_command(
+        "serve", "--dialect", "reference", "--store", str(tmp_path / "memory.db")
+    )
     command += ["--log-level", level, "--log-format", "json"]
     message = json.dumps(call("open_nodes", names=SECRET)) + "\n"
     done = subprocess.run(

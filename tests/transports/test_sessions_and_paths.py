@@ -2,12 +2,12 @@
 
 import json
 import subprocess
-import sys
 from http.client import HTTPConnection
 from pathlib import Path
 
 import pytest
 
+from tests.processes import polymnia_command
 from tests.transports.running import Legacy, Running, Talk, creation, listening, request
 
 GRAPH_URI = "memory://knowledge-graph"
@@ -30,7 +30,7 @@ def test_a_session_of_a_stream_is_not_valid_elsewhere(tmp_path: Path) -> None:
 
 def test_a_subscription_is_for_the_workspace_that_its_request_names(tmp_path: Path) -> None:
     store = f"{tmp_path / 'data'}/"
-    command = [sys.executable, "-m", "polymnia", "workspace", "create", "other", "--store", store]
+    command = polymnia_command("workspace", "create", "other", "--store", store)
     subprocess.run(command, check=True, capture_output=True)
     with Running(store) as server:
         talk = Talk(server.port)

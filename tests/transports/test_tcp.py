@@ -8,7 +8,6 @@ import re
 import signal
 import socket
 import subprocess
-import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -16,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from tests.processes import TIMEOUT_S, end_with_parent
+from tests.processes import TIMEOUT_S, end_with_parent, polymnia_command
 
-COMMAND = [sys.executable, "-m", "polymnia", "serve", "--dialect", "graph", "--store"]
+COMMAND = polymnia_command("serve", "--dialect", "graph", "--store")
 
 
 class Peer:

@@ -1,7 +1,6 @@
 """Traces for OpenTelemetry, as a collector gets them."""
 
 import subprocess
-import sys
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
+from tests.processes import polymnia_command
 from tests.transports.running import Running, Talk, call
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
@@ -64,7 +64,7 @@ def collector() -> Iterator[Collector]:
 def test_a_call_is_a_trace_that_belongs_to_its_caller(tmp_path: Path, collector: Collector) -> None:
     store = str(tmp_path / "memory.db")
     for command in (("remember", "Bob", "likes tea"), ("index", "--embedder", "local")):
-        subprocess.run([sys.executable, "-m", "polymnia", *command, "--store", store], check=True)
+        subprocess.run(polymnia_command(*command, "--store", store), check=True)
     settings = {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.url}
     running = Running(
         store,

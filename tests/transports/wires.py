@@ -6,14 +6,13 @@ import json
 import signal
 import socket
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
 from threading import Thread
 from typing import IO, Any, Protocol
 
-from tests.processes import TIMEOUT_S, Log, end_with_parent
+from tests.processes import TIMEOUT_S, Log, end_with_parent, polymnia_command
 
 JSON = dict[str, Any]
 
@@ -50,7 +49,7 @@ class Server:
 
     def __init__(self, directory: Path, dialect: str, transport: str) -> None:
         store = ("--dialect", dialect, "--store", str(directory / "memory.db"))
-        command = (sys.executable, "-m", "polymnia", "serve", *store, *_WHERE[transport])
+        command = polymnia_command("serve", *store, *_WHERE[transport])
         pipe = subprocess.PIPE
         self.process = subprocess.Popen(
             command, cwd=directory, stdin=pipe, stdout=pipe, stderr=pipe, preexec_fn=end_with_parent

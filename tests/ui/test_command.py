@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from polymnia.stores import open_store
-from tests.processes import TIMEOUT_S, end_with_parent
+from tests.processes import TIMEOUT_S, end_with_parent, polymnia_command
 from tests.ui.client import Visitor, make_token
 
 
@@ -21,7 +21,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="module")
 def link(store: str) -> Iterator[str]:
-    command = [sys.executable, "-m", "polymnia", "ui", "--no-browser", "--store", store]
+    command = polymnia_command("ui", "--no-browser", "--store", store)
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, text=True, preexec_fn=end_with_parent
     )
@@ -71,7 +71,7 @@ def test_the_first_steps_work_on_this_machine(link: str, store: str) -> None:
 
 
 def test_the_first_token_may_be_any_where_pages_need_the_link(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "polymnia", "ui", "--no-browser", "--store"]
+    command = polymnia_command("ui", "--no-browser", "--store")
     with subprocess.Popen(
         [*command, str(tmp_path / "memory.db")],
         stdout=subprocess.PIPE,
@@ -129,16 +129,7 @@ def test_a_server_without_visitors_loads_no_page() -> None:
 def test_a_read_only_interface_writes_nothing(tmp_path: Path) -> None:
     store = str(tmp_path / "memory.db")
     open_store(store).close()
-    command = [
-        sys.executable,
-        "-m",
-        "polymnia",
-        "ui",
-        "--no-browser",
-        "--read-only",
-        "--store",
-        store,
-    ]
+    command = polymnia_command("ui", "--no-browser", "--read-only", "--store", store)
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, text=True, preexec_fn=end_with_parent
     ) as process:

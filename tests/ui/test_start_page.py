@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -12,7 +11,7 @@ from urllib.parse import urlsplit
 import pytest
 from msgspec import Struct
 
-from tests.processes import TIMEOUT_S, end_with_parent
+from tests.processes import TIMEOUT_S, end_with_parent, polymnia_command
 from tests.ui.client import Visitor, make_token
 
 ROOT = Path(__file__).parents[2]
@@ -40,7 +39,7 @@ def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
     environment = {**os.environ, "HOME": str(home), "PATH": os.defpath}
     for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_CONFIG_HOME"):
         environment.pop(name, None)
-    command = [sys.executable, "-m", "polymnia", "ui", "--no-browser", "--embedder", "none"]
+    command = polymnia_command("ui", "--no-browser", "--embedder", "none")
     with subprocess.Popen(
         [*command, "--store", store],
         stdout=subprocess.PIPE,

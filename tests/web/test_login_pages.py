@@ -2,14 +2,13 @@
 
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
 
-from tests.processes import TIMEOUT_S, end_with_parent
+from tests.processes import TIMEOUT_S, end_with_parent, polymnia_command
 from tests.ui.client import make_token
 from tests.ui.pages import harbour
 from tests.web.conftest import NewVisit
@@ -18,15 +17,7 @@ from tests.web.conftest import NewVisit
 @pytest.fixture
 def link(tmp_path: Path) -> Iterator[str]:
     """Run `polymnia ui` and yield the link that it prints."""
-    command = [
-        sys.executable,
-        "-m",
-        "polymnia",
-        "ui",
-        "--no-browser",
-        "--store",
-        str(tmp_path / "memory.db"),
-    ]
+    command = polymnia_command("ui", "--no-browser", "--store", str(tmp_path / "memory.db"))
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, text=True, preexec_fn=end_with_parent
     )
