@@ -157,6 +157,8 @@ CALLS: Mapping[str, tuple[tuple[str, dict[str, Any]], ...]] = {
             "remember",
             {"entities": [{"name": "Newer one", "type": "keeper", "facts": ["the qx78jw list"]}]},
         ),
+        # Nearly every name has this word.
+        ("remember", {"entities": [{"name": "Newest thing", "type": "thing", "facts": ["is it"]}]}),
         ("remember", {"entities": [{"name": "Known 2", "facts": ["was seen again"]}]}),
         ("revise", {"name": "Known 2", "facts": [{"old": "was seen again", "new": "was seen"}]}),
         ("history", {"name": "Known 2"}),

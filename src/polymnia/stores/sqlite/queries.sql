@@ -384,11 +384,13 @@ WHERE w.words MATCH ?1
     AND (?7 IS NULL OR NOT EXISTS (SELECT 1 FROM json_each(?7) AS tag WHERE tag.value NOT IN (SELECT value FROM json_each(coalesce(c.tags, n.tags, '[]')))))
 ORDER BY bm25(words), w.rowid LIMIT ?2;
 
--- name: best_names
--- Names of the entities whose own cards match the expression best. By bm25 and not by rank, which would be worked out for
--- observations too.
-SELECT c.name FROM words AS w CROSS JOIN cards AS c ON c.id = w.rowid
-WHERE w.words MATCH ? ORDER BY bm25(words), w.rowid LIMIT ?;
+-- name: newest_matches
+-- The newest passages that match the expression.
+SELECT rowid FROM words WHERE words MATCH ? ORDER BY rowid DESC LIMIT ?;
+
+-- name: card_names
+-- The names on living cards (a JSON array of ids; those of notes are passed over).
+SELECT c.id, c.name FROM json_each(?) AS wanted CROSS JOIN cards AS c ON c.id = wanted.value AND c.until IS NULL;
 
 -- name: match_words
 -- The passages of some kinds (a JSON array) that match the expression, best first, with BM25 scores: a name weighs more

@@ -1,6 +1,8 @@
 """Search in SQLite: substrings by trigrams, and words by FTS5 with BM25."""
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable
+from math import log
 
 import apsw
 
@@ -112,8 +114,18 @@ class SqliteWords:
         return self._port.run("passages_by_id", ids) if ids else []
 
     def best_names(self, terms: Collection[str], limit: int) -> list[str]:
-        query = f"{{name parts}} : ({_join(terms, ' OR ')})"
-        return [name for (name,) in self._port.run("best_names", query, limit)]
+        # A word that many names have says little, so only its newest names are considered.
+        most = 4 * limit
+        scores: defaultdict[int, float] = defaultdict(float)
+        for term in terms:
+            query = f"{{name parts}} : {_join([term], '')}"
+            cards = self._port.run("newest_matches", query, most)
+            for (card,) in cards:
+                scores[card] += log(2 * most / len(cards))
+        ranked = []
+        for card, name in self._port.run("card_names", list(scores)):
+            ranked.append((-scores[card], len(name), card, name))
+        return [name for *_, name in sorted(ranked)[:limit]]
 
     def _passages(self, ids: Collection[int]) -> list[Passage]:
         return unpack_passages(self._port, self._port.run("passages_by_id", list(ids)))
