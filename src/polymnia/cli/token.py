@@ -27,7 +27,7 @@ from polymnia.engine.workspaces.workspaces import open_workspaces
 from polymnia.errors import BadInput
 from polymnia.model import CAPABILITIES
 from polymnia.settings import Settings
-from polymnia.stores.open import hide_passwords, store_kind
+from polymnia.stores.open import hide_passwords, store_exists, store_kind
 
 
 def add_token(commands: Subparsers) -> None:
@@ -157,10 +157,14 @@ def choose_workspaces(
 
     Create one of their own. Say which others do not exist, and what the new one may use.
     """
-    if store_kind(settings.store)[0] not in ("directory", "postgres"):
-        return tuple(named) or None
-    with closing(open_workspaces(settings.store)) as workspaces:
-        rights = new_rights(workspaces, name, named)
+    is_single = store_kind(settings.store)[0] not in ("directory", "postgres")
+    rights: tuple[str, ...] | None = tuple(named) or None
+    if is_single and (rights is None or not store_exists(settings.store)):
+        return rights
+    only = settings.workspace if is_single else ""
+    with closing(open_workspaces(settings.store, only, read_only=is_single)) as workspaces:
+        if not is_single:
+            rights = new_rights(workspaces, name, named)
         known = [workspace.name for workspace in workspaces.find_all()]
     store = hide_passwords(settings.store)
     for missing in named:
