@@ -329,17 +329,18 @@ def _redeem(token: Token, form: Form, now: int) -> tuple[Token, str, str]:
     assert grant is not None
     if not hmac.compare_digest(hash_secret(form["code"]), grant.code):
         return token, "", "unknown"
-    if grant.family:
-        # Two programs have the code. One of them is not the client.
-        return _end(token, now), "", "used twice, so the access has ended"
-    if now >= grant.code_until:
-        return token, "", "expired"
     if form.get("redirect_uri", grant.redirect_uri) != grant.redirect_uri:
         return token, "", "for another redirect_uri"
     verifier = form.get("code_verifier", "")
     challenge = urlsafe_b64encode(sha256(verifier.encode()).digest()).rstrip(b"=").decode()
     if not _VERIFIER.fullmatch(verifier) or not hmac.compare_digest(challenge, grant.challenge):
         return token, "", "code_verifier does not fit"
+    if grant.family:
+        # Another program has the code and its verifier. Who has only the code, as in the address
+        # of a browser, cannot end the access.
+        return _end(token, now), "", "used twice, so the access has ended"
+    if now >= grant.code_until:
+        return token, "", "expired"
     secret = secrets.token_hex(32)
     grant = replace(grant, family=hash_secret(secret), salt=secrets.token_hex(16))
     return replace(token, grant=grant), secret, ""
