@@ -23,7 +23,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 _PORT = "POLYMNIA_TEST_INTERNET"
-HOSTS = ("claude.ai", "chatgpt.com", "vscode.dev", "zed.dev", "evil.example.com")
+HOSTS = ("claude.ai", "chatgpt.com", "vscode.dev", "zed.dev", "www.mcpjam.com", "evil.example.com")
 
 
 class Internet:

@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import jwt
@@ -11,7 +12,9 @@ from jwt.algorithms import RSAAlgorithm
 
 from polymnia.auth.clients import Clients
 from polymnia.auth.grants import Grants
-from tests.auth.internet import Internet, make_certificate
+from polymnia.auth.tokens import file_tokens
+from polymnia.errors import OAuthError
+from tests.auth.internet import Internet, make_certificate, names_lead_here
 from tests.auth.oauth import LoginServer, ScriptedClient, query_of
 from tests.auth.signing import OTHER_RSA, RSA
 from tests.transports.running import Web, initialize
@@ -199,6 +202,17 @@ def test_a_wrong_signature_is_refused(server: LoginServer, wrong: dict[str, Any]
     client = chatgpt(server, **assertion(server.issuer, **wrong))
     answer = client.redeem(client.get_code()["code"])
     assert (answer.status, answer.json["error"]) == (401, "invalid_client")
+
+
+def test_without_the_package_for_signatures_the_person_learns_what_is_missing(
+    tmp_path: Path, internet: Internet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("polymnia.auth.grants.find_spec", lambda name: None)
+    tokens = file_tokens(tmp_path / "tokens")
+    query = {"client_id": CHATGPT, "redirect_uri": DOCUMENTS[CHATGPT]["redirect_uris"][0]}
+    monkeypatch.setenv("SSL_CERT_FILE", internet.settings["SSL_CERT_FILE"])
+    with names_lead_here(internet.port), pytest.raises(OAuthError, match=r"polymnia\[oauth\]"):
+        Grants(tokens, "https://m.example.com", Clients(tokens.signing_key)).begin(query)
 
 
 def test_a_client_that_can_do_without_signing_logs_in(

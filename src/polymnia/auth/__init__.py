@@ -1,1 +1,1 @@
-"""Authentication: our own tokens in a file, and tokens of an identity provider."""
+"""Authentication: our own tokens, clients that people let in, tokens of identity providers."""

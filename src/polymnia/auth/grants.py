@@ -21,6 +21,7 @@ import time
 from base64 import urlsafe_b64encode
 from collections.abc import Mapping
 from hashlib import sha256
+from importlib.util import find_spec
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
@@ -93,6 +94,8 @@ class Grants:
     def __init__(self, tokens: Tokens, issuer: str, clients: Clients) -> None:
         """`issuer` is the public URL of the server, below which all of its resources are."""
         self.issuer = issuer
+        # Signatures need a package that servers for public clients can do without.
+        self.checks_signatures = find_spec("jwt") is not None
         self._tokens = tokens
         self._clients = clients
         self.register = clients.register
@@ -103,6 +106,11 @@ class Grants:
         One of the two is empty. Raise OAuthError if it is not safe to redirect the browser.
         """
         client = self._clients.find(query.get("client_id", ""))
+        if client.must_sign and not self.checks_signatures:
+            hint = "run `pip install 'polymnia[oauth]'` on the server"
+            raise OAuthError(
+                "server_error", f"{client.name} signs its requests: {hint}", status=503
+            )
         redirect_uri = query.get("redirect_uri", "")
         if not redirect_uri and len(client.redirect_uris) == 1:
             redirect_uri = client.redirect_uris[0]
@@ -271,7 +279,8 @@ class Grants:
                 text = "client_assertion: the client must sign" if grant.keys else "no client_id"
                 raise OAuthError("invalid_client", text)
             return
-        # Only servers with an identity provider or such clients need the package.
+        if not self.checks_signatures:
+            raise OAuthError("invalid_client", "client_assertion: not supported")
         import jwt
 
         keys = grant.keys or self._clients.find(grant.client_id).keys

@@ -75,6 +75,8 @@ def metadata_routes(
 def server_routes(context: HttpContext, grants: Grants) -> list[Route]:
     """Return the routes of the authorization server."""
     issuer = grants.issuer
+    # Claude introduces itself by a document only if `none` is here.
+    methods = ["none", "private_key_jwt"] if grants.checks_signatures else ["none"]
     metadata = {
         "issuer": issuer,
         "authorization_endpoint": f"{issuer}/authorize",
@@ -86,8 +88,7 @@ def server_routes(context: HttpContext, grants: Grants) -> list[Route]:
         "response_modes_supported": ["query"],
         "grant_types_supported": ["authorization_code", "refresh_token"],
         "code_challenge_methods_supported": ["S256"],
-        # Claude introduces itself by a document only if both of these are here.
-        "token_endpoint_auth_methods_supported": ["none", "private_key_jwt"],
+        "token_endpoint_auth_methods_supported": methods,
         "client_id_metadata_document_supported": True,
         "token_endpoint_auth_signing_alg_values_supported": ALGORITHMS,
         "authorization_response_iss_parameter_supported": True,
