@@ -33,7 +33,7 @@ _REFUSAL = re.compile(r"^no fact has|^nothing found", re.I | re.M)
 # What a line says of a fact that is no longer true.
 _OUTDATED = re.compile(r"\bwas: |replaced|older than|superseded|newer|disagrees|until ", re.I)
 # A line of a receipt about a fact that a new one resembles or contradicts.
-_HINT = re.compile(r"^! .* (?:may contradict|is similar to) .*", re.M)
+_HINT = re.compile(r"^! .* may contradict .*", re.M)
 
 
 class Question(Struct, frozen=True):
@@ -75,7 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             meaning = PatientMeaning(SharedEmbedder(url, lambda url: embedder))
             meaning.index(store)
             memory = Memory(store, meaning)
-        print(count_hints(content["session"], show=options.show))
+        print(count_hints(content, show=options.show))
         for budget in options.max_tokens:
             print(f"\n{_title(budget)}\n\n{_table(ask_all(memory, content, budget, options.show))}")
         if memory.meaning is not None:
@@ -99,23 +99,33 @@ def replay(client: Conversation, sessions: list[dict[str, Any]]) -> tuple[int, l
     return calls, failures
 
 
-def count_hints(sessions: list[dict[str, Any]], *, show: bool = False) -> str:
+def count_hints(content: dict[str, Any], *, show: bool = False) -> str:
     """Return how many changes the receipts notice if nobody names the older fact.
 
     Each `replace` is remembered as a fact of its own. A receipt that quotes the older fact has
-    noticed the change; any other hint on a similar or contrary fact is false.
+    noticed the change. A hint on a fact that the sessions overtake without a `replace` (`changed`
+    lists them, and questions name them as stale) is right too; any other hint is false.
     """
-    noticed = changes = false = facts = 0
+    sessions = content["session"]
+    overtaken = list(content.get("changed", []))
+    for group in content["questions"]:
+        for question in group["list"]:
+            overtaken += question.get("stale", [])
+    noticed = changes = right = false = facts = 0
     with TemporaryDirectory() as folder, closing(open_store(f"{folder}/memory.db")) as store:
         client = Conversation(Memory(store))
         for session in sessions:
             when = session["date"].isoformat()
             facts += len(session["facts"])
             for tool, arguments in session_calls({**session, "replace": [], "forget": []}):
-                hints = _HINT.findall(client.call(tool, arguments)["content"][0]["text"])
-                false += len(hints)
-                if show:
-                    print("\n".join(f"  false: {hint}" for hint in hints))
+                reply = client.call(tool, arguments)["content"][0]["text"]
+                for hint in _HINT.findall(reply):
+                    if any(text[:60] in hint for text in overtaken):
+                        right += 1
+                        continue
+                    false += 1
+                    if show:
+                        print(f"  false: {hint}")
             for name, old, new in session.get("replace", []):
                 changes += 1
                 entity = {"name": name, "facts": [new], "when": when}
@@ -127,7 +137,7 @@ def count_hints(sessions: list[dict[str, Any]], *, show: bool = False) -> str:
                 if show and not is_noticed:
                     print(f"  missed: {name}: {old} -> {new}")
                 client.try_call("forget", {"name": name, "facts": [old]})
-    total = max(1, noticed + false)
+    total = max(1, noticed + right + false)
     return (
         f"{noticed} of {changes} changes noticed; {false} of {total} hints are false, "
         f"on {facts} facts"

@@ -16,6 +16,14 @@ from polymnia.model import EntityDraft
         ("has 42 ports", "has 45 ports"),
         ("uses Redis", "no longer uses Redis"),
         ("its queue is in Redis", "its queue isn\u2019t in Redis"),
+        ("is a nurse on night shifts at Uddevalla", "Works day shifts at Uddevalla from 1 May"),
+        ("Raw readings are kept for 24 months", "Raw readings are deleted after 18 months"),
+        ("Visits from 19 December to 3 January", "Comes on 12 December and leaves on 28 December"),
+        ("the monthly bill is 2,340 euros", "the monthly bill fell to 1,910 euros in May"),
+        ("has nine pupils and meets on Mondays", "has eleven pupils since May"),
+        ("Meetings are on Tuesdays at 14:00", "Meetings moved to Thursdays at 15:30 by video"),
+        ("lives in Berlin", "lives in Munich"),
+        ("its nightly backup runs on host alpha", "its nightly backup runs on host beta"),
     ],
 )
 def test_the_same_with_another_value_contradicts(memory: Memory, older: str, newer: str) -> None:
@@ -32,6 +40,9 @@ def test_the_same_with_another_value_contradicts(memory: Memory, older: str, new
         ("has 42 ports", "has 42 ports in Norway"),
         ("does not use Redis", "does not use Postgres"),
         ("met Mara on Monday", "sold two boats on Tuesday"),
+        ("begins with 7 shops", "ends with 7 reviews"),
+        ("a full run takes 14 minutes", "a fuzzing job runs for 20 minutes"),
+        ("succeeds if 95 percent are on time", "91 percent were on time in the first week"),
     ],
 )
 def test_different_statements_do_not_contradict(memory: Memory, one: str, other: str) -> None:

@@ -70,10 +70,11 @@ def test_a_known_entity_gains_what_is_new(memory: Memory) -> None:
     )
 
 
-def test_similar_facts_and_names_are_pointed_out(memory: Memory) -> None:
+def test_contrary_facts_and_similar_names_are_pointed_out(memory: Memory) -> None:
     remember(memory, [facts("Ada Lovelace", "lives in Berlin", "likes tea")], by=ME)
     receipt = remember(memory, [facts("Ada Lovelace", "lives in Munich")], by=ME)
-    assert [item.text for item in receipt.entities[0].facts[0].similar] == ["lives in Berlin"]
+    older = receipt.entities[0].facts[0].older
+    assert older is not None and older.text == "lives in Berlin"
     receipt = remember(memory, [facts("ada lovelace")], by=ME)
     assert receipt.entities[0].similar_names == ("Ada Lovelace",)
 

@@ -41,7 +41,8 @@ ADR-7 batch size (decision)
   #1 Batch defer takes at most 500 jobs per call [Mon 16 Nov 2020]
   relations: this -supersedes-> ADR-3 batch size
 ADR-3 batch size (decision)
-  #1 Batch defer takes at most 1000 jobs per call [Thu 5 Nov 2020; {SUPERSEDED}]""",
+  #1 Batch defer takes at most 1000 jobs per call [Thu 5 Nov 2020; {SUPERSEDED}]
+  relations: ADR-7 batch size -supersedes-> this""",
     ),
     "G4 not stored": (
         "recall",
@@ -81,6 +82,7 @@ ADR-7 batch size (decision)
         {"query": "when is release 3.6.0 due"},
         f"""{HEAD}
 release 3.6.0 (milestone, due Wed 4 Dec 2999)
+  #2 Contains batch defer [Tue 10 Nov 2020]
   #3 Due Friday 2020-12-04 (Marta) [Fri 13 Nov 2020; was: Due Friday 2020-11-27]
   relations: Priya Raman -signs_off-> this; TODO: fetch_job index -blocks-> this""",
     ),

@@ -41,7 +41,7 @@ def test_an_entity_moves_with_its_numbers_tags_and_relations(client: Client) -> 
     client.text("remember", {"relations": [{"from": "Ada", "type": "knows", "to": "Ben"}]})
     client.text("revise", {"name": "Ada", "move_to": "personal"})
     there = client.text("open", {"names": ["Ada"], "workspace": "personal"})
-    for part in ("#2 plays chess", "(person, pinned)", "this -knows-> Ben"):
+    for part in ("#2 plays chess", "(person), tags: pinned", "this -knows-> Ben"):
         assert part in there
     assert "There is no entity Ada" in client.text("open", {"names": ["Ada"], "workspace": "shop"})
 

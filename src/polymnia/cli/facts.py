@@ -206,8 +206,8 @@ def _print_receipt(
 def _fact_lines(fact: FactReceipt) -> list[str]:
     reason = f" ({fact.reason})" if fact.reason else ""
     lines = [f"{fact.ordinal:4}  {fact.text}{reason}"]
-    for similar in fact.similar:
-        lines.append(f"      similar to {similar.ordinal}: {similar.text}")
+    if fact.older is not None:
+        lines.append(f"      may contradict {fact.older.ordinal}: {fact.older.text}")
     if fact.secret:
         lines.append(
             f"      looks like {fact.secret}: `polymnia forget --erase` removes it for good"

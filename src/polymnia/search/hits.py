@@ -8,7 +8,6 @@ from typing import Literal
 from polymnia.model import Hit, Passage, Signals
 from polymnia.search.dates import describe_period
 from polymnia.search.scoring import Query, ScoredPassage, best_piece
-from polymnia.search.similarity import has_newer_quantity, is_same_attribute
 from polymnia.search.terms import fold, terms_of, words_of
 
 # Kinds of match, best first.
@@ -68,18 +67,6 @@ def best_hits(folded: str, scored: Sequence[ScoredPassage], limit: int) -> list[
         item = ranked[position]
         hits.append(_hit(item, exact_kinds[item.passage.key], alike))
     return hits
-
-
-def is_outdated(fact: Passage, other: Passage) -> bool:
-    """Return True if the other fact gives a newer value of the same attribute."""
-    if fact.entity != other.entity or _since(fact) >= _since(other):
-        return False
-    texts = fact.text, other.text, fact.entity
-    return is_same_attribute(*texts) or has_newer_quantity(*texts)
-
-
-def _since(fact: Passage) -> int:
-    return fact.valid_at or fact.created_at
 
 
 def _hit(scored: ScoredPassage, exact: str, alike: int) -> Hit:

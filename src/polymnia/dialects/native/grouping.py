@@ -2,16 +2,17 @@
 
 import math
 from collections import Counter
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from polymnia.dialects.native.replies import fact_text, prose, short_time
+from polymnia.dialects.native.replies import describe_plan, fact_text, prose, short_time
 from polymnia.dialects.native.scope import Place
 from polymnia.engine.history.changes import client_label
-from polymnia.model import Author, Passage, Relation
+from polymnia.model import Author, Entity, Passage, Relation
 from polymnia.search.terms import one_line, terms_of
 from polymnia.search.times import day_label, day_name
 from polymnia.search.tokens import count_tokens
@@ -34,13 +35,6 @@ DAY = 86_400_000_000
 RELATIONS = "  relations: "
 
 
-class Group(Struct, frozen=True):
-    """The lines of an entity or a conversation, below its heading."""
-
-    subject: tuple[str, str]  # workspace and entity
-    texts: list[str]
-
-
 class Line(Struct, frozen=True):
     """A fact or turn that may be shown."""
 
@@ -56,6 +50,11 @@ class Line(Struct, frozen=True):
         """The workspace and the entity."""
         return (self.place.name, self.passage.entity)
 
+    @property
+    def key(self) -> tuple[str, str, int]:
+        """What identifies the passage in all workspaces."""
+        return (self.place.name, *self.passage.key)
+
 
 def excerpt(text: str, matching: str, size: int) -> str:
     """Return the passage of a long text that matches, and which of its passages it is."""
@@ -66,13 +65,6 @@ def excerpt(text: str, matching: str, size: int) -> str:
     before = "…" if start else ""
     after = "…" if start + size < len(text) else ""
     return f"¶{number}/{count} {before}{shown}{after}"
-
-
-def head_line(lines: list[Line], *, shows_turns: bool = False) -> str:
-    """Return the first line: what this is, the date, and what most of the facts have in common."""
-    if shows_turns:
-        return head_of("", "")  # turns have no notes
-    return head_of(*usual(lines))
 
 
 def head_of(workspace: str, author: str) -> str:
@@ -163,51 +155,60 @@ def _cut_to(line: Line, budget: int) -> Line:
 
 
 def entity_groups(
-    shown: list[Line], lines: list[Line], plans: dict[tuple[str, str], list[str]]
-) -> list[Group]:
-    """Return a group of lines for each entity, in the order of its best hit.
+    shown: list[Line],
+    usual: tuple[str, str],
+    outlines: dict[tuple[str, str], Entity],
+    relations: dict[tuple[str, str], list[str]],
+) -> list[str]:
+    """Return each entity with its facts, in the order of its best hit, and some relations.
 
-    `plans` says when entities are due, and their status.
+    `usual` are the workspace and the author that the head line names. Only the day on which a fact
+    became true is said, not the one on which it was written.
     """
-    usual_workspace, usual_author = usual(lines)
+    usual_workspace, usual_author = usual
     groups: dict[tuple[str, str], list[Line]] = {}
     for line in shown:
         groups.setdefault(line.subject, []).append(line)
-    rendered = []
-    for (workspace, name), members in groups.items():
-        first = members[0].passage
-        about = [first.type] if first.type else []
-        about += plans.get((workspace, name), [])
-        if workspace != usual_workspace:
-            about.append(workspace)
-        head = one_line(name)
-        if about:
-            head += f" ({one_line(', '.join(about))})"
-        summary = next((line.text for line in members if line.passage.kind == "entity"), "")
-        if summary:
-            head += f": {summary.splitlines()[0]}"
+    texts = []
+    for subject, members in groups.items():
+        workspace, name = subject
+        entity = outlines.get(subject) or Entity(name, members[0].passage.type)
+        heading = heading_of(entity, "" if workspace == usual_workspace else workspace)
         facts = [line for line in members if line.passage.kind != "entity"]
+        if not facts and not entity.summary:  # what is said in the place of a card
+            heading += f": {one_line(members[0].text)}"
         facts.sort(key=lambda line: (known_since(line), line.passage.ordinal))
-        shared_day = shared_day_of(facts)
-        if shared_day:
-            head += f", {shared_day}"
-        texts = [head, *(fact_line(line, usual_author, shared_day) for line in facts)]
-        rendered.append(Group((workspace, name), texts))
-    return rendered
+        day = shared_day_of(facts, is_recall=True)
+        texts.append(f"{heading}, {day}" if day else heading)
+        texts += [fact_line(line, usual_author, day, is_recall=True) for line in facts]
+        if subject in relations:
+            texts.append(f"{RELATIONS}{'; '.join(relations[subject])}")
+    return texts
 
 
-def shared_day_of(facts: list[Line]) -> str:
+def heading_of(entity: Entity, workspace: str = "") -> str:
+    """Return the line above the facts of an entity: what it is, when it is due, its workspace."""
+    labels = [label for label in (entity.type, *describe_plan(entity), workspace) if label]
+    heading = one_line(f"{entity.name} ({', '.join(labels)})" if labels else entity.name)
+    if entity.summary:
+        heading += f": {one_line(entity.summary)}"
+    return heading
+
+
+def shared_day_of(facts: list[Line], *, is_recall: bool = False) -> str:
     """Return the day that all facts of a group have in common, if there are several."""
     if len(facts) < 2:
         return ""
-    days = {_day_note(line) for line in facts}
+    days = {_day_note(line, is_recall=is_recall) for line in facts}
     return days.pop() if len(days) == 1 else ""
 
 
-def fact_line(line: Line, usual_author: str, shared_day: str = "") -> str:
+def fact_line(
+    line: Line, usual_author: str, shared_day: str = "", *, is_recall: bool = False
+) -> str:
     """Return a fact with its notes. The day is left out if the line above has it."""
     notes = []
-    when = _day_note(line)
+    when = _day_note(line, is_recall=is_recall)
     # The last brackets of a line are always ours, so a text that ends with one repeats the day.
     if when and (when != shared_day or line.text.endswith("]")):
         notes.append(when)
@@ -217,15 +218,15 @@ def fact_line(line: Line, usual_author: str, shared_day: str = "") -> str:
     return fact_text(line.passage.ordinal, line.text, "; ".join(notes))
 
 
-def _day_note(line: Line) -> str:
+def _day_note(line: Line, *, is_recall: bool) -> str:
     """Return the day a fact became true or, if that is unknown, the day it was written.
 
-    For a fact that was replaced, the day that it ended follows.
+    `recall` leaves out the latter. For a fact that was replaced, the day that it ended follows.
     """
     since = known_since(line)
     if line.passage.valid_at:
         day = day_name(since)
-    elif since:
+    elif since and not is_recall:
         day = f"noted {day_name(since - since % DAY)}"
     else:
         return ""
@@ -241,21 +242,21 @@ def known_since(line: Line) -> int:
     return line.passage.created_at if line.author is None else line.author.at
 
 
-def turn_groups(shown: list[Line]) -> list[Group]:
+def turn_groups(shown: list[Line]) -> list[str]:
     """Return the turns of each conversation in the order they were said, the best one first."""
     groups: dict[tuple[str, int, str], list[Line]] = {}
     for line in shown:
         groups.setdefault(_conversation_of(line), []).append(line)
     days = Counter(said_at // DAY for _, said_at, _ in groups)
-    rendered = []
-    for (workspace, said_at, _), turns in groups.items():
+    texts = []
+    for (_, said_at, _), turns in groups.items():
         turns.sort(key=lambda line: (line.passage.id, line.passage.ordinal))
         # The time of day only tells two conversations of one day apart.
         is_only_one = days[said_at // DAY] == 1
         shown_time = said_at - said_at % DAY if is_only_one else said_at
-        heading = day_name(shown_time) if said_at else "Without a date"
-        rendered.append(Group((workspace, ""), [heading, *map(_turn_text, turns)]))
-    return rendered
+        texts.append(day_name(shown_time) if said_at else "Without a date")
+        texts += map(_turn_text, turns)
+    return texts
 
 
 def _conversation_of(line: Line) -> tuple[str, int, str]:
@@ -266,25 +267,19 @@ def _turn_text(turn: Line) -> str:
     return f"  {one_line(turn.passage.entity)} #{turn.passage.ordinal}: {one_line(turn.text)}"
 
 
-def relation_lines(best: Line | None, query: str, limit: int) -> list[str]:
+def relation_texts(name: str, relations: Sequence[Relation], query: str, limit: int) -> list[str]:
     """Return the relations of an entity, those with words of the question first."""
-    if best is None:
-        return []
-    with best.place.memory.reading() as read:
-        touching = read.relations([best.passage.entity])
-    if not touching:
-        return []
     asked = set(terms_of(query))
 
     def shared_words(relation: Relation) -> int:
         words = terms_of(f"{relation.source} {relation.type} {relation.target}")
         return len(asked.intersection(words))
 
-    touching.sort(key=shared_words, reverse=True)
-    shown = [relation_text(relation, best.passage.entity) for relation in touching[:limit]]
-    if len(touching) > len(shown):
-        shown.append(f"{len(touching) - len(shown)} more")
-    return [f"{RELATIONS}{'; '.join(shown)}"]
+    ranked = sorted(relations, key=shared_words, reverse=True)
+    texts = [relation_text(relation, name) for relation in ranked[:limit]]
+    if len(ranked) > limit:
+        texts.append(f"{len(ranked) - limit} more")
+    return texts
 
 
 def relation_text(relation: Relation, name: str) -> str:

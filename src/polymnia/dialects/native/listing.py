@@ -5,11 +5,10 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from polymnia.dialects.base import Call, Reply
-from polymnia.dialects.native.grouping import Line, fact_line, head_of, line_data, usual
+from polymnia.dialects.native.grouping import Line, fact_line, head_of, heading_of, line_data, usual
 from polymnia.dialects.native.marks import mark_superseded, successors_of
 from polymnia.dialects.native.replies import (
     clean_reply,
-    describe_plan,
     offset_of,
     prose,
 )
@@ -141,12 +140,7 @@ def _short_text(fact: Fact) -> str:
 
 
 def _heading(one: _Listed, home: str, shown_count: int) -> str:
-    labels = [one.entity.type, *describe_plan(one.entity)]
-    if one.place.name != home:
-        labels.append(one.place.name)
-    heading = one_line(f"{one.entity.name} ({', '.join(labels)})")
-    if one.entity.summary:
-        heading += f": {one_line(one.entity.summary)[:MAX_FACT_CHARACTERS]}"
+    heading = heading_of(one.entity, "" if one.place.name == home else one.place.name)
     earlier = len(one.facts) - shown_count
     if earlier > 0:
         heading += f", {count_noun(earlier, 'earlier fact')}: open shows all"

@@ -1,23 +1,20 @@
-"""What `recall` says about a fact besides its text: that it is outdated, disputed, or planned."""
+"""What `recall` says about a fact besides its text: that it is outdated or disputed."""
 
 from collections.abc import Sequence
+from itertools import combinations
 
 from msgspec.structs import replace
 
 from polymnia.dialects.native.grouping import DAY, Line, known_since
-from polymnia.dialects.native.replies import describe_plan
 from polymnia.dialects.native.scope import Place
-from polymnia.engine.curation.contradictions import differs_in_value
+from polymnia.engine.curation.contradictions import describe_difference
 from polymnia.engine.graph.relations import find_successors
 from polymnia.engine.history import changes as history
 from polymnia.engine.history.changes import client_label
-from polymnia.search.hits import is_outdated
 from polymnia.search.terms import one_line, terms_of
 
 # The length of the text that a fact replaced.
 MAX_FORMER_CHARACTERS = 80
-# The facts of one call are a microsecond apart.
-_ONE_CALL = 1_000_000
 
 
 def mark_outdated(lines: list[Line], successors: dict[tuple[str, str], str]) -> list[Line]:
@@ -25,17 +22,58 @@ def mark_outdated(lines: list[Line], successors: dict[tuple[str, str], str]) -> 
 
     What is superseded follows what is shown in its place.
     """
-    compared = []
+    by_subject: dict[tuple[str, str], list[Line]] = {}
     for line in lines:
-        notes = _disagreements(line, lines)
-        compared.append(replace(line, notes=(*line.notes, *notes)))
-    marked = mark_superseded(compared, successors)
+        if line.passage.ordinal > 0:
+            by_subject.setdefault(line.subject, []).append(line)
+    notes: dict[tuple[str, str, int], str] = {}
+    for own in by_subject.values():
+        own.sort(key=lambda line: (known_since(line), line.passage.ordinal))
+        for older, newer in combinations(own, 2):
+            if not _is_changed_by(older, newer):
+                continue
+            if _is_dispute(older, newer):
+                notes[older.key] = f"disagrees with #{newer.passage.ordinal}"
+                notes[newer.key] = f"disagrees with #{older.passage.ordinal}"
+            else:
+                notes[older.key] = f"newer: #{newer.passage.ordinal}"
+    marked = []
+    for line in lines:
+        if line.key in notes:
+            line = replace(line, notes=(*line.notes, notes[line.key]))
+        marked.append(line)
     subjects = {line.subject for line in lines}
 
     def is_superseded(line: Line) -> bool:
         return (line.place.name, successors.get(line.subject, "")) in subjects
 
-    return sorted(marked, key=is_superseded)
+    return sorted(mark_superseded(marked, successors), key=is_superseded)
+
+
+def _is_changed_by(older: Line, newer: Line) -> bool:
+    """Return True if a later call stored a fact that contradicts the older one."""
+    one, two = older.passage, newer.passage
+    # What one call stored are steps or parts. An import stores facts of many times in one change,
+    # so their times must agree too; the facts of one call are a microsecond apart.
+    is_one_change = (
+        older.author is not None
+        and newer.author is not None
+        and older.author.change == newer.author.change
+    )
+    is_one_time = abs(one.created_at - two.created_at) < 1_000_000 and one.valid_at == two.valid_at
+    if is_one_change and is_one_time:
+        return False
+    return bool(describe_difference(one.text, two.text, terms_of(one.entity)))
+
+
+def _is_dispute(older: Line, newer: Line) -> bool:
+    """Return True if both facts are for one day, or two clients wrote them on one."""
+    if older.passage.valid_at and older.passage.valid_at == newer.passage.valid_at:
+        return True
+    if older.author is None or newer.author is None:
+        return False
+    is_one_day = known_since(older) // DAY == known_since(newer) // DAY
+    return is_one_day and client_label(older.author.actor) != client_label(newer.author.actor)
 
 
 def mark_superseded(lines: list[Line], successors: dict[tuple[str, str], str]) -> list[Line]:
@@ -61,53 +99,6 @@ def successors_of(named: Sequence[tuple[Place, str]]) -> dict[tuple[str, str], s
     return successors
 
 
-def _disagreements(line: Line, lines: list[Line]) -> list[str]:
-    """Return notes on facts of the entity that give the same attribute another value."""
-    newer, contrary = [], []
-    for other in lines:
-        fact = other.passage
-        is_other = fact.ordinal != line.passage.ordinal and fact.ordinal > 0
-        if other.place.name != line.place.name or fact.entity != line.passage.entity:
-            continue
-        if _were_told_together(line, other):
-            continue
-        if _is_dispute(line, other):
-            contrary.append(fact)
-        elif is_outdated(line.passage, fact):
-            newer.append(fact)
-        elif is_other and not is_outdated(fact, line.passage):
-            names = terms_of(fact.entity)
-            if line.passage.ordinal > 0 and differs_in_value(line.text, fact.text, names):
-                contrary.append(fact)
-    if newer:
-        newest = max(newer, key=lambda fact: (fact.valid_at or fact.created_at, fact.ordinal))
-        return [f"newer: #{newest.ordinal}"]
-    return [f"disagrees with #{fact.ordinal}" for fact in contrary[:1]]
-
-
-def _is_dispute(line: Line, other: Line) -> bool:
-    """Return True if two clients gave an attribute two values on one day: neither is newer."""
-    if line.author is None or other.author is None:
-        return False
-    is_one_day = known_since(line) // DAY == known_since(other) // DAY
-    if not is_one_day or client_label(line.author.actor) == client_label(other.author.actor):
-        return False
-    one, two = line.passage, other.passage
-    return is_outdated(one, two) or is_outdated(two, one)
-
-
-def _were_told_together(line: Line, other: Line) -> bool:
-    """Return True if one call stored both facts: steps or parts, not two states of one thing.
-
-    An import stores facts of many times in one change, so their times must agree too.
-    """
-    if line.author is None or other.author is None or line.author.change != other.author.change:
-        return False
-    one, two = line.passage, other.passage
-    is_same_time = abs(one.created_at - two.created_at) < _ONE_CALL
-    return is_same_time and one.valid_at == two.valid_at
-
-
 def mark_replaced(shown: list[Line]) -> list[Line]:
     """Return the lines; those of the best entity say which text they replaced."""
     if not shown:
@@ -126,14 +117,3 @@ def mark_replaced(shown: list[Line]) -> list[Line]:
             line = replace(line, notes=(*line.notes, was))
         lines.append(line)
     return lines
-
-
-def plans_of(shown: list[Line]) -> dict[tuple[str, str], list[str]]:
-    """Return when entities are due and their status, by workspace and name."""
-    plans = {}
-    for place in {line.place.name: line.place for line in shown}.values():
-        names = {line.passage.entity for line in shown if line.place.name == place.name}
-        with place.memory.reading() as reader:
-            for entity in reader.outlines(names):
-                plans[place.name, entity.name] = describe_plan(entity)
-    return plans

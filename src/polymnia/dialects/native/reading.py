@@ -12,6 +12,7 @@ from polymnia.dialects.native.grouping import (
     Line,
     fact_line,
     head_of,
+    heading_of,
     relation_text,
     shared_day_of,
     usual,
@@ -20,7 +21,6 @@ from polymnia.dialects.native.replies import (
     Item,
     bounded_reply,
     clean_reply,
-    describe_plan,
     line_item,
     offset_of,
     page_reply,
@@ -29,7 +29,7 @@ from polymnia.dialects.native.replies import (
 )
 from polymnia.dialects.native.scope import Place, join_names, own_names, places
 from polymnia.dialects.native.shapes import Briefing, Explore, Open
-from polymnia.engine.facts.briefing import PINNED_TAG, brief_session
+from polymnia.engine.facts.briefing import brief_session
 from polymnia.engine.facts.briefing_text import briefing_text, tokens_for_sections
 from polymnia.engine.facts.names import resolve_names
 from polymnia.engine.facts.todos import DAY
@@ -192,18 +192,9 @@ def entity_items(opened: list[Opened]) -> tuple[str, list[Item]]:
 
 
 def _heading(one: Opened, usual_workspace: str, day: str) -> str:
-    entity = one.entity
-    labels = [entity.type, *describe_plan(entity)]
-    if PINNED_TAG in entity.tags:
-        labels.append(PINNED_TAG)
-    others = [tag for tag in entity.tags if tag != PINNED_TAG]
-    if others:
-        labels.append(f"tags: {', '.join(others)}")
-    if one.place.name != usual_workspace:
-        labels.append(one.place.name)
-    heading = f"{entity.name} ({', '.join(label for label in labels if label)})"
-    if entity.summary:
-        heading += f": {one_line(entity.summary)}"
+    heading = heading_of(one.entity, "" if one.place.name == usual_workspace else one.place.name)
+    if one.entity.tags:
+        heading += f", tags: {one_line(', '.join(one.entity.tags))}"
     return f"{heading}, {day}" if day else heading
 
 

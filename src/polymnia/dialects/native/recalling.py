@@ -18,17 +18,18 @@ from polymnia.dialects.native.grouping import (
     excerpt,
     fit_lines,
     fit_turns,
-    head_line,
+    head_of,
     line_data,
-    relation_lines,
+    relation_texts,
     turn_groups,
+    usual,
 )
 from polymnia.dialects.native.listing import (
     list_entities,
     names_with_status,
     stored_types,
 )
-from polymnia.dialects.native.marks import mark_outdated, mark_replaced, plans_of, successors_of
+from polymnia.dialects.native.marks import mark_outdated, mark_replaced, successors_of
 from polymnia.dialects.native.replies import clean_reply, offset_of, prose
 from polymnia.dialects.native.scope import Place, join_names, other_places, places
 from polymnia.dialects.native.shapes import Found, Recall
@@ -40,7 +41,16 @@ from polymnia.engine.memory import one_snapshot
 from polymnia.engine.recall.names import similar_names
 from polymnia.engine.recall.passages import RecallResult
 from polymnia.engine.recall.passages import recall as find_passages
-from polymnia.model import Author, Entity, Hit, Passage, Signals, Within, drop_expired_facts
+from polymnia.model import (
+    Author,
+    Entity,
+    Hit,
+    Passage,
+    Relation,
+    Signals,
+    Within,
+    drop_expired_facts,
+)
 from polymnia.search.hits import EXACT_KINDS
 from polymnia.search.terms import count_noun, fold, one_line, terms_of, words_of
 from polymnia.search.times import parse_optional_moment
@@ -48,10 +58,10 @@ from polymnia.search.tokens import count_tokens
 
 # Hits are ranked up to here, so that those left out can be counted.
 MAX_RANKED = 200
-# A fact is shown if its score is this share of the best one's. A list needs more and shorter facts.
+# A fact is shown if its score is this share of the best one's. A list has more and shorter facts.
 # With a larger budget than the usual one, proportionally more facts and lower scores are shown.
-MIN_SCORE_SHARE, MIN_LIST_SCORE_SHARE = 0.5, 0.42
-MAX_FACTS, MAX_LISTED, MAX_TURNS, USUAL_TOKENS = 12, 24, 120, 1_000
+MIN_SCORE_SHARE = 0.4
+MAX_FACTS, MAX_LISTED, MAX_TURNS, USUAL_TOKENS = 8, 24, 120, 1_000
 MAX_LISTED_CHARACTERS = 200
 # A hit with this share of the question's words probably answers it.
 MIN_SURE_SHARE = 0.5
@@ -62,7 +72,10 @@ MAX_PASSAGES_PER_ENTITY = 2
 MAX_FACTS_OF_TYPE = 8
 # Hits that follow the entities of a type that is asked for.
 MAX_BESIDE_LIST = 4
-MAX_RELATIONS, MAX_LISTED_RELATIONS = 3, 10
+MAX_RELATIONS = 5
+# The entities that are shown whole if they have few facts and a hit with this share of the best
+# score.
+MAX_WHOLE_ENTITIES, MAX_WHOLE_FACTS, WHOLE_SCORE_SHARE = 3, 8, 0.7
 # The hits are turns of a conversation if so many of the first ten are.
 MIN_TURNS = 6
 # A turn that ends with a question is shown with its answer.
@@ -92,6 +105,10 @@ _ASKED_TYPES = {
 }
 
 PlacedHit = tuple[Place, Hit]
+# By workspace and entity.
+Relations = dict[tuple[str, str], list[Relation]]
+# By workspace and passage.
+Authors = dict[str, dict[tuple[str, int], Author]]
 
 
 @tool(Recall, needs="read", always_load=True, brief=True)
@@ -137,52 +154,63 @@ def _answer(
     is_list = bool(
         arguments.types or arguments.tags or listed or _LIST_WORDS.search(arguments.query)
     )
-    if shows_turns or arguments.limit:
-        hits = ranked
-    else:
-        share = MIN_LIST_SCORE_SHARE if is_list and not listed else MIN_SCORE_SHARE
-        hits = _relevant_hits(ranked, share / room)
+    hits = ranked
+    if not shows_turns and not arguments.limit:
+        hits = _relevant_hits(ranked, MIN_SCORE_SHARE / room)
     if listed:
         # The list is the answer, or else the best hits are: "how many customers joined".
         hits = hits[:MAX_BESIDE_LIST]
     hits = _without_repeats([*listed, *hits])[offset:]
 
-    # How much of them fits.
-    max_characters = MAX_LISTED_CHARACTERS if is_list else MAX_WHOLE_CHARACTERS
-    lines = _lines(hits, max_characters, together, shows_turns=shows_turns)
-    head = head_line(lines, shows_turns=shows_turns)
-    budget = arguments.max_tokens - count_tokens(head)
+    # How much of them fits. The first entities are shown whole, unless facts were asked for.
+    shown: list[Line]
     if shows_turns:
-        limit = arguments.limit or MAX_TURNS
-        shown = fit_turns(lines[:limit], budget - TURNS_TAIL_TOKENS)
-        groups = turn_groups(shown)
-        related = None
+        head = head_of("", "")  # turns have no notes
+        hits = _with_newest_facts(hits)
+        turns_shown = _lines(hits, MAX_WHOLE_CHARACTERS, _authors(hits), shows_turns=True)
+        lines = _with_answers(turns_shown)
+        budget = arguments.max_tokens - count_tokens(head) - TURNS_TAIL_TOKENS
+        shown = fit_turns(lines[: arguments.limit or MAX_TURNS], budget)
+        texts = turn_groups(shown)
     else:
         limit = arguments.limit or int(room * (MAX_LISTED if is_list else MAX_FACTS))
-        fitting = fit_lines(lines, budget - FACTS_TAIL_TOKENS, limit)
-        related = _related_entity(fitting, ranked)
-        max_relations = MAX_LISTED_RELATIONS if is_list else MAX_RELATIONS
-        shown, plans, relations = together(
-            partial(mark_replaced, fitting),
-            partial(plans_of, fitting),
-            partial(relation_lines, related, arguments.query, max_relations),
+        hits = _with_newest_facts(hits)
+        chosen = [] if arguments.limit else hits[:limit]
+        begin = partial(_look_beside, chosen, together, is_list=is_list)
+        owners = [(place, hit.passage.entity) for place, hit in hits]
+        authors, successors, (few, relations) = together(
+            partial(_authors, hits), partial(successors_of, owners), begin
         )
-        groups = entity_groups(shown, lines, plans)
+        whole = [] if is_list else _facts_of(few, within)
+        hits = _without_repeats([*hits[:limit], *whole, *hits[limit:]])
+        max_characters = MAX_LISTED_CHARACTERS if is_list else MAX_WHOLE_CHARACTERS
+        lines = _lines(hits, max_characters, authors, shows_turns=False)
+        common = usual(lines)
+        head = head_of(*common)
+        budget = arguments.max_tokens - count_tokens(head) - FACTS_TAIL_TOKENS
+        shown = fit_lines(lines, budget, limit + len(whole))
+        shown, outlines, authors = together(
+            partial(mark_replaced, shown), partial(_outlines_of, shown), partial(_authors, whole)
+        )
+        shown = mark_outdated(_with_authors(shown, authors), successors)
+        best = _related_subject(ranked, shown)
+        related = {}
+        for subject, own in relations.items():
+            # A list gets the relations of its to-dos, which say who has which.
+            if not is_list or subject == best or (subject in outlines and outlines[subject].status):
+                related[subject] = relation_texts(subject[1], own, arguments.query, MAX_RELATIONS)
+        texts = entity_groups(shown, common, outlines, related)
 
-    # The reply.
-    texts = [head]
-    unknown = _unknown_everywhere([result for _, result in results])
     # What is missing matters if the best hits have little of the question, and name nothing in it.
+    # It cannot be told before the model is loaded.
+    unknown = _unknown_everywhere([result for _, result in results])
+    notes = _search_notes(results)
     first_hits = [hit for _, hit in ranked[:3]]
-    is_unsure = not listed and not offset
+    is_unsure = not listed and not offset and not notes
     is_unsure &= not any(hit.signals.entity or hit.share >= MIN_SURE_SHARE for hit in first_hits)
     if unknown and is_unsure:
-        texts.append(one_line(f"No fact has: {', '.join(unknown[:5])}. Nearest:"))
-    for group in groups:
-        texts += group.texts
-        if related is not None and group.subject == related.subject:
-            texts += relations
-    more = min(len(hits), len(lines)) - len(shown)  # bare names are left out of the lines
+        head += "\n" + one_line(f"No fact has: {', '.join(unknown[:5])}. Nearest:")
+    more = len(lines) - len(shown)
     if arguments.limit and not shows_turns and hits:
         least = MIN_SCORE_SHARE * max(hit.score for _, hit in hits)
         more = min(more, sum(hit.score >= least for _, hit in hits) - len(shown))
@@ -192,13 +220,86 @@ def _answer(
     elif more > 0 and not shows_turns:  # turns are ranked to the last, so there are always more
         bound = "limit" if arguments.limit else "max_tokens"
         remarks.append(f"{more} more match: raise {bound} or ask more narrowly.")
-    remarks += _search_notes(results)
     found = Found(
         items=[line_data(line) for line in shown],
         cursor=str(offset + len(shown)) if more > 0 else "",
         unknown=unknown,
     )
-    return clean_reply("\n".join([*texts, *remarks]), found)
+    return clean_reply("\n".join([head, *texts, *remarks, *notes]), found)
+
+
+def _look_beside(
+    hits: list[PlacedHit], together: Callable[..., list[Any]], *, is_list: bool
+) -> tuple[list[tuple[Place, list[str]]], Relations]:
+    """Return the first entities, those with few facts, and the relations of all of these.
+
+    The fact that decides often stands beside the one that has the words of the question.
+    """
+    best_score = max((hit.score for _, hit in hits), default=0.0)
+    first: dict[tuple[str, str], Place] = {}
+    for place, hit in hits:
+        is_near = hit.score >= WHOLE_SCORE_SHARE * best_score
+        if hit.passage.kind != "note" and (is_near or is_list):
+            first.setdefault((place.name, hit.passage.entity), place)
+    subjects = list(first)[: MAX_LISTED if is_list else MAX_WHOLE_ENTITIES]
+    few = []
+    relations: Relations = {}
+    for place in {name: first[name, entity] for name, entity in subjects}.values():
+        names = [entity for name, entity in subjects if name == place.name]
+        with place.memory.reading() as reader:
+            counts, touching = together(
+                partial(reader.fact_counts, names), partial(reader.relations, names)
+            )
+        few.append((place, [name for name in names if counts.get(name, 0) <= MAX_WHOLE_FACTS]))
+        for relation in touching:
+            for end in set(relation.ends).intersection(names):
+                relations.setdefault((place.name, end), []).append(relation)
+    return few, relations
+
+
+def _facts_of(few: list[tuple[Place, list[str]]], within: Within | None) -> list[PlacedHit]:
+    """Return the facts of entities that are shown whole, as far as a filter allows."""
+    facts = []
+    for place, names in few:
+        with place.memory.reading() as reader:
+            entities = drop_expired_facts(reader.entities(names)) if names else []
+        for entity in entities:
+            for fact in entity.facts:
+                passage = Passage.of(entity, fact)
+                if within is None or within.has(passage):
+                    facts.append((place, Hit(passage, 0.0, "entity", Signals())))
+    return facts
+
+
+def _with_authors(lines: list[Line], authors: Authors) -> list[Line]:
+    """Return the lines, those without an author with one of these."""
+    signed = []
+    for line in lines:
+        if line.author is None:
+            line = replace(line, author=authors.get(line.place.name, {}).get(line.passage.key))
+        signed.append(line)
+    return signed
+
+
+def _related_subject(ranked: list[PlacedHit], shown: list[Line]) -> tuple[str, str] | None:
+    """Return the entity that the question names, or the best one."""
+    naming: dict[tuple[str, str], float] = {}
+    for place, hit in ranked:
+        subject = (place.name, hit.passage.entity)
+        naming[subject] = max(hit.signals.entity, naming.get(subject, 0.0))
+    subjects = [line.subject for line in shown]
+    return max(subjects, key=lambda subject: naming.get(subject, 0.0), default=None)
+
+
+def _outlines_of(shown: list[Line]) -> dict[tuple[str, str], Entity]:
+    """Return the entities without their facts, by workspace and name."""
+    outlines = {}
+    for place in {line.place.name: line.place for line in shown}.values():
+        names = {line.passage.entity for line in shown if line.place.name == place.name}
+        with place.memory.reading() as reader:
+            for entity in reader.outlines(names):
+                outlines[place.name, entity.name] = entity
+    return outlines
 
 
 def _search_place(
@@ -235,28 +336,10 @@ def _relevant_hits(ranked: list[PlacedHit], share: float) -> list[PlacedHit]:
     return relevant or ranked[:1]
 
 
-def _related_entity(shown: list[Line], ranked: list[PlacedHit]) -> Line | None:
-    """Return the entity whose relations are shown: one that the question names, or the best."""
-    if not shown:
-        return None
-    naming: dict[tuple[str, str], float] = {}
-    for place, hit in ranked:
-        key = (place.name, hit.passage.entity)
-        naming[key] = max(hit.signals.entity, naming.get(key, 0.0))
-    return max(shown, key=lambda line: naming.get(line.subject, 0.0))
-
-
 def _lines(
-    hits: list[PlacedHit],
-    max_characters: int,
-    together: Callable[..., list[Any]],
-    *,
-    shows_turns: bool,
+    hits: list[PlacedHit], max_characters: int, authors: Authors, *, shows_turns: bool
 ) -> list[Line]:
-    """Return what may be shown, best first: texts, authors, and answers to questions."""
-    hits = _with_newest_facts(hits)
-    named = [(place, hit.passage.entity) for place, hit in hits]
-    authors, successors = together(partial(_authors, hits), partial(successors_of, named))
+    """Return what may be shown, best first: texts and authors."""
     passages_shown: Counter[tuple[str, str]] = Counter()
     lines = []
     for number, (place, hit) in enumerate(hits):
@@ -270,8 +353,9 @@ def _lines(
             passages_shown[place.name, passage.entity] += 1
             if passages_shown[place.name, passage.entity] > MAX_PASSAGES_PER_ENTITY:
                 continue  # passages of one document would crowd out other facts
-        lines.append(Line(place, passage, text, authors[place.name].get(passage.key)))
-    return _with_answers(lines) if shows_turns else mark_outdated(lines, successors)
+        author = authors.get(place.name, {}).get(passage.key)
+        lines.append(Line(place, passage, text, author))
+    return lines
 
 
 def _unknown_everywhere(results: list[RecallResult]) -> list[str]:

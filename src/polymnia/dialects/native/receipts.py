@@ -6,7 +6,6 @@ from typing import Any
 from msgspec.json import encode
 
 from polymnia.dialects.native.scope import Place
-from polymnia.engine.curation.contradictions import differs_in_value
 from polymnia.engine.facts.forget import ForgetReceipt
 from polymnia.engine.facts.relocate import Relocation
 from polymnia.engine.facts.remember import EntityReceipt, FactReceipt, RememberReceipt
@@ -16,7 +15,7 @@ from polymnia.engine.history.undo import UndoReceipt
 from polymnia.engine.recall.names import similar_names
 from polymnia.search.dates import day_of
 from polymnia.search.pieces import MAX_WHOLE_CHARACTERS
-from polymnia.search.terms import count_noun, one_line, terms_of
+from polymnia.search.terms import count_noun, one_line
 from polymnia.search.times import day_name
 
 # More facts than these are only counted.
@@ -150,14 +149,12 @@ def attribute_secrets(place: Place, name: str, texts: dict[str, str]) -> Iterato
 
 
 def _similar_lines(name: str, fact: FactReceipt) -> Iterator[str]:
-    """Yield what a new fact resembles or may contradict, and the call that settles it."""
-    for similar in fact.similar[:1]:
-        edit = {"old": f"#{similar.ordinal}", "new": f"#{fact.ordinal}"}
+    """Yield what a new fact may contradict, and the call that settles it."""
+    if fact.older is not None:
+        edit = {"old": f"#{fact.older.ordinal}", "new": f"#{fact.ordinal}"}
         mend = call_text("revise", {"name": name, "facts": [edit]})
-        is_contrary = differs_in_value(fact.text, similar.text, terms_of(name))
-        verb = "may contradict" if is_contrary else "is similar to"
-        quoted = f'#{similar.ordinal} "{_quote(similar.text)}"'
-        yield f"! {name} #{fact.ordinal} {verb} {quoted}. If it replaces it: {mend}"
+        quoted = f'#{fact.older.ordinal} "{_quote(fact.older.text)}"'
+        yield f"! {name} #{fact.ordinal} may contradict {quoted}. If it replaces it: {mend}"
     if fact.conflict is None:
         return
     other, older = fact.conflict.entity, fact.conflict.fact

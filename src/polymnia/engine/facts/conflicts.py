@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from polymnia.engine.curation.contradictions import differs_in_value
+from polymnia.engine.curation.contradictions import describe_difference
 from polymnia.model import Fact
 from polymnia.search.question import content_words
 from polymnia.search.terms import terms_of
@@ -41,7 +41,7 @@ def find_conflicts(read: Reader, name: str, texts: Sequence[str]) -> dict[str, C
                 shared = len(words & other_words)
                 # This share of the shorter text's words, without the names, is enough.
                 is_subject = bool(shared) and shared >= 0.3 * min(len(words), len(other_words))
-            if is_subject or differs_in_value(text, fact.text, names):
+            if is_subject or describe_difference(fact.text, text, names):
                 conflicts[text] = Conflict(entity, fact)
                 break
     return conflicts

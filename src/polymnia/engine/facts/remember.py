@@ -8,6 +8,7 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from polymnia.engine.curation.contradictions import find_changed
 from polymnia.engine.facts.conflicts import Conflict, find_conflicts
 from polymnia.engine.facts.names import (
     DEFAULT_TYPE,
@@ -23,7 +24,7 @@ from polymnia.engine.memory import Memory, find_by_name
 from polymnia.errors import BadInput
 from polymnia.model import Entity, EntityDraft, Fact, FactSet, Relation, Rows
 from polymnia.search.dates import stamped_time
-from polymnia.search.similarity import normalize_text, similar_facts
+from polymnia.search.similarity import normalize_text
 from polymnia.search.terms import fold
 from polymnia.stores.contract import Reader
 
@@ -65,17 +66,18 @@ class EntityFacts(Struct, frozen=True, kw_only=True):
 
 
 class FactReceipt(Struct, frozen=True):
-    """What became of a text: its ordinal, why it was not added, and similar facts of the entity.
+    """What became of a text: its ordinal, why it was not added, and a fact that it may contradict.
 
     `secret` is the kind of key or token that the text seems to contain, `replaced` the ordinal of
-    the fact that it ended, `conflict` a fact of another entity that it may contradict.
+    the fact that it ended, `older` a fact of the entity that it may contradict, and `conflict` one
+    of another entity.
     """
 
     text: str
     outcome: Outcome
     ordinal: int
     reason: str = ""
-    similar: tuple[Fact, ...] = ()
+    older: Fact | None = None
     secret: str = ""
     replaced: int = 0
     conflict: Conflict | None = None
@@ -333,10 +335,9 @@ class _Extension:
         if not fact.is_new:
             return FactReceipt(text, "unchanged", ordinal, "already known", replaced=replaced)
         # What this call ends needs no advice to revise it.
-        similar = [
-            known for known in similar_facts(text, self.entity) if known not in self.ended.facts
-        ]
-        return FactReceipt(text, "added", ordinal, "", tuple(similar), replaced=replaced)
+        facts = tuple([fact for fact in self.entity.facts if fact not in self.ended.facts])
+        older = find_changed(text, replace(self.entity, facts=facts))
+        return FactReceipt(text, "added", ordinal, "", older, replaced=replaced)
 
     def _new_card(self, at: int) -> Entity | None:
         tags = tuple(dict.fromkeys((*self.entity.tags, *self._given.tags)))
