@@ -206,6 +206,10 @@ class Tool(Struct, frozen=True, kw_only=True):
     brief: bool = False
 
 
+class StrictArguments(Struct, frozen=True, forbid_unknown_fields=True):
+    """The arguments of a tool that rejects unknown ones; by itself, of a tool that takes none."""
+
+
 class Resource(Struct, frozen=True, kw_only=True):
     """A resource at a fixed URI. `touched_by` tells whether a change may have altered it."""
 

@@ -2,8 +2,9 @@
 
 from typing import Annotated, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Meta
 
+from polymnia.dialects.base import StrictArguments
 from polymnia.dialects.reference import tools as reference
 
 Names = Annotated[list[str], Meta(description="Exact entity names")]
@@ -40,42 +41,38 @@ class GraphDeletionArgument(
     pass
 
 
-class GraphNothing(Struct, frozen=True, forbid_unknown_fields=True):
-    pass
-
-
-class Entities(Struct, frozen=True, forbid_unknown_fields=True):
+class Entities(StrictArguments, frozen=True):
     entities: list[GraphEntityArgument]
 
 
-class GraphRelations(Struct, frozen=True, forbid_unknown_fields=True):
+class GraphRelations(StrictArguments, frozen=True):
     relations: list[GraphRelationArgument]
 
 
-class GraphAddObservations(Struct, frozen=True, forbid_unknown_fields=True):
+class GraphAddObservations(StrictArguments, frozen=True):
     observations: list[GraphAdditionArgument]
 
 
-class GraphDeleteEntities(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+class GraphDeleteEntities(StrictArguments, frozen=True, rename="camel"):
     entity_names: Names
 
 
-class GraphDeleteObservations(Struct, frozen=True, forbid_unknown_fields=True):
+class GraphDeleteObservations(StrictArguments, frozen=True):
     deletions: list[GraphDeletionArgument]
 
 
-class Merge(Struct, frozen=True, forbid_unknown_fields=True):
+class Merge(StrictArguments, frozen=True):
     source: Annotated[str, Meta(description="The entity to merge and then delete")]
     target: Annotated[str, Meta(description="The entity that remains and receives everything")]
 
 
-class GraphPage(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+class GraphPage(StrictArguments, frozen=True, rename="camel"):
     entity_type: OneType = None
     offset: Offset = 0
     limit: Limit | None = None
 
 
-class GraphSearch(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+class GraphSearch(StrictArguments, frozen=True, rename="camel"):
     query: Annotated[
         str, Meta(description="A part of a name, type or observation, or several words")
     ]
@@ -84,18 +81,17 @@ class GraphSearch(Struct, frozen=True, forbid_unknown_fields=True, rename="camel
     limit: Limit | None = None
 
 
-class Several(Struct, frozen=True, forbid_unknown_fields=True):
+class Several(StrictArguments, frozen=True):
     names: Names
 
 
-class One(Struct, frozen=True, forbid_unknown_fields=True):
+class One(StrictArguments, frozen=True):
     name: Name
 
 
 class RelationFilter(
-    Struct,
+    StrictArguments,
     frozen=True,
-    forbid_unknown_fields=True,
     rename={"source": "from", "target": "to", "relation_type": "relationType"},
 ):
     source: Annotated[str | None, Meta(description="Where the relation starts")] = None
@@ -103,9 +99,7 @@ class RelationFilter(
     relation_type: Annotated[str | None, Meta(description="The relation's type")] = None
 
 
-class Ends(
-    Struct, frozen=True, forbid_unknown_fields=True, rename={"source": "from", "target": "to"}
-):
+class Ends(StrictArguments, frozen=True, rename={"source": "from", "target": "to"}):
     source: Name
     target: Name
 
@@ -113,7 +107,6 @@ class Ends(
 class AllPaths(
     Ends,
     frozen=True,
-    forbid_unknown_fields=True,
     rename={"source": "from", "target": "to", "max_depth": "maxDepth", "max_paths": "maxPaths"},
 ):
     max_depth: Annotated[
@@ -124,12 +117,12 @@ class AllPaths(
     ] = 50
 
 
-class Subgraph(Struct, frozen=True, forbid_unknown_fields=True):
+class Subgraph(StrictArguments, frozen=True):
     names: Names
     depth: Depth = 1
 
 
-class GraphNeighbours(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+class GraphNeighbours(StrictArguments, frozen=True, rename="camel"):
     name: Name
     depth: Depth = 1
     relation_type: Annotated[str | None, Meta(description="Follow only relations of this type")] = (
@@ -141,5 +134,5 @@ class GraphNeighbours(Struct, frozen=True, forbid_unknown_fields=True, rename="c
     ] = "both"
 
 
-class GraphExport(Struct, frozen=True, forbid_unknown_fields=True):
+class GraphExport(StrictArguments, frozen=True):
     format: Annotated[Literal["json", "mermaid", "dot"], Meta(description="Export format")] = "json"

@@ -2,7 +2,7 @@
 
 from msgspec.json import encode
 
-from polymnia.dialects.base import MAX_ROWS, Call, Reply, catalogue, tool
+from polymnia.dialects.base import MAX_ROWS, Call, Reply, StrictArguments, catalogue, tool
 from polymnia.dialects.graph import shapes
 from polymnia.dialects.reference import tools as reference
 from polymnia.dialects.replies import in_order, matching_notes
@@ -98,8 +98,8 @@ deleted."""
     )
 
 
-@tool(shapes.GraphNothing, needs="write", idempotent=True)
-def compact(call: Call, arguments: shapes.GraphNothing) -> Reply:
+@tool(StrictArguments, needs="write", idempotent=True)
+def compact(call: Call, arguments: StrictArguments) -> Reply:
     """Rewrite the store to reclaim the space of deleted data. The graph does not change."""
     call.memory.store.compact()
     with call.memory.reading() as read:
@@ -165,8 +165,8 @@ exist."""
     return _reply(results)
 
 
-@tool(shapes.GraphNothing, needs="read", idempotent=True)
-def graph_stats(call: Call, arguments: shapes.GraphNothing) -> Reply:
+@tool(StrictArguments, needs="read", idempotent=True)
+def graph_stats(call: Call, arguments: StrictArguments) -> Reply:
     """Count entities, relations, observations and texts."""
     known = statistics(call.memory)
     return _reply(
@@ -193,14 +193,14 @@ def search_relations(call: Call, arguments: shapes.RelationFilter) -> Reply:
     return _reply(reference.relation_shapes(matching))
 
 
-@tool(shapes.GraphNothing, needs="read", idempotent=True)
-def list_entity_types(call: Call, arguments: shapes.GraphNothing) -> Reply:
+@tool(StrictArguments, needs="read", idempotent=True)
+def list_entity_types(call: Call, arguments: StrictArguments) -> Reply:
     """List the entity types with the number of entities of each, most frequent first."""
     return _reply(entities.types(call.memory))
 
 
-@tool(shapes.GraphNothing, needs="read", idempotent=True)
-def list_relation_types(call: Call, arguments: shapes.GraphNothing) -> Reply:
+@tool(StrictArguments, needs="read", idempotent=True)
+def list_relation_types(call: Call, arguments: StrictArguments) -> Reply:
     """List the relation types with the number of relations of each, most frequent first."""
     return _reply(relations.types(call.memory))
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from msgspec import Raw
 from msgspec.json import encode
 
-from polymnia.dialects.base import Call, Reply, tool
+from polymnia.dialects.base import Call, Reply, StrictArguments, tool
 from polymnia.dialects.project import shapes
 from polymnia.dialects.project.shapes import project_shape
 from polymnia.dialects.replies import array_reply, json_reply
@@ -86,8 +86,8 @@ project."""
     return _confirm(f"Switched to project {project.name}.", project)
 
 
-@tool(shapes.ProjectNothing, needs="read", returns=shapes.CurrentReply, idempotent=True)
-def get_current_project(call: Call, arguments: shapes.ProjectNothing) -> Reply:
+@tool(StrictArguments, needs="read", returns=shapes.CurrentReply, idempotent=True)
+def get_current_project(call: Call, arguments: StrictArguments) -> Reply:
     """Get information about the currently active project."""
     try:
         with active_memory(call):

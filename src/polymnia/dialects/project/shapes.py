@@ -7,22 +7,19 @@ from uuid import UUID
 from msgspec import Meta, Struct, field
 from msgspec.json import encode
 
+from polymnia.dialects.base import StrictArguments
 from polymnia.model import Entity, Fact, Relation, Workspace
 from polymnia.search.times import iso_time
 
 
-class ProjectNothing(Struct, frozen=True, forbid_unknown_fields=True):
-    pass
-
-
-class ListProjects(Struct, frozen=True, forbid_unknown_fields=True):
+class ListProjects(StrictArguments, frozen=True):
     status: Annotated[
         Literal["active", "archived", "all"],
         Meta(description="Filter projects by status", extra_json_schema={"type": "string"}),
     ] = "active"
 
 
-class CreateProject(Struct, frozen=True, forbid_unknown_fields=True):
+class CreateProject(StrictArguments, frozen=True):
     name: Annotated[
         str,
         Meta(
@@ -33,23 +30,23 @@ class CreateProject(Struct, frozen=True, forbid_unknown_fields=True):
     description: Annotated[str, Meta(description="Optional project description")] = ""
 
 
-class SwitchProject(Struct, frozen=True, forbid_unknown_fields=True):
+class SwitchProject(StrictArguments, frozen=True):
     name: Annotated[str, Meta(description="Name of the project to switch to")]
 
 
-class ArchiveProject(Struct, frozen=True, forbid_unknown_fields=True):
+class ArchiveProject(StrictArguments, frozen=True):
     name: Annotated[str, Meta(description="Name of the project to archive")]
 
 
-class DeleteProject(Struct, frozen=True, forbid_unknown_fields=True):
+class DeleteProject(StrictArguments, frozen=True):
     name: Annotated[str, Meta(description="Name of the project to permanently delete")]
 
 
-class RestoreProject(Struct, frozen=True, forbid_unknown_fields=True):
+class RestoreProject(StrictArguments, frozen=True):
     name: Annotated[str, Meta(description="Name of the archived project to restore")]
 
 
-class ProjectEntityArgument(Struct, frozen=True, forbid_unknown_fields=True):
+class ProjectEntityArgument(StrictArguments, frozen=True):
     name: Annotated[str, Meta(description="Entity name")]
     entity_type: Annotated[str, Meta(description="Entity type (e.g., person, technology, concept)")]
     observations: Annotated[
@@ -57,22 +54,22 @@ class ProjectEntityArgument(Struct, frozen=True, forbid_unknown_fields=True):
     ] = []
 
 
-class ProjectCreateEntities(Struct, frozen=True, forbid_unknown_fields=True):
+class ProjectCreateEntities(StrictArguments, frozen=True):
     entities: Annotated[
         list[ProjectEntityArgument], Meta(description="Array of entities to create")
     ]
 
 
-class ProjectAdditionArgument(Struct, frozen=True, forbid_unknown_fields=True):
+class ProjectAdditionArgument(StrictArguments, frozen=True):
     entity_name: Annotated[str, Meta(description="Name of the entity")]
     contents: Annotated[list[str], Meta(description="Observation texts to add")]
 
 
-class ProjectAddObservations(Struct, frozen=True, forbid_unknown_fields=True):
+class ProjectAddObservations(StrictArguments, frozen=True):
     observations: list[ProjectAdditionArgument]
 
 
-class ProjectRelationArgument(Struct, frozen=True, forbid_unknown_fields=True):
+class ProjectRelationArgument(StrictArguments, frozen=True):
     source: Annotated[str, Meta(description="Source entity name")] = field(name="from")
     target: Annotated[str, Meta(description="Target entity name")] = field(name="to")
     relation_type: Annotated[
@@ -80,32 +77,32 @@ class ProjectRelationArgument(Struct, frozen=True, forbid_unknown_fields=True):
     ]
 
 
-class ProjectRelations(Struct, frozen=True, forbid_unknown_fields=True):
+class ProjectRelations(StrictArguments, frozen=True):
     relations: list[ProjectRelationArgument]
 
 
-class ProjectSearchNodes(Struct, frozen=True, forbid_unknown_fields=True):
+class ProjectSearchNodes(StrictArguments, frozen=True):
     query: Annotated[
         str, Meta(description="Search query (supports FTS5 syntax: AND, OR, NOT, prefix*)")
     ]
 
 
-class ProjectOpenNodes(Struct, frozen=True, forbid_unknown_fields=True):
+class ProjectOpenNodes(StrictArguments, frozen=True):
     names: Annotated[list[str], Meta(description="Exact entity names to retrieve")]
 
 
-class ProjectDeleteEntities(Struct, frozen=True, forbid_unknown_fields=True):
+class ProjectDeleteEntities(StrictArguments, frozen=True):
     names: Annotated[list[str], Meta(description="Entity names to delete")]
 
 
-class ProjectDeletionArgument(Struct, frozen=True, forbid_unknown_fields=True):
+class ProjectDeletionArgument(StrictArguments, frozen=True):
     entity_name: str
     observations: Annotated[
         list[str], Meta(description="Observation content strings to match and delete")
     ]
 
 
-class ProjectDeleteObservations(Struct, frozen=True, forbid_unknown_fields=True):
+class ProjectDeleteObservations(StrictArguments, frozen=True):
     deletions: list[ProjectDeletionArgument]
 
 

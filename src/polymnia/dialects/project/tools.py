@@ -1,6 +1,6 @@
 """The tools for the graph of the active project."""
 
-from polymnia.dialects.base import Call, Reply, tool
+from polymnia.dialects.base import Call, Reply, StrictArguments, tool
 from polymnia.dialects.project import shapes
 from polymnia.dialects.project.projects import active_memory
 from polymnia.dialects.project.shapes import (
@@ -83,8 +83,8 @@ def open_nodes(call: Call, arguments: shapes.ProjectOpenNodes) -> Reply:
     return array_reply(nodes, "entities")
 
 
-@tool(shapes.ProjectNothing, needs="read", returns=shapes.GraphReply, idempotent=True)
-def read_graph(call: Call, arguments: shapes.ProjectNothing) -> Reply:
+@tool(StrictArguments, needs="read", returns=shapes.GraphReply, idempotent=True)
+def read_graph(call: Call, arguments: StrictArguments) -> Reply:
     """Read the entire knowledge graph of the current project. It can be large: prefer \
 search_nodes."""
     with active_memory(call) as memory:

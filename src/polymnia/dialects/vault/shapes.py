@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from polymnia.dialects.base import Client
+from polymnia.dialects.base import Client, StrictArguments
 from polymnia.errors import BadInput
 from polymnia.model import Note, NoteHit, NoteScope
 
@@ -17,7 +17,7 @@ Vector = list[float]
 ENTITY_URI = "polymnia://entity/"
 
 
-class Commit(Struct, frozen=True, forbid_unknown_fields=True):
+class Commit(StrictArguments, frozen=True):
     scope: OneScope
     key: Annotated[str, Meta(description="Unique identifier for this memory within its scope.")]
     content: Annotated[str, Meta(description="The memory content to store.")]
@@ -43,7 +43,7 @@ class Committed(Struct, frozen=True):
     scope: str
 
 
-class VaultSearch(Struct, frozen=True, forbid_unknown_fields=True):
+class VaultSearch(StrictArguments, frozen=True):
     query: Annotated[
         str,
         Meta(
@@ -86,7 +86,7 @@ class Results(Struct, frozen=True):
     total_searched: int
 
 
-class Prune(Struct, frozen=True, forbid_unknown_fields=True):
+class Prune(StrictArguments, frozen=True):
     scope: Annotated[AnyScope, Meta(extra_json_schema=_TEXT)]
     key: (
         Annotated[str, Meta(description="If provided, delete only this key (within scope).")]
@@ -109,7 +109,7 @@ class Pruned(Struct, frozen=True):
     pruned_count: int
 
 
-class SetSession(Struct, frozen=True, forbid_unknown_fields=True):
+class SetSession(StrictArguments, frozen=True):
     session_id: Annotated[
         str, Meta(description="The session whose memories this conversation uses from now on.")
     ]

@@ -1,6 +1,6 @@
 """The tools that show where the graph needs attention."""
 
-from polymnia.dialects.base import Call, Reply, tool
+from polymnia.dialects.base import Call, Reply, StrictArguments, tool
 from polymnia.dialects.replies import array_reply, json_reply
 from polymnia.dialects.workspace import shapes
 from polymnia.dialects.workspace.perspectives import open_memory
@@ -12,17 +12,15 @@ from polymnia.engine.semantic import perspectives
 from polymnia.search.times import iso_time
 
 
-@tool(
-    shapes.WorkspaceNothing, needs="read", returns=list_of(shapes.RecentNodeShape), idempotent=True
-)
-def get_orphans(call: Call, arguments: shapes.WorkspaceNothing) -> Reply:
+@tool(StrictArguments, needs="read", returns=list_of(shapes.RecentNodeShape), idempotent=True)
+def get_orphans(call: Call, arguments: StrictArguments) -> Reply:
     """Return the nodes without relations."""
     nodes = [entity_shape(shapes.RecentNodeShape, node) for node in orphans(open_memory(call))]
     return array_reply(nodes, "result")
 
 
-@tool(shapes.WorkspaceNothing, needs="read", returns=list_of(shapes.GapShape), idempotent=True)
-def get_relation_gaps(call: Call, arguments: shapes.WorkspaceNothing) -> Reply:
+@tool(StrictArguments, needs="read", returns=list_of(shapes.GapShape), idempotent=True)
+def get_relation_gaps(call: Call, arguments: StrictArguments) -> Reply:
     """Return nodes whose observations mention another node by name though no relation joins the \
 two. This compares text: judge whether a relation is warranted."""
     gaps = []
@@ -50,8 +48,8 @@ relation or a merge."""
     return array_reply(shaped, "result")
 
 
-@tool(shapes.WorkspaceNothing, needs="read", returns=shapes.ReportReply)
-def get_consolidation_report(call: Call, arguments: shapes.WorkspaceNothing) -> Reply:
+@tool(StrictArguments, needs="read", returns=shapes.ReportReply)
+def get_consolidation_report(call: Call, arguments: StrictArguments) -> Reply:
     """Return where the graph needs attention: outdated summaries, candidates for relations, nodes \
 without relations, clusters, and what has changed since the last report."""
     report = consolidation_report(
@@ -92,8 +90,8 @@ without relations, clusters, and what has changed since the last report."""
     )
 
 
-@tool(shapes.WorkspaceNothing, needs="read", returns=list_of(shapes.PendingShape), idempotent=True)
-def get_pending_consolidation(call: Call, arguments: shapes.WorkspaceNothing) -> Reply:
+@tool(StrictArguments, needs="read", returns=list_of(shapes.PendingShape), idempotent=True)
+def get_pending_consolidation(call: Call, arguments: StrictArguments) -> Reply:
     """Return the nodes that have no summary, or observations that are newer than it."""
     memory = open_memory(call)
     nodes = []
@@ -110,8 +108,8 @@ def get_pending_consolidation(call: Call, arguments: shapes.WorkspaceNothing) ->
     return array_reply(nodes, "result")
 
 
-@tool(shapes.WorkspaceNothing, needs="read", returns=shapes.StatsReply, idempotent=True)
-def get_stats(call: Call, arguments: shapes.WorkspaceNothing) -> Reply:
+@tool(StrictArguments, needs="read", returns=shapes.StatsReply, idempotent=True)
+def get_stats(call: Call, arguments: StrictArguments) -> Reply:
     """Count the nodes, observations and relations of the workspace, and tell which fraction of \
 the observations is embedded, over all perspectives."""
     memory = open_memory(call)

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal, TypeVar, cast
 
 from msgspec import Meta, Struct, defstruct, field
 
-from polymnia.dialects.base import MAX_ROWS
+from polymnia.dialects.base import MAX_ROWS, StrictArguments
 from polymnia.model import Entity, Fact, Relation
 from polymnia.search.times import iso_time
 
@@ -28,11 +28,7 @@ Mode = Annotated[
 Limit = Annotated[int, Meta(ge=1, le=MAX_ROWS, description="Return at most this many")]
 
 
-class WorkspaceNothing(Struct, frozen=True, forbid_unknown_fields=True):
-    pass
-
-
-class WorkspaceEntityArgument(Struct, frozen=True, forbid_unknown_fields=True):
+class WorkspaceEntityArgument(StrictArguments, frozen=True):
     name: Annotated[str, Meta(min_length=1, description="Unique name within the workspace")]
     entity_type: Annotated[
         str, Meta(description="Type of the entity, for example person, service or decision")
@@ -46,105 +42,105 @@ class WorkspaceEntityArgument(Struct, frozen=True, forbid_unknown_fields=True):
     tags: list[str] = []
 
 
-class WorkspaceCreateEntities(Struct, frozen=True, forbid_unknown_fields=True):
+class WorkspaceCreateEntities(StrictArguments, frozen=True):
     entities: list[WorkspaceEntityArgument]
 
 
-class WorkspaceDeleteEntities(Struct, frozen=True, forbid_unknown_fields=True):
+class WorkspaceDeleteEntities(StrictArguments, frozen=True):
     entity_names: list[str]
 
 
-class WorkspaceOpenNodes(Struct, frozen=True, forbid_unknown_fields=True):
+class WorkspaceOpenNodes(StrictArguments, frozen=True):
     names: list[str]
 
 
-class GetNodesByType(Struct, frozen=True, forbid_unknown_fields=True):
+class GetNodesByType(StrictArguments, frozen=True):
     entity_type: str
 
 
-class GetRecentlyModified(Struct, frozen=True, forbid_unknown_fields=True):
+class GetRecentlyModified(StrictArguments, frozen=True):
     days: Annotated[int, Meta(ge=0, le=MAX_DAYS, description="How many days to look back")] = 7
     limit: Limit = 20
 
 
-class SetSummary(Struct, frozen=True, forbid_unknown_fields=True):
+class SetSummary(StrictArguments, frozen=True):
     name: EntityName
     summary: str
 
 
-class SetTags(Struct, frozen=True, forbid_unknown_fields=True):
+class SetTags(StrictArguments, frozen=True):
     name: EntityName
     tags: Annotated[list[str], Meta(description="The new tags; they replace all others")]
 
 
-class WorkspaceAdditionArgument(Struct, frozen=True, forbid_unknown_fields=True):
+class WorkspaceAdditionArgument(StrictArguments, frozen=True):
     entity_name: EntityName
     contents: Annotated[list[str], Meta(description="Observations, appended in order")]
 
 
-class WorkspaceAddObservations(Struct, frozen=True, forbid_unknown_fields=True):
+class WorkspaceAddObservations(StrictArguments, frozen=True):
     observations: list[WorkspaceAdditionArgument]
 
 
-class ReplaceObservation(Struct, frozen=True, forbid_unknown_fields=True):
+class ReplaceObservation(StrictArguments, frozen=True):
     entity_name: EntityName
     ordinal: int
     new_content: str
 
 
-class WorkspaceDeletionArgument(Struct, frozen=True, forbid_unknown_fields=True):
+class WorkspaceDeletionArgument(StrictArguments, frozen=True):
     entity_name: EntityName
     ordinals: list[int]
 
 
-class WorkspaceDeleteObservations(Struct, frozen=True, forbid_unknown_fields=True):
+class WorkspaceDeleteObservations(StrictArguments, frozen=True):
     deletions: list[WorkspaceDeletionArgument]
 
 
-class QueryObservations(Struct, frozen=True, forbid_unknown_fields=True):
+class QueryObservations(StrictArguments, frozen=True):
     entity_name: EntityName
     query: str
     mode: Mode = "embedding"
 
 
-class WorkspaceRelationArgument(Struct, frozen=True, forbid_unknown_fields=True):
+class WorkspaceRelationArgument(StrictArguments, frozen=True):
     from_entity: EntityName
     to_entity: EntityName
     relation_type: RelationType
 
 
-class WorkspaceRelations(Struct, frozen=True, forbid_unknown_fields=True):
+class WorkspaceRelations(StrictArguments, frozen=True):
     relations: list[WorkspaceRelationArgument]
 
 
-class UpdateRelationType(Struct, frozen=True, forbid_unknown_fields=True):
+class UpdateRelationType(StrictArguments, frozen=True):
     from_entity: EntityName
     to_entity: EntityName
     old_type: str
     new_type: RelationType
 
 
-class GetRelationsBetween(Struct, frozen=True, forbid_unknown_fields=True):
+class GetRelationsBetween(StrictArguments, frozen=True):
     entity_a: EntityName
     entity_b: EntityName
 
 
-class GetNeighborhood(Struct, frozen=True, forbid_unknown_fields=True):
+class GetNeighborhood(StrictArguments, frozen=True):
     name: EntityName
     depth: Annotated[int, Meta(ge=0, le=MAX_DEPTH, description="Number of hops")] = 1
 
 
-class GetPath(Struct, frozen=True, forbid_unknown_fields=True):
+class GetPath(StrictArguments, frozen=True):
     from_entity: EntityName
     to_entity: EntityName
 
 
-class FindSimilarNodes(Struct, frozen=True, forbid_unknown_fields=True):
+class FindSimilarNodes(StrictArguments, frozen=True):
     limit: Limit = 20
     min_score: Annotated[float, Meta(ge=-1, le=1, description="Least cosine similarity")] = 0.75
 
 
-class WorkspaceSearchNodes(Struct, frozen=True, forbid_unknown_fields=True):
+class WorkspaceSearchNodes(StrictArguments, frozen=True):
     query: str
     limit: Limit = 10
     mode: Mode = "embedding"
