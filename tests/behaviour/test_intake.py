@@ -81,26 +81,6 @@ def test_what_the_memory_knows_otherwise_is_a_conflict_and_stays(full: Memory) -
     assert (alice.type, alice.summary, _note(full)) == ("robot", "mine", "ours")
 
 
-def test_conflicts_can_be_replaced_and_undone(full: Memory) -> None:
-    create(full, EntityDraft("Alice", "robot", summary="mine"))
-    take_in(full, [Note("key", "ours", updated_at=9)], by=ME)
-    items = [*ITEMS, Note("key", "theirs", updated_at=8)]
-    receipt = take_in(full, items, by=ME, replace_conflicts=True)
-    (alice,) = entities.open_named(full, ["Alice"]).entities
-    assert (alice.type, alice.summary, _note(full)) == ("person", "S", "theirs")
-    assert take_in(full, items, by=ME, replace_conflicts=True).conflict_count == 0
-    undo(full, receipt.changes, by=ME)
-    (alice,) = entities.open_named(full, ["Alice"]).entities
-    assert (alice.type, alice.summary, _note(full)) == ("robot", "mine", "ours")
-
-
-def test_a_replaced_type_is_stored_in_every_store(memory: Memory) -> None:
-    create(memory, EntityDraft("Alice", "robot", ("b",)))
-    take_in(memory, [Entity("Alice", "person", (Fact(1, "c"),))], by=ME, replace_conflicts=True)
-    (alice,) = entities.open_named(memory, ["Alice"]).entities
-    assert (alice.type, alice.texts) == ("person", ("b", "c"))
-
-
 def test_a_receipt_describes_the_first_conflicts_and_counts_all(full: Memory) -> None:
     take_in(full, [Entity(f"E{number}", "x") for number in range(MAX_CONFLICTS + 5)], by=ME)
     receipt = take_in(

@@ -62,14 +62,13 @@ def test_an_import_is_previewed_run_and_undone(admin: Visit, file: Path) -> None
     assert "Elena" not in names(page)
 
 
-def test_a_conflict_keeps_ours_unless_the_user_decides_otherwise(admin: Visit, file: Path) -> None:
+def test_a_conflict_keeps_what_the_memory_has(admin: Visit, file: Path) -> None:
     page = admin.open("/ui/import")
     upload(page, file)
     expect(page.locator("#conflicts tbody tr")).to_contain_text("type of Harbour")
-    page.get_by_label("Take theirs").check()
     page.get_by_role("button", name="Import", exact=True).click()
     page.get_by_role("button", name="Undo the import").wait_for()
-    assert types(page)["Harbour"] == "customer"
+    assert types(page)["Harbour"] == "project"
     page.get_by_role("button", name="Undo the import").click()
     expect(page.locator("#report")).to_contain_text("Taken back")
     assert types(page)["Harbour"] == "project"

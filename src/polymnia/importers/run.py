@@ -42,7 +42,6 @@ def import_items(
     *,
     by: str,
     dry_run: bool = False,
-    replace_conflicts: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> IntakeReceipt:
     """Add what the memory can hold, as `take_in` does. Report the rest, and what may be secret."""
@@ -64,6 +63,5 @@ def import_items(
         report.screen_items(storable_items()),
         by=by,
         dry_run=dry_run,
-        replace_conflicts=replace_conflicts,
         progress=progress,
     )

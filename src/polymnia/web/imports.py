@@ -276,7 +276,6 @@ class Import:
         self.owner = owner
         self.workspace = workspace
         self.kind: str | None = None
-        self.replace_conflicts = False
         # The number of items that the current run has read.
         self.done = 0
         self.outcome: Outcome | None = None
@@ -330,7 +329,6 @@ class Import:
                 report,
                 by=by,
                 dry_run=self._is_dry,
-                replace_conflicts=self.replace_conflicts,
                 progress=self._count,
             )
         except StoreDamaged as exc:

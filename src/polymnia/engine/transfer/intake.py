@@ -3,7 +3,7 @@
 A known entity keeps what it has and gains what it lacks: facts, tags, a summary. Of two
 notes with the same key the later one stays. So taking the same items in twice changes nothing, and
 an interrupted import can be repeated. If an item contradicts the memory, that is a conflict: the
-memory keeps its own value unless the caller decides otherwise.
+memory keeps its own value.
 """
 
 from collections import Counter
@@ -85,16 +85,14 @@ def take_in(
     *,
     by: str,
     dry_run: bool = False,
-    replace_conflicts: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> IntakeReceipt:
     """Add the items to the memory. Report to `progress` how many are done.
 
     A dry run changes nothing and returns what would happen. If an item contradicts the memory, the
-    memory stays as it is, unless `replace_conflicts` is given. Raise NotSupported for notes that
-    the memory cannot hold.
+    memory stays as it is. Raise NotSupported for notes that the memory cannot hold.
     """
-    intake = _Intake(memory, by, dry_run, replace_conflicts)
+    intake = _Intake(memory, by, dry_run)
     items_done = 0
     for batch in _split_batches(items, memory.store.best_batch):
         intake.add(batch)
@@ -107,12 +105,11 @@ def take_in(
 class _Intake:
     """One intake: its receipt so far and, in a dry run, what the memory would contain."""
 
-    def __init__(self, memory: Memory, by: str, dry_run: bool, replace_conflicts: bool) -> None:
+    def __init__(self, memory: Memory, by: str, dry_run: bool) -> None:
         self.receipt = IntakeReceipt()
         self._memory = memory
         self._by = by
         self._dry_run = dry_run
-        self._replace_conflicts = replace_conflicts
         self._planned: dict[str, Entity] = {}
         self._planned_relations: set[RelationKey] = set()
         self._planned_notes: dict[str, Note] = {}
@@ -169,8 +166,6 @@ class _Intake:
             for conflict in _conflicts(entity, given[name]):
                 receipt.add_conflict(conflict)
             changed = _merge_card(entity, given[name], at)
-            if self._replace_conflicts:
-                changed = _overwrite_card(changed, given[name], at)
             added = _missing_facts(entity, given[name], at)
             if changed != entity:
                 old_cards.append(entity)
@@ -226,15 +221,13 @@ class _Intake:
                 newer.append(_fill_times(note, at))
                 tally.new += 1
                 continue
-            is_later = note.updated_at > known.updated_at
-            is_conflict = not is_later and note.content != known.content
-            if is_conflict:
-                conflict = IntakeConflict("note", key, known.content, note.content)
-                self.receipt.add_conflict(conflict)
-            if is_later or (is_conflict and self._replace_conflicts):
+            if note.updated_at > known.updated_at:
                 older.append(known)
                 newer.append(_fill_times(note, known.created_at))
                 tally.merged += 1
+            elif note.content != known.content:
+                conflict = IntakeConflict("note", key, known.content, note.content)
+                self.receipt.add_conflict(conflict)
         tally.read += len(notes)
         if self._dry_run:
             self._planned_notes |= {note.key: note for note in newer}
@@ -279,15 +272,6 @@ def _merge_card(known: Entity, given: Entity, at: int) -> Entity:
         expires=known.expires or given.expires,
     )
     if given.summary and not known.summary:
-        summary_at = given.summary_at or at
-        changed = replace(changed, summary=given.summary, summary_at=summary_at)
-    return changed if changed == known else replace(changed, updated_at=at or known.updated_at)
-
-
-def _overwrite_card(known: Entity, given: Entity, at: int) -> Entity:
-    """Return the known entity with the type and the summary of the other one."""
-    changed = replace(known, type=given.type)
-    if given.summary and given.summary != known.summary:
         summary_at = given.summary_at or at
         changed = replace(changed, summary=given.summary, summary_at=summary_at)
     return changed if changed == known else replace(changed, updated_at=at or known.updated_at)

@@ -142,7 +142,6 @@ def _choose(page: Page, item: Import) -> None:
     """Take over what the user decided."""
     kind = page.form.get("kind")
     item.kind = kind or None
-    item.replace_conflicts = page.form.get("conflicts") == "replace"
     if into := page.form.get("into"):
         page.principal.require_entry(into)
         item.workspace = into
