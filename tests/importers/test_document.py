@@ -16,8 +16,7 @@ from polymnia.engine.facts.secrets import SecretRule
 from polymnia.engine.graph import entities, relations
 from polymnia.engine.memory import Memory
 from polymnia.engine.notes import vault_notes
-from polymnia.engine.transfer.content import Content
-from polymnia.engine.transfer.document import document_lines
+from polymnia.engine.transfer.document import memory_lines
 from polymnia.engine.transfer.intake import take_in
 from polymnia.errors import BadInput
 from polymnia.importers.base import Report
@@ -41,8 +40,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
 
 def export(store: Store, path: Path) -> Path:
     with store.reading() as read, path.open("wb") as file:
-        content = Content(read, store.capabilities)
-        file.writelines(document_lines(content.entities(), content.relations(), content.notes()))
+        file.writelines(memory_lines(store, read))
     return path
 
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from msgspec import Struct
 
 from polymnia.engine.facts.forget import ForgetReceipt
-from polymnia.engine.history.changes import Difference, differences
+from polymnia.engine.history.changes import differences
 from polymnia.errors import BadInput
 from polymnia.model import Change, Graph, Hit, Note
 
@@ -173,18 +173,8 @@ def change_record(change: Change) -> ChangeRecord:
         at=to_datetime(change.at),
         actor=change.actor,
         operation=change.operation,
-        lines=tuple(_difference_line(difference) for difference in differences(change)),
+        lines=tuple(difference.describe() for difference in differences(change)),
     )
-
-
-def _difference_line(difference: Difference) -> str:
-    subject = f"{difference.what} of {difference.name}"
-    before, after = difference.before, difference.after
-    if before is None:
-        return f"+ {subject}: {after}"
-    if after is None:
-        return f"- {subject}: {before}"
-    return f"~ {subject}: {before} -> {after}"
 
 
 def forgotten_record(receipt: ForgetReceipt) -> ForgottenRecord:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from unicodedata import combining, east_asian_width
 
 from polymnia.dialects.registry import STORE_FLAGS
+from polymnia.errors import BadInput
 from polymnia.model import Counts
 from polymnia.search.hidden import HIDDEN
 from polymnia.search.terms import count_noun
@@ -130,6 +131,33 @@ def undo_command(settings: Settings, workspace: "OpenedWorkspace", changes: Sequ
     """
     labels = [quote(change_label(workspace, change)) for change in changes if change]
     return f"polymnia undo {' '.join(labels)}{store_option(settings)}" if labels else ""
+
+
+def unknown_name(
+    settings: Settings, workspaces: "Sequence[OpenedWorkspace]", name: str, kinds: str = "entity"
+) -> BadInput:
+    """Return an error that names the workspace where the entity is, or similar names."""
+    from polymnia.engine.recall.names import similar_names
+    from polymnia.workspace_choice import open_workspaces_to_read, other_workspaces
+
+    where = " and ".join(workspace_label(settings, workspace) for workspace in workspaces)
+    text = f"there is no {kinds} {name!r} in {where}"
+    opened = [workspace.name for workspace in workspaces]
+    with open_workspaces_to_read(settings) as readable:
+        for other in readable:
+            with other.memory.reading() as read:
+                is_there = other.name not in opened and bool(read.outlines([name]))
+            if is_there:
+                return BadInput(f"{text}: {other.name} has one; add --workspace {other.name}")
+    near: dict[str, None] = {}
+    for workspace in workspaces:
+        near |= dict.fromkeys(map(repr, similar_names(workspace.memory, name)))
+    if near:
+        return BadInput(f"{text}; did you mean {' or '.join(near)}?")
+    others = [] if settings.workspace else other_workspaces(settings, workspaces)
+    if others:
+        return BadInput(f"{text}; other workspaces, for --workspace: {', '.join(others[:20])}")
+    return BadInput(text)
 
 
 def store_option(settings: Settings) -> str:

@@ -28,9 +28,7 @@ from polymnia.disk.replace import replace_file
 from polymnia.engine.facts.person import PersonQuery, find_person
 from polymnia.engine.graph.entities import read_all
 from polymnia.engine.notes import count_notes
-from polymnia.engine.statistics import statistics
-from polymnia.engine.transfer.content import Content
-from polymnia.engine.transfer.document import document_lines
+from polymnia.engine.transfer.document import memory_lines
 from polymnia.errors import BadInput
 from polymnia.markdown.sync import export_folder
 from polymnia.search.terms import count_noun
@@ -86,32 +84,24 @@ def run_export(settings: Settings, options: argparse.Namespace) -> int:
             if options.output is None:
                 raise BadInput("name the new folder with -o FOLDER")
             export_folder(memory, Path(options.output))
-            numbers = statistics(memory).counts
-            counts = {"entities": numbers.entities, "relations": numbers.relations}
-            counts["notes"] = count_notes(memory)
         elif options.format == "json":
             with memory.reading() as read:
-                content = Content(read, memory.store.capabilities)
-                entities, relations = content.entities(), content.relations()
-                _write(options, document_lines(entities, relations, content.notes()))
-            counts = content.counts()
+                _write(options, memory_lines(memory.store, read))
         else:
-            graph, notes = read_all(memory), count_notes(memory)
             # The last line of a file has no line feed, as the reference server writes it.
-            _write(
-                options, chain(encode_json_lines(graph), (b"\n",) if options.output is None else ())
+            end = (b"\n",) if options.output is None else ()
+            _write(options, chain(encode_json_lines(read_all(memory)), end))
+        with memory.reading() as read:
+            living = read.counts()
+        counts = {"entities": living.entities, "relations": living.relations}
+        counts["notes"] = count_notes(memory)
+        if options.format == "jsonl" and counts["notes"]:
+            skipped = count_noun(counts["notes"], "vault note")
+            print(
+                f"skipped {skipped}: JSON lines cannot hold notes; use --format json",
+                file=sys.stderr,
             )
-            if notes:
-                skipped = count_noun(notes, "vault note")
-                print(
-                    f"skipped {skipped}: JSON lines cannot hold notes; use --format json",
-                    file=sys.stderr,
-                )
-            counts = {
-                "entities": len(graph.entities),
-                "relations": len(graph.relations),
-                "notes": 0,
-            }
+            counts["notes"] = 0
     if options.output is None and workspace.is_sole:
         return 0  # the user named the store, and there is nothing else to say
     target = options.output or "standard output"

@@ -12,6 +12,7 @@ from polymnia.cli.common import (
     print_json,
     print_lines,
     undo_command,
+    unknown_name,
     workspace_label,
 )
 from polymnia.engine.facts.erase import erase, erased_remains, remark_on
@@ -23,11 +24,10 @@ from polymnia.engine.facts.remember import (
     remember,
 )
 from polymnia.engine.facts.revise import Edit, Revision, RevisionReceipt, revise
-from polymnia.engine.recall.names import similar_names
 from polymnia.errors import BadInput, EntityNotFound
 from polymnia.search.terms import count_noun
 from polymnia.settings import Settings
-from polymnia.workspace_choice import OpenedWorkspace, open_workspace, open_workspaces_to_read
+from polymnia.workspace_choice import open_workspace
 
 
 def add_remember(commands: Subparsers) -> None:
@@ -124,7 +124,7 @@ def run_revise(settings: Settings, options: argparse.Namespace) -> int:
         try:
             receipt = revise(workspace.memory, options.name, revision, by="polymnia revise")
         except EntityNotFound:
-            raise _unknown_entity(settings, workspace, options.name) from None
+            raise unknown_name(settings, [workspace], options.name) from None
         undo = undo_command(settings, workspace, [receipt.change])
         where = workspace_label(settings, workspace)
     name = receipt.after.name
@@ -150,7 +150,7 @@ def run_forget(settings: Settings, options: argparse.Namespace) -> int:
             # Erase what is named and say what remains.
             erasure = erase(workspace.memory, unwanted, by="polymnia forget", dry_run=True)
             if erasure.unknown:
-                raise _unknown_entity(settings, workspace, options.name)
+                raise unknown_name(settings, [workspace], options.name)
             what = " and ".join(erasure.erased)
             if not options.yes:
                 raise BadInput(f"erasing {what} cannot be undone: add --yes to agree")
@@ -169,7 +169,7 @@ def run_forget(settings: Settings, options: argparse.Namespace) -> int:
             return 0
         receipt = forget(workspace.memory, unwanted, by="polymnia forget", dry_run=options.dry_run)
         if receipt.unknown:
-            raise _unknown_entity(settings, workspace, options.name)
+            raise unknown_name(settings, [workspace], options.name)
         undo = undo_command(settings, workspace, [receipt.change])
         where = workspace_label(settings, workspace)
     shape = {
@@ -269,20 +269,3 @@ def _fact_reference(text: str) -> int | str:
     """Return the number of a fact, or its text."""
     number = text.strip().removeprefix("#")
     return int(number) if number.isascii() and number.isdigit() else text
-
-
-def _unknown_entity(settings: Settings, workspace: OpenedWorkspace, name: str) -> BadInput:
-    """Return an error that names where the entity is, or similar names."""
-    where = workspace_label(settings, workspace)
-    with open_workspaces_to_read(settings) as workspaces:
-        for other in workspaces:
-            with other.memory.reading() as read:
-                is_there = other.name != workspace.name and bool(read.outlines([name]))
-            if is_there:
-                return BadInput(
-                    f"there is no entity {name!r} in {where}: "
-                    f"{other.name} has one; add --workspace {other.name}"
-                )
-    near = " or ".join(map(repr, similar_names(workspace.memory, name)))
-    question = f"; did you mean {near}?" if near else ""
-    return BadInput(f"there is no entity {name!r} in {where}{question}")

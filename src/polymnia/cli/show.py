@@ -11,12 +11,12 @@ from polymnia.cli.common import (
     print_json,
     print_lines,
     print_table,
+    unknown_name,
     workspace_label,
 )
 from polymnia.engine import notes
 from polymnia.engine.graph import entities
 from polymnia.engine.recall.names import similar_names
-from polymnia.errors import BadInput
 from polymnia.model import Entity, Graph, Note, TypeCount
 from polymnia.search.terms import count_noun
 from polymnia.settings import Settings
@@ -26,7 +26,6 @@ from polymnia.stores.size import file_bytes
 from polymnia.workspace_choice import (
     OpenedWorkspace,
     open_workspaces_to_read,
-    other_workspaces,
 )
 
 _MAX_TYPES = 10
@@ -67,7 +66,7 @@ def run_show(settings: Settings, options: argparse.Namespace) -> int:
                 documents.append({"workspace": where, **_document(graph, note)})
                 lines += _lines(graph, note, where)
         if not documents:
-            raise _unknown(settings, workspaces, name)
+            raise unknown_name(settings, workspaces, name, "entity and no note")
     if options.json:
         # The same name in the project and in the personal workspace: the project's goes first.
         others = {"also": documents[1:]} if len(documents) > 1 else {}
@@ -87,20 +86,6 @@ def _find_spelling(workspaces: list[OpenedWorkspace], name: str) -> str:
         near = similar_names(workspace.memory, name)
         others += [other for other in near if other.casefold() == name.casefold()]
     return others[0] if others else name
-
-
-def _unknown(settings: Settings, workspaces: list[OpenedWorkspace], name: str) -> BadInput:
-    near: dict[str, None] = {}
-    for workspace in workspaces:
-        near |= dict.fromkeys(map(repr, similar_names(workspace.memory, name)))
-    where = " and ".join(workspace_label(settings, workspace) for workspace in workspaces)
-    text = f"there is no entity and no note {name!r} in {where}"
-    if near:
-        return BadInput(f"{text}; did you mean {' or '.join(near)}?")
-    others = [] if settings.workspace else other_workspaces(settings, workspaces)
-    if others:
-        return BadInput(f"{text}; other workspaces, for --workspace: {', '.join(others[:20])}")
-    return BadInput(text)
 
 
 def _document(graph: Graph, note: Note | None) -> dict[str, object]:

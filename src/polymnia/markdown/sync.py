@@ -17,7 +17,7 @@ from polymnia.disk.replace import (
     sync_files,
 )
 from polymnia.engine.memory import Memory
-from polymnia.engine.transfer.content import Content
+from polymnia.engine.transfer.document import living_notes, living_relations
 from polymnia.errors import BadInput, NotSupported
 from polymnia.importers.source import Source
 from polymnia.markdown.folder import FilePaths, FolderContents, lay_out, read_folder
@@ -128,12 +128,11 @@ def _synchronize(
 
 def state_of(memory: Memory, read: Reader) -> State:
     """Return everything that is living in a memory."""
-    content = Content(read, memory.store.capabilities)
     # Stores without ids know their entities by name.
     return State(
         {entity.id or entity.name: entity for entity in read.entities()},
-        {relation.key: relation for relation in content.relations()},
-        {note.key: note for note in content.notes()},
+        {relation.key: relation for relation in living_relations(memory.store, read)},
+        {note.key: note for note in living_notes(memory.store, read)},
     )
 
 

@@ -3,16 +3,17 @@
 Every element is on a line of its own, so a document is written without holding it in memory.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
 from msgspec import DecodeError, Struct, field
 from msgspec.json import Decoder, encode
 
 from polymnia.errors import BadInput
-from polymnia.model import Entity, Fact, Graph, Note, Relation
+from polymnia.model import VAULT, Entity, Fact, Graph, Note, Relation
 from polymnia.search.embedding import pack_vector, unpack_vector
 from polymnia.search.times import iso_time, parse_time
+from polymnia.stores.contract import Reader, Store
 
 VERSION = 1
 HEADER = b'{"format":"polymnia","version":%d' % VERSION
@@ -98,6 +99,41 @@ def document_lines(
             separator = b",\n"
         yield b"\n]"
     yield b"}\n"
+
+
+def memory_lines(store: Store, read: Reader) -> Iterator[bytes]:
+    """Yield the document of everything that lives in a store."""
+    page_size = 2_000
+    entities = _read_pages(lambda offset: read.entities(offset=offset, limit=page_size))
+    return document_lines(
+        entities, living_relations(store, read), living_notes(store, read, page_size)
+    )
+
+
+def living_relations(store: Store, read: Reader) -> Iterator[Relation]:
+    """Yield the relations in order of creation."""
+    if not store.capabilities.tables:
+        yield from read.relations()
+        return
+    # A table is read row by row: a large graph has more relations than fit in memory.
+    for _, source, target, kind, created_at, _, until in read.read_rows("relations"):
+        if until is None:
+            yield Relation(source, target, kind, created_at)
+
+
+def living_notes(store: Store, read: Reader, page_size: int = 2_000) -> Iterator[Note]:
+    """Yield the vault's notes with their embeddings, oldest first; none without notes."""
+    if store.capabilities.notes:
+        notes = read.notes
+        yield from _read_pages(lambda offset: notes.notes(VAULT, offset=offset, limit=page_size))
+
+
+def _read_pages(read: Callable[[int], list[T]]) -> Iterator[T]:
+    """Yield the items of all pages until one is empty."""
+    offset = 0
+    while page := read(offset):
+        yield from page
+        offset += len(page)
 
 
 def parse_entity(data: bytes, place: str) -> Entity:

@@ -11,7 +11,7 @@ from polymnia.engine.history import trash
 from polymnia.engine.history.undo import UndoReceipt, undo
 from polymnia.engine.memory import Memory
 from polymnia.errors import BadInput
-from polymnia.model import ChangeQuery, Rows, TrashItem, split_actor
+from polymnia.model import ChangeQuery, Rows, split_actor, texts_in
 from polymnia.search.terms import count_noun
 from polymnia.search.times import parse_moment
 from polymnia.web.changes import change_rows
@@ -118,7 +118,11 @@ def show(page: Page) -> Response:
     """Show the changes that the filters select, or the trash."""
     if page.query.get("trash"):
         start, words = page.query.number("from") or 0, page.query.get("q").strip().casefold()
-        matching = [item for item in trash.items(page.memory) if words in _text_of(item).casefold()]
+        matching = [
+            item
+            for item in trash.items(page.memory)
+            if words in "\n".join(texts_in(item.rows)).casefold()
+        ]
         matching.sort(key=lambda item: -item.deleted_at)
         end = start + ROWS
         items = [(item, _kind_of(item.rows), _name_of(item.rows)) for item in matching[start:end]]
@@ -308,16 +312,6 @@ def _name_of(rows: Rows) -> str:
         return rows.notes[0].key
     relation = rows.relations[0]
     return f"{relation.source} {relation.type} {relation.target}"
-
-
-def _text_of(item: TrashItem) -> str:
-    rows = item.rows
-    texts = [_name_of(rows), *(note.content for note in rows.notes)]
-    for owner in rows.entities:
-        texts += owner.texts
-    for several in rows.facts:
-        texts += [fact.text for fact in several.facts]
-    return "\n".join(texts)
 
 
 def _text_keys(rows: Rows) -> set[tuple[str, int]]:

@@ -17,8 +17,7 @@ from polymnia.engine.history.changes import MAX_WHOLE_ROWS, latest
 from polymnia.engine.history.reversal import UndoConflict
 from polymnia.engine.history.undo import undo
 from polymnia.engine.memory import Memory
-from polymnia.engine.transfer.content import Content
-from polymnia.engine.transfer.document import document_lines
+from polymnia.engine.transfer.document import memory_lines
 from polymnia.engine.workspaces.projects import PERSONAL, create_missing
 from polymnia.errors import BadInput
 from polymnia.importers.registry import IMPORTERS
@@ -184,10 +183,8 @@ class ExportFormat(Struct, frozen=True, kw_only=True):
 
 
 def _write_document(memory: Memory, file: IO[bytes]) -> None:
-    store = memory.store
-    with store.reading() as read:
-        content = Content(read, store.capabilities)
-        file.writelines(document_lines(content.entities(), content.relations(), content.notes()))
+    with memory.reading() as read:
+        file.writelines(memory_lines(memory.store, read))
 
 
 def _write_json_lines(memory: Memory, file: IO[bytes]) -> None:
