@@ -95,13 +95,13 @@ def run_export(settings: Settings, options: argparse.Namespace) -> int:
             living = read.counts()
         counts = {"entities": living.entities, "relations": living.relations}
         counts["notes"] = count_notes(memory)
-        if options.format == "jsonl" and counts["notes"]:
-            skipped = count_noun(counts["notes"], "vault note")
-            print(
-                f"skipped {skipped}: JSON lines cannot hold notes; use --format json",
-                file=sys.stderr,
-            )
-            counts["notes"] = 0
+    if options.format == "jsonl" and counts["notes"]:
+        skipped = count_noun(counts["notes"], "vault note")
+        print(
+            f"skipped {skipped}: JSON lines cannot hold notes; use --format json",
+            file=sys.stderr,
+        )
+        counts["notes"] = 0
     if options.output is None and workspace.is_sole:
         return 0  # the user named the store, and there is nothing else to say
     target = options.output or "standard output"
