@@ -14,7 +14,6 @@ from msgspec import json
 from polymnia.errors import BadInput
 
 _STRING_OR_COMMENT = re.compile(r'"(?:[^"\\]|\\.)*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
-_LAST_COMMA = re.compile(r",(?=\s*[}\]])")
 _SPACE = re.compile(r"\s*")
 # What may follow a member on its line and belongs to it.
 _REST_OF_LINE = re.compile(r"[ \t]*(?://[^\n\r]*|/\*[^\n\r]*?\*/)?")
@@ -140,7 +139,7 @@ def _plain(text: str) -> str:
     plain = _without_comments(text)
     # A comma in a string is none.
     masked = _STRING_OR_COMMENT.sub(lambda found: "_" * len(found[0]), plain)
-    for comma in _LAST_COMMA.finditer(masked):
+    for comma in re.finditer(r",(?=\s*[}\]])", masked):
         plain = f"{plain[: comma.start()]} {plain[comma.end() :]}"
     return plain
 

@@ -10,8 +10,6 @@ from msgspec import json
 from polymnia.errors import BadInput
 
 _HEADER = re.compile(r"^[ \t]*\[(?P<key>[^\[\]]+)\][ \t]*(?:#.*)?$")
-_ANY_HEADER = re.compile(r"^[ \t]*\[")
-_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def parse(text: str) -> dict[str, Any]:
@@ -59,7 +57,7 @@ def _cut(text: str, path: Sequence[str]) -> tuple[list[str], int]:
     pending: list[str] = []
     inside = False
     for line in text.splitlines(keepends=True):
-        if _ANY_HEADER.match(line):
+        if re.match(r"^[ \t]*\[", line):
             inside = _header_path(line)[: len(path)] == list(path)
             if inside and place is None:
                 place = len(kept)
@@ -92,7 +90,7 @@ def _header_path(line: str) -> list[str]:
 
 
 def _key(text: str) -> str:
-    return text if _BARE_KEY.fullmatch(text) else _value(text)
+    return text if re.fullmatch(r"[A-Za-z0-9_-]+", text) else _value(text)
 
 
 def _value(value: Any) -> str:

@@ -27,7 +27,6 @@ _FILES = re.compile(
     r"|[0-9a-f]{8}-[0-9a-f-]{27})\.json"
 )
 _SPEAKERS = {"human": "user", "assistant": "assistant"}
-_BLANK_LINES = re.compile(r"\n\s*\n")
 
 
 def recognizes(source: Source) -> bool:
@@ -105,7 +104,7 @@ def _memories(value: dict[str, Any]) -> Entity | None:
         memories += projects.values()
     texts: list[str] = []
     for memory in texts_of(memories):
-        paragraphs = [part.strip() for part in _BLANK_LINES.split(memory)]
+        paragraphs = [part.strip() for part in re.split(r"\n\s*\n", memory)]
         texts += filter(None, paragraphs)
     if not texts:
         return None

@@ -12,7 +12,6 @@ from polymnia.importers.sessions import Format, TranscriptLine, joined_texts, ma
 from polymnia.importers.source import replace_unstorable
 
 _TYPES = ("session_meta", "response_item", "event_msg", "turn_context", "compacted", "world_state")
-_EARLY_SESSION = {"id", "timestamp", "instructions"}
 # The start of messages that the program writes in the name of the user.
 _BY_PROGRAM = (
     "<environment_context>",
@@ -54,7 +53,7 @@ def read_line(value: dict[str, Any]) -> TranscriptLine | None:
 
 
 def _is_early_session(value: dict[str, Any]) -> bool:
-    return value.keys() >= _EARLY_SESSION and "type" not in value
+    return value.keys() >= {"id", "timestamp", "instructions"} and "type" not in value
 
 
 def _session(value: dict[str, Any]) -> TranscriptLine:

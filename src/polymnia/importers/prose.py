@@ -27,7 +27,6 @@ _TAG = re.compile(r"(?:^|(?<=\s))#([^\W\d][\w/-]*)")
 _HEADING = re.compile(r"(#{1,6})\s(.*)", re.DOTALL)
 _ITEM = re.compile(r"(?:[-*+]|\d{1,9}[.)])(?:\s+(.*))?", re.DOTALL)
 _FENCE = re.compile(r"\s{0,3}(`{3,}|~{3,})")
-_RULE = re.compile(r"\s*(?:[-*_]\s*){3,}")
 # Folders of Obsidian's own, which an archive of a vault has.
 _OBSIDIAN_FOLDERS = {".obsidian", ".trash"}
 _CREATED = ("created", "created_at", "date", "date created")
@@ -224,5 +223,5 @@ def _block(headings: list[str], lines: list[str]) -> Iterator[ProseBlock]:
     text = "\n".join(lines).strip()
     item = _ITEM.fullmatch(text)
     content = (item[1] or "").strip() if item else text
-    if content and not _RULE.fullmatch(text[:200]):
+    if content and not re.fullmatch(r"\s*(?:[-*_]\s*){3,}", text[:200]):
         yield ProseBlock(tuple(filter(None, headings)), content, item is not None)

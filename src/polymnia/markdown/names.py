@@ -6,7 +6,6 @@ from hashlib import sha256
 
 from polymnia.search.terms import fold
 
-MAX_STEM_LENGTH = 100
 MAX_STEM_BYTES = 180
 # Characters that mean something to a file system, Obsidian or a link, and invisible ones.
 _FORBIDDEN = re.compile(
@@ -19,7 +18,7 @@ _RESERVED = re.compile(
 
 def safe_stem(name: str) -> str:
     """Return a file name without its ending: the name itself if it can be one."""
-    stem = _FORBIDDEN.sub("-", unicodedata.normalize("NFC", name))[:MAX_STEM_LENGTH]
+    stem = _FORBIDDEN.sub("-", unicodedata.normalize("NFC", name))[:100]
     while len(stem.encode()) > MAX_STEM_BYTES:
         stem = stem[:-1]
     stem = re.sub(r"^[.\s~]+|[.\s]+$", "", stem) or "unnamed"

@@ -27,9 +27,6 @@ from polymnia.mcp.session import UNKNOWN, Session, cancelled_request, parse
 from polymnia.model import OWNER, Principal
 from polymnia.transports.request_log import RequestRecord, access_logger
 
-# A ping overtakes calls that run for longer than this. Clients that send several requests at once
-# expect replies in order.
-OVERTAKE_AFTER_S = 0.2
 # Nothing more is read from a client with this many bytes queued until some are answered.
 MAX_QUEUED_BYTES = 1 << 20
 
@@ -238,7 +235,9 @@ class LineSession(Channel):
         if (identifier := cancelled_request(message)) is not None:
             self._calls.drop(identifier)
         is_ping = message.method == "ping"
-        if self._calls.is_idle or (is_ping and self._calls.join(OVERTAKE_AFTER_S)):
+        # A ping overtakes calls that run for longer than this. Clients that send several requests
+        # at once expect replies in order.
+        if self._calls.is_idle or (is_ping and self._calls.join(0.2)):
             is_first = self.session.is_inline(message, len(line))
         else:
             # A ping overtakes a long call, and so do cancellations.

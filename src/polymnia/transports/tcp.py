@@ -27,7 +27,6 @@ MAX_CLIENTS = 250
 # A client that reads nothing for this long, or lets this many notifications pile up, is
 # disconnected.
 SEND_TIMEOUT_S = 60
-MAX_QUEUED_NOTIFICATIONS = 1000
 # How long running requests may take when the server stops.
 STOP_TIMEOUT_S = 30
 # How often the server looks for clients that are no longer admitted.
@@ -192,7 +191,7 @@ class _Client:
 
     def _wake(self) -> None:
         """Have the client's thread write a notification, so that this thread need not wait."""
-        if len(self._lines.session.outbox) > MAX_QUEUED_NOTIFICATIONS:
+        if len(self._lines.session.outbox) > 1000:
             self.hang_up()
         self._wake_thread()
 

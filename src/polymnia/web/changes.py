@@ -20,7 +20,6 @@ MAX_DIFFERENCES = 3
 MAX_COMPARED_CHARS = 4_000
 # At least this many changes of one client, within minutes of one another, are folded into one line.
 _MIN_BURST = 4
-_BURST_GAP_US = 180_000_000
 _WORD = re.compile(r"\s+|\w+|[^\w\s]")
 
 
@@ -134,7 +133,7 @@ def burst_names(burst: Sequence[ChangeView]) -> list[str]:
 def _continues(later: ChangeView, row: ChangeView) -> bool:
     """Return True if a row is of the same burst as the one after it."""
     is_alike = (later.actor, later.icon, later.operation) == (row.actor, row.icon, row.operation)
-    return is_alike and later.at - row.at <= _BURST_GAP_US
+    return is_alike and later.at - row.at <= 180_000_000  # three minutes
 
 
 def names_in(changes: Iterable[Change]) -> set[str]:

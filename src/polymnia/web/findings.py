@@ -26,8 +26,6 @@ MAX_FINDINGS = 1_000
 MAX_LATEST, MAX_OTHERS = 4_000, 1_000
 # How long a page waits for findings that were quick to compute before.
 _WAIT_S, _QUICK_S = 0.25, 0.1
-# Pages besides Curation start a new look after this many times as long as the last one took.
-_PAUSE_FACTOR = 20.0
 
 
 # The names that are looked at; None for all.
@@ -253,7 +251,8 @@ class FindingsCache:
             change = last_change(memory, read)
         is_due = True
         if look is not None:
-            rests = monotonic() - look.finished < _PAUSE_FACTOR * look.seconds
+            # Other pages than Curation wait 20 times as long as the last scan took.
+            rests = monotonic() - look.finished < 20.0 * look.seconds
             is_due = look.change != change and not rests
         if not is_due:
             return look

@@ -34,16 +34,12 @@ logger = logging.getLogger(__name__)
 
 MAX_UPLOAD_BYTES = 2 << 30
 MAX_UPLOAD_FILES = 20_000
-MAX_IMPORTS = 8
-_MAX_FIELD_BYTES = 1 << 20
 # Bytes that are parsed and written at once, on a worker thread.
 _PIECE_BYTES = 1 << 20
 # File systems allow 255 bytes in a name.
 _MAX_NAME_BYTES, _MAX_SUFFIX_BYTES, _MAX_DEPTH = 200, 20, 20
-_UNSAFE = re.compile(r"[\x00-\x1f\x7f]")
 # How long a request waits for a run to end before it shows progress.
 _RUN_WAIT_S = 0.4
-_UNEXPECTED = "an unexpected error; the server's log says which"
 
 Step = Literal["new", "checking", "checked", "importing", "imported", "failed"]
 
@@ -215,7 +211,7 @@ class UploadForm:
             self._file.write(data[start:end])
         elif self._value is not None:
             self._value += data[start:end]
-            if len(self._value) > _MAX_FIELD_BYTES:
+            if len(self._value) > (1 << 20):
                 raise BadInput(f"the field {self._name} is too long")
 
     def _end_part(self) -> None:
@@ -231,7 +227,7 @@ class UploadForm:
 
 def safe_parts(name: str) -> tuple[str, ...]:
     """Return the folders and name of a file, without parts that lead out of the directory."""
-    parts = re.split(r"[/\\]", _UNSAFE.sub("_", name))
+    parts = re.split(r"[/\\]", re.sub(r"[\x00-\x1f\x7f]", "_", name))
     inward = [part for part in parts if part not in ("", ".", "..")]
     return tuple(_shorten(part) for part in inward[-_MAX_DEPTH:]) or ("file",)
 
@@ -303,7 +299,8 @@ class Import:
         """Start a run and wait a moment for it. Raise BadInput during a run or after an import."""
         if self.step in ("checking", "importing", "imported"):
             raise BadInput(f"{self.title} is being imported, or was imported already")
-        self.done, self.error, self.outcome = 0, _UNEXPECTED, None
+        self.done, self.outcome = 0, None
+        self.error = "an unexpected error; the server's log says which"
         self._is_dry, self.is_cancelled = dry_run, False
         self._run = pool.submit(self._import, memory, by, secrets)
         try:
@@ -361,7 +358,7 @@ class Imports:
         forgotten = []
         with self._lock:
             self._imports[new.id] = new
-            while len(self._imports) > MAX_IMPORTS:
+            while len(self._imports) > 8:
                 forgotten.append(self._imports.popitem(last=False)[1])
         for old in forgotten:
             old.close()

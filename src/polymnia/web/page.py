@@ -44,8 +44,6 @@ SECURITY_HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "x-frame-options": "DENY",
 }
-MAX_FIELDS = 10_000
-MAX_TOASTS = 1_000
 
 
 class PageSpec(Struct, frozen=True, kw_only=True):
@@ -138,7 +136,7 @@ def parse_fields(data: bytes) -> Fields:
             keep_blank_values=True,
             # Starlette's parser replaces invalid bytes, which would change the user's text.
             errors="strict",
-            max_num_fields=MAX_FIELDS,
+            max_num_fields=10_000,
             separator="&",
         )
     except ValueError as exc:
@@ -170,7 +168,7 @@ class Toasts:
         key = secrets.token_urlsafe(9)
         with self._lock:
             self._waiting[key] = toast
-            while len(self._waiting) > MAX_TOASTS:
+            while len(self._waiting) > 1_000:
                 self._waiting.popitem(last=False)
         return key
 

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from polymnia.web.page import Page
 
 _STATIC = Path(__file__).with_name("static")
-_FOREVER = "public, max-age=31536000, immutable"
 # The registry of Windows often has another type for scripts, which browsers then refuse.
 mimetypes.add_type("text/javascript", ".js")
 
@@ -49,7 +48,7 @@ class Assets(StaticFiles):
         scope = args[2] if len(args) > 2 else options["scope"]
         # A page from before an upgrade must not cache the new file under the old address.
         if scope["path_params"]["version"] == self.version:
-            response.headers["cache-control"] = _FOREVER
+            response.headers["cache-control"] = "public, max-age=31536000, immutable"
         return response
 
 

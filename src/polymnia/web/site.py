@@ -62,8 +62,6 @@ _MULTIPART = "multipart/form-data"
 # A form with a text of the greatest length, URL-encoded.
 MAX_FORM_BYTES = 4 << 20
 MAX_TEXT_CHARS = 1 << 20
-# Before a login there is the token, and what a user wrote whose session has ended.
-_MAX_STRANGER_BYTES = 128 << 10
 # Small answers gain nothing from compression, and level 5 takes half the time of the default.
 _MIN_COMPRESSED_BYTES, _COMPRESSION_LEVEL = 1_000, 5
 # The status of an error page: that of the first class that fits the error.
@@ -77,7 +75,6 @@ _STATUSES: tuple[tuple[type[PolymniaError], int], ...] = (
 )
 # Pages hold what the agents remember: no cache keeps them.
 _DEFAULT_HEADERS = {**SECURITY_HEADERS, "cache-control": "no-store"}
-_VARY = ("HX-Request", "Cookie")
 
 
 class Site:
@@ -158,7 +155,8 @@ class Site:
                 )
                 page.form = page.upload.fields
             return
-        limit = _MAX_STRANGER_BYTES if is_stranger else MAX_FORM_BYTES
+        # Before a login there is the token, and what a user wrote whose session has ended.
+        limit = (128 << 10) if is_stranger else MAX_FORM_BYTES
         body = await transport.read(limit=limit, budget=self.context.budget)
         if body and media_type != _URLENCODED:
             raise BadInput(f"a form is expected as {_URLENCODED}")
@@ -266,7 +264,7 @@ async def _send(request: HttpRequest, message: Message) -> None:
         headers = MutableHeaders(raw=message["headers"])
         for name, value in _DEFAULT_HEADERS.items():
             headers.setdefault(name, value)
-        for name in _VARY:
+        for name in ("HX-Request", "Cookie"):
             headers.add_vary_header(name)
     await request.send(message)
 

@@ -42,8 +42,6 @@ _COMMON_TYPES = {
 TYPE_NUMBERS = 10
 _WORD = re.compile(r"(\w+)")
 _MINUTE_S, _HOUR_S, _DAY_S = 60, 3600, 86_400
-# After this many weeks the date is shown instead of the age.
-_MAX_WEEKS = 26
 
 
 def visible(text: str) -> str:
@@ -155,7 +153,8 @@ def age(at: int, now: datetime | None = None) -> str:
     if days < 14:
         return "yesterday" if days == 1 else f"{days} days ago"
     weeks = days // 7
-    return f"{weeks} weeks ago" if weeks <= _MAX_WEEKS else moment(at).strftime("%Y-%m-%d")
+    # After this many weeks the date is shown instead of the age.
+    return f"{weeks} weeks ago" if weeks <= 26 else moment(at).strftime("%Y-%m-%d")
 
 
 def day(at: int, today: date | None = None) -> tuple[str, str]:

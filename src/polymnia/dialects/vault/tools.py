@@ -26,7 +26,6 @@ from polymnia.model import VAULT, Note, NoteQuery, NoteScope
 from polymnia.search.embedding import pack_vector
 from polymnia.search.times import parse_time
 
-_UNFILTERED = "Bulk vault prune requires at least one filter."
 _SERVER = "polymnia"
 
 
@@ -101,7 +100,7 @@ scopes vault and all need a key, older_than or tags. Returns how many were delet
             before = parse_time(arguments.older_than, "older_than")
         tags = arguments.tags or ()
         if arguments.scope != "session" and key is None and before is None and not tags:
-            raise InvalidParams(_UNFILTERED)
+            raise InvalidParams("Bulk vault prune requires at least one filter.")
         scopes = _scopes(call.client, arguments.scope)
         count = notes.prune(memory, scopes, by=call.by, key=key, tags=tags, before=before)
         return json_reply(shapes.Pruned(count))

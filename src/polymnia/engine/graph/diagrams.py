@@ -4,7 +4,6 @@ import re
 
 from polymnia.model import Graph
 
-_PLAIN_LABEL = re.compile(r"[A-Za-z0-9_ -]*[A-Za-z0-9_-]")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]+")
 
 
@@ -38,7 +37,9 @@ def _node_ids(graph: Graph) -> dict[str, str]:
 
 
 def _mermaid_label(text: str) -> str:
-    return text if _PLAIN_LABEL.fullmatch(text) else f'"{_mermaid_text(text)}"'
+    return (
+        text if re.fullmatch(r"[A-Za-z0-9_ -]*[A-Za-z0-9_-]", text) else f'"{_mermaid_text(text)}"'
+    )
 
 
 def _mermaid_text(text: str) -> str:

@@ -43,8 +43,6 @@ DEFAULT_LIMIT, MAX_LIMIT = 20, 200
 MAX_WHOLE_ROWS = 100
 # How many changes of an entity are searched for superseded facts.
 _MAX_SEARCHED = 1_000
-# How many named changes are, the latest ones.
-_MAX_NAMED_CHANGES = 3
 # The version in an actor's name: `claude-code 2.1.0 (token laptop)`.
 _VERSION = re.compile(r" v?\d[\w.+-]*(?= \(|$)")
 
@@ -208,7 +206,7 @@ def superseded_facts(
         return []
     query = ChangeQuery(limit=_MAX_SEARCHED, names=(name,))
     if changes_by_id is not None:
-        last_changes = sorted(changes_by_id)[-_MAX_NAMED_CHANGES:]
+        last_changes = sorted(changes_by_id)[-3:]  # the latest are enough
         query = ChangeQuery(limit=None, ids=tuple(last_changes))
     with memory.reading() as read:
         names, (changes, _) = read.together(
@@ -372,7 +370,6 @@ def _facts_of(
 
 # Changes that are searched for a name, and renames that are followed.
 _MAX_NAME_CHANGES = 200
-_MAX_STEPS = 10
 
 
 class Whereabouts(Struct, frozen=True):
@@ -398,7 +395,7 @@ def find_former(memory: Memory, name: str) -> Whereabouts | None:
         if first is None:
             return None
         step = first
-        for _ in range(_MAX_STEPS):
+        for _ in range(10):
             if not step.now or read.existing_names([step.now]):
                 break
             following = _last_end(read, step.now)

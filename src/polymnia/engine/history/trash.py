@@ -11,7 +11,6 @@ from polymnia.model import VAULT, Change, ChangeQuery, Counts, Relation, Rows, T
 from polymnia.stores.contract import Reader, find_note
 
 _DAY_S = 86_400
-_MICROSECONDS = 1_000_000
 # Operations that end a fact or relation at one entity and create it at another, under another name
 # or number.
 _MOVES = ("merge_entities", "move_observations", "revise", "correct", "sync", "undo")
@@ -53,7 +52,7 @@ def purge(memory: Memory, *, days: float) -> Counts:
     _require_trash(memory)
     if days <= 0:
         return memory.store.purge(None)
-    return memory.store.purge(int((time() - days * _DAY_S) * _MICROSECONDS))
+    return memory.store.purge(int((time() - days * _DAY_S) * 1_000_000))
 
 
 class Retention:

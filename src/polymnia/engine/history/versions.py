@@ -19,7 +19,6 @@ from polymnia.stores.contract import Reader
 
 # The latest changes of an entity that are read for its versions and for causes.
 MAX_VERSIONS = 60
-_MAX_CAUSES = 200
 
 How = Literal["same", "changed", "gone", "came"]
 
@@ -86,7 +85,7 @@ def compare(memory: Memory, name: str, time: int) -> Comparison | None:
         then = _state_then(memory, read, names, now.entity, time)
         if then.entity is None:
             return None
-        query = ChangeQuery(limit=_MAX_CAUSES, names=tuple(names), since=time + 1)
+        query = ChangeQuery(limit=200, names=tuple(names), since=time + 1)
         changes, _ = read_changes(read.history, query, MAX_WHOLE_ROWS)
     causes = _Causes(changes, names)
     return Comparison(

@@ -32,8 +32,6 @@ from polymnia.stores.contract import Reader, find_note
 Item = Entity | Relation | Note
 # Conflicts that a receipt describes.
 MAX_CONFLICTS = 50
-# How many new entities a receipt names.
-MAX_NEW_NAMES = 10
 
 
 class Tally(Struct):
@@ -178,7 +176,8 @@ class _Intake:
                 self._planned[name] = _with_facts(changed, added)
         for entity in new:
             receipt.facts += len(entity.facts)
-            if len(receipt.new_names) < MAX_NEW_NAMES:
+            # How many new entities a receipt names.
+            if len(receipt.new_names) < 10:
                 receipt.new_names.append(entity.name)
             if self._dry_run:
                 self._planned[entity.name] = entity

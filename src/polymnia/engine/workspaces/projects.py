@@ -9,7 +9,6 @@ from polymnia.errors import BadInput, WorkspaceNotFound
 from polymnia.model import Workspace, own_workspace
 
 PERSONAL = "personal"
-_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]+")
 MAX_NAME_LENGTH = 48
 
 
@@ -34,7 +33,7 @@ def project_workspace(workspaces: Workspaces, root: Path) -> str:
     It is the directory's name or, if the workspace of another directory has that name, the name
     with a part of a hash of the path.
     """
-    name = _NOT_IN_NAMES.sub("-", root.name).strip("-")[:MAX_NAME_LENGTH] or "work"
+    name = re.sub(r"[^A-Za-z0-9_-]+", "-", root.name).strip("-")[:MAX_NAME_LENGTH] or "work"
     taken = _find(workspaces, name)
     if name != PERSONAL and (taken is None or taken.description == str(root)):
         return name

@@ -24,8 +24,6 @@ HEAD_TIMEOUT_S = 10
 BODY_TIMEOUT_S = 30
 # A client that reads nothing of its answer for this long is disconnected.
 SEND_TIMEOUT_S = 60
-# A longer write is never held back. The head of a response is shorter.
-MAX_JOINED_BYTES = 4096
 
 Peer = tuple[str, int]
 
@@ -46,7 +44,8 @@ class JoinedWrites:
 
     def write(self, data: bytes) -> None:
         """Hold short data until the next write, or the end of this turn of the loop."""
-        if not self._held and len(data) <= MAX_JOINED_BYTES:
+        # A longer write is never held back. The head of a response is shorter.
+        if not self._held and len(data) <= 4096:
             self._held = data
             self._loop.call_soon(self._flush)
         else:

@@ -37,7 +37,6 @@ _BEARER = "bearer "
 _SINGLE = frozenset(
     (b"host", b"origin", b"authorization", b"mcp-session-id", WORKSPACE, VERSION, METHOD, NAME)
 )
-_BASE64 = re.compile(r"=\?base64\?(.*)\?=")
 
 
 class Admit(Protocol):
@@ -195,7 +194,7 @@ def decode_header(value: str | None) -> str | None:
 
     Text that a header cannot hold is sent as =?base64?…?=.
     """
-    wrapped = _BASE64.fullmatch(value or "")
+    wrapped = re.fullmatch(r"=\?base64\?(.*)\?=", value or "")
     if wrapped is None:
         return value
     payload = wrapped[1]

@@ -19,12 +19,7 @@ from polymnia.transports.http.stream import EventStream
 # was never used may be ended sooner: clients use a session as soon as they have it.
 USED_IDLE_S = 60
 UNUSED_IDLE_S = 2
-# Notifications that are kept while a client has no stream open.
-MAX_KEPT_NOTIFICATIONS = 1000
 
-# Streams that a client can resume. A further one replaces a finished one; if there is none, it
-# cannot be resumed.
-MAX_RESUMABLE_STREAMS = 4
 
 GroupKey = tuple[str, str]
 
@@ -65,7 +60,9 @@ class HttpSession:
         """
         stream.number = next(self._numbers)
         self._resumable[stream.number] = stream
-        if len(self._resumable) > MAX_RESUMABLE_STREAMS:
+        # A client can resume four streams. A further one replaces a finished one; if there is
+        # none, it cannot be resumed.
+        if len(self._resumable) > 4:
             finished = [number for number, kept in self._resumable.items() if kept.is_over]
             del self._resumable[finished[0] if finished else stream.number]
 
@@ -120,7 +117,8 @@ class HttpSession:
 
     def _forward(self) -> None:
         outbox = self.session.outbox
-        while outbox and (self.stream is not None or len(outbox) > MAX_KEPT_NOTIFICATIONS):
+        # Notifications that are kept while a client has no stream open.
+        while outbox and (self.stream is not None or len(outbox) > 1000):
             message = outbox.popleft()
             if self.stream is not None:
                 self.stream.put(message)

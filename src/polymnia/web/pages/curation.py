@@ -22,8 +22,6 @@ from polymnia.web.pages.facts import fact_rows
 _MAX_QUEUED, _MAX_QUEUED_IN_FOCUS = 5, 25
 # What is shown of an entity: its latest facts.
 _MAX_FACTS = 5
-# Things that the preview of a merge lists.
-_MAX_MOVES = 40
 
 
 class Queue(Struct, frozen=True):
@@ -166,7 +164,8 @@ def _sides(page: Page, entities: Sequence[Entity], graph: Graph) -> list[MergeSi
             ends = (relation.source, relation.target)
             if other.name in ends and entity.name not in ends:
                 moves.append(Move(False, "", relation))
-        sides.append(MergeSide(entity, len(touching), moves[:_MAX_MOVES], preview))
+        # Things that the preview of a merge lists.
+        sides.append(MergeSide(entity, len(touching), moves[:40], preview))
     sides.sort(key=lambda side: -side.weight)
     return sides
 

@@ -24,9 +24,6 @@ from polymnia.web.pages.selection import split_tags
 # The latest changes on the page; the history has the rest.
 _MAX_CHANGES = 5
 _MAX_RELATION_TYPES = 30
-_MAX_GROUP_NAMES = 12
-# Facts that the preview of a merge lists.
-_MAX_MOVING = 5
 
 
 class MergeWay(Struct, frozen=True):
@@ -202,7 +199,8 @@ def preview_merge(page: Page) -> Response:
     for keep, gone in ((name, other), (other, name)):
         preview = merge(page.memory, [gone], keep, by=page.by, dry_run=True)
         moving = [text for text in facts.get(gone, ()) if text not in facts.get(keep, ())]
-        ways.append(MergeWay(keep, gone, preview, moving[:_MAX_MOVING]))
+        # Facts that the preview of a merge lists.
+        ways.append(MergeWay(keep, gone, preview, moving[:5]))
     # Keeping the entity that has more moves less, so that way comes first and is chosen.
     ways.sort(key=lambda way: way.preview.facts + way.preview.relations)
     return page.render(
@@ -241,7 +239,7 @@ def _group_relations(name: str, relations: Iterable[Relation]) -> list[RelationG
     groups: list[RelationGroup] = []
     room = ROWS
     for (is_incoming, kind), names in sorted(ends.items()):
-        shown = tuple(names[: max(1, min(room, _MAX_GROUP_NAMES))])
+        shown = tuple(names[: max(1, min(room, 12))])
         room -= len(shown)
         groups.append(RelationGroup(kind, not is_incoming, shown, len(names) - len(shown)))
     return groups[:_MAX_RELATION_TYPES]

@@ -15,9 +15,6 @@ from polymnia.stores.open import hide_passwords, store_kind
 from polymnia.stores.size import file_bytes
 from polymnia.web.page import Page, get, post
 
-# How many backups the page shows.
-_MAX_BACKUPS = 20
-
 
 class BackupRow(Struct, frozen=True):
     """A backup, its size and when it was made."""
@@ -91,7 +88,8 @@ def _folder(page: Page) -> Path | None:
 
 def _backups(page: Page) -> list[BackupRow]:
     rows = []
-    for path in find_backups(page.site.parts.store, page.site.parts.backups)[:_MAX_BACKUPS]:
+    # How many backups the page shows.
+    for path in find_backups(page.site.parts.store, page.site.parts.backups)[:20]:
         at = int(path.stat().st_mtime * 1_000_000)
         rows.append(BackupRow(path.name, file_bytes(str(path)) or 0, at))
     return rows

@@ -51,8 +51,6 @@ _MAX_CLIENTS = 20
 # Changes that are undone together.
 MAX_UNDONE = 1_000
 _MAX_CONFLICTS = 50
-# Changes among which the key `u` looks for the user's own.
-_MAX_OWN_CHANGES = 50
 # Differences on the page of one change.
 _MAX_DIFFERENCES = 200
 
@@ -245,7 +243,8 @@ def _own_changes(page: Page) -> list[int]:
     """
     with page.memory.reading() as read:
         reader = history.history_of(page.memory, read)
-        heads = reader.change_heads(ChangeQuery(limit=_MAX_OWN_CHANGES, actors=(page.by,)))
+        # Changes among which the key `u` looks for the user's own.
+        heads = reader.change_heads(ChangeQuery(limit=50, actors=(page.by,)))
     return [head.id for head in heads if head.operation != "undo"]
 
 

@@ -27,10 +27,6 @@ from polymnia.web.changes import ChangeView, change_rows
 from polymnia.web.imports import MAX_UPLOAD_BYTES, Import, LocalFiles, Upload
 from polymnia.web.page import Page, get, post
 
-# How many earlier imports the page shows.
-_MAX_EARLIER_IMPORTS = 5
-# A larger export is written to a temporary file.
-_MAX_IN_MEMORY_BYTES = 8 << 20
 # Bytes of an export that are read at once.
 _PIECE_BYTES = 1 << 18
 
@@ -165,9 +161,8 @@ def _earlier(page: Page) -> list[ChangeView]:
     """Return the latest imports into the workspace."""
     if page.is_fragment or page.chosen is None or not page.memory.store.capabilities.history:
         return []
-    imports = latest(
-        page.memory, limit=_MAX_EARLIER_IMPORTS, operations=("import",), max_rows=MAX_WHOLE_ROWS
-    )
+    # How many earlier imports the page shows.
+    imports = latest(page.memory, limit=5, operations=("import",), max_rows=MAX_WHOLE_ROWS)
     return change_rows(page.memory, imports)
 
 
@@ -243,7 +238,8 @@ def save(page: Page) -> Response:
     name = f"polymnia-{workspace}-{time.strftime('%Y-%m-%d')}.{export.suffix}"
     headers = {"content-disposition": f'attachment; filename="{name}"'}
     with ExitStack() as stack:
-        file = stack.enter_context(SpooledTemporaryFile(_MAX_IN_MEMORY_BYTES))
+        # A larger export is written to a temporary file.
+        file = stack.enter_context(SpooledTemporaryFile(8 << 20))
         export.write(page.memory, file)
         file.seek(0)
         stack.pop_all()  # the response closes it

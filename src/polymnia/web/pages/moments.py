@@ -10,11 +10,6 @@ from polymnia.web.changes import compare as compare_words
 from polymnia.web.page import Fields, Page
 from polymnia.web.text import moment
 
-# A strip with more stops has a title in the middle too.
-_MAX_UNTITLED = 7
-# Digits that tell microseconds since 1970 from a year.
-_MIN_TIME_DIGITS = 12
-
 
 class Stop(Struct, frozen=True):
     """A moment that the slider snaps to, and how much happened in the workspace before it."""
@@ -44,7 +39,8 @@ class Strip(Struct, frozen=True):
     def ticks(self) -> list[int]:
         """The places of stops whose titles stand below the strip."""
         last = len(self.stops) - 1
-        return sorted({0, last // 2, last} if last > _MAX_UNTITLED else {0, last})
+        # A strip with more stops has a title in the middle too.
+        return sorted({0, last // 2, last} if last > 7 else {0, last})
 
     @property
     def most(self) -> int:
@@ -57,7 +53,8 @@ def parse_at(fields: Fields) -> int | None:
     text = fields.get("at").strip()
     if not text:
         return None
-    if text.isascii() and text.isdigit() and _MIN_TIME_DIGITS <= len(text) < 19:
+    # Digits that tell microseconds since 1970 from a year.
+    if text.isascii() and text.isdigit() and 12 <= len(text) < 19:
         return int(text)
     return parse_moment(text, "at")
 

@@ -17,8 +17,6 @@ from polymnia.web.pages.facts import FactKey, load_row, parse_picks, unwanted
 from polymnia.web.pages.search import SearchFilters, search
 
 ACTIONS = ("delete", "move", "relocate", "tag", "type", "merge", "export")
-# Examples in a preview.
-_MAX_EXAMPLES = 8
 
 
 @post("/selection", needs="read")
@@ -40,12 +38,13 @@ def preview(page: Page) -> Response:
     counts = ""
     if action == "delete":
         counts = _describe(forget(page.memory, unwanted(keys), by=page.by, dry_run=True))
+    # Examples in a preview.
     return page.render(
         "selection/page.html",
         fragment="selection/dialog.html",
         action=action,
         keys=keys,
-        examples=[load_row(page.memory, key) for key in keys[:_MAX_EXAMPLES]],
+        examples=[load_row(page.memory, key) for key in keys[:8]],
         counts=counts,
         movable=[key for key in keys if key.kind == "fact"],
         names=_entity_names(keys),

@@ -16,9 +16,6 @@ from polymnia.web.imports import LocalFiles
 from polymnia.web.page import Page, get, post
 from polymnia.web.pages.imports import check_files
 
-# Workspaces that are looked at for the first fact: agents choose one by their project.
-_MAX_WORKSPACES = 50
-
 
 @get("/start")
 def show(page: Page) -> Response:
@@ -100,7 +97,8 @@ def _source_id(past: PastSource) -> str:
 
 def _first_change(page: Page) -> tuple[str, ChangeView] | None:
     """Return the last change of a workspace that has one, with its name."""
-    for name in page.workspaces[:_MAX_WORKSPACES]:
+    # Workspaces that are looked at for the first fact: agents choose one by their project.
+    for name in page.workspaces[:50]:
         try:
             memory = page.memory_of(name)
             if memory.store.capabilities.history:
