@@ -21,15 +21,16 @@ from polymnia.auth.authenticator import tokens_of
 from polymnia.engine.graph import entities
 from polymnia.engine.memory import Memory
 from polymnia.errors import StoreError, StoreTooNew
-from polymnia.model import EntityDraft
+from polymnia.model import EntityDraft, Mark
 from polymnia.stores import open_catalogue, open_store
 from polymnia.stores.postgres import database
 from polymnia.stores.postgres.schema import newest_schema
-from tests.processes import TIMEOUT_S, polymnia_command
+from tests.processes import TIMEOUT_S, Log, polymnia_command
 from tests.transports.running import Running, Talk, creation
 
 LATER = 9000
 ADDITIVE = f"-- usable by: {newest_schema()}\nALTER TABLE marks ADD COLUMN colour text;\n"
+INDEXED = "CREATE UNIQUE INDEX IF NOT EXISTS marks_at ON polymnia.marks (workspace_id, name, at);\n"
 CONTRACTING = "ALTER TABLE marks RENAME COLUMN name TO title;\n"
 OWNER_RIGHTS = "GRANT CREATE ON DATABASE {} TO {}"
 
@@ -81,6 +82,29 @@ def test_two_versions_use_one_database_at_once(postgres_database: str, tmp_path:
         "usable_by": newest_schema(),
         "usable": True,
     }
+
+
+def test_calls_go_on_while_a_migration_waits_for_a_reader(
+    postgres_database: str, tmp_path: Path
+) -> None:
+    store = open_store(postgres_database)
+    memory = Memory(store)
+    later = later_version(tmp_path, ADDITIVE + INDEXED)
+    command = polymnia_command("migrate-schema", "--store", postgres_database)
+    with psycopg.connect(postgres_database) as reader:
+        reader.execute("SELECT count(*) FROM polymnia.marks").fetchall()  # and stays idle
+        migration = subprocess.Popen(command, stderr=subprocess.PIPE, env=later)
+        said = Log(migration.stderr)
+        said.wait_for("trying again")
+        entities.create(memory, [EntityDraft("Ann", "person")], by="test")
+        with store.writing() as writer:
+            writer.history.set_mark("seen", Mark(1, 1))
+    said.join()
+    assert migration.wait(TIMEOUT_S) == 0
+    with psycopg.connect(postgres_database) as connection:
+        index = connection.execute("SELECT to_regclass('polymnia.marks_at')::text").fetchall()
+    assert index == [("polymnia.marks_at",)]
+    store.close()
 
 
 def test_a_running_old_version_stops_with_a_sentence_when_the_schema_is_contracted(

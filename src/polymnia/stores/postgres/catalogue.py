@@ -1,11 +1,12 @@
 """The workspaces of a database."""
 
+import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from time import time_ns
+from time import monotonic, sleep, time_ns
 from uuid import uuid4
 
-from polymnia.errors import BadInput, StoreError, WorkspaceArchived, WorkspaceNotFound
+from polymnia.errors import BadInput, StoreBusy, StoreError, WorkspaceArchived, WorkspaceNotFound
 from polymnia.model import Status, Workspace
 from polymnia.search.terms import fold
 from polymnia.stores.contract import Store
@@ -15,8 +16,11 @@ from polymnia.stores.postgres.connection import Row
 from polymnia.stores.postgres.database import Database, open_database
 from polymnia.stores.postgres.schema import (
     SchemaChange,
+    SchemaState,
+    build_indexes,
     grant,
     migrate,
+    newest_schema,
     read_state,
     require_row_security,
     require_schema,
@@ -25,6 +29,8 @@ from polymnia.stores.postgres.schema import (
 from polymnia.stores.postgres.store import PostgresStore
 from polymnia.stores.postgres.transaction import WorkspaceConnection
 from polymnia.stores.postgres.url import parse_url
+
+logger = logging.getLogger(__name__)
 
 # A store holds nothing but the workspace's id, but while clients follow changes, each is read every
 # two seconds.
@@ -192,14 +198,13 @@ def open_migrated(url: str, *, read_only: bool) -> Database:
     parts = parse_url(url)
     database = open_database(parts)
     try:
-        with database.schema_transaction(read_only=read_only) as connection:
-            if read_only:
+        if read_only:
+            with database.schema_transaction(read_only=True) as connection:
                 require_schema(parts.title, connection)
-                set_or_require = require_row_security
-            else:
-                migrate(parts.title, connection)
-                set_or_require = set_row_security
-            database.row_security = set_or_require(parts.title, connection, parts.row_security)
+                is_on = require_row_security(parts.title, connection, parts.row_security)
+        else:
+            _, is_on = _migrate(database, parts.row_security)
+        database.row_security = is_on
     except BaseException:
         database.close()
         raise
@@ -208,20 +213,44 @@ def open_migrated(url: str, *, read_only: bool) -> Database:
 
 def migrate_schema(url: str, *, grant_to: str = "", only_check: bool = False) -> SchemaChange:
     """Bring the tables of a database up to date, and let a role use them. Raise StoreError."""
-    parts = parse_url(url)
-    database = open_database(parts)
+    database = open_database(parse_url(url))
     try:
+        before = None
+        if not only_check:
+            before, _ = _migrate(database, None)
         with database.schema_transaction(read_only=only_check) as connection:
-            if only_check:
-                before = read_state(connection)
-                return SchemaChange(before.version, before.version, before.usable_by)
-            before = migrate(parts.title, connection)
-            if grant_to:
+            if grant_to and not only_check:
                 grant(connection, grant_to)
             after = read_state(connection)
-            return SchemaChange(before.version, after.version, after.usable_by)
+        return SchemaChange((before or after).version, after.version, after.usable_by)
     finally:
         database.close()
+
+
+def _migrate(database: Database, row_security: bool | None) -> tuple[SchemaState, bool]:
+    """Bring the tables up to date. Return what they were before, and if row security is on.
+
+    What waits for a lock gives up after two seconds and tries again, so that calls do not queue
+    behind it. Raise StoreError.
+    """
+    title = database.url.title
+    with database.connection() as connection:
+        version = read_state(connection).version
+    # In a new database they have no rows.
+    if 0 < version < newest_schema() and (database.url.direct or not database.is_pooled):
+        with database.maintenance() as connection:
+            build_indexes(connection, version)
+    deadline = monotonic() + 600.0
+    while True:
+        try:
+            with database.schema_transaction(read_only=False) as connection:
+                before = migrate(title, connection)
+                return before, set_row_security(title, connection, row_security)
+        except StoreBusy:
+            if monotonic() > deadline:
+                raise
+            logger.warning("%s: the migration waits for a lock; trying again", title)
+            sleep(1.0)
 
 
 def open_catalogue(url: str, *, read_only: bool = False) -> PostgresCatalogue | None:

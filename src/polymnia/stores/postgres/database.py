@@ -1,7 +1,7 @@
 """A PostgreSQL database: its pool, and transactions that survive lost connections."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
 from threading import Lock
@@ -245,10 +245,19 @@ class Database:
             self._pool.close()
             raise store_error(self.url.title, exc) from exc
 
-    def _connect_apart(self) -> PooledConnection:
+    @contextmanager
+    def maintenance(self) -> Iterator[PooledConnection]:
+        """Yield a connection of its own, without time limits. Raise StoreError."""
+        try:
+            with self._connect_apart({"statement_timeout": "0", "lock_timeout": "0"}) as connection:
+                yield connection
+        except psycopg.Error as exc:
+            raise store_error(self.url.title, exc) from exc
+
+    def _connect_apart(self, settings: Mapping[str, str] | None = None) -> PooledConnection:
         """Return a connection that is not in the pool."""
         connection = PooledConnection.connect(self.url.direct_conninfo, **_ARGUMENTS)
-        apply_settings(connection, self.url.settings)
+        apply_settings(connection, {**self.url.settings, **(settings or {})})
         connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
         return connection
 

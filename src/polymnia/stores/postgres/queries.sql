@@ -526,9 +526,19 @@ FROM polymnia.migrations AS m;
 -- Wait until no other process changes the schema.
 SELECT pg_advisory_xact_lock($1);
 
--- name: without_timeouts
--- Let a migration take as long as it needs.
-SELECT set_config('statement_timeout', '0', true), set_config('lock_timeout', '0', true);
+-- name: migration_timeouts
+-- Let a migration take as long as it needs, but not wait for a lock while others wait behind it.
+SELECT set_config('statement_timeout', '0', true), set_config('lock_timeout', '2s', true);
+
+-- name: try_lock_indexes
+-- Whether no other process builds the indexes of a migration. Nothing waits for it: a build waits for every statement before it.
+SELECT pg_try_advisory_lock($1);
+
+-- name: has_broken_index
+-- Whether there is an index of this name whose build was interrupted.
+SELECT EXISTS (
+    SELECT 1 FROM pg_index WHERE indexrelid = to_regclass('polymnia.' || $1::text) AND NOT indisvalid
+);
 
 -- name: record_migration
 -- Record that a migration was applied.

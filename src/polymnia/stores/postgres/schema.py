@@ -2,7 +2,9 @@
 
 import logging
 import re
+from contextlib import suppress
 from pathlib import Path
+from time import sleep
 
 import psycopg
 from msgspec import Struct
@@ -20,6 +22,7 @@ _MIN_SERVER_VERSION = 150_000
 
 # How a migration names the oldest schema whose programs can go on while it is applied, and
 # afterwards. Without this line none can: they stop with a sentence.
+_INDEX = re.compile(r"^(CREATE UNIQUE INDEX IF NOT EXISTS (\w+) .*;)$", re.MULTILINE)
 _USABLE_BY = re.compile(r"^-- usable by: ([0-9]+)$", re.MULTILINE)
 
 
@@ -77,7 +80,7 @@ def migrate(title: str, connection: PooledConnection) -> SchemaState:
     if state.version >= newest_schema():
         return state
     try:
-        connection.execute(QUERIES["without_timeouts"])
+        connection.execute(QUERIES["migration_timeouts"])
         # The key of the lock that migrations hold: "PLYM".
         connection.execute(QUERIES["lock_migrations"], [0x504C594D])
         version = read_state(connection).version
@@ -104,6 +107,30 @@ def migrate(title: str, connection: PooledConnection) -> SchemaState:
         connection.rollback()
         raise _not_allowed(title, connection, state, exc) from exc
     return state
+
+
+def build_indexes(connection: PooledConnection, version: int) -> None:
+    """Build the indexes of the migrations after a version, while others read and write.
+
+    Raise psycopg.Error.
+    """
+    statements = []
+    for number, text in load_migrations(Path(__file__).parent):
+        if number > version:
+            statements += _INDEX.findall(text)
+    # The key of the lock that builds hold: "PLYI". It ends with the connection.
+    while not connection.execute(QUERIES["try_lock_indexes"], [0x504C5949]).fetchall()[0][0]:
+        sleep(1.0)
+    for done, (statement, name) in enumerate(statements):
+        logger.info("building the index %s, %d of %d", name, done + 1, len(statements))
+        ((is_broken,),) = connection.execute(QUERIES["has_broken_index"], [name]).fetchall()
+        # The columns may come with a migration before it, or the role may own nothing. Then the
+        # migration builds the index, or says what is missing.
+        with suppress(errors.UndefinedColumn, errors.UndefinedTable, errors.InsufficientPrivilege):
+            if is_broken:
+                connection.execute(f"DROP INDEX polymnia.{name}".encode())
+            concurrently = statement.replace("INDEX IF", "INDEX CONCURRENTLY IF", 1)
+            connection.execute(concurrently.encode(), prepare=False)
 
 
 def _not_allowed(
