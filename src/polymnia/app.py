@@ -30,6 +30,8 @@ from polymnia.workspace_choice import open_meaning
 
 if TYPE_CHECKING:
     from polymnia.auth.authenticator import Authenticator
+    from polymnia.auth.grants import Grants
+    from polymnia.auth.people import People
     from polymnia.auth.tokens import Tokens
     from polymnia.web.login import WebSessions
 
@@ -192,8 +194,6 @@ def _serve_http(
     from tempfile import TemporaryDirectory
     from urllib.parse import urlsplit
 
-    from polymnia.auth.clients import Clients
-    from polymnia.auth.grants import Grants
     from polymnia.transports import address
     from polymnia.transports.http.guard import RequestGuard
     from polymnia.transports.http.proxies import parse_proxies
@@ -222,9 +222,7 @@ def _serve_http(
         _start_logger.info("serving %s at %s/mcp%s", settings.dialect, base, listens)
     _warn_if_insecure(settings, authenticator)
     has_provider = bool(settings.jwt_issuer)
-    grants = None
-    if settings.public_url and tokens is not None and not (has_provider or settings.read_only):
-        grants = Grants(tokens, base, Clients(tokens.signing_key, settings.oauth_clients))
+    people, grants = _open_logins(settings, tokens, base)
     guard = RequestGuard(
         admit=authenticator.admit,
         requires_token=lambda: authenticator.requires_token,
@@ -255,13 +253,14 @@ def _serve_http(
         state = open_web_state(settings.store, read_only=settings.read_only)
         if state is not None:
             stack.enter_context(closing(state))
-        sessions = WebSessions(authenticator.holds, shared=None if settings.read_only else state)
+        sessions = WebSessions(authenticator.holds, people=None if settings.read_only else people)
         server = servers[settings.dialect]
         parts = SiteParts(
             workspaces=server.workspaces,
             workspace=server.workspace,
             sessions=sessions,
             tokens=tokens,
+            people=people,
             grants=grants,
             state=state,
             public_origin=f"{public.scheme}://{public.netloc}" if settings.public_url else "",
@@ -283,6 +282,22 @@ def _serve_http(
             check=server.check,
             make_ui=partial(WebInterface, parts),
         )
+
+
+def _open_logins(
+    settings: Settings, tokens: "Tokens | None", base: str
+) -> "tuple[People | None, Grants | None]":
+    """Return the people of the store, and what lets programs in at the server's public URL."""
+    from polymnia.auth.clients import Clients
+    from polymnia.auth.grants import Grants
+    from polymnia.auth.people import People
+
+    if tokens is None:
+        return None, None
+    people = People(tokens, _max_capability(settings))
+    if settings.read_only or settings.jwt_issuer or not settings.public_url:
+        return people, None
+    return people, Grants(tokens, base, Clients(tokens.signing_key, settings.oauth_clients))
 
 
 def _warn_if_insecure(settings: Settings, authenticator: "Authenticator") -> None:

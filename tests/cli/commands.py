@@ -56,6 +56,7 @@ EXAMPLES = {
     "workspace": ("list", "--store", "workspaces/"),
     "perspective": ("list", "--store", "memory.db"),
     "token": ("list", "--store", "memory.db"),
+    "user": ("list", "--store", "memory.db"),
     "completion": ("bash",),
 }
 

@@ -54,6 +54,7 @@ SHOWN = {
     "workspace": "plans  active  20",
     "perspective": "text  ",
     "token": "name  can  workspaces  state  created  expires  last used",
+    "user": "name  can  workspaces  state  since  logged in",
     "completion": "complete -o default -F _polymnia polymnia",
 }
 RED, TITLE, LONG = "\x1b[31mred\x1b[0m", "\x1b]0;owned\x07", "long " * 40
@@ -93,7 +94,7 @@ def test_without_arguments_there_is_help(place: Path) -> None:
 
 def test_a_mistyped_command_gets_a_suggestion(place: Path) -> None:
     assert screen("polymnia serch tea; echo status $?", place) == [
-        "polymnia: there is no command 'serch'; did you mean search or serve?",
+        "polymnia: there is no command 'serch'; did you mean search or user?",
         "Run `polymnia --help` to see what is possible.",
         "status 2",
     ]

@@ -1,6 +1,7 @@
 """Logging in to the web interface, and what ends a session."""
 
 import re
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from html import unescape
@@ -9,10 +10,11 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from polymnia.auth.authenticator import tokens_of
-from polymnia.model import LINK_OWNER, Principal
-from polymnia.stores.open import open_web_state
-from polymnia.web import login
+from polymnia.auth.authenticator import Authenticator, tokens_of
+from polymnia.auth.people import People
+from polymnia.auth.tokens import Tokens
+from polymnia.errors import NotAdmitted
+from polymnia.model import LINK_OWNER
 from polymnia.web.login import WebSessions
 from tests.transports.running import Running
 from tests.ui.client import Visitor, make_token, serve
@@ -161,57 +163,73 @@ def test_servers_of_one_database_share_logins(postgres_database: str) -> None:
         form_token = first.get("/ui/more").form_token
         assert "laptop, may write" in second.get("/ui/more").words
         second.post("/ui/logout", token=form_token)
+        # Another server knows it within a second, or when it meets an unknown token.
+        Visitor(one.port).log_in("ply_ffffffffffff_unknown")
         assert "This server asks for a token" in first.get("/ui/more").text
 
 
 @contextmanager
-def two_servers(database: str) -> Iterator[tuple[WebSessions, WebSessions]]:
-    """Yield the sessions as two servers of a database have them."""
-    one, two = open_web_state(database), open_web_state(database)
+def two_servers(database: str) -> Iterator[tuple[Tokens, WebSessions, WebSessions]]:
+    """Yield the tokens, and the sessions as two servers of a database have them."""
+    one, two = tokens_of(database), tokens_of(database)
     assert one is not None
     assert two is not None
     with closing(one), closing(two):
-        yield (
-            WebSessions(lambda principal: principal.name != "revoked", shared=one),
-            WebSessions(lambda principal: principal.name != "revoked", shared=two),
-        )
+        holds = Authenticator(one).holds
+        yield one, WebSessions(holds, people=People(one)), WebSessions(holds, people=People(two))
 
 
-def test_the_rights_of_a_shared_login_are_those_of_its_token(postgres_database: str) -> None:
-    ann = Principal(name="ann", id="1f", can="read", workspaces=frozenset({"a"}), until=2**40)
-    with two_servers(postgres_database) as (one, two):
-        assert two.find(one.open(ann)) == ann
-        assert two.find(one.open(Principal(name="revoked", id="2f"))) is None
+def test_the_rights_of_a_login_are_those_that_its_token_has_now(postgres_database: str) -> None:
+    with two_servers(postgres_database) as (tokens, one, two):
+        ann = tokens.recognise(tokens.create("ann", can="write", workspaces=["a", "b"]))
+        secret = one.open(ann)
+        assert two.find(secret) == ann
+        tokens.assign("ann", ["a"])
+        found = two.find(secret)
+        assert found is not None
+        assert found.workspaces == frozenset({"a"})
+        tokens.revoke("ann")
+        assert two.find(secret) is None
 
 
 def test_a_database_does_not_know_the_secrets_of_logins(postgres_database: str) -> None:
-    with two_servers(postgres_database) as (one, _):
-        secret = one.open(Principal(name="ann", id="1f"))
+    with two_servers(postgres_database) as (tokens, one, _):
+        secret = one.open(tokens.recognise(tokens.create("ann", can="read")))
     with psycopg.connect(postgres_database) as connection:
-        rows = connection.execute("SELECT * FROM polymnia.web_sessions").fetchall()
-    assert len(rows) == 1
-    assert secret not in str(rows)
+        rows = connection.execute("SELECT t::text FROM polymnia.tokens AS t").fetchall()
+    assert len(rows) == 2
+    assert secret.split("_", 2)[2] not in str(rows)
+
+
+def test_the_secret_of_a_login_is_not_a_token(postgres_database: str) -> None:
+    with two_servers(postgres_database) as (tokens, one, _):
+        secret = one.open(tokens.recognise(tokens.create("ann", can="read")))
+        with pytest.raises(NotAdmitted, match="unknown token"):
+            tokens.recognise(secret)
 
 
 def test_a_link_logs_in_to_its_own_server_only(postgres_database: str) -> None:
-    with two_servers(postgres_database) as (one, two):
+    with two_servers(postgres_database) as (_, one, two):
         secret = one.open(LINK_OWNER)
         assert one.find(secret) == LINK_OWNER
         assert two.find(secret) is None
 
 
-def test_a_shared_login_ends_when_it_is_not_used(
+def test_a_login_ends_when_it_is_not_used(
     postgres_database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ann = Principal(name="ann", id="1f")
-    with two_servers(postgres_database) as (one, two):
+    with two_servers(postgres_database) as (tokens, one, two):
+        ann = tokens.recognise(tokens.create("ann", can="read"))
         secret = one.open(ann)
-        monkeypatch.setattr(login, "IDLE_S", -1)
+        now = time.time()
+        monkeypatch.setattr(time, "time", lambda: now + 11 * 3600)
+        assert two.find(secret) == ann
+        monkeypatch.setattr(time, "time", lambda: now + 22 * 3600)
+        assert two.find(secret) == ann
+        monkeypatch.setattr(time, "time", lambda: now + 36 * 3600)
         assert two.find(secret) is None
         one.open(ann)
-    with psycopg.connect(postgres_database) as connection:
-        rows = connection.execute("SELECT count(*) FROM polymnia.web_sessions").fetchone()
-    assert rows == (1,)
+        assert len(tokens.all("session")) == 1
 
 
 def test_a_cookie_without_a_session_makes_no_form_token(tmp_path: Path) -> None:

@@ -202,7 +202,7 @@ class Grants:
                 workspaces=None if chosen is None else tuple(sorted(chosen)),
                 created_at=now,
                 expires_at=now + IDLE_S,
-                person=person.person,
+                person=person.person or person.name,
                 owner=owner_id,
                 grant=grant,
             )

@@ -83,8 +83,7 @@ class Tokens:
 
         `lifetime` is in seconds. `requests` and `writes` limit its calls a minute.
         """
-        if not name.strip() or len(name) > MAX_NAME_LENGTH or not name.isprintable():
-            raise BadInput(f"invalid token name: use 1 to {MAX_NAME_LENGTH} printable characters")
+        check_token_name(name)
         allowed = None
         if workspaces is not None:
             allowed = tuple(sorted(set(workspaces)))
@@ -177,7 +176,8 @@ class Tokens:
         until = None if token is None else token.expires_at
         if token is not None and token.grant is not None and digest in token.grant.hashes:
             matches, until = True, token.grant.hashes[digest]
-        if token is None or not matches:
+        # The secret of a login to the web interface is not a token.
+        if token is None or not matches or token.kind not in ("token", "grant"):
             raise NotAdmitted("unknown token")
         state = self.state(token)
         if state == "active" and until is not None and time.time() >= until:
@@ -245,6 +245,12 @@ def _find_active(tokens: list[Token], name: str, now: int) -> list[int]:
         if token.kind == "token" and token.name == name and token.state(now) == "active":
             indexes.append(index)
     return indexes
+
+
+def check_token_name(name: str) -> None:
+    """Raise BadInput if a token or person cannot have the name."""
+    if not name.strip() or len(name) > MAX_NAME_LENGTH or not name.isprintable():
+        raise BadInput(f"invalid name: use 1 to {MAX_NAME_LENGTH} printable characters")
 
 
 def _no_such_token(name: str) -> BadInput:

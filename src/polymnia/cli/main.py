@@ -46,6 +46,7 @@ GROUPS = {
     "a server and its stores": {
         "serve": "serve",
         "token": "token",
+        "user": "user",
         "workspace": "workspace",
         "erase": "person",
         "doctor": "doctor",

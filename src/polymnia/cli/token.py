@@ -3,7 +3,6 @@
 import argparse
 import re
 import sys
-import time
 from collections.abc import Sequence
 from contextlib import closing
 
@@ -178,14 +177,15 @@ def choose_workspaces(
 
 
 def _list(tokens: Tokens, *, as_json: bool) -> None:
-    now = time.time()
     shapes = []
     heads = ("name", "can", "workspaces", "state", "created", "expires", "last used", "a minute")
     rows: list[tuple[str, ...]] = [heads]
-    for token in tokens.all():
-        state, last_used = token.state(now), tokens.last_used(token.id)
+    # People and their logins are in `polymnia user list`.
+    for token in tokens.all("token", "grant"):
+        state, last_used = tokens.state(token), tokens.last_used(token.id)
         shape = to_builtins(token)
-        del shape["hash"]
+        for secret in ("hash", "grant"):
+            shape.pop(secret, None)
         shapes.append({**shape, "state": state, "last_used_at": last_used})
         workspaces = "all" if token.workspaces is None else ", ".join(token.workspaces)
         times = map(format_seconds, (token.created_at, token.expires_at, last_used))

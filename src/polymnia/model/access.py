@@ -70,10 +70,8 @@ class Principal(Struct, frozen=True, kw_only=True):
     @property
     def own_workspace(self) -> str:
         """The workspace for what concerns only this principal; empty if they share `personal`."""
-        if self.workspaces is None and not self.person:
-            return ""
         name = own_workspace(self.person or self.name)
-        return name if self.enters(name) else ""
+        return name if self.workspaces is not None and name in self.workspaces else ""
 
     def choose_workspace(self, preferred: str | None) -> str | None:
         """Return the workspace of requests that name none: the preferred one if it may be used.
@@ -118,6 +116,11 @@ def own_workspace(name: str) -> str:
 
     # Two names must never lead to the same workspace.
     return f"personal-{plain}-{sha256(name.encode()).hexdigest()[:8]}"
+
+
+def is_own_workspace(name: str) -> bool:
+    """Return True if a workspace belongs to one token or person."""
+    return name.startswith("personal-")
 
 
 class Account(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
     from polymnia.auth.grants import Grants
+    from polymnia.auth.people import People
     from polymnia.auth.tokens import Tokens
     from polymnia.engine.facts.secrets import SecretRule
     from polymnia.engine.workspaces.workspaces import Workspaces
@@ -25,14 +26,16 @@ class SiteParts(Struct, frozen=True, kw_only=True):
     Clients reach the server at `mcp_url`. `backups` is the folder for backups if it is not the
     usual one, and `secrets` says what an import does with keys and tokens. With `requires_login`
     (`polymnia ui`) the pages ask for a login even if there are no tokens, and end with the command.
-    `state` is where a database keeps dismissed findings. `grants` lets programs in, on servers with
-    a public URL. Uploads are kept below `scratch`, which ends with the server.
+    `state` is where a database keeps dismissed findings. `people` have accounts, and `grants` lets
+    programs in, on servers with a public URL. Uploads are kept below `scratch`, which ends with the
+    server.
     """
 
     workspaces: "Workspaces"
     workspace: str | None
     sessions: "WebSessions"
     tokens: "Tokens | None" = None
+    people: "People | None" = None
     grants: "Grants | None" = None
     state: "WebStateStore | None" = None
     public_origin: str = ""

@@ -1,19 +1,25 @@
 """Who uses the web interface: sessions in a cookie, one-time links, tokens of forms."""
 
 import hmac
+import logging
 import secrets
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from hashlib import sha256
 from threading import Lock
+from typing import TYPE_CHECKING
 
-from msgspec import Struct, json
+from msgspec import Struct
 
+from polymnia.errors import StoreError
 from polymnia.model import LINK_OWNER, Principal
-from polymnia.stores.contract import WebStateStore
 
-# A session ends when it was not used for this long, and with the token that opened it.
+if TYPE_CHECKING:
+    from polymnia.auth.people import People
+
+logger = logging.getLogger(__name__)
+
+# A session in memory ends when it was not used for this long.
 IDLE_S = 12 * 3600
 LINK_LIFETIME_S = 600
 MAX_SESSIONS = 1_000
@@ -28,8 +34,8 @@ class _Session(Struct):
 class WebSessions:
     """Open sessions by the secret in their cookie, and links that open one. Thread-safe.
 
-    They are lost when the server ends, unless they are shared: a database keeps the sessions that
-    tokens opened, for all of its servers. One that may only read keeps its sessions to itself.
+    `people` keeps the sessions of people and tokens, for all servers of a store. Others are lost
+    when the server ends: those of one-time links, and all on a server that may only read.
     """
 
     def __init__(
@@ -37,28 +43,26 @@ class WebSessions:
         holds: Callable[[Principal], bool],
         clock: Callable[[], float] = time.monotonic,
         *,
-        shared: WebStateStore | None = None,
+        people: "People | None" = None,
     ) -> None:
         """`holds` tells whether a principal would still be admitted."""
         self._holds = holds
         self._clock = clock
-        self._shared = shared
+        self._people = people
         self._lock = Lock()
         self._sessions: OrderedDict[str, _Session] = OrderedDict()
         self._links: OrderedDict[str, tuple[Principal, float]] = OrderedDict()
         self._key = secrets.token_bytes(32)
 
     def open(self, principal: Principal) -> str:
-        """Open a session and return its secret. With too many, the longest unused one ends.
-
-        Raise StoreError.
-        """
-        secret = secrets.token_urlsafe(32)
+        """Open a session and return its secret. With too many, the longest unused one ends."""
         # A link logs in to the server that made it, without a token that others could check.
-        if self._shared is not None and principal.id and principal.id != LINK_OWNER.id:
-            text = json.encode(principal).decode()
-            self._shared.put_session(_digest(secret), text, idle_s=IDLE_S)
-            return secret
+        if self._people is not None and principal.id and principal.id != LINK_OWNER.id:
+            try:
+                return self._people.open_session(principal)
+            except StoreError as exc:
+                logger.warning("this login ends with the server: %s", exc)
+        secret = secrets.token_urlsafe(32)
         with self._lock:
             self._sessions[secret] = _Session(principal, self._clock())
             while len(self._sessions) > MAX_SESSIONS:
@@ -70,9 +74,9 @@ class WebSessions:
 
         Raise StoreError.
         """
-        if not secret:
-            return None
-        principal = self._find_own(secret) or self._find_shared(secret)
+        principal = self._find_own(secret)
+        if principal is None and self._people is not None:
+            principal = self._people.find_session(secret)
         if principal is not None and not self._holds(principal):
             self.close(secret)
             return None
@@ -87,18 +91,12 @@ class WebSessions:
             self._sessions[secret] = session  # at the end: it was used last
             return session.principal
 
-    def _find_shared(self, secret: str) -> Principal | None:
-        if self._shared is None:
-            return None
-        text = self._shared.find_session(_digest(secret), idle_s=IDLE_S)
-        return None if text is None else json.decode(text, type=Principal)
-
     def close(self, secret: str) -> None:
         """End a session, on all servers. Raise StoreError."""
         with self._lock:
             own = self._sessions.pop(secret, None)
-        if self._shared is not None and own is None:
-            self._shared.delete_session(_digest(secret))
+        if self._people is not None and own is None:
+            self._people.close_session(secret)
 
     def make_link(self, principal: Principal) -> str:
         """Return a code that opens one session for the principal."""
@@ -133,8 +131,3 @@ class WebSessions:
         return hmac.compare_digest(
             self.form_token(secret).encode(), given.encode("utf-8", "replace")
         )
-
-
-def _digest(secret: str) -> str:
-    """Return what the database knows a session by."""
-    return sha256(secret.encode("utf-8", "replace")).hexdigest()

@@ -15,7 +15,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from polymnia.engine.memory import Memory
 from polymnia.errors import BadInput, NoWorkspace, PolymniaError
-from polymnia.model import NOBODY, Capability, Principal, join_actor
+from polymnia.model import NOBODY, Capability, Principal, is_own_workspace, join_actor
 from polymnia.transports.http.operations import UI_PATH
 
 if TYPE_CHECKING:
@@ -249,6 +249,12 @@ class Page:
         active = self.site.parts.workspaces.find_all("active")
         return [workspace.name for workspace in active if self.principal.enters(workspace.name)]
 
+    @property
+    def shared_workspaces(self) -> list[str]:
+        """The workspaces that are not another person's own."""
+        own = self.principal.own_workspace
+        return [name for name in self.workspaces if name == own or not is_own_workspace(name)]
+
     @cached_property
     def workspace(self) -> str:
         """The chosen workspace: that in the address, the server's, or the first.
@@ -277,8 +283,10 @@ class Page:
     @cached_property
     def default_workspace(self) -> str | None:
         """The workspace for addresses that name none."""
-        preferred = self.site.parts.workspace
-        return preferred if preferred in self.workspaces else next(iter(self.workspaces), None)
+        preferred = self.principal.choose_workspace(self.site.parts.workspace)
+        if preferred in self.workspaces:
+            return preferred
+        return next(iter(self.shared_workspaces or self.workspaces), None)
 
     @property
     def memory(self) -> Memory:

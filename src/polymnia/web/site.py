@@ -139,7 +139,11 @@ class Site:
             run = self._to_login
         if request.method == "POST":
             await self._read_form(page, takes_files=handler.takes_files)
-        return await self.context.run(partial(run, page))
+        response = await self.context.run(partial(run, page))
+        if handler.path in ("/login", "/allow"):
+            # A program waits for the window that it opened, also while its user logs in.
+            response.headers["cross-origin-opener-policy"] = "unsafe-none"
+        return response
 
     async def _read_form(self, page: Page, *, takes_files: bool) -> None:
         """Read the fields of a form and its files. Raise Refused if it is forged or too large."""

@@ -1,4 +1,4 @@
-"""Where a database keeps what the web interface stores beside a workspace, and its logins."""
+"""Where a database keeps what the web interface stores beside a workspace."""
 
 from contextlib import AbstractContextManager
 from typing import Protocol
@@ -13,10 +13,7 @@ class WebDocument(Struct):
 
 
 class WebStateStore(Protocol):
-    """A document for each workspace, and logins by the hash of their secret.
-
-    All servers share them. Safe for several threads.
-    """
+    """A document for each workspace, which all servers share. Safe for several threads."""
 
     def read(self, workspace: str) -> str:
         """Return the document of a workspace. Raise StoreError, WorkspaceNotFound."""
@@ -26,15 +23,6 @@ class WebStateStore(Protocol):
 
         Others who edit it wait. Raise StoreError, WorkspaceNotFound.
         """
-
-    def put_session(self, digest: str, principal: str, *, idle_s: int) -> None:
-        """Add a login, and delete those that were not used for some time. Raise StoreError."""
-
-    def find_session(self, digest: str, *, idle_s: int) -> str | None:
-        """Return who logged in, unless the login was not used for some time. Raise StoreError."""
-
-    def delete_session(self, digest: str) -> None:
-        """End a login. Raise StoreError."""
 
     def close(self) -> None:
         """Release what it holds."""

@@ -1,6 +1,5 @@
-"""What the web interface keeps beside each workspace, and its logins, for all servers."""
+"""What the web interface keeps beside each workspace, for all servers."""
 
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -13,7 +12,7 @@ from polymnia.stores.postgres.url import parse_url
 
 
 class WebStateTable:
-    """A document for each workspace of a database, and the logins to its servers."""
+    """A document for each workspace of a database."""
 
     def __init__(self, database: Database, only_workspace: str) -> None:
         """A URL may name the only workspace, which the web interface calls by another name."""
@@ -34,31 +33,8 @@ class WebStateTable:
             connection.write("set_web_state", document.text)
             connection.commit()
 
-    def put_session(self, digest: str, principal: str, *, idle_s: int) -> None:
-        now = int(time.time())
-        self._write("put_web_session", digest, principal, now, now - idle_s)
-
-    def find_session(self, digest: str, *, idle_s: int) -> str | None:
-        now = int(time.time())
-        rows = self._database.ask("web_session", digest, now - idle_s)
-        if not rows:
-            return None
-        principal, used_at = rows[0]
-        # The last use of a login is recorded at most once in this many seconds.
-        if now - used_at >= 60:
-            self._write("touch_web_session", digest, now)
-        return str(principal)
-
-    def delete_session(self, digest: str) -> None:
-        self._write("delete_web_session", digest)
-
     def close(self) -> None:
         self._database.close()
-
-    def _write(self, query: str, *values: object) -> None:
-        with self._database.transaction(write=True) as connection:
-            connection.write(query, *values)
-            connection.commit()
 
     def _find(self, workspace: str) -> int:
         name = self._only_workspace or workspace

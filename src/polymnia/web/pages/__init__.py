@@ -5,6 +5,7 @@ from polymnia.web.page import PageSpec
 # Each has a folder of its name in `templates/`.
 MODULES = (
     "access",
+    "allow",
     "curation",
     "entities",
     "entity",

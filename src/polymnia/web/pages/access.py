@@ -3,10 +3,12 @@
 import time
 from collections import Counter
 from collections.abc import Iterator
+from urllib.parse import urlencode
 
 from msgspec import Struct
 from starlette.responses import Response
 
+from polymnia.auth.people import People
 from polymnia.auth.tokens import Tokens
 from polymnia.clients.configuration import edit
 from polymnia.clients.table import CLIENTS
@@ -21,6 +23,7 @@ from polymnia.model import (
     Workspace,
     split_actor,
 )
+from polymnia.transports.http.operations import UI_PATH
 from polymnia.web.page import ROWS, Page, get, post
 
 _DAY_S = 86_400
@@ -44,6 +47,7 @@ class AccessRow(Struct, frozen=True, kw_only=True):
     token: Token | None = None
     is_token: bool = True
     clients: tuple[str, ...] = ()
+    logins: int = 0
     changes: int = 0
     last_at: int = 0
     warning: str = ""
@@ -107,6 +111,58 @@ def create_token(page: Page) -> Response:
         page.log_in(next(token.principal for token in tokens.all() if token.id == made.id))
         return page.set_cookie(_render(page, made=made))
     return _render(page, made=made)
+
+
+@post("/access/people/invite", needs="admin")
+def invite(page: Page) -> Response:
+    """Create an account and show the link for its person once."""
+    people, form = _people(page), page.form
+    name = form["name"].strip()
+    try:
+        if form.get("can") not in CAPABILITIES:
+            raise BadInput(f"choose what they may do: {', '.join(CAPABILITIES)}")
+        can = CAPABILITIES[CAPABILITIES.index(form["can"])]
+        only = None
+        if form.get("scope") != "all":
+            only = new_rights(page.site.parts.workspaces, name, form.getlist("only"))
+        # The first account would lock out those who need no login now.
+        if not _tokens(page).exist and not page.site.parts.requires_login:
+            raise BadInput("create an admin token first: with an account, this page needs a login")
+        code = people.invite(name, can=can, workspaces=only)
+    except BadInput as exc:
+        return _render(page, status=400, problem=str(exc))
+    return _render(page, invited=(name, _join_url(page, code)))
+
+
+@get("/access/people/manage", needs="admin")
+def manage_person(page: Page) -> Response:
+    """Show what can be done with a person's account."""
+    user = _find_person(page, page.query["name"])
+    logins = _people(page).logins(user)
+    return _render(page, fragment="access/person.html", person=user, logins=logins)
+
+
+@post("/access/people/reset", needs="admin")
+def reset_person(page: Page) -> Response:
+    """Forget a person's password, end their logins, and show a new link once."""
+    name = page.form["name"]
+    return _render(page, invited=(name, _join_url(page, _people(page).reset(name))))
+
+
+@post("/access/people/end", needs="admin")
+def end_login(page: Page) -> Response:
+    """End one login of a person, or the access of a program that they let in."""
+    user = _find_person(page, page.form["name"])
+    _people(page).end_login(user.id, page.form["id"])
+    return page.done(f"Ended a login of {user.name}", page.url("/access"))
+
+
+@post("/access/people/remove", needs="admin")
+def remove_person(page: Page) -> Response:
+    """Remove a person. Their logins and programs end with the account."""
+    name = page.form["name"]
+    _people(page).remove(name)
+    return page.done(f"Removed {name}", page.url("/access"))
 
 
 @get("/access/tokens/used", needs="admin")
@@ -196,7 +252,15 @@ def _render(page: Page, *, status: int = 200, fragment: str = "", **values: obje
     own = [space for space in catalogue.find_all() if page.principal.enters(space.name)]
     start = page.query.number("at") or 0
     end = start + ROWS
-    dialogs = {"made": None, "problem": "", "revoking": "", "is_own": False, "managing": None}
+    dialogs = {
+        "made": None,
+        "problem": "",
+        "revoking": "",
+        "is_own": False,
+        "managing": None,
+        "invited": None,
+        "person": None,
+    }
     return page.render(
         "access/page.html",
         fragment=fragment,
@@ -225,6 +289,25 @@ def _tokens(page: Page) -> Tokens:
     return page.site.parts.tokens
 
 
+def _people(page: Page) -> People:
+    _tokens(page)
+    if page.site.parts.people is None:
+        raise BadInput("this store has no place for accounts")
+    return page.site.parts.people
+
+
+def _find_person(page: Page, name: str) -> Token:
+    for user in _people(page).all():
+        if user.name == name:
+            return user
+    raise BadInput(f"there is no person {name}")
+
+
+def _join_url(page: Page, code: str) -> str:
+    base = page.site.parts.mcp_url.removesuffix("/mcp")
+    return f"{base}{UI_PATH}/join?{urlencode({'code': code})}"
+
+
 def _access_rows(page: Page, tokens: Tokens | None) -> list[AccessRow]:
     """Return the living tokens, the latest first, then who else wrote to the workspace."""
     counts: Counter[tuple[str, str]] = Counter()
@@ -239,8 +322,10 @@ def _access_rows(page: Page, tokens: Tokens | None) -> list[AccessRow]:
         last.setdefault(key, head.at)
     rows = []
     now = time.time()
-    for token in reversed(tokens.all()) if tokens is not None else ():
-        state = token.state(now)
+    people = page.site.parts.people
+    kinds = reversed(tokens.all("token", "user", "grant")) if tokens is not None else ()
+    for token in kinds:
+        state = tokens.state(token) if tokens is not None else ""
         if state == "revoked" or tokens is None:
             continue
         used = tokens.last_used(token.id) or 0
@@ -257,6 +342,7 @@ def _access_rows(page: Page, tokens: Tokens | None) -> list[AccessRow]:
                 name=token.name,
                 token=token,
                 clients=tuple(clients.pop(key, ())),
+                logins=len(people.logins(token)) if people is not None and token.account else 0,
                 changes=counts[key],
                 last_at=max(used * 1_000_000, last.get(key, 0)),
                 warning=warning,

@@ -1,12 +1,15 @@
-"""Log in by a token or a one-time link, log out, and More, which has the button for it."""
+"""Log in by a password, a token or a link, log out, and More: where a user is logged in."""
 
+import logging
 from collections.abc import Sequence
 
 from starlette.responses import HTMLResponse, Response
 
-from polymnia.errors import NotAdmitted
+from polymnia.errors import BadInput, NotAdmitted
 from polymnia.model import NOBODY
 from polymnia.web.page import FORM_TOKEN_FIELD, TRANSPORT, Page, get, post
+
+logger = logging.getLogger(__name__)
 
 # The prefix of the fields that a login passes on.
 _KEPT = "kept."
@@ -31,11 +34,17 @@ def show(page: Page) -> Response:
 
 @post("/login", is_public=True)
 def log_in(page: Page) -> Response:
-    """Open a session for a token."""
+    """Open a session for a name and password, or for a token."""
     peer = page.request.scope[TRANSPORT].peer
+    name, people = page.form.get("name").strip(), page.site.parts.people
     try:
-        principal = page.site.context.guard.admit(page.form.get("token").strip(), peer, "")
+        if name and people is not None:
+            principal = people.log_in(name, page.form.get("password"), peer)
+        else:
+            principal = page.site.context.guard.admit(page.form.get("token").strip(), peer, "")
     except NotAdmitted as exc:
+        if name:
+            logger.warning("login failed: %s", exc, extra={"client": peer})
         problem = f"{exc.public[:1].upper()}{exc.public[1:]}."
         return _form(page, problem, status=403, kept=kept_fields(page))
     page.log_in(principal)
@@ -44,6 +53,26 @@ def log_in(page: Page) -> Response:
         action = page.own_address(page.form.get("again"))
         return page.set_cookie(page.render("login/again.html", action=action, kept=kept))
     return page.set_cookie(page.redirect(page.own_address(page.form.get("to"))))
+
+
+@get("/join", is_public=True)
+def show_invitation(page: Page) -> Response:
+    """Let an invited person choose a password."""
+    return _join(page)
+
+
+@post("/join", is_public=True)
+def join(page: Page) -> Response:
+    """Set the password of an invited person, and log them in."""
+    people = page.site.parts.people
+    if people is None:
+        raise BadInput("this server has no accounts")
+    try:
+        principal = people.accept(page.form.get("code"), page.form.get("password"))
+    except (BadInput, NotAdmitted) as exc:
+        return _join(page, f"{exc.public[:1].upper()}{exc.public[1:]}.")
+    page.log_in(principal)
+    return page.set_cookie(page.redirect(page.url("/")))
 
 
 @post("/logout", needs="read")
@@ -57,8 +86,21 @@ def log_out(page: Page) -> Response:
 
 @get("/more")
 def show_more(page: Page) -> Response:
-    """Show the pages that do not fit into the tab bar of a phone."""
-    return page.render("more/page.html")
+    """Show where the user is logged in, and the pages that a phone's tab bar has no room for."""
+    parts = page.site.parts
+    user = None if parts.tokens is None else parts.tokens.store.find(page.principal.id)
+    logins = parts.people.logins(user) if user is not None and parts.people is not None else []
+    return page.render("more/page.html", logins=logins)
+
+
+@post("/more/end", needs="read")
+def end_login(page: Page) -> Response:
+    """End one of the user's logins, or the access of a program that they let in."""
+    people = page.site.parts.people
+    if people is None:
+        raise BadInput("this server has no accounts")
+    people.end_login(page.principal.id, page.form["id"])
+    return page.done("Ended", page.url("/more"))
 
 
 def ask_again(page: Page) -> Response:
@@ -74,6 +116,19 @@ def kept_fields(page: Page) -> list[tuple[str, str]]:
     return [(name.removeprefix(_KEPT), text) for name, text in pairs if name.startswith(_KEPT)]
 
 
+def _join(page: Page, problem: str = "") -> Response:
+    people = page.site.parts.people
+    code = page.query.get("code") or page.form.get("code")
+    try:
+        if people is None:
+            raise NotAdmitted("this server has no accounts")
+        user = people.find_invitation(code)
+    except NotAdmitted as exc:
+        return _form(page, f"{exc.public[:1].upper()}{exc.public[1:]}.", status=403)
+    values = {"name": user.name, "code": code, "problem": problem}
+    return page.render("login/join.html", status=400 if problem else 200, **values)
+
+
 def _form(
     page: Page,
     problem: str = "",
@@ -81,9 +136,11 @@ def _form(
     kept: Sequence[tuple[str, str]] = (),
     again: str = "",
 ) -> Response:
+    people = page.site.parts.people
     return page.render(
         "login/page.html",
         problem=problem,
+        has_people=people is not None and people.exist,
         to=page.query.get("to") or page.form.get("to"),
         again=again or page.form.get("again"),
         kept=[(_KEPT + name, text) for name, text in kept],

@@ -1,0 +1,302 @@
+"""People with accounts, and who is logged in to the web interface.
+
+A person is a `Token` of kind "user" without a secret of its own. An invitation is the secret of a
+link, with which the person chooses a password. Logins are tokens of kind "session" beside them.
+"""
+
+import hmac
+import secrets
+import time
+from collections import OrderedDict
+from collections.abc import Iterable
+from functools import cache
+from threading import BoundedSemaphore, Lock
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from polymnia.auth.tokens import Tokens, check_token_name, hash_secret
+from polymnia.errors import BadInput, NotAdmitted, SettingsError
+from polymnia.model import Account, Capability, Principal, Token
+
+if TYPE_CHECKING:
+    from argon2 import PasswordHasher
+
+INVITATION_S = 7 * 86_400
+# A login ends when it was not used for this long, and with the person or token that made it.
+IDLE_S = 12 * 3600
+MAX_SESSIONS = 1_000
+MIN_PASSWORD_LENGTH, MAX_PASSWORD_LENGTH = 12, 1_000
+# The failed logins that a name and an address may have in this many seconds.
+ATTEMPTS_S, MAX_ATTEMPTS_BY_NAME, MAX_ATTEMPTS_BY_ADDRESS = 600, 20, 30
+
+
+class People:
+    """The people of a store, and the logins to its web interface. Thread-safe."""
+
+    def __init__(self, tokens: Tokens, max_capability: Capability = "admin") -> None:
+        """Let nobody do more than `max_capability`."""
+        self._tokens = tokens
+        self._max_capability = max_capability
+        self._store = tokens.store
+        self._attempts = _Attempts()
+        # Each hash takes 64 MB of memory.
+        self._hashing = BoundedSemaphore(2)
+
+    @property
+    def exist(self) -> bool:
+        """True if somebody can log in with a password."""
+        accounts = (user.account for user in self.all())
+        return any(account is not None and account.password for account in accounts)
+
+    def all(self) -> list[Token]:
+        """Return the people who were not removed, oldest first. Raise StoreError."""
+        return [user for user in self._tokens.all("user") if user.revoked_at is None]
+
+    def logins(self, user: Token) -> list[Token]:
+        """Return the browsers in which a person is logged in, and the clients they let in."""
+        tokens = self._tokens.all("session", "grant")
+        own = [token for token in tokens if token.owner == user.id]
+        return [token for token in own if self._tokens.state(token) == "active"]
+
+    def invite(self, name: str, *, can: Capability, workspaces: Iterable[str] | None) -> str:
+        """Create an account and return the code of the link to it. Raise BadInput."""
+        check_token_name(name)
+        now = int(time.time())
+        code, account = _invitation(now)
+        user = Token(
+            id=code.split("_")[1],
+            kind="user",
+            name=name,
+            person=name,
+            hash="",
+            can=can,
+            workspaces=None if workspaces is None else tuple(sorted(set(workspaces))),
+            created_at=now,
+            account=account,
+        )
+        with self._store.edit() as tokens:
+            if any(other.name == name for other in _active_users(tokens)):
+                raise BadInput(f"there is already a person {name}: reset or remove them")
+            tokens.append(user)
+        return code
+
+    def reset(self, name: str) -> str:
+        """Forget a person's password, end their logins, and return a code for a new link."""
+        now = int(time.time())
+        with self._store.edit() as tokens:
+            user = _find_user(tokens, name)
+            code, account = _invitation(now, user.id)
+            tokens[tokens.index(user)] = replace(user, account=account)
+            _end_sessions(tokens, user, now)
+        return code
+
+    def assign(
+        self, name: str, *, can: Capability | None, workspaces: Iterable[str] | None
+    ) -> None:
+        """Change what a person may do (None: as before), and in which workspaces (None: in all)."""
+        with self._store.edit() as tokens:
+            user = _find_user(tokens, name)
+            where = None if workspaces is None else tuple(sorted(set(workspaces)))
+            tokens[tokens.index(user)] = replace(user, can=can or user.can, workspaces=where)
+
+    def remove(self, name: str) -> None:
+        """Remove a person. Their logins and the clients they let in end with them."""
+        with self._store.edit() as tokens:
+            user = _find_user(tokens, name)
+            tokens[tokens.index(user)] = replace(user, revoked_at=int(time.time()))
+
+    def end_login(self, user_id: str, login_id: str) -> None:
+        """End one of the logins of a person or token. Raise BadInput."""
+        now = int(time.time())
+        with self._store.edit() as tokens:
+            for index, token in enumerate(tokens):
+                if token.id == login_id and token.owner == user_id:
+                    tokens[index] = replace(token, revoked_at=now)
+                    return
+        raise BadInput("this login has ended already")
+
+    def find_invitation(self, code: str) -> Token:
+        """Return the person whom a link invites. Raise NotAdmitted if it was used or is over."""
+        parts = code.split("_", 2)
+        user = self._store.find(parts[1]) if len(parts) == 3 else None
+        account = None if user is None else user.account
+        if user is None or account is None or user.revoked_at is not None:
+            raise NotAdmitted("this link is not valid")
+        is_known = hmac.compare_digest(hash_secret(code), account.invitation)
+        if not is_known or time.time() >= account.invited_until:
+            raise NotAdmitted("this link was used already or has expired: ask for a new one")
+        return user
+
+    def accept(self, code: str, password: str) -> Principal:
+        """Give an invited person a password, and return who they are. Raise NotAdmitted."""
+        self.find_invitation(code)
+        if not MIN_PASSWORD_LENGTH <= len(password) <= MAX_PASSWORD_LENGTH:
+            raise BadInput(f"the password is too short: use at least {MIN_PASSWORD_LENGTH} letters")
+        with self._hashing:
+            account = Account(password=_hasher().hash(password))
+        with self._store.edit() as tokens:
+            user = self.find_invitation(code)  # another browser may have used it meanwhile
+            index = next(index for index, token in enumerate(tokens) if token.id == user.id)
+            if tokens[index].account != user.account:
+                raise NotAdmitted("this link was used already")
+            tokens[index] = replace(user, account=account)
+        return self._principal(user)
+
+    def log_in(self, name: str, password: str, peer: str) -> Principal:
+        """Return the person with that name and password. Raise NotAdmitted."""
+        attempt = self._attempts.begin(name, peer)
+        found = [user for user in self.all() if user.name == name and user.account is not None]
+        stored = found[0].account.password if found and found[0].account else ""
+        with self._hashing:
+            # An unknown name takes the same time.
+            is_right = _verify(stored or _unknown_hash(), password[:MAX_PASSWORD_LENGTH])
+        if not (stored and is_right):
+            raise NotAdmitted("wrong name or password")
+        self._attempts.forget(attempt, name, peer)
+        return self._principal(found[0])
+
+    def open_session(self, principal: Principal) -> str:
+        """Log a person or token in to the web interface, and return the secret of the login."""
+        now, identifier = int(time.time()), secrets.token_hex(6)
+        secret = f"ply_{identifier}_{secrets.token_urlsafe(32)}"
+        owner = principal.id if self._store.find(principal.id) is not None else ""
+        where = None if principal.workspaces is None else tuple(sorted(principal.workspaces))
+        session = Token(
+            id=identifier,
+            kind="session",
+            name=principal.name,
+            person=principal.person,
+            hash=hash_secret(secret),
+            can=principal.can,
+            workspaces=where,
+            created_at=now,
+            expires_at=min(principal.until or now + IDLE_S, now + IDLE_S),
+            owner=owner,
+        )
+        with self._store.edit() as tokens:
+            ended = {token.id for token in tokens if token.state(now) != "active"}
+            sessions = [token.id for token in tokens if token.kind == "session"]
+            dropped = {identifier for identifier in sessions if identifier in ended}
+            dropped.update(sessions[: max(len(sessions) - len(dropped) - MAX_SESSIONS + 1, 0)])
+            tokens[:] = [token for token in tokens if token.id not in dropped]
+            tokens.append(session)
+        return secret
+
+    def find_session(self, secret: str) -> Principal | None:
+        """Return who logged in with that secret; None if the login has ended. Raise StoreError."""
+        session = self._find_session(secret)
+        if session is None or self._tokens.state(session) != "active":
+            return None
+        now = int(time.time())
+        owner = self._store.read().get(session.owner)
+        # A login that is used lasts, but not longer than its owner. It is prolonged now and then.
+        if owner is not None and (session.expires_at or 0) - now < IDLE_S - 600:
+            until = min(owner.expires_at or now + IDLE_S, now + IDLE_S)
+            with self._store.edit() as tokens:
+                for index, token in enumerate(tokens):
+                    if token.id == session.id:
+                        tokens[index] = replace(token, expires_at=until)
+        return self._principal(owner or session)
+
+    def close_session(self, secret: str) -> None:
+        """Log out. Raise StoreError."""
+        session = self._find_session(secret)
+        if session is not None:
+            with self._store.edit() as tokens:
+                tokens[:] = [token for token in tokens if token.id != session.id]
+
+    def _principal(self, token: Token) -> Principal:
+        return self._tokens.principal(token).restrict(self._max_capability)
+
+    def _find_session(self, secret: str) -> Token | None:
+        parts = secret.split("_", 2)
+        session = self._store.find(parts[1]) if len(parts) == 3 else None
+        if session is None or session.kind != "session":
+            return None
+        return session if hmac.compare_digest(hash_secret(secret), session.hash) else None
+
+
+class _Attempts:
+    """Attempts to log in that failed or have not ended, by name and by address. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._times: OrderedDict[tuple[str, str], list[float]] = OrderedDict()
+
+    def begin(self, name: str, peer: str) -> float:
+        """Count an attempt and return its time. Raise NotAdmitted after too many."""
+        now = time.monotonic()
+        limits = {
+            ("name", name): MAX_ATTEMPTS_BY_NAME,
+            ("address", peer): MAX_ATTEMPTS_BY_ADDRESS,
+        }
+        with self._lock:
+            for key, limit in limits.items():
+                recent = [at for at in self._times.get(key, ()) if now - at < ATTEMPTS_S]
+                if len(recent) >= limit:
+                    minutes = int((recent[0] + ATTEMPTS_S - now) // 60) + 1
+                    raise NotAdmitted(f"too many attempts: try again in {minutes} minutes")
+                self._times[key] = recent
+            for key in limits:
+                self._times[key].append(now)
+                self._times.move_to_end(key)
+            while len(self._times) > 10_000:
+                self._times.popitem(last=False)
+        return now
+
+    def forget(self, attempt: float, name: str, peer: str) -> None:
+        """Do not count an attempt that succeeded."""
+        with self._lock:
+            for key in (("name", name), ("address", peer)):
+                if attempt in self._times.get(key, ()):
+                    self._times[key].remove(attempt)
+
+
+def _invitation(now: int, identifier: str = "") -> tuple[str, Account]:
+    """Return the code of a link, and an account that waits for it."""
+    code = f"ply_{identifier or secrets.token_hex(6)}_{secrets.token_urlsafe(32)}"
+    return code, Account(invitation=hash_secret(code), invited_until=now + INVITATION_S)
+
+
+def _active_users(tokens: Iterable[Token]) -> list[Token]:
+    return [token for token in tokens if token.kind == "user" and token.revoked_at is None]
+
+
+def _find_user(tokens: Iterable[Token], name: str) -> Token:
+    for user in _active_users(tokens):
+        if user.name == name:
+            return user
+    raise BadInput(f"there is no person {name}: `polymnia user list` shows who there is")
+
+
+def _end_sessions(tokens: list[Token], user: Token, now: int) -> None:
+    for index, token in enumerate(tokens):
+        if token.kind == "session" and token.owner == user.id and token.revoked_at is None:
+            tokens[index] = replace(token, revoked_at=now)
+
+
+def _hasher() -> "PasswordHasher":
+    """Return what hashes passwords. Raise SettingsError if its package is missing."""
+    try:
+        from argon2 import PasswordHasher
+    except ImportError as exc:
+        raise SettingsError(
+            "passwords need another package: run `pip install 'polymnia[oauth]'`"
+        ) from exc
+    return PasswordHasher()
+
+
+def _verify(stored: str, password: str) -> bool:
+    hasher = _hasher()
+    from argon2.exceptions import VerificationError
+
+    try:
+        return hasher.verify(stored, password)
+    except VerificationError:
+        return False
+
+
+@cache
+def _unknown_hash() -> str:
+    return _hasher().hash(secrets.token_hex(16))

@@ -1,0 +1,137 @@
+"""`polymnia user`: invite people to the server, and say what they may do."""
+
+import argparse
+from contextlib import closing
+from urllib.parse import urlencode
+
+from polymnia.auth.authenticator import tokens_of
+from polymnia.auth.people import INVITATION_S, People
+from polymnia.cli.common import (
+    Subparsers,
+    add_json_argument,
+    add_store_arguments,
+    add_tokens_argument,
+    format_seconds,
+    print_json,
+    print_result,
+    print_table,
+)
+from polymnia.cli.token import choose_workspaces
+from polymnia.errors import BadInput
+from polymnia.model import CAPABILITIES
+from polymnia.settings import Settings
+
+
+def add_user(commands: Subparsers) -> None:
+    parser = commands.add_parser(
+        "user", help="invite people, who log in with a password, and say what they may do"
+    )
+    actions = parser.add_subparsers(
+        dest="action", metavar="ACTION", required=True, prog="polymnia user"
+    )
+    invite = actions.add_parser(
+        "invite", help="create an account, and print the link with which its person logs in"
+    )
+    assign = actions.add_parser(
+        "assign", help="change what a person may do, and in which workspaces"
+    )
+    reset = actions.add_parser(
+        "reset", help="forget a person's password, end their logins, and print a new link"
+    )
+    remove = actions.add_parser(
+        "remove", help="remove a person: their logins and programs are refused at once"
+    )
+    listing = actions.add_parser("list", help="list the people and where they are logged in")
+    for action in (invite, assign, reset, remove):
+        action.add_argument("name", metavar="NAME")
+    for action in (invite, assign):
+        action.add_argument(
+            "--can",
+            choices=CAPABILITIES,
+            default="write" if action is invite else None,
+            help="what they may do"
+            + (" (default: %(default)s)" if action is invite else " (default: as before)"),
+        )
+        action.add_argument(
+            "--workspace",
+            dest="workspaces",
+            action="append",
+            metavar="NAME",
+            help="a workspace they may use, besides one of their own (repeatable)",
+        )
+        action.add_argument(
+            "--all-workspaces",
+            action="store_true",
+            help="let them use every workspace, also new ones",
+        )
+    for action in (invite, assign, reset, remove, listing):
+        add_json_argument(action)
+        add_tokens_argument(action)
+        add_store_arguments(action)
+
+
+def run_user(settings: Settings, options: argparse.Namespace) -> int:
+    """Carry out the action. Raise BadInput, StoreError."""
+    action, name = options.action, getattr(options, "name", "")
+    tokens = tokens_of(settings.store, settings.tokens, read_only=action == "list")
+    if tokens is None:
+        raise BadInput(f"{settings.store} is not stored anywhere: name a token file with --tokens")
+    with closing(tokens):
+        people = People(tokens)
+        if action == "list":
+            _list(people, as_json=options.json)
+            return 0
+        if action == "remove":
+            people.remove(name)
+            print_result(f"removed {name}", {"removed": name}, as_json=options.json)
+            return 0
+        if action == "reset":
+            code = people.reset(name)
+        else:
+            workspaces = None
+            if not options.all_workspaces:
+                workspaces = choose_workspaces(settings, name, options.workspaces or ())
+            elif options.workspaces:
+                raise BadInput("--all-workspaces: leave out --workspace")
+            if action == "assign":
+                people.assign(name, can=options.can, workspaces=workspaces)
+                where = "every workspace" if workspaces is None else ", ".join(workspaces)
+                shape = {"name": name, "workspaces": workspaces}
+                print_result(f"{name} may use {where}", shape, as_json=options.json)
+                return 0
+            code = people.invite(name, can=options.can, workspaces=workspaces)
+    base = settings.public_url.rstrip("/") or f"http://{settings.address}"
+    link = f"{base}/ui/join?{urlencode({'code': code})}"
+    text = f"{link}\nGive this link to {name}: it works once, for {INVITATION_S // 86_400} days."
+    print_result(text, {"name": name, "link": link}, as_json=options.json)
+    return 0
+
+
+def _list(people: People, *, as_json: bool) -> None:
+    shapes = []
+    rows: list[tuple[str, ...]] = [("name", "can", "workspaces", "state", "since", "logged in")]
+    for user in people.all():
+        account = user.account
+        state = "invited" if account is not None and account.invitation else "active"
+        logins = people.logins(user)
+        programs = [login.grant.client for login in logins if login.grant is not None]
+        browsers = sum(login.kind == "session" for login in logins)
+        shapes.append(
+            {
+                "name": user.name,
+                "can": user.can,
+                "workspaces": user.workspaces,
+                "state": state,
+                "created_at": user.created_at,
+                "browsers": browsers,
+                "programs": programs,
+            }
+        )
+        where = "all" if user.workspaces is None else ", ".join(user.workspaces)
+        named = [f"{browsers} in a browser"] if browsers else []
+        since = format_seconds(user.created_at)
+        rows.append((user.name, user.can, where, state, since, ", ".join([*named, *programs])))
+    if as_json:
+        print_json(shapes)
+    else:
+        print_table(rows, cut_column=2)
