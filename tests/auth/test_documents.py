@@ -57,7 +57,7 @@ def test_an_address_that_is_not_public_is_not_asked(
     )
     monkeypatch.setattr(socket, "create_connection", lambda *args, **kwargs: pytest.fail("asked"))
     with pytest.raises(OAuthError, match="not a public address"):
-        fetch(URL)
+        fetch(URL, 5_000)
 
 
 def test_public_addresses_are_public() -> None:
@@ -87,7 +87,7 @@ def test_public_addresses_are_public() -> None:
 def test_what_is_not_the_url_of_a_document_is_not_asked(url: str) -> None:
     assert not is_document_url(url)
     with pytest.raises(OAuthError):
-        fetch(url)
+        fetch(url, 5_000)
 
 
 def test_the_address_that_was_checked_is_the_one_that_is_used(
@@ -102,7 +102,7 @@ def test_the_address_that_was_checked_is_the_one_that_is_used(
         return resolve(host if first else "127.0.0.2", *args, **options)
 
     monkeypatch.setattr(socket, "getaddrinfo", rebind)
-    assert fetch(URL)["client_id"] == URL
+    assert fetch(URL, 5_000)["client_id"] == URL
     assert asked.count("claude.ai") == 1
 
 
@@ -111,7 +111,7 @@ def test_a_host_without_a_trusted_certificate_is_refused(
 ) -> None:
     monkeypatch.delenv("SSL_CERT_FILE")
     with pytest.raises(OAuthError, match="certificate") as refused:
-        fetch(URL)
+        fetch(URL, 5_000)
     assert refused.value.status == 503
     assert internet.asked == []
 
@@ -122,7 +122,7 @@ def test_a_host_that_never_ends_is_given_up(
     with socket.create_server(("127.0.0.1", 0)) as silent, names_lead_here(silent.getsockname()[1]):
         monkeypatch.setattr(documents, "TIMEOUT_S", 0.1)
         with pytest.raises(OAuthError, match="try again later") as refused:
-            fetch(URL)
+            fetch(URL, 5_000)
     assert refused.value.status == 503
 
 
@@ -132,22 +132,22 @@ def test_a_document_is_kept_and_an_old_copy_serves_while_its_host_fails(
     now = 1000.0
     kept = Documents(clock=lambda: now)
     for _ in range(3):
-        kept.get(URL)
+        kept.get(URL, limit=5_000)
     assert internet.asked == [URL]
     internet.pages[URL] = 503
     now += 3601
-    assert kept.get(URL)["client_id"] == URL
+    assert kept.get(URL, limit=5_000)["client_id"] == URL
     now += 86_400
     with pytest.raises(OAuthError):
-        kept.get(URL)
+        kept.get(URL, limit=5_000)
 
 
 def test_a_document_that_was_taken_down_is_not_used_any_longer(internet: Internet) -> None:
     now = 1000.0
     kept = Documents(clock=lambda: now)
-    kept.get(URL)
+    kept.get(URL, limit=5_000)
     internet.pages[URL] = 404
     now += 3601
     with pytest.raises(OAuthError) as refused:
-        kept.get(URL)
+        kept.get(URL, limit=5_000)
     assert refused.value.status == 400

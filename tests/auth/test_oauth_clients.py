@@ -3,11 +3,15 @@
 import json
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import jwt
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from jwt.algorithms import RSAAlgorithm
 
 from polymnia.auth.clients import Clients
@@ -278,3 +282,49 @@ def test_a_document_has_only_some_strange_redirects(
     assert client.authorize().status == 302
     client.redirect_uri = "javascript:alert(1)"
     assert client.authorize().status == 400
+
+
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=40),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=9), inner),
+    max_leaves=6,
+)
+FIELDS = (
+    "client_name",
+    "redirect_uris",
+    "response_types",
+    "token_endpoint_auth_method",
+    "token_endpoint_auth_methods_supported",
+    "jwks_uri",
+    "jwks",
+)
+
+
+@given(st.dictionaries(st.sampled_from(FIELDS), ANYTHING), st.booleans())
+def test_no_metadata_breaks_the_server(metadata: dict[str, Any], is_usable: bool) -> None:
+    if is_usable:
+        metadata["redirect_uris"] = ["https://example.com/callback"]
+    clients = Clients(lambda: b"key")
+    with suppress(OAuthError):
+        clients.register(metadata)
+    with suppress(OAuthError), patch.object(clients.documents, "get") as published:
+        published.return_value = {"client_id": CLAUDE, **metadata}
+        clients.find(CLAUDE)
+
+
+@pytest.mark.parametrize(
+    "keys", [{}, {"keys": 5}, {"keys": ["x"]}, {"keys": [{"kty": "RSA", "n": "AA", "e": "AA"}]}]
+)
+def test_bad_keys_of_a_client_let_nobody_in(
+    server: LoginServer, internet: Internet, keys: Any
+) -> None:
+    """Keys beside the metadata are published with it."""
+    url = f"https://evil.example.com/keys/{json.dumps(keys).encode().hex()}"
+    document = {**DOCUMENTS[CHATGPT], "jwks": keys}
+    del document["jwks_uri"]
+    internet.describe(url, **document)
+    claims = assertion(server.issuer, iss=url, sub=url)
+    client = chatgpt(server, **claims)
+    client.client_id = url
+    answer = client.redeem(client.get_code()["code"])
+    assert (answer.status, answer.json["error"]) == (401, "invalid_client")

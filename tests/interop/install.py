@@ -19,6 +19,7 @@ ROOT = Path(__file__).parent.parent.parent
 SCRIPTS = Path(__file__).parent / "scripts"
 JUDGES = Path(__file__).parent / "judges"
 CLIENTS = Path(__file__).parent / "clients"
+MCPJAM = Path(__file__).parent / "mcpjam"
 WEB = Path(__file__).parent.parent / "web"
 SDK_V1 = "mcp>=1.20,<2"
 FASTMCP = "fastmcp==4.1.2"
@@ -61,12 +62,12 @@ def _install_frameworks(home: Path) -> None:
 
 def node_packages(cache: Path) -> Path:
     """Return a directory with our scripts and the npm packages that `package.json` pins."""
-    home = _npm(cache, "node", SCRIPTS / "package.json")
-    for script in SCRIPTS.glob(
-        "*.mjs"
-    ):  # a module finds its packages beside itself, not where it is run
-        shutil.copy(script, home)
-    return home
+    return _scripts(cache, "node", SCRIPTS)
+
+
+def mcpjam(cache: Path) -> Path:
+    """Return a directory with MCPJam's checks, and our script that runs them."""
+    return _scripts(cache, "mcpjam", MCPJAM)
 
 
 def judges(cache: Path) -> Path:
@@ -80,12 +81,7 @@ def client_programs(cache: Path) -> Path:
     """Return a directory with the programs of MCP clients, and with tools that check what we
     publish.
     """
-    home = _npm(cache, "clients", CLIENTS / "package.json")
-    for script in CLIENTS.glob(
-        "*.mjs"
-    ):  # a module finds its packages beside itself, not where it is run
-        shutil.copy(script, home)
-    return home
+    return _scripts(cache, "clients", CLIENTS)
 
 
 def axe(cache: Path) -> Path:
@@ -107,6 +103,15 @@ def program(*names: str) -> str:
 def node_of(home: Path) -> str:
     """Return the Node that was installed with the packages."""
     return str(home / "node_modules" / ".bin" / "node")
+
+
+def _scripts(cache: Path, name: str, folder: Path) -> Path:
+    """Return a directory with the scripts of a folder and the packages that it pins."""
+    home = _npm(cache, name, folder / "package.json")
+    # A module finds its packages beside itself, not where it is run.
+    for script in folder.glob("*.mjs"):
+        shutil.copy(script, home)
+    return home
 
 
 def _npm(cache: Path, name: str, manifest: Path) -> Path:

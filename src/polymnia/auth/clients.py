@@ -21,8 +21,6 @@ from polymnia.errors import OAuthError, SettingsError
 
 T = TypeVar("T")
 
-_MAX_REDIRECTS = 50
-_MAX_NAME_CHARS = 60
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 # Schemes that browsers open themselves; any other scheme belongs to a program of the user.
 _UNSAFE_SCHEMES = frozenset(
@@ -72,7 +70,8 @@ class Clients:
             redirects = self._predefined[client_id]
             return OAuthClient(id=client_id, name=client_id, redirect_uris=redirects)
         if is_document_url(client_id):
-            return self._described(client_id, self.documents.get(client_id))
+            # 5 KB is what the specification of these documents asks for.
+            return self._described(client_id, self.documents.get(client_id, limit=5_120))
         self.check_id(client_id)
         client = self.unseal(client_id, OAuthClient)
         return msgspec.structs.replace(client, id=client_id)
@@ -89,12 +88,13 @@ class Clients:
     def register(self, metadata: dict[str, Any]) -> dict[str, Any]:
         """Return the registration of a client (RFC 7591). Raise OAuthError."""
         redirects = _safe_redirects(metadata)
-        if not redirects or sum(map(len, redirects)) > 4_000:
+        # They are part of the id, and proxies take addresses of 8 KB.
+        if not redirects or sum(map(len, redirects)) > 2_000:
             raise OAuthError(
                 "invalid_redirect_uri",
                 "redirect_uris: expected https URLs, loopback URLs or addresses of a program",
             )
-        if "code" not in metadata.get("response_types", ["code"]):
+        if "code" not in (_strings(metadata, "response_types") or ["code"]):
             raise OAuthError("invalid_client_metadata", "response_types: only code is supported")
         name = _name(metadata, redirects[0])
         return {
@@ -129,7 +129,7 @@ class Clients:
         redirects = _safe_redirects(document)
         if not redirects:
             raise OAuthError("invalid_client", f"{url}: the document has no usable redirect_uris")
-        methods = document.get("token_endpoint_auth_methods_supported") or []
+        methods = _strings(document, "token_endpoint_auth_methods_supported")
         method = document.get("token_endpoint_auth_method", "none")
         keys = document.get("jwks_uri")
         if not isinstance(keys, str) or not is_document_url(keys):
@@ -149,20 +149,24 @@ def _name(metadata: dict[str, Any], fallback: str) -> str:
     """Return the name that a client gives itself, in printable characters."""
     name = metadata.get("client_name")
     text = "".join(filter(str.isprintable, name)) if isinstance(name, str) else ""
-    return text.strip()[:_MAX_NAME_CHARS] or urlsplit(fallback).hostname or "a program"
+    return text.strip()[:60] or urlsplit(fallback).hostname or "a program"
 
 
 def _safe_redirects(metadata: dict[str, Any]) -> tuple[str, ...]:
     """Return the redirects that a browser may follow: one strange one does not spoil the others."""
-    redirects = metadata.get("redirect_uris")
-    if not isinstance(redirects, list):
-        return ()
-    return tuple(uri for uri in redirects[:_MAX_REDIRECTS] if is_safe_redirect(uri))
+    redirects = _strings(metadata, "redirect_uris")[:50]
+    return tuple(uri for uri in redirects if is_safe_redirect(uri))
 
 
-def is_safe_redirect(uri: object) -> bool:
+def _strings(metadata: dict[str, Any], name: str) -> list[str]:
+    """Return the texts in a list of a client; none if there is no such list."""
+    values = metadata.get(name)
+    return [text for text in values if isinstance(text, str)] if isinstance(values, list) else []
+
+
+def is_safe_redirect(uri: str) -> bool:
     """Return True for https, for http on a loopback address, and for the scheme of a program."""
-    if not isinstance(uri, str) or len(uri) > 2_000 or not (uri.isascii() and uri.isprintable()):
+    if len(uri) > 2_000 or not (uri.isascii() and uri.isprintable()):
         return False
     try:
         url = urlsplit(uri)

@@ -25,10 +25,8 @@ from polymnia.errors import OAuthError
 logger = logging.getLogger(__name__)
 
 TIMEOUT_S = 5.0
-MAX_DOCUMENT_BYTES = 5 * 1024
-# A document is used this long without asking for it again, and a day longer while its server fails.
+# How long a document is used without asking for it again.
 FRESH_S = 3600
-_STALE_S = 86_400
 _NAT64 = IPv6Network("64:ff9b::/96")
 
 
@@ -42,10 +40,10 @@ class Documents:
         # Slow servers must not take all worker threads.
         self._slots = BoundedSemaphore(4)
 
-    def get(self, url: str, max_age: float = FRESH_S) -> dict[str, Any]:
-        """Return the document, which was fetched at most `max_age` seconds ago. Raise OAuthError.
+    def get(self, url: str, *, limit: int, max_age: float = FRESH_S) -> dict[str, Any]:
+        """Return a document of at most `limit` bytes. Raise OAuthError.
 
-        While its server fails, an older copy is returned.
+        It was fetched at most `max_age` seconds ago, or a day ago if its server fails meanwhile.
         """
         with self._lock:
             document, fetched_at = self._kept.get(url, (None, 0.0))
@@ -56,12 +54,12 @@ class Documents:
             if not self._slots.acquire(blocking=False):
                 raise _unreachable(url, "too many documents are being fetched")
             try:
-                fetched = fetch(url)
+                fetched = fetch(url, limit)
             finally:
                 self._slots.release()
         except OAuthError as exc:
             logger.info("%s", exc)
-            if document is not None and exc.status == 503 and age <= _STALE_S:
+            if document is not None and exc.status == 503 and age <= 86_400:
                 return document
             raise
         with self._lock:
@@ -93,7 +91,7 @@ def is_document_url(text: str) -> bool:
     )
 
 
-def fetch(url: str) -> dict[str, Any]:
+def fetch(url: str, limit: int) -> dict[str, Any]:
     """Return the JSON object at a URL. Raise OAuthError, with status 503 if it may work later."""
     if not is_document_url(url):
         raise OAuthError("invalid_client", f"{url[:200]}: not an https URL of a document")
@@ -101,28 +99,33 @@ def fetch(url: str) -> dict[str, Any]:
     host = address.hostname or ""
     path = f"{address.path}?{address.query}" if address.query else address.path
     connection = HTTPSConnection(host, address.port)
-    timer = None
+
+    def give_up() -> None:
+        """End the connection: its reader sees the end of the data."""
+        if connection.sock is not None:
+            with suppress(OSError):
+                connection.sock.shutdown(socket.SHUT_RDWR)
+
+    # The timeout of a socket begins again with every byte.
+    timer = Timer(TIMEOUT_S, give_up)
+    timer.start()
     try:
-        connection.sock = sock = connect(host, address.port or 443)
-        # The timeout of a socket begins again with every byte.
-        timer = Timer(TIMEOUT_S, lambda: _shut_down(sock))
-        timer.start()
-        sock.do_handshake()
+        connection.sock = connect(host, address.port or 443)
+        connection.sock.do_handshake()
         connection.request("GET", path, headers={"Accept": "application/json"})
         response = connection.getresponse()
-        body = response.read(MAX_DOCUMENT_BYTES + 1)
+        body = response.read(limit + 1)
     except (OSError, HTTPException) as exc:
         raise _unreachable(url, str(exc)) from exc
     finally:
-        if timer is not None:
-            timer.cancel()
+        timer.cancel()
         connection.close()
     if response.status >= 500 or response.status in (408, 425, 429):
         raise _unreachable(url, f"status {response.status}")
     if response.status != 200:
         raise OAuthError("invalid_client", f"{url}: no document (status {response.status})")
-    if len(body) > MAX_DOCUMENT_BYTES:
-        raise OAuthError("invalid_client", f"{url}: more than {MAX_DOCUMENT_BYTES} bytes")
+    if len(body) > limit:
+        raise OAuthError("invalid_client", f"{url}: more than {limit} bytes")
     try:
         return json.decode(body, type=dict[str, Any])
     except (DecodeError, RecursionError) as exc:
@@ -152,12 +155,6 @@ def is_public(text: str) -> bool:
         if is_tunnel or address.ipv4_mapped:
             return False
     return address.is_global and not address.is_multicast
-
-
-def _shut_down(sock: socket.socket) -> None:
-    """End a connection that takes too long: its reader sees the end of the data."""
-    with suppress(OSError):
-        sock.shutdown(socket.SHUT_RDWR)
 
 
 def _unreachable(url: str, why: str) -> OAuthError:

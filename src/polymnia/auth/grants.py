@@ -25,7 +25,7 @@ from importlib.util import find_spec
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
-from msgspec import Struct
+from msgspec import Struct, ValidationError, convert
 from msgspec.structs import replace
 
 from polymnia.auth.clients import Clients
@@ -36,10 +36,7 @@ from polymnia.model import CAPABILITIES, LINK_OWNER, Capability, Grant, Principa
 
 logger = logging.getLogger(__name__)
 
-DECISION_S = 600
-CODE_S = 60
 ACCESS_S = 3600
-GRACE_S = 10
 # A client that was not used for so long has to be allowed in again.
 IDLE_S = 30 * 86_400
 SCOPES: dict[str, Capability] = {f"polymnia:{can}": can for can in CAPABILITIES}
@@ -58,7 +55,7 @@ Form = Mapping[str, str]
 
 
 class Authorization(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A client that waits for a person to let it in.
+    """A client that waits for a person to let it in. `scopes` has those that we know, in order.
 
     `client` is the name that it gives itself. `host` is where its document is published; a client
     without one registered itself, and only `redirect_uri` tells who gets the code.
@@ -78,14 +75,19 @@ class Authorization(Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def wants(self) -> Capability:
         """How much the client asks for. Without a scope that we know, it may write."""
-        wanted = [SCOPES[scope] for scope in self.scopes if scope in SCOPES]
-        return max(wanted, key=CAPABILITIES.index, default="write")
+        return SCOPES[self.scopes[-1]] if self.scopes else "write"
 
     @property
     def redirect_host(self) -> str:
         """Where the browser goes afterwards: a host, or the scheme of a program."""
         url = urlsplit(self.redirect_uri)
         return url.netloc if url.scheme in ("http", "https") else f"{url.scheme}:"
+
+
+class _Keys(Struct):
+    """The public keys of a client, as it publishes them."""
+
+    keys: list[dict[str, Any]]
 
 
 class Grants:
@@ -134,12 +136,12 @@ class Grants:
             client=client.name,
             host=client.host,
             redirect_uri=redirect_uri,
-            scopes=tuple(query.get("scope", "").split()),
+            scopes=tuple(scope for scope in SCOPES if scope in query.get("scope", "").split()),
             resource=resource,
             state=state,
             challenge=query["code_challenge"],
             keys=client.keys if client.must_sign else "",
-            until=int(time.time()) + DECISION_S,
+            until=int(time.time()) + 600,
         )
         return self._clients.seal(authorization), ""
 
@@ -189,7 +191,7 @@ class Grants:
                 redirect_uri=authorization.redirect_uri,
                 challenge=authorization.challenge,
                 code=hash_secret(code),
-                code_until=now + CODE_S,
+                code_until=now + 60,
                 keys=authorization.keys,
             )
             chosen = person.workspaces if workspaces is None else workspaces
@@ -297,7 +299,7 @@ class Grants:
                 leeway=60,
                 options={"require": ["exp", "iss", "sub", "aud"]},
             )
-        except jwt.PyJWTError as exc:
+        except (jwt.PyJWTError, ValueError) as exc:
             raise OAuthError("invalid_client", f"client_assertion: {exc}") from exc
 
     def _find_key(self, url: str, identifier: str | None) -> Any:
@@ -306,8 +308,12 @@ class Grants:
 
         # An unknown key may be new, but strangers must not cause a fetch with every request.
         for max_age in (FRESH_S, 60):
-            document = self._clients.documents.get(url, max_age)
-            for key in jwt.PyJWKSet.from_dict(document.get("jwks", document)).keys:
+            document = self._clients.documents.get(url, limit=64_000, max_age=max_age)
+            try:
+                jwks = convert(document.get("jwks", document), _Keys)
+            except ValidationError as exc:
+                raise jwt.InvalidKeyError(f"{url} has no keys") from exc
+            for key in jwt.PyJWKSet(jwks.keys).keys:
                 if identifier in (None, key.key_id):
                     return key
         raise jwt.InvalidKeyError("unknown key")
@@ -366,7 +372,7 @@ def _rotate(token: Token, text: str, now: int) -> tuple[Token, str, str]:
     if generation == grant.generation:
         grant = replace(grant, generation=generation + 1, rotated_at=now)
         return replace(token, grant=grant), secret, ""
-    is_repeated = generation == grant.generation - 1 and now - grant.rotated_at <= GRACE_S
+    is_repeated = generation == grant.generation - 1 and now - grant.rotated_at <= 10
     if is_repeated:
         return token, secret, ""
     return _end(token, now), "", "used twice, so the access has ended"

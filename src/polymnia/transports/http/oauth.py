@@ -20,7 +20,6 @@ from polymnia.transports.http.request import HttpRequest
 
 logger = logging.getLogger(__name__)
 
-MAX_BODY_BYTES = 64 << 10
 # Any page may read these answers and send these requests: none of them depends on a cookie.
 _HEADERS = {
     "cache-control": "no-store",
@@ -32,7 +31,7 @@ _HEADERS = {
 _TEXT = {"content-type": "text/plain; charset=utf-8", "x-content-type-options": "nosniff"}
 
 
-class Reply(NamedTuple):
+class OAuthReply(NamedTuple):
     """The answer of an endpoint."""
 
     status: int
@@ -40,7 +39,7 @@ class Reply(NamedTuple):
     headers: Mapping[str, str] = {}
 
 
-Handle = Callable[[HttpRequest], Awaitable[Reply]]
+Handle = Callable[[HttpRequest], Awaitable[OAuthReply]]
 
 
 def metadata_routes(
@@ -58,9 +57,9 @@ def metadata_routes(
     if provider is None and grants is not None:
         login = {"authorization_servers": [grants.issuer], "scopes_supported": SCOPES_SUPPORTED}
 
-    async def describe(path: str, request: HttpRequest) -> Reply:
+    async def describe(path: str, request: HttpRequest) -> OAuthReply:
         about = {"resource": base + path, "resource_name": "Polymnia"}
-        return Reply(200, encode({**about, **login, "bearer_methods_supported": ["header"]}))
+        return OAuthReply(200, encode({**about, **login, "bearer_methods_supported": ["header"]}))
 
     routes = []
     for path in ["", *paths]:
@@ -105,37 +104,40 @@ def server_routes(context: HttpContext, grants: Grants) -> list[Route]:
         "/.well-known/jwks.json": {"keys": []},
     }
 
-    async def describe(document: Mapping[str, Any], request: HttpRequest) -> Reply:
-        return Reply(200, encode(document))
+    async def describe(document: Mapping[str, Any], request: HttpRequest) -> OAuthReply:
+        return OAuthReply(200, encode(document))
 
-    async def authorize(request: HttpRequest) -> Reply:
+    async def authorize(request: HttpRequest) -> OAuthReply:
         """Send the browser to the page where a person decides, or back to the client."""
         try:
+            # It comes back in the address of the page, which proxies bound as well.
+            if len(request.scope["query_string"]) > 8_000:
+                raise OAuthError("invalid_request", "the address is too long")
             query = _parse(request.scope["query_string"])
             waiting, back = await context.run(partial(grants.begin, query))
         except OAuthError as exc:
             # It is not known where it would be safe to send the browser.
             text = f"This login cannot go on: {exc}\n"
-            return Reply(exc.status, text.encode(), _TEXT)
+            return OAuthReply(exc.status, text.encode(), _TEXT)
         page = f"{issuer}{UI_PATH}/allow?{urlencode({'request': waiting})}"
-        return Reply(302, headers={"location": back or page})
+        return OAuthReply(302, headers={"location": back or page})
 
-    async def register(request: HttpRequest) -> Reply:
-        body = await request.read(limit=MAX_BODY_BYTES, budget=context.budget)
+    async def register(request: HttpRequest) -> OAuthReply:
+        body = await request.read(limit=64 << 10, budget=context.budget)
         try:
             metadata = json.decode(body, type=dict[str, Any])
         except (DecodeError, RecursionError) as exc:
             raise OAuthError("invalid_client_metadata", "expected a JSON object") from exc
-        return Reply(201, encode(await context.run(partial(grants.register, metadata))))
+        return OAuthReply(201, encode(await context.run(partial(grants.register, metadata))))
 
-    async def exchange(request: HttpRequest) -> Reply:
-        form = _parse(await request.read(limit=MAX_BODY_BYTES, budget=context.budget))
-        return Reply(200, encode(await context.run(partial(grants.exchange, form))))
+    async def exchange(request: HttpRequest) -> OAuthReply:
+        form = _parse(await request.read(limit=64 << 10, budget=context.budget))
+        return OAuthReply(200, encode(await context.run(partial(grants.exchange, form))))
 
-    async def revoke(request: HttpRequest) -> Reply:
-        form = _parse(await request.read(limit=MAX_BODY_BYTES, budget=context.budget))
+    async def revoke(request: HttpRequest) -> OAuthReply:
+        form = _parse(await request.read(limit=64 << 10, budget=context.budget))
         await context.run(partial(grants.revoke, form))
-        return Reply(200)
+        return OAuthReply(200)
 
     routes = [
         Route("/authorize", _Endpoint(context, "GET", authorize)),
@@ -169,13 +171,13 @@ class _Endpoint:
             if not self._context.guard.requires_token():
                 raise Refused(404, "this server needs no login")
             is_preflight = request.method == "OPTIONS"
-            reply = Reply(204) if is_preflight else await self._handle(request)
+            reply = OAuthReply(204) if is_preflight else await self._handle(request)
         except OAuthError as exc:
             error = encode({"error": exc.code, "error_description": str(exc)})
-            reply = Reply(401 if exc.code == "invalid_client" else exc.status, error)
+            reply = OAuthReply(401 if exc.code == "invalid_client" else exc.status, error)
         except StoreError as exc:
             logger.error("a login failed: %s", exc)
-            reply = Reply(503, encode({"error": "temporarily_unavailable"}))
+            reply = OAuthReply(503, encode({"error": "temporarily_unavailable"}))
         except Refused as refusal:
             await request.refuse(refusal)
             return
