@@ -74,7 +74,7 @@ def test_a_second_run_changes_nothing(tmp_path: Path) -> None:
 def test_an_entry_is_removed(tmp_path: Path) -> None:
     install(tmp_path, "cursor")
     assert "removed memory" in install(tmp_path, "cursor", "--remove").stdout
-    assert json.loads((tmp_path / ".cursor" / "mcp.json").read_text("utf-8")) == {}
+    assert json.loads((tmp_path / ".cursor" / "mcp.json").read_text("utf-8")) == {"mcpServers": {}}
     again = install(tmp_path, "cursor", "--remove")
     assert (again.returncode, "has no server 'memory'" in again.stderr) == (1, True)
 

@@ -68,7 +68,7 @@ def test_a_client_is_connected_and_disconnected_in_one_click(machine: Machine) -
     entry = json.loads(file.read_text())["mcpServers"]["memory"]
     assert entry["args"][-2:] == ["--store", f"sqlite:{machine.store}"]
     assert "Disconnected" in machine.owner.post("/ui/start/disconnect", client="cursor").words
-    assert json.loads(file.read_text()) == {}
+    assert json.loads(file.read_text()) == {"mcpServers": {}}
 
 
 def test_a_damaged_file_is_named_and_left_alone(machine: Machine) -> None:

@@ -64,17 +64,6 @@ def test_a_merge_shows_what_moves_for_the_chosen_side(admin: Visit) -> None:
     expect(page.locator(".toast")).to_contain_text("Undone")
 
 
-def test_all_of_a_kind_are_accepted_and_undone_at_once(admin: Visit) -> None:
-    page = admin.open("/ui/curation?kind=gaps")
-    page.keyboard.press("A")
-    expect(page.get_by_role("heading", name="Accept")).to_be_visible()
-    admin.audit_all()
-    page.get_by_role("button", name="Relate those ticked").click()
-    expect(page.locator(".toast")).to_contain_text("Accepted")
-    page.get_by_role("button", name="Undo").click()
-    expect(page.locator(".toast")).to_contain_text("Undone")
-
-
 def test_a_reader_sees_every_kind_without_actions(ui: Ui, visit: NewVisit) -> None:
     reader = visit(ui.origin, viewport=PHONE, theme="dark")
     reader.log_in(ui.token("reader of findings", "read"))

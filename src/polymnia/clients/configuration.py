@@ -90,7 +90,11 @@ def edit(client: ClientProgram, text: str, entries: Mapping[str, Any]) -> str:
     for name, entry in entries.items():
         path = (client.key, name)
         text = remove(text, path) if entry is None else put(text, path, entry)
-    is_empty = not is_toml and jsonc.parse(text).get(client.key) == {}
+    if is_toml:
+        return text
+    document = jsonc.parse(text)
+    # A file for servers alone keeps the empty object: Copilot CLI refuses one without it.
+    is_empty = document.get(client.key) == {} and len(document) > 1
     return jsonc.remove_member(text, (client.key,)) if is_empty else text
 
 
