@@ -14,6 +14,7 @@ from polymnia.dialects.registry import find_spec, open_dialect
 from polymnia.engine.memory import Memory
 from polymnia.engine.workspaces.workspaces import Workspaces, first_workspace, open_workspaces
 from polymnia.errors import SettingsError
+from polymnia.mcp.asking import RequestStates
 from polymnia.mcp.limits import RateLimiter
 from polymnia.mcp.server import Server
 from polymnia.model import OWNER, Capability
@@ -73,9 +74,10 @@ def serve(
 
 
 @contextmanager
-def open_servers(settings: Settings) -> Iterator[dict[str, Server]]:
+def open_servers(settings: Settings, tokens: "Tokens | None" = None) -> Iterator[dict[str, Server]]:
     """Yield a started server for every dialect, all over the same store.
 
+    Servers with the same `tokens` take the answers to each other's questions.
     Raise SettingsError if the store cannot hold what the tools of a dialect write.
     """
     rules = ServerRules(
@@ -112,6 +114,8 @@ def open_servers(settings: Settings) -> Iterator[dict[str, Server]]:
         if settings.transport == "stdio":
             logging.getLogger("polymnia").addHandler(_ClientLog(list(servers.values())))
         for server in servers.values():
+            if tokens is not None and not settings.read_only:
+                server.states = RequestStates(tokens.signing_key())
             server.start()
         if not settings.read_only:
             workspaces.on_open(Memory.request_indexing)
@@ -212,7 +216,7 @@ def _serve_http(
     allowed_hosts = address.require_hosts((host, *settings.allow_hosts))
     origins = address.require_origins(settings.allow_origins)
     proxies = parse_proxies(settings.trusted_proxies)
-    listener = address.listen(host, port)
+    listener = address.listen(host, port, reuse_port=settings.reuse_port)
 
     port = listener.getsockname()[1]
     own = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
@@ -246,7 +250,7 @@ def _serve_http(
     with (
         # The process ends without exit handlers, so uploads are removed here.
         TemporaryDirectory(prefix="polymnia-uploads-", ignore_cleanup_errors=True) as scratch,
-        open_servers(settings) as servers,
+        open_servers(settings, tokens if authenticator.requires_token else None) as servers,
         ExitStack() as stack,
     ):
         # Where a database keeps what the web interface stores.

@@ -50,6 +50,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     workspace: str = ""
     read_only: bool = False
     insecure: bool = False
+    reuse_port: bool = False
     tokens: str = ""
     backups: str = ""
     allow_hosts: tuple[str, ...] = ()

@@ -169,6 +169,12 @@ def _add_network_arguments(parser: argparse.ArgumentParser) -> None:
     )
     group = parser.add_argument_group("HTTP")
     group.add_argument(
+        "--reuse-port",
+        action="store_true",
+        default=None,
+        help="let several servers listen on one port, for clients without sessions",
+    )
+    group.add_argument(
         "--also",
         dest="dialects",
         action="append",

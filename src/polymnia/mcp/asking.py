@@ -175,11 +175,11 @@ class _State(Struct, array_like=True):
 class RequestStates:
     """Seals answers, so that a stateless client can bring them back but not change them.
 
-    The key belongs to this process: no other one accepts its states.
+    Servers with the same key accept each other's states. Without one, it is of this process.
     """
 
-    def __init__(self) -> None:
-        self._key = os.urandom(32)
+    def __init__(self, key: bytes | None = None) -> None:
+        self._key = key or os.urandom(32)
         self._decoder = Decoder(_State)
 
     def seal(self, request: bytes, answers: Answers) -> str:
@@ -215,7 +215,8 @@ class RequestStates:
     def _digest(self, data: bytes) -> bytes:
         import hmac
 
-        return hmac.digest(self._key, data, "sha256")
+        # The first word, because the key signs other things too.
+        return hmac.digest(self._key, b"state:" + data, "sha256")
 
 
 def _invalid_state() -> InvalidParams:

@@ -47,11 +47,16 @@ def parse_bind(bind: str) -> tuple[str, int]:
     return host, int(port)
 
 
-def listen(host: str, port: int) -> socket.socket:
-    """Return a listening socket. Raise SettingsError."""
+def listen(host: str, port: int, *, reuse_port: bool = False) -> socket.socket:
+    """Return a listening socket. Raise SettingsError.
+
+    With `reuse_port`, other processes may listen on the same port.
+    """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        created = socket.create_server((host, port), family=family, backlog=BACKLOG)
+        created = socket.create_server(
+            (host, port), family=family, backlog=BACKLOG, reuse_port=reuse_port
+        )
         # asyncio turns Nagle's algorithm off only where the protocol is named. With it, a second
         # write waits until the first is acknowledged.
         protocol = socket.IPPROTO_TCP

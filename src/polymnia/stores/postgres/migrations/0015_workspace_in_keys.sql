@@ -1,7 +1,7 @@
 -- usable by: 6
--- Every primary, unique and foreign key holds the workspace, so that the tables can be distributed by it (packages/citus). It
--- is the last column: the first one still fits one index only (migration 5). In a database with rows, `build_indexes` makes
--- these indexes before the migration, while others read and write.
+-- Every primary, unique and foreign key holds the workspace, as tables need that are distributed or partitioned by it. It is
+-- the last column: the first one still fits one index only (migration 5). In a database with rows, `build_indexes` makes these
+-- indexes before the migration, while others read and write.
 CREATE UNIQUE INDEX IF NOT EXISTS changes_key         ON changes (row_key, workspace_id);
 CREATE UNIQUE INDEX IF NOT EXISTS entities_key        ON entities (row_key, workspace_id);
 CREATE UNIQUE INDEX IF NOT EXISTS cards_key           ON cards (row_key, workspace_id);
