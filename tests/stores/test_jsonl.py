@@ -8,7 +8,7 @@ import pytest
 from polymnia.engine.facts.revise import Revision, revise
 from polymnia.engine.graph import entities, facts, relations
 from polymnia.engine.memory import Memory
-from polymnia.model import EntityDraft, FactAddition, Relation
+from polymnia.model import EntityDraft, Relation
 from polymnia.stores.files.jsonl import JsonlStore, adopt_legacy
 
 
@@ -135,58 +135,22 @@ def test_no_temporary_file_is_left(path: Path, tmp_path: Path) -> None:
     assert sorted(file.name for file in tmp_path.iterdir()) == ["memory.jsonl", "memory.jsonl.lock"]
 
 
-# What the npm server writes for texts with half of a surrogate pair; all but the first line are
-# untouched by the tests.
-SURROGATES = [
-    rb'{"type":"entity","name":"A","entityType":"x",'
-    rb'"observations":["cut \ud83d","whole \ud83d\ude00"]}',
-    b'{"type":"entity","name":"\\udc00B\xc3\xa9\\n","entityType":"\\ud800","observations":["\\ud800","\\ud801","\xef\xbf\xbd"]}',
-    rb'{"type":"entity","name":"\ud800","entityType":"x","observations":[]}',
-    rb'{"type":"entity","name":"\ud801","entityType":"x","observations":[]}',
-    rb'{"type":"relation","from":"\ud800","to":"\ud801","relationType":"\udfff r"}',
-]
-
-
-def test_an_entity_with_a_lone_surrogate_is_readable(path: Path) -> None:
-    path.write_bytes(SURROGATES[0])
+def test_half_of_a_surrogate_pair_becomes_a_replacement_character(path: Path) -> None:
+    lines = (
+        rb'{"type":"entity","name":"A\ud800","entityType":"x",'
+        rb'"observations":["cut \ud83d","whole \ud83d\ude00"]}',
+        rb'{"type":"relation","from":"A\ud800","to":"B","relationType":"\udfff r"}',
+    )
+    path.write_bytes(b"\n".join(lines))
     memory = opened(path)
-    (found,) = entities.read_all(memory).entities
-    assert found.texts == ("cut \ufffd", "whole \U0001f600")
+    graph = entities.read_all(memory)
+    assert graph.entities[0].name == "A\ufffd"
+    assert graph.entities[0].texts == ("cut \ufffd", "whole \U0001f600")
+    assert [relation.key for relation in graph.relations] == [("A\ufffd", "B", "\ufffd r")]
     assert memory.store.check() == []
-
-
-def test_lone_surrogates_are_written_back_as_they_were(path: Path) -> None:
-    path.write_bytes(b"\n".join(SURROGATES))
-    entities.create(opened(path), [EntityDraft("new", "x")], by="test")
-    new = b'{"type":"entity","name":"new","entityType":"x","observations":[]}'
-    whole = SURROGATES[0].replace(rb"\ud83d\ude00", "\U0001f600".encode())
-    assert path.read_bytes().split(b"\n") == [whole, *SURROGATES[1:4], new, SURROGATES[4]]
+    facts.remove(memory, [("A\ufffd", ("cut \ufffd",))], by="test")
+    assert path.read_text("utf-8").count("\ufffd") == 3
     assert not Path(f"{path}.rejected").exists()
-
-
-def test_texts_that_differ_in_a_lone_surrogate_stay_different(path: Path) -> None:
-    path.write_bytes(b"\n".join(SURROGATES))
-    graph = entities.read_all(opened(path))
-    assert len({entity.name for entity in graph.entities}) == 4
-    assert len(set(graph.entities[1].texts)) == 3
-    assert graph.entities[1].texts[2] == "\ufffd"
-    (relation,) = graph.relations
-    assert (relation.source, relation.target) == (graph.entities[2].name, graph.entities[3].name)
-
-
-def test_a_change_to_an_entity_keeps_its_other_lone_surrogates(path: Path) -> None:
-    path.write_bytes(SURROGATES[0])
-    memory = opened(path)
-    facts.add(memory, [FactAddition("A", ("more",))], by="test", skip_repeats=True)
-    facts.remove(memory, [("A", ("whole \U0001f600",))], by="test")
-    assert rb'"observations":["cut \ud83d","more"]' in path.read_bytes()
-
-
-def test_an_fact_with_a_lone_surrogate_can_be_deleted(path: Path) -> None:
-    path.write_bytes(SURROGATES[0])
-    memory = opened(path)
-    facts.remove(memory, [("A", ("cut \ufffd",))], by="test")
-    assert b"cut" not in path.read_bytes()
 
 
 def test_a_legacy_file_with_bad_lines_is_migrated_as_far_as_it_can_be_read(

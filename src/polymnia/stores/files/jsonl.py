@@ -7,11 +7,11 @@ import json
 import logging
 import re
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from msgspec import DecodeError, Struct, ValidationError, convert, field, to_builtins
+from msgspec import DecodeError, Struct, ValidationError, field
 from msgspec.json import Decoder, Encoder
 
 from polymnia.disk.errors import map_os_errors
@@ -35,8 +35,6 @@ logger = logging.getLogger(__name__)
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _LINES_PER_CHUNK = 2000
 _ORDINALS = range(1, 1 << 60)
-_SURROGATE = re.compile("[\ud800-\udfff]")
-_REPLACEMENT = "\ufffd"
 
 
 def adopt_legacy(path: Path) -> None:
@@ -157,10 +155,7 @@ class JsonlStore(GraphOnlyStore):
         try:
             self._leftovers.remove()
             self._keep_rejected()
-            replace_file(
-                self._path,
-                encode_lines(graph.entities(), graph.relations(), self._loaded.surrogates),
-            )
+            replace_file(self._path, encode_lines(graph.entities(), graph.relations()))
         except StoreStopped as exc:
             self._stopped = str(exc)
             raise
@@ -217,43 +212,11 @@ _bare_decoder = Decoder(_BareEntityObject)
 _encoder = Encoder()
 
 
-class Surrogates:
-    """Texts with lone surrogates, which UTF-8 cannot hold, and the texts that replace them."""
-
-    def __init__(self) -> None:
-        self._readable: dict[str, str] = {}
-        self._original: dict[str, str] = {}
-
-    def __bool__(self) -> bool:
-        return bool(self._original)
-
-    def reserve(self, text: str) -> None:
-        """Record a text of the file, so that it is not used to stand for another one."""
-        if _REPLACEMENT in text:
-            self._original.setdefault(text, text)
-
-    def readable(self, text: str) -> str:
-        """Return the text with U+FFFD for lone surrogates; different texts stay different."""
-        if not _SURROGATE.search(text):
-            return text
-        if text not in self._readable:
-            readable = _SURROGATE.sub(_REPLACEMENT, text)
-            while readable in self._original:
-                readable += _REPLACEMENT
-            self._readable[text], self._original[readable] = readable, text
-        return self._readable[text]
-
-    def original(self, text: str) -> str:
-        """Return the text that a readable one stands for."""
-        return self._original.get(text, text)
-
-
 class LoadedFile:
     """The graph of a file, and the lines that are neither entity nor relation, with the reasons."""
 
     def __init__(self) -> None:
         self.graph = MemoryGraph(is_file=True)
-        self.surrogates = Surrogates()
         self.rejected: list[bytes] = []
         self.problems: list[tuple[int, str]] = []
         self.foreign_lines: set[int] = set()  # valid JSON of another type
@@ -270,7 +233,7 @@ def parse(data: bytes) -> LoadedFile:
     data = data.removeprefix(_BYTE_ORDER_MARK)
     items = _parse_at_once(data)
     if items is None:
-        items = _readable(_parse_lines(data, loaded), loaded.surrogates)
+        items = _parse_lines(data, loaded)
     _put_all(loaded.graph, items)
     return loaded
 
@@ -321,59 +284,27 @@ def _parse_bare(line: bytes) -> _EntityObject | None:
 
 
 def _parse_surrogates(line: bytes) -> _Line | None:
-    r"""Parse a line with lone surrogates, which JavaScript writes as `\ud800`; None without any."""
+    r"""Parse a line with halves of surrogate pairs, which become U+FFFD; None without any.
+
+    JavaScript writes them as `\ud800`, but they are not characters, and UTF-8 cannot hold them.
+    """
     try:
-        item: _Line = convert(json.loads(line), _Line)
-    except (ValueError, ValidationError):
+        text = json.dumps(json.loads(line), ensure_ascii=False)
+    except ValueError:
         return None
-    return item if any(map(_SURROGATE.search, _texts(item))) else None
+    readable = re.sub("[\ud800-\udfff]", "\ufffd", text)
+    return None if readable == text else _decoder.decode(readable.encode())
 
 
-def _readable(items: list[_Line], surrogates: Surrogates) -> list[_Line]:
-    """Replace lone surrogates by characters that every client can read."""
-    if not any(_SURROGATE.search(text) for item in items for text in _texts(item)):
-        return items
-    for item in items:
-        for text in _texts(item):
-            surrogates.reserve(text)
-    return [_map_texts(item, surrogates.readable) for item in items]
-
-
-def _texts(item: _Line) -> list[str]:
-    if isinstance(item, _RelationObject):
-        return [item.source, item.target, item.relationType]
-    return [item.name, item.entityType, *item.observations]
-
-
-def _map_texts(item: _Line, change: Callable[[str], str]) -> _Line:
-    if isinstance(item, _RelationObject):
-        return _RelationObject(change(item.source), change(item.target), change(item.relationType))
-    return _EntityObject(
-        change(item.name), change(item.entityType), list(map(change, item.observations))
-    )
-
-
-def encode_lines(
-    entities: Iterable[Entity], relations: Iterable[Relation], surrogates: Surrogates | None = None
-) -> Iterator[bytes]:
+def encode_lines(entities: Iterable[Entity], relations: Iterable[Relation]) -> Iterator[bytes]:
     """Encode a file in chunks: all entities, then all relations, a newline between two lines."""
     items: list[_Line] = [
         _EntityObject(entity.name, entity.type, list(entity.texts)) for entity in entities
     ]
     items += [_RelationObject(*relation.key) for relation in relations]
     for start in range(0, len(items), _LINES_PER_CHUNK):
-        lines = [_encode_line(item, surrogates) for item in items[start : start + _LINES_PER_CHUNK]]
+        lines = [_encoder.encode(item) for item in items[start : start + _LINES_PER_CHUNK]]
         yield (b"\n" if start else b"") + b"\n".join(lines)
-
-
-def _encode_line(item: _Line, surrogates: Surrogates | None) -> bytes:
-    if not surrogates:
-        return _encoder.encode(item)
-    item = _map_texts(item, surrogates.original)
-    if not any(map(_SURROGATE.search, _texts(item))):
-        return _encoder.encode(item)
-    text = json.dumps(to_builtins(item), ensure_ascii=False, separators=(",", ":"))
-    return _SURROGATE.sub(lambda match: f"\\u{ord(match[0]):04x}", text).encode()
 
 
 def _put_all(graph: MemoryGraph, items: list[_Line]) -> None:
