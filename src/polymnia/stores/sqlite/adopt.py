@@ -2,6 +2,7 @@
 
 import logging
 import math
+from collections import Counter
 from collections.abc import Iterable
 from contextlib import closing
 from datetime import UTC, datetime
@@ -10,7 +11,7 @@ from pathlib import Path
 from time import time_ns
 
 import apsw
-from msgspec import DecodeError, Struct, json
+from msgspec import DecodeError, json
 
 from polymnia.disk.errors import map_os_errors
 from polymnia.disk.replace import fsync_directory, replace_file
@@ -22,15 +23,6 @@ from polymnia.stores.sqlite.schema import NOTE_TABLES
 from polymnia.stores.sqlite.store import SqliteStore
 
 logger = logging.getLogger(__name__)
-
-
-class RejectedValue(Struct, frozen=True, omit_defaults=True):
-    """A value of the other program that a note cannot have."""
-
-    key: str
-    field: str
-    value: object
-    session: str = ""
 
 
 def adopt_memories(path: str) -> bool:
@@ -50,107 +42,77 @@ def adopt_memories(path: str) -> bool:
         ).fetchall()
         if file_identity(path) != file:
             return False  # another server converted it first
-        conversion = _Conversion()
-        notes = conversion.notes(
-            run(connection, "foreign_vault"), run(connection, "foreign_sessions")
-        )
-        new = _write_beside(path, notes)
+        lost: Counter[str] = Counter()  # values that a note cannot have, by field
+        notes = _notes(run(connection, "foreign_vault"), run(connection, "foreign_sessions"), lost)
+        new = Path(f"{path}.new")
+        for ending in ("", "-wal", "-shm", "-journal"):
+            Path(f"{new}{ending}").unlink(missing_ok=True)  # left by an interrupted attempt
+        with closing(SqliteStore(str(new))) as store, store.writing() as writer:
+            change = Change("import", "polymnia", writer.clock(), after=Rows(notes=notes))
+            writer.apply(change)
         kept = keep_backup(Path(path))
-        conversion.write_rejected(path)
         new.replace(path)
         fsync_directory(Path(path).parent)
     logger.warning(
         "%s held %d memories of another program: converted, and kept as %s", path, len(notes), kept
     )
-    conversion.report(path)
+    for field, number in sorted(lost.items()):
+        logger.warning(
+            "%d values of %s could not be converted: they are only in %s", number, field, kept
+        )
     return True
 
 
-class _Conversion:
-    """Makes notes of rows, and collects what a note cannot have."""
+def _notes(vault: Iterable[Row], sessions: Iterable[Row], lost: Counter[str]) -> tuple[Note, ...]:
+    """Return the notes of both tables, and count what they cannot have.
 
-    def __init__(self) -> None:
-        self._rejected: list[RejectedValue] = []
-        self._now = time_ns() // 1000
-
-    def notes(self, vault: Iterable[Row], sessions: Iterable[Row]) -> tuple[Note, ...]:
-        """Return the notes of both tables.
-
-        A memory of no session is a vault note unless its key is taken there.
-        """
-        vault_notes = {row[0]: self._vault_note(row) for row in vault}
-        session_notes: list[Note] = []
-        for session, *row in sessions:
-            key, content, tags, created = row
-            name = str(key)
-            at = self._time(name, "created_at", created, session)
-            note = Note(
-                name, str(content), self._tags(name, tags, session), NoteScope(session), b"", at, at
-            )
-            if session:
-                session_notes.append(note)
-            elif note.key in vault_notes:
-                self._reject(note.key, "content", note.content)
-            else:
-                vault_notes[note.key] = note
-        return (*vault_notes.values(), *session_notes)
-
-    def report(self, path: str) -> None:
-        """Log how many values were rejected."""
-        fields = [item.field for item in self._rejected]
-        for field in sorted(set(fields)):
-            logger.warning(
-                "%d values of %s could not be converted: see %s",
-                fields.count(field),
-                field,
-                _aside(path),
-            )
-
-    def write_rejected(self, path: str) -> None:
-        """Keep the rejected values beside the store, a JSON object a line."""
-        if self._rejected:
-            replace_file(Path(_aside(path)), [json.encode(item) + b"\n" for item in self._rejected])
-
-    def _vault_note(self, row: Row) -> Note:
-        key, content, tags, embedding, created, updated = row
-        times = (self._time(key, "created_at", created), self._time(key, "updated_at", updated))
-        return Note(
-            key, content, self._tags(key, tags), VAULT, self._vector(key, embedding), *times
-        )
-
-    def _vector(self, key: str, blob: object) -> bytes:
-        if blob is None or _is_vector(blob):
-            return bytes(blob) if isinstance(blob, bytes) else b""
-        self._reject(key, "embedding", blob)
-        return b""
-
-    def _tags(self, key: str, text: object, session: str = "") -> tuple[str, ...]:
-        try:
-            return json.decode(str(text), type=tuple[str, ...])
-        except DecodeError:
-            self._reject(key, "tags", text, session)
-            return ()
-
-    def _time(self, key: str, field: str, text: object, session: str = "") -> int:
-        try:
-            time = datetime.fromisoformat(str(text))
-        except ValueError:
-            self._reject(key, field, text, session)
-            return self._now
-        return int(time.replace(tzinfo=time.tzinfo or UTC).timestamp() * 1_000_000)
-
-    def _reject(self, key: str, field: str, value: object, session: str = "") -> None:
-        self._rejected.append(RejectedValue(key, field, value, session))
+    A memory of no session is a vault note unless its key is taken there.
+    """
+    vault_notes: dict[str, Note] = {}
+    for key, content, tags, embedding, created_at, updated_at in vault:
+        vector = b""
+        if _is_vector(embedding):
+            vector = bytes(embedding)
+        elif embedding is not None:
+            lost["embedding"] += 1
+        times = (_time(created_at, lost), _time(updated_at, lost))
+        vault_notes[key] = Note(key, content, _tags(tags, lost), VAULT, vector, *times)
+    session_notes: list[Note] = []
+    for session, key, content, tags, created_at in sessions:
+        at = _time(created_at, lost)
+        scope = NoteScope(session)
+        note = Note(str(key), str(content), _tags(tags, lost), scope, b"", at, at)
+        if session:
+            session_notes.append(note)
+        elif note.key in vault_notes:
+            lost["content"] += 1
+        else:
+            vault_notes[note.key] = note
+    return (*vault_notes.values(), *session_notes)
 
 
-def _write_beside(path: str, notes: tuple[Note, ...]) -> Path:
-    new = Path(f"{path}.new")
-    for ending in ("", "-wal", "-shm", "-journal"):
-        Path(f"{new}{ending}").unlink(missing_ok=True)  # left by an interrupted attempt
-    with closing(SqliteStore(str(new))) as store, store.writing() as writer:
-        change = Change("import", "polymnia", writer.clock(), after=Rows(notes=notes))
-        writer.apply(change)
-    return new
+def _tags(text: object, lost: Counter[str]) -> tuple[str, ...]:
+    try:
+        return json.decode(str(text), type=tuple[str, ...])
+    except DecodeError:
+        lost["tags"] += 1
+        return ()
+
+
+def _time(text: object, lost: Counter[str]) -> int:
+    try:
+        time = datetime.fromisoformat(str(text))
+    except ValueError:
+        lost["times"] += 1
+        return time_ns() // 1000
+    return int(time.replace(tzinfo=time.tzinfo or UTC).timestamp() * 1_000_000)
+
+
+def _is_vector(blob: object) -> bool:
+    if not isinstance(blob, bytes) or not blob or len(blob) % 4:
+        return False
+    norm = length(blob)
+    return math.isfinite(norm) and norm > 0
 
 
 def keep_backup(path: Path) -> Path:
@@ -163,14 +125,3 @@ def keep_backup(path: Path) -> Path:
         except OSError:  # not every file system has hard links
             replace_file(kept, [path.read_bytes()])
     return kept
-
-
-def _aside(path: str) -> str:
-    return f"{path}.rejected"
-
-
-def _is_vector(blob: object) -> bool:
-    if not isinstance(blob, bytes) or not blob or len(blob) % 4:
-        return False
-    norm = length(blob)
-    return math.isfinite(norm) and norm > 0
