@@ -13,8 +13,9 @@ from polymnia.engine.graph import entities, facts, relations
 from polymnia.engine.memory import Memory
 from polymnia.errors import StoreError, StoreFull, StoreStopped
 from polymnia.model import Entity, EntityDraft, FactAddition, Relation, Rows
-from polymnia.stores.files.binlog import store as binlog
-from polymnia.stores.files.binlog.store import BinlogStore
+from polymnia.stores import open_store
+from polymnia.stores.contract import Store
+from polymnia.stores.files.binlog import log as binlog
 from tests.processes import TIMEOUT_S
 from tests.stores.binlog_reader import read_log, record_ends
 
@@ -38,10 +39,10 @@ def path(tmp_path: Path) -> Path:
 @pytest.fixture
 def opened(path: Path) -> Iterator[Open]:
     """Open the log once more, as another process does."""
-    stores: list[BinlogStore] = []
+    stores: list[Store] = []
 
     def open_again() -> Memory:
-        stores.append(BinlogStore(str(path)))
+        stores.append(open_store(str(path)))
         return Memory(stores[-1])
 
     yield open_again
@@ -171,7 +172,7 @@ def test_a_log_that_was_overwritten_in_place_is_noticed(
 ) -> None:
     memory = opened()
     create(memory, "A")
-    other = Memory(BinlogStore(str(tmp_path / "other.mcpmem")))
+    other = Memory(open_store(str(tmp_path / "other.mcpmem")))
     create(other, "B", "C", "D")
     other.store.close()
     path.write_bytes((tmp_path / "other.mcpmem").read_bytes())
@@ -363,7 +364,7 @@ def test_permissions_are_kept_and_a_new_log_is_private(path: Path, opened: Open)
 
 def test_a_directory_is_not_accepted_as_a_log(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="is a directory"):
-        BinlogStore(str(tmp_path))
+        open_store(f"binlog:{tmp_path}")
 
 
 def test_a_store_may_be_closed_twice_and_used_again(opened: Open) -> None:

@@ -11,9 +11,10 @@ from polymnia.engine.graph import entities
 from polymnia.engine.memory import Memory
 from polymnia.errors import StoreDamaged
 from polymnia.model import Entity, EntityDraft
+from polymnia.stores import open_store
+from polymnia.stores.contract import Store
 from polymnia.stores.files.binlog.forms import salvage
 from polymnia.stores.files.binlog.records import encode_graph
-from polymnia.stores.files.binlog.store import BinlogStore
 from tests.stores.binlog_reader import Picture, read_log
 
 Encode = Callable[[int, bytes], bytes]
@@ -73,14 +74,14 @@ def path(tmp_path: Path) -> Path:
 
 
 def held(path: Path) -> Picture:
-    store = BinlogStore(str(path))
+    store = open_store(str(path))
     try:
         return picture(store)
     finally:
         store.close()
 
 
-def picture(store: BinlogStore) -> Picture:
+def picture(store: Store) -> Picture:
     graph = entities.read_all(Memory(store))
     return Picture(
         {entity.name: (entity.type, list(entity.texts)) for entity in graph.entities},
@@ -89,7 +90,7 @@ def picture(store: BinlogStore) -> Picture:
 
 
 def write_to(path: Path) -> None:
-    store = BinlogStore(str(path))
+    store = open_store(str(path))
     entities.create(Memory(store), [EntityDraft("late", "x")], by="test")
     store.close()
 
@@ -128,7 +129,7 @@ def test_an_old_log_that_its_program_appends_to_is_read_again(
 ) -> None:
     first, *rest = records(encode)
     path.write_bytes(magic + first)
-    store = BinlogStore(str(path))
+    store = open_store(str(path))
     assert picture(store) == Picture({"Ada": ("person", ["one", "zwei"])})
     with path.open("ab") as file:
         file.writelines(rest)

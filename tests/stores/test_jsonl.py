@@ -9,7 +9,8 @@ from polymnia.engine.facts.revise import Revision, revise
 from polymnia.engine.graph import entities, facts, relations
 from polymnia.engine.memory import Memory
 from polymnia.model import EntityDraft, Relation
-from polymnia.stores.files.jsonl import JsonlStore, adopt_legacy
+from polymnia.stores import open_store
+from polymnia.stores.files.jsonl import adopt_legacy
 
 
 @pytest.fixture
@@ -18,7 +19,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def opened(path: Path) -> Memory:
-    return Memory(JsonlStore(str(path)))
+    return Memory(open_store(str(path)))
 
 
 def test_no_file_is_created_before_the_first_change(path: Path) -> None:

@@ -42,13 +42,15 @@ def open_store(url: str, *, read_only: bool = False) -> Store:
         from polymnia.stores.sqlite.store import SqliteStore
 
         return SqliteStore(path, read_only=read_only)
+    from polymnia.stores.files.store import FileStore
+
     if kind == "binlog":
-        from polymnia.stores.files.binlog.store import BinlogStore
+        from polymnia.stores.files.binlog.log import BinlogFile
 
-        return BinlogStore(path, read_only=read_only)
-    from polymnia.stores.files.jsonl import JsonlStore
+        return FileStore(path, BinlogFile(path), read_only=read_only)
+    from polymnia.stores.files.jsonl import JsonlFile
 
-    return JsonlStore(path, read_only=read_only)
+    return FileStore(path, JsonlFile(path), read_only=read_only)
 
 
 def open_catalogue(url: str, *, read_only: bool = False) -> Catalogue | None:

@@ -6,29 +6,16 @@
 import json
 import logging
 import re
-import threading
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from msgspec import DecodeError, Struct, ValidationError, field
 from msgspec.json import Decoder, Encoder
 
-from polymnia.disk.errors import map_os_errors
-from polymnia.disk.lock import file_lock, refuse_other_names
-from polymnia.disk.replace import (
-    Leftovers,
-    fsync,
-    fsync_directory,
-    make_parent,
-    open_private,
-    replace_file,
-)
-from polymnia.errors import StoreError, StoreStopped
+from polymnia.disk.replace import fsync, fsync_directory, open_private, replace_file
 from polymnia.model import Entity, Fact, Relation
-from polymnia.stores.contract import Capabilities, OpenReaders
 from polymnia.stores.files.known_file import KnownFile
-from polymnia.stores.memory.graph import GraphOnlyStore, MemoryGraph
+from polymnia.stores.memory.graph import MemoryGraph
 
 logger = logging.getLogger(__name__)
 
@@ -70,76 +57,25 @@ def adopt_legacy(path: Path) -> None:
     )
 
 
-class JsonlStore(GraphOnlyStore):
-    """A graph in memory. A read first reloads a changed file; a write replaces the whole file."""
+class JsonlFile:
+    """The file of a store. A changed file is read anew; a write replaces all of it."""
 
     best_batch = 1_000_000
-    capabilities = Capabilities()
 
-    def __init__(self, path: str, *, read_only: bool = False) -> None:
-        self.url = path
+    def __init__(self, path: str) -> None:
         self._path = Path(path)
-        self._os_errors = map_os_errors(path)
-        self._lock = threading.RLock()
-        self._readers: OpenReaders[MemoryGraph] = OpenReaders()
-        self._read_only = read_only
         self._loaded = LoadedFile()
         self._file = KnownFile(path)
-        self._stopped: str | None = None
-        self._leftovers = Leftovers(self._path)
-        if not read_only:
-            make_parent(self._path)
+        self.graph = self._loaded.graph
 
-    @contextmanager
-    def reading(self, *, may_lag: bool = False) -> Iterator[MemoryGraph]:
-        with self._lock, self._os_errors:
-            # The lock is held, so an open reader can only be of this thread.
-            if self._readers.last is None:
-                self._catch_up()
-            with self._readers.hold(self._loaded.graph) as reader:
-                yield reader
-
-    @contextmanager
-    def writing(self) -> Iterator[MemoryGraph]:
-        self._readers.forget()
-        with self._lock, self._os_errors:
-            if self._read_only:
-                raise StoreError(f"{self._path} was opened read-only; nothing was changed")
-            if self._stopped is not None:
-                raise StoreStopped(self._stopped)
-            with file_lock(self._path):
-                refuse_other_names(self._path)
-                self._catch_up()
-                try:
-                    yield self._loaded.graph
-                    if self._loaded.graph.applied:
-                        self._save()
-                except BaseException:
-                    self._forget_unsaved()
-                    raise
-
-    def check(self) -> list[str]:
-        if not self._path.exists():
-            return []
-        with self._os_errors:
-            loaded = parse(self._path.read_bytes())
-        return [f"{self._path}, line {number}: {reason}" for number, reason in loaded.problems]
-
-    def compact(self) -> None:
-        """Do nothing: every write leaves the smallest file."""
-
-    def close(self) -> None:
-        with self._lock:
-            self._file.close()
-
-    def _catch_up(self) -> None:
+    def catch_up(self) -> None:
         if self._file.is_unchanged():
             return
         data = self._file.read()
-        loaded = parse(data)
-        for number, reason in loaded.problems:
+        self._loaded = parse(data)
+        for number, reason in self._loaded.problems:
             # Other programs may well have lines of their own in the file.
-            is_foreign = number in loaded.foreign_lines
+            is_foreign = number in self._loaded.foreign_lines
             logger.log(
                 logging.INFO if is_foreign else logging.WARNING,
                 "%s, line %d: %s; the line is kept and the rest is loaded",
@@ -147,44 +83,45 @@ class JsonlStore(GraphOnlyStore):
                 number,
                 reason,
             )
-        self._loaded = loaded
+        self.graph = self._loaded.graph
         self._file.mark_known(len(data))
 
-    def _save(self) -> None:
-        graph = self._loaded.graph
-        try:
-            self._leftovers.remove()
-            self._keep_rejected()
-            replace_file(self._path, encode_lines(graph.entities(), graph.relations()))
-        except StoreStopped as exc:
-            self._stopped = str(exc)
-            raise
-        graph.applied.clear()
+    def prepare(self) -> None:
+        self.catch_up()
+
+    def save(self) -> None:
+        rejected = self._loaded.rejected
+        if rejected:
+            # Keep the lines that cannot be loaded in another file, before the rewrite drops them.
+            aside = Path(f"{self._path}.rejected")
+            block = b"".join(line + b"\n" for line in rejected)
+            with open(aside, "a+b", opener=open_private) as file:
+                file.seek(0)
+                before = b"\n" + file.read()
+                # An earlier write may have kept them and failed later.
+                if not before.endswith(b"\n" + block):
+                    file.write(block if before.endswith(b"\n") else b"\n" + block)
+                file.flush()
+                fsync(file.fileno(), self._path)
+            fsync_directory(aside.parent)
+            logger.warning("%d lines that could not be loaded are now in %s", len(rejected), aside)
+            rejected.clear()
+        replace_file(self._path, encode_lines(self.graph.entities(), self.graph.relations()))
+        self.graph.applied.clear()
         self._file.mark_replaced()
 
-    def _keep_rejected(self) -> None:
-        """Append the lines that cannot be loaded to another file, before the rewrite drops them."""
-        rejected = self._loaded.rejected
-        if not rejected:
-            return
-        aside = Path(f"{self._path}.rejected")
-        block = b"".join(line + b"\n" for line in rejected)
-        with open(aside, "a+b", opener=open_private) as file:
-            file.seek(0)
-            before = b"\n" + file.read()
-            # An earlier write may have kept them and failed later.
-            if not before.endswith(b"\n" + block):
-                file.write(block if before.endswith(b"\n") else b"\n" + block)
-            file.flush()
-            fsync(file.fileno(), self._path)
-        fsync_directory(aside.parent)
-        logger.warning("%d lines that could not be loaded are now in %s", len(rejected), aside)
-        self._loaded.rejected = []
+    def forget(self) -> None:
+        self._file.forget()
 
-    def _forget_unsaved(self) -> None:
-        """Have the file read again if memory may be ahead of it."""
-        if self._loaded.graph.applied:
-            self._file.forget()
+    def compact(self) -> None:
+        """Do nothing: every write leaves the smallest file."""
+
+    def check(self) -> list[str]:
+        loaded = parse(self._path.read_bytes())
+        return [f"{self._path}, line {number}: {reason}" for number, reason in loaded.problems]
+
+    def close(self) -> None:
+        self._file.close()
 
 
 class _EntityObject(Struct, tag_field="type", tag="entity"):

@@ -69,10 +69,9 @@ class Form(NamedTuple):
 
 
 class LoadedLog(NamedTuple):
-    """The graph of a log, its useless bytes, the end of its last whole change, and what follows."""
+    """The graph of a log, the end of its last whole change, and what follows."""
 
     graph: MemoryGraph
-    waste: int
     end: int
     fault: Fault | None
 
@@ -99,7 +98,7 @@ def load(data: bytes, form: Form) -> LoadedLog:
     end = form.replay(data, replay)
     replay.finish()
     fault = form.fault_at(data, end) if end < len(data) else None
-    return LoadedLog(graph, replay.waste, end, fault)
+    return LoadedLog(graph, end, fault)
 
 
 def salvage(path: Path, target: Path) -> SalvageResult:

@@ -103,19 +103,19 @@ def _split(kind: int, payload: bytes) -> Iterator[tuple[int, bytes, int]]:
         yield kind, payload[start:end], _SPLIT if end < len(payload) else 0
 
 
-def record_size(*strings: str) -> int:
+def _record_size(*strings: str) -> int:
     """Return the size of a record of these strings and no list."""
-    return HEADER.size + _MARK_SIZE + sum(string_size(text) for text in strings)
+    return HEADER.size + _MARK_SIZE + sum(_string_size(text) for text in strings)
 
 
-def string_size(text: str) -> int:
+def _string_size(text: str) -> int:
     """Return how many bytes a string takes in a record."""
     return _NUMBER.size + (len(text) if text.isascii() else len(text.encode()))
 
 
 def list_room(*strings: str) -> int:
     """Return how many bytes a record with these strings has left for the items of a list."""
-    return MAX_PAYLOAD_BYTES - _NUMBER.size - sum(string_size(text) for text in strings)
+    return MAX_PAYLOAD_BYTES - _NUMBER.size - sum(_string_size(text) for text in strings)
 
 
 def count_fitting(raws: Sequence[bytes], start: int, room: int) -> int:
@@ -272,21 +272,14 @@ def encode_operations(change: Change, graph: MemoryGraph) -> list[Encoded] | Non
     return operations
 
 
-def estimate_waste(change: Change) -> int:
-    """Estimate the bytes of deleted things in the log, and of the deletions themselves."""
-    waste = 0
-    for entity in change.before.entities:
-        waste += entity_size(entity) + record_size(entity.name)
-    for group in change.before.facts:
-        waste += sum(2 * string_size(fact.text) for fact in group.facts)
-    for relation in change.before.relations:
-        waste += 2 * record_size(*relation.key)
-    return waste
-
-
-def entity_size(entity: Entity) -> int:
-    """Return about how many bytes an entity and its facts take in a log."""
-    return record_size(entity.name, entity.type, *entity.texts)
+def graph_size(graph: MemoryGraph) -> int:
+    """Return about how many bytes the smallest log of a graph takes."""
+    size = 0
+    for entity in graph.entities():
+        size += _record_size(entity.name, entity.type, *entity.texts)
+    for relation in graph.relations():
+        size += _record_size(*relation.key)
+    return size
 
 
 def _is_expressible(change: Change, graph: MemoryGraph, deleted: set[str]) -> bool:
@@ -357,14 +350,13 @@ def _texts_by_name(groups: Iterable[FactSet]) -> dict[str, list[str]]:
 
 
 class Replay:
-    """Applies operations to a graph; `waste` counts the bytes of the log that are now useless.
+    """Applies operations to a graph.
 
     An operation that does not fit the graph (creates a known name, changes an unknown one) is
     ignored.
     """
 
     def __init__(self, graph: MemoryGraph) -> None:
-        self.waste = 0
         self._graph = graph
         # Facts to add to an entity together: one by one takes quadratic time.
         self._added: dict[str, list[str]] = {}
@@ -395,41 +387,27 @@ class Replay:
     def _delete(self, strings: list[str]) -> None:
         (name,) = strings
         self._add_texts(name)
-        entity = self._graph.get(name)
-        self.waste += record_size(name)
-        if entity is not None:
-            self.waste += entity_size(entity)
+        if self._graph.get(name) is not None:
             self._graph.remove(name)
         for relation in self._graph.relations((name,)):
-            self._drop(relation)
+            self._graph.unlink(relation.key)
 
     def _remove(self, strings: list[str]) -> None:
         name = strings[0]
         self._add_texts(name)
         entity = self._graph.get(name)
-        self.waste += record_size(*strings)
         if entity is not None:
             deleted_texts = set(strings[1:])
-            kept = []
-            for fact in entity.facts:
-                if fact.text in deleted_texts:
-                    self.waste += string_size(fact.text)
-                else:
-                    kept.append(fact)
+            kept = [fact for fact in entity.facts if fact.text not in deleted_texts]
             self._graph.put(replace(entity, facts=tuple(kept)))
 
     def _unlink(self, strings: list[str]) -> None:
         source, target, kind = strings
-        self.waste += record_size(*strings)
-        for relation in self._graph.find_relations([(source, target, kind)]).values():
-            self._drop(relation)
+        for key in self._graph.find_relations([(source, target, kind)]):
+            self._graph.unlink(key)
 
     # By kind. Bound methods would be a reference cycle that keeps a replaced graph in memory.
     _VERBS = (_create, _link, _add, _delete, _remove, _unlink)
-
-    def _drop(self, relation: Relation) -> None:
-        self.waste += record_size(*relation.key)
-        self._graph.unlink(relation.key)
 
     def _add_texts(self, name: str) -> None:
         texts = self._added.pop(name, ())
