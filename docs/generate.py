@@ -3,10 +3,13 @@
 tests/test_docs.py checks that the files are what this module makes.
 """
 
-from collections.abc import Mapping
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
+from urllib.parse import quote, urlencode
 
 from argparse_manpage.manpage import Manpage
+from msgspec import json
 
 from docs.grammar import Command, read_grammar
 from polymnia import __version__
@@ -14,7 +17,7 @@ from polymnia.cli.main import build_parser
 from polymnia.clients.configuration import edit
 from polymnia.clients.connect import DEFAULT_NAME
 from polymnia.clients.hooks import HOOK_FILES, PLUGIN_FILES
-from polymnia.clients.table import CLIENTS, ClientProgram, cursor_link, vscode_link
+from polymnia.clients.table import CLIENTS, ClientProgram
 from polymnia.dialects.registry import DEFAULT_DIALECT, DIALECTS, open_dialect
 from polymnia.settings import ClientRoots
 
@@ -205,6 +208,19 @@ def _plugin_part(client: ClientProgram) -> str:
             "starts and checkpoints of what was said; use one or the other.\n"
         )
     return "\n".join(parts)
+
+
+def cursor_link(name: str, command: Sequence[str]) -> str:
+    """Return a link that adds a server to Cursor."""
+    config = b64encode(json.encode(CLIENTS["cursor"].local_entry(command))).decode()
+    return f"https://cursor.com/en/install-mcp?{urlencode({'name': name, 'config': config})}"
+
+
+def vscode_link(name: str, command: Sequence[str]) -> str:
+    """Return a link that adds a server to VS Code."""
+    config = json.encode(CLIENTS["vscode"].local_entry(command)).decode()
+    query = f"name={name}&config={quote(config, safe='')}"
+    return f"https://insiders.vscode.dev/redirect/mcp/install?{query}"
 
 
 def dialects_page() -> str:

@@ -100,3 +100,9 @@ def test_the_note_of_a_half_embedded_memory_says_so(tmp_path: Path) -> None:
     written = texts(2 * BATCH)
     (found,) = ask(str(tmp_path / "memory.db"), written, written[:1], BATCH)
     assert found.note == "50% of the memory is embedded so far; the rest is found by words alone"
+
+
+def test_a_few_facts_that_wait_for_vectors_are_not_worth_a_note(tmp_path: Path) -> None:
+    written = texts(25 * BATCH)
+    (found,) = ask(str(tmp_path / "memory.db"), written, written[:1], 24 * BATCH)
+    assert (found.note, found.coverage) == ("", 0.96)

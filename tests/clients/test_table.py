@@ -13,13 +13,12 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from jsonschema import Draft202012Validator
 
+from docs.generate import cursor_link, vscode_link
 from polymnia.clients.configuration import edit
 from polymnia.clients.table import (
     CLIENTS,
-    cursor_link,
     is_polymnia,
     is_reference_server,
-    vscode_link,
 )
 from polymnia.errors import BadInput
 from polymnia.settings import ClientRoots, client_roots

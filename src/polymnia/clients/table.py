@@ -4,13 +4,11 @@ The command, the README and the pages in docs/clients/ are made from CLIENTS.
 """
 
 import shutil
-from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
-from urllib.parse import quote, urlencode
 
-from msgspec import Struct, json
+from msgspec import Struct
 
 from polymnia.errors import BadInput
 from polymnia.settings import ClientRoots
@@ -239,19 +237,6 @@ def is_reference_server(entry: Any) -> bool:
     """Return True if an entry starts the reference memory server, from npm or as a container."""
     names = ("@modelcontextprotocol/server-memory", "mcp-server-memory", "mcp/memory")
     return any(name in word for word in _words(entry) for name in names)
-
-
-def cursor_link(name: str, command: Sequence[str]) -> str:
-    """Return a link that adds a server to Cursor."""
-    config = b64encode(json.encode(CLIENTS["cursor"].local_entry(command))).decode()
-    return f"https://cursor.com/en/install-mcp?{urlencode({'name': name, 'config': config})}"
-
-
-def vscode_link(name: str, command: Sequence[str]) -> str:
-    """Return a link that adds a server to VS Code."""
-    config = json.encode(CLIENTS["vscode"].local_entry(command)).decode()
-    query = f"name={name}&config={quote(config, safe='')}"
-    return f"https://insiders.vscode.dev/redirect/mcp/install?{query}"
 
 
 def _words(entry: Any) -> list[str]:

@@ -154,7 +154,8 @@ class Search:
         self.vectors = _Vectors.of(read, asked)
         self.is_unindexed = self.vectors is None
         self.coverage = self.vectors.coverage if self.vectors else 0.0
-        if self.coverage < 1:
+        # A few new facts are embedded within seconds, and words find them meanwhile.
+        if self.coverage < 0.95:
             rest = "the rest" if self.coverage > MIN_COVERAGE else "until a tenth is, everything"
             percent = int(self.coverage * 100)  # rounded down: it is not 100 %
             self.note = (
