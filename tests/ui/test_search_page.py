@@ -3,7 +3,6 @@
 Hits, filters, what hides them, editing, deleting, and several at once.
 """
 
-import json
 import re
 from unittest.mock import patch
 
@@ -192,14 +191,6 @@ def test_an_action_leads_back_to_no_other_site(visitor: Visitor, back: str) -> N
     shown = visitor.post_once("/ui/selection/apply", action="tag", pick=pick, tags="api", back=back)
     assert (shown.status, shown.headers["location"].partition("?")[0]) == (303, "/ui/")
     assert "stolen" not in shown.headers.get("set-cookie", "")
-
-
-def test_a_whole_result_is_exported(visitor: Visitor) -> None:
-    shown = visitor.post("/ui/selection", action="export", all="1", q="redis")
-    assert shown.headers["content-disposition"] == 'attachment; filename="selection.json"'
-    document = json.loads(shown.text)
-    assert "billing-worker" in {entity["name"] for entity in document["entities"]}
-    assert [note["key"] for note in document["notes"]] == ["runbook/queue"]
 
 
 def test_a_selection_of_nothing_is_refused(visitor: Visitor) -> None:

@@ -79,9 +79,6 @@ def add_install(commands: Subparsers) -> None:
         help="import past sessions, instructions and memories of other servers, each once",
     )
     past.add_argument("--dry-run", action="store_true", help="only say what would be imported")
-    past.add_argument(
-        "--background", action="store_true", help="import in a process of its own, and return"
-    )
     past.add_argument("--undo", action="store_true", help="take the whole import back")
     remote = parser.add_argument_group("a server for a team")
     remote.add_argument(

@@ -2,19 +2,17 @@
 
 import argparse
 import shlex
-import subprocess
 import sys
 from pathlib import Path
 
 from msgspec import to_builtins
 
 from polymnia.cli.common import Progress, ask, print_json
-from polymnia.clients.connect import own_command, store_options
+from polymnia.clients.connect import store_options
 from polymnia.clients.past import PastSource, find_past_sources
 from polymnia.clients.takeover import ACTOR, take_over, undo_takeover
-from polymnia.disk.replace import make_parent, open_private
 from polymnia.search.terms import count_noun
-from polymnia.settings import Settings, client_roots, takeover_file
+from polymnia.settings import Settings, client_roots
 
 
 def import_past(settings: Settings, options: argparse.Namespace) -> None:
@@ -22,27 +20,25 @@ def import_past(settings: Settings, options: argparse.Namespace) -> None:
     if options.undo:
         _undo(settings, as_json=options.json)
         return
-    if options.background:
-        _start_import(settings, options)
-        return
     sources = find_past_sources(client_roots(), Path.cwd())
     if not options.json:
         _print_sources(sources)
+    _import(settings, sources, dry_run=options.dry_run, as_json=options.json)
+
+
+def _import(settings: Settings, sources: list[PastSource], *, dry_run: bool, as_json: bool) -> None:
     progress = Progress("files")
     try:
-        receipt = take_over(
-            settings, sources, Path.cwd(), dry_run=options.dry_run, progress=progress
-        )
+        receipt = take_over(settings, sources, Path.cwd(), dry_run=dry_run, progress=progress)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(
             "interrupted: run the same command again to continue, or add --undo"
         ) from None
     finally:
         progress.end()
-    if options.json:
-        print_json({"dry_run": options.dry_run, **to_builtins(receipt)})
+    if as_json:
+        print_json({"dry_run": dry_run, **to_builtins(receipt)})
     else:
-        dry_run = options.dry_run
         verb = "would import" if dry_run else "imported"
         entities, facts = (
             count_noun(receipt.entities, "new entity"),
@@ -62,13 +58,13 @@ def import_past(settings: Settings, options: argparse.Namespace) -> None:
 
 
 def offer_import(settings: Settings, options: argparse.Namespace) -> None:
-    """Say what could be imported, and import it in the background if the user agrees."""
+    """Say what could be imported, and import it if the user agrees."""
     sources = find_past_sources(client_roots(), Path.cwd())
     if not sources:
         return
     _print_sources(sources)
-    if sys.stdin.isatty() and ask("Import them in the background now?"):
-        _start_import(settings, options)
+    if sys.stdin.isatty() and ask("Import them now?"):
+        _import(settings, sources, dry_run=False, as_json=False)
         return
     command = shlex.join(["polymnia", "install", "--import", *server_options(settings, options)])
     print(f"to store them: {command}   # --dry-run counts first")
@@ -97,19 +93,3 @@ def _undo(settings: Settings, *, as_json: bool) -> None:
         print(f"removed {count_noun(count, 'fact')} from {name}")
     if undone.conflicts:
         print(f"kept {count_noun(undone.conflicts, 'row')} that others have changed since")
-
-
-def _start_import(settings: Settings, options: argparse.Namespace) -> None:
-    """Start the import in a process that outlives this one."""
-    log = takeover_file().with_suffix(".log")
-    make_parent(log)
-    command = [*own_command(), "install", "--import", *server_options(settings, options)]
-    with open(log, "ab", opener=open_private) as output:
-        subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            start_new_session=True,
-        )
-    print(f"the import runs in the background and writes to {log}")

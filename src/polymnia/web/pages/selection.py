@@ -2,39 +2,25 @@
 
 from starlette.responses import Response
 
-from polymnia.engine import notes
 from polymnia.engine.facts.forget import ForgetReceipt, forget
 from polymnia.engine.facts.merge import merge, move_facts
 from polymnia.engine.facts.relocate import relocate
 from polymnia.engine.facts.revise import Revision, revise, tag_entities
-from polymnia.engine.graph.entities import open_named
-from polymnia.engine.transfer.document import encode_document
 from polymnia.errors import BadInput
-from polymnia.model import Graph
 from polymnia.search.terms import count_noun
-from polymnia.web.page import Page, download, post
+from polymnia.web.page import Page, post
 from polymnia.web.pages.facts import FactKey, load_row, parse_picks, unwanted
 from polymnia.web.pages.search import SearchFilters, search
 
-ACTIONS = ("delete", "move", "relocate", "tag", "type", "merge", "export")
+ACTIONS = ("delete", "move", "relocate", "tag", "type", "merge")
 
 
-@post("/selection", needs="read")
+@post("/selection")
 def preview(page: Page) -> Response:
     """Show what an action would do. Nothing is changed."""
     action, keys = page.form["action"], _chosen_keys(page)
     if action not in ACTIONS:
         raise BadInput(f"action: expected one of {', '.join(ACTIONS)}, got {action!r}")
-    if action == "export":
-        # The chosen entities and notes, and the relations among them, as a document.
-        graph = open_named(page.memory, _entity_names(keys))
-        names = {entity.name for entity in graph.entities}
-        among = [link for link in graph.relations if {link.source, link.target} <= names]
-        texts = [notes.in_vault(page.memory, key.name) for key in keys if key.kind == "note"]
-        existing = [note for note in texts if note is not None]
-        document = encode_document(Graph(graph.entities, among), existing)
-        return download(document, "selection.json", "application/json")
-    page.principal.require("write", "this")
     counts = ""
     if action == "delete":
         counts = _describe(forget(page.memory, unwanted(keys), by=page.by, dry_run=True))
