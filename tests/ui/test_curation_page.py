@@ -46,7 +46,7 @@ def memory_of_two(tmp_path: Path) -> Iterator[Memory]:
 def findings(visitor: Visitor, path: str) -> Shown:
     """Return a page of findings once they are computed."""
     shown = visitor.get(path)
-    while "Look again" in shown.words:
+    while "Reload" in shown.words:
         shown = visitor.get(path)
     return shown
 
@@ -180,18 +180,20 @@ def test_findings_are_computed_once_for_each_state_of_a_memory(memory_of_two: Me
     kind = Kind("", "", "", "", find)
     with ThreadPoolExecutor(1) as pool, patch.dict(KINDS, {"orphans": kind}, clear=True):
         cache = FindingsCache(pool)
-        first, _ = cache.look(memory_of_two)
-        assert first.of_kind("orphans") is None
-        assert cache.look(memory_of_two)[0] is first
+        assert cache.latest(memory_of_two) == (None, 0, True)
+        assert cache.latest(memory_of_two) == (None, 0, True)
         gate.set()
-        assert first.task is not None
-        first.task.result(TIMEOUT_S)
-        assert cache.look(memory_of_two) == (first, 0)
+        pool.submit(int).result(TIMEOUT_S)  # the pool has one thread, so the scan has ended
+        first, behind, is_running = cache.latest(memory_of_two)
+        assert first is not None
+        assert (len(first.of_kind("orphans")), behind, is_running) == (2, 0, False)
+        assert cache.latest(memory_of_two, is_badge=True)[0] == first
         assert runs == ["run"]
         gate.clear()
         cache.decide(memory_of_two, [CurationFinding("orphans", ("one",)).id])
         entities.create(memory_of_two, [EntityDraft("three", "thing", ())], by="codex")
-        second, behind = cache.look(memory_of_two)
-        assert second is not first and behind == 0 and not second.is_done
-        assert second.of_kind("orphans") == [CurationFinding("orphans", ("two",))]
+        former, behind, is_running = cache.latest(memory_of_two)
+        assert (behind, is_running) == (1, True)
+        assert former is not None
+        assert former.of_kind("orphans") == [CurationFinding("orphans", ("two",))]
         gate.set()

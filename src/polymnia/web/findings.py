@@ -3,12 +3,14 @@
 import logging
 from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import Executor, Future
+from contextlib import suppress
 from hashlib import sha256
 from threading import Lock
-from time import monotonic, time_ns
+from time import monotonic
 from weakref import WeakKeyDictionary
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from polymnia.engine.curation.contradictions import contradictions
 from polymnia.engine.curation.findings import orphans, pending, relation_gaps, take_sample
@@ -16,19 +18,20 @@ from polymnia.engine.curation.similar import duplicate_names, similar_pairs
 from polymnia.engine.history.changes import last_change
 from polymnia.engine.memory import Memory
 from polymnia.errors import PolymniaError
+from polymnia.stores.clock import now_us
 from polymnia.stores.contract import Store
 
 logger = logging.getLogger(__name__)
 
 # Findings of a kind that are kept. The rest is found again after the first ones are dealt with.
 MAX_FINDINGS = 1_000
-# The entities that are looked at: those that changed last, and others each day.
+# The entities that are scanned: those that changed last, and others each day.
 MAX_LATEST, MAX_OTHERS = 4_000, 1_000
 # How long a page waits for findings that were quick to compute before.
 _WAIT_S, _QUICK_S = 0.25, 0.1
 
 
-# The names that are looked at; None for all.
+# The names that are scanned; None for all.
 Among = tuple[str, ...] | None
 
 
@@ -172,33 +175,22 @@ KINDS = {
 }
 
 
-class Look(Struct, eq=False):
-    """One scan of a memory as it was after a change.
-
-    `findings` has the kinds that are computed already, and `former` those of the look before.
-    `decided` are ids of findings that were dealt with since.
-    """
+class Scan(Struct):
+    """What was found in a memory as it was after a change."""
 
     change: int
-    former: dict[str, list[CurationFinding]]
     findings: dict[str, list[CurationFinding]] = field(default_factory=dict)
-    decided: set[str] = field(default_factory=set)
     at: int = 0
     seconds: float = 0.0
     finished: float = 0.0
-    # The number of all entities if only some were looked at, else 0.
+    # The number of all entities if only some were scanned, else 0.
     sampled_from: int = 0
-    task: "Future[None] | None" = None
+    # The ids of findings that were dealt with since.
+    decided: frozenset[str] = frozenset()
 
-    @property
-    def is_done(self) -> bool:
-        return self.task is not None and self.task.done()
-
-    def of_kind(self, kind: str) -> list[CurationFinding] | None:
-        """Return the findings of a kind; None if there was no scan yet."""
-        findings = self.findings.get(kind, self.former.get(kind))
-        if findings is None or not self.decided:
-            return findings
+    def of_kind(self, kind: str) -> list[CurationFinding]:
+        """Return the findings of a kind that nobody has dealt with."""
+        findings = self.findings.get(kind, [])
         return [finding for finding in findings if finding.id not in self.decided]
 
     def count(self, dismissed: Collection[tuple[str, ...]]) -> int:
@@ -206,93 +198,73 @@ class Look(Struct, eq=False):
         total = 0
         for name, kind in KINDS.items():
             if kind.waits:
-                findings = self.of_kind(name) or ()
+                findings = self.of_kind(name)
                 total += sum(tuple(finding.key) not in dismissed for finding in findings)
         return total
 
 
 class FindingsCache:
-    """The latest scan of each memory, one at a time. Thread-safe.
+    """The latest scan of each memory. Thread-safe.
 
-    A look takes seconds in a large memory, so a worker thread does it and pages do not wait.
+    A scan takes seconds in a large memory, so a worker thread does it and pages do not wait.
     """
 
     def __init__(self, pool: Executor) -> None:
         self._pool = pool
         self._lock = Lock()
         # By open store, not by name: another workspace may get the name of a deleted one.
-        self._looks: WeakKeyDictionary[Store, Look] = WeakKeyDictionary()
+        self._scans: WeakKeyDictionary[Store, Scan] = WeakKeyDictionary()
+        self._tasks: WeakKeyDictionary[Store, Future[None]] = WeakKeyDictionary()
+        self._decided: WeakKeyDictionary[Store, frozenset[str]] = WeakKeyDictionary()
 
-    def look(self, memory: Memory) -> tuple[Look, int]:
-        """Return the latest look, and how many changes came after it. Start a new one if any did.
+    def latest(self, memory: Memory, *, is_badge: bool = False) -> tuple[Scan | None, int, bool]:
+        """Return the latest scan, how many changes came after it, and whether another one runs.
 
-        Wait a moment for a first look, and for one that is quick.
+        Start one if the memory has changed, but for the badge of other pages only seldom. Wait a
+        moment for the first scan and for one that is quick.
         """
+        store = memory.store
         with memory.reading() as read:
             change = last_change(memory, read)
         with self._lock:
-            look = self._looks.get(memory.store)
-            if look is None or (look.is_done and (not change or look.change != change)):
-                look = self._start(memory, change, look)
-        if look.task is not None and (not look.former or look.seconds < _QUICK_S):
-            try:
-                look.task.result(_WAIT_S)
-            except TimeoutError:
-                pass
-        return look, max(0, change - look.change)
-
-    def glance(self, memory: Memory) -> Look | None:
-        """Return the latest look for the badge of any page, and seldom start a new one."""
+            scan, task = self._scans.get(store), self._tasks.get(store)
+            is_due = scan is None or not change or scan.change != change
+            if scan is not None and is_badge:
+                # Other pages than Curation wait 20 times as long as the last scan took.
+                is_due = is_due and monotonic() - scan.finished > 20.0 * scan.seconds
+            if is_due and (task is None or task.done()):
+                task = self._tasks[store] = self._pool.submit(self._run, memory, change)
+        if task is not None and not is_badge and (scan is None or scan.seconds < _QUICK_S):
+            with suppress(TimeoutError):
+                task.result(_WAIT_S)
         with self._lock:
-            look = self._looks.get(memory.store)
-        if look is not None and not look.is_done:
-            return look
-        with memory.reading() as read:
-            change = last_change(memory, read)
-        is_due = True
-        if look is not None:
-            # Other pages than Curation wait 20 times as long as the last scan took.
-            rests = monotonic() - look.finished < 20.0 * look.seconds
-            is_due = look.change != change and not rests
-        if not is_due:
-            return look
-        with self._lock:
-            if self._looks.get(memory.store) is look:
-                return self._start(memory, change, look)
-            return self._looks.get(memory.store)
+            scan = self._scans.get(store)
+            if scan is not None:
+                scan = replace(scan, decided=self._decided.get(store, frozenset()))
+        behind = change - scan.change if scan is not None else 0
+        return scan, max(0, behind), task is not None and not task.done()
 
     def decide(self, memory: Memory, ids: Iterable[str]) -> None:
-        """Leave findings out that were dealt with, until the next look."""
+        """Leave findings out that were dealt with, until the next scan."""
         with self._lock:
-            look = self._looks.get(memory.store)
-            if look is not None:
-                look.decided.update(ids)
+            self._decided[memory.store] = self._decided.get(memory.store, frozenset()).union(ids)
 
-    def _start(self, memory: Memory, change: int, last: Look | None) -> Look:
-        former = {}
-        for kind in KINDS:
-            findings = last.of_kind(kind) if last is not None else None
-            if findings is not None:
-                former[kind] = findings
-        seconds = last.seconds if last is not None else 0.0
-        look = Look(change, former, seconds=seconds)
-        look.task = self._pool.submit(_run, memory, look)
-        self._looks[memory.store] = look
-        return look
-
-
-def _run(memory: Memory, look: Look) -> None:
-    began = monotonic()
-    sample = take_sample(memory, latest=MAX_LATEST, others=MAX_OTHERS)
-    if sample.names is not None:
-        look.sampled_from = sample.total
-    for name, kind in KINDS.items():
-        try:
-            look.findings[name] = kind.find(memory, sample.names)
-        except PolymniaError as exc:
-            # Without vectors or in a store of files, some kinds cannot be found.
-            logger.info("no findings of the kind %s: %s", name, exc)
-            look.findings[name] = []
-    look.seconds = monotonic() - began
-    look.finished = monotonic()
-    look.at = time_ns() // 1000
+    def _run(self, memory: Memory, change: int) -> None:
+        began = monotonic()
+        with self._lock:
+            decided_before = self._decided.get(memory.store, frozenset())
+        sample = take_sample(memory, latest=MAX_LATEST, others=MAX_OTHERS)
+        scan = Scan(change, sampled_from=0 if sample.names is None else sample.total)
+        for name, kind in KINDS.items():
+            try:
+                scan.findings[name] = kind.find(memory, sample.names)
+            except PolymniaError as exc:
+                # Without vectors or in a store of files, some kinds cannot be found.
+                logger.info("no findings of the kind %s: %s", name, exc)
+        scan.finished = monotonic()
+        scan.seconds = scan.finished - began
+        scan.at = now_us()
+        with self._lock:
+            self._scans[memory.store] = scan
+            decided = self._decided.get(memory.store, frozenset())
+            self._decided[memory.store] = decided - decided_before

@@ -373,11 +373,12 @@ class Page:
         if not self.may("write") or not self.chosen:
             return 0
         try:
-            look = self.site.findings.glance(self.memory_of(self.chosen))
+            memory = self.memory_of(self.chosen)
+            scan, _, _ = self.site.findings.latest(memory, is_badge=True)
             dismissed = self.site.state.read(self.chosen).dismissed
         except PolymniaError:  # the page itself says what is wrong with the workspace
             return 0
-        return look.count({tuple(key) for key in dismissed}) if look else 0
+        return scan.count({tuple(key) for key in dismissed}) if scan else 0
 
 
 PageFunction = Callable[[Page], Response]

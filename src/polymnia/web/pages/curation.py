@@ -14,7 +14,7 @@ from polymnia.engine.graph.entities import open_named, outlines
 from polymnia.engine.memory import Memory
 from polymnia.errors import BadInput
 from polymnia.model import Entity, Graph, Relation
-from polymnia.web.findings import KINDS, CurationFinding, Look, key_id
+from polymnia.web.findings import KINDS, CurationFinding, Scan, key_id
 from polymnia.web.page import ROWS, Page, get, post
 from polymnia.web.pages.facts import fact_rows
 
@@ -57,10 +57,9 @@ class MergeSide(Struct, frozen=True):
 @get("/curation")
 def show(page: Page) -> Response:
     """Show the queue, and one finding in focus."""
-    look, behind = page.site.findings.look(page.memory)
-    is_done = look.is_done  # before its findings are read: it may end while the page is made
+    scan, behind, is_running = page.site.findings.latest(page.memory)
     wants_dismissed = "dismissed" in page.query
-    waiting = _waiting(page, look, wants_dismissed=wants_dismissed)
+    waiting = _waiting(page, scan, wants_dismissed=wants_dismissed)
     focus = _focus(page, waiting)
     ordered = [finding for findings in waiting.values() for finding in findings]
     place = ordered.index(focus) if focus else 0
@@ -81,20 +80,22 @@ def show(page: Page) -> Response:
         total=len(waiting[focus.kind]) if focus else 0,
         before=ordered[place - 1] if focus and place else None,
         following=ordered[place + 1] if focus and place + 1 < len(ordered) else None,
-        look=look,
-        is_done=is_done,
+        scan=scan,
+        is_running=is_running,
         behind=behind,
         wants_dismissed=wants_dismissed,
         **(_details(page, focus) if focus else {}),
     )
 
 
-def _waiting(page: Page, look: Look, *, wants_dismissed: bool) -> dict[str, list[CurationFinding]]:
+def _waiting(
+    page: Page, scan: Scan | None, *, wants_dismissed: bool
+) -> dict[str, list[CurationFinding]]:
     """Return the findings to decide by kind; with `wants_dismissed` those that were dismissed."""
     dismissed = {tuple(key) for key in page.site.state.read(page.workspace).dismissed}
     waiting = {}
     for kind in KINDS:
-        findings = look.of_kind(kind) or []
+        findings = scan.of_kind(kind) if scan else []
         chosen = [item for item in findings if (tuple(item.key) in dismissed) == wants_dismissed]
         if chosen:
             waiting[kind] = chosen
