@@ -4,7 +4,7 @@ import asyncio
 import itertools
 import secrets
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -124,37 +124,6 @@ class HttpSession:
                 self.stream.put(message)
 
 
-class QuotaGroup:
-    """Sessions with the same token and address, the longest idle first."""
-
-    def __init__(self) -> None:
-        self._unused: OrderedDict[str, HttpSession] = OrderedDict()
-        self._used: OrderedDict[str, HttpSession] = OrderedDict()
-
-    def __len__(self) -> int:
-        return len(self._unused) + len(self._used)
-
-    def touch(self, session: HttpSession) -> None:
-        """Add a session, or make it the most recently used."""
-        self.remove(session)
-        (self._used if session.is_used else self._unused)[session.id] = session
-
-    def remove(self, session: HttpSession) -> None:
-        """Forget a session."""
-        self._unused.pop(session.id, None)
-        self._used.pop(session.id, None)
-
-    def least_needed(self, now: float | None) -> HttpSession | None:
-        """Return the session to end first; with a time, only one that is idle long enough."""
-        for sessions in (self._unused, self._used):
-            for session in sessions.values():
-                if session.is_idle:  # the longest idle: the others are no better
-                    if now is None or session.may_be_ended(now):
-                        return session
-                    break
-        return None
-
-
 class HttpSessions:
     """All sessions, the least recently used first."""
 
@@ -163,7 +132,6 @@ class HttpSessions:
         self._limit = limit
         self._idle_s = idle_s
         self._sessions: OrderedDict[str, HttpSession] = OrderedDict()
-        self._groups: dict[GroupKey, QuotaGroup] = {}
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -180,7 +148,6 @@ class HttpSessions:
         session = HttpSession(identifier, server, client, peer)
         session.path = path
         self._sessions[identifier] = session
-        self._groups.setdefault(session.group, QuotaGroup()).touch(session)
         return session
 
     def find(self, identifier: str, principal: Principal, path: str) -> HttpSession:
@@ -199,17 +166,11 @@ class HttpSessions:
         if session.id in self._sessions:
             session.used_at = time.monotonic()
             self._sessions.move_to_end(session.id)
-            self._groups[session.group].touch(session)
 
     def end(self, session: HttpSession) -> None:
         """End a session."""
-        if self._sessions.pop(session.id, None) is None:
-            return
-        group = self._groups[session.group]
-        group.remove(session)
-        if not group:
-            del self._groups[session.group]
-        session.close()
+        if self._sessions.pop(session.id, None) is not None:
+            session.close()
 
     def expire(self) -> None:
         """End the sessions that were idle for too long."""
@@ -233,10 +194,17 @@ class HttpSessions:
 
     def _make_room(self, newcomer: GroupKey) -> None:
         """End a session of the largest group: a client that opens very many loses its own."""
-        largest = max(self._groups, key=lambda key: len(self._groups[key]))
-        now = time.monotonic() if largest == newcomer else None
-        session = self._groups[largest].least_needed(now)
-        if session is None:
-            message = f"all {self._limit} sessions are in use; try again later"
-            raise Refused(503, message, code=-32000, headers={"retry-after": str(UNUSED_IDLE_S)})
-        self.end(session)
+        groups = Counter(session.group for session in self._sessions.values())
+        largest, _ = groups.most_common(1)[0]
+        idle = []
+        for session in self._sessions.values():  # the longest idle first
+            if session.group == largest and session.is_idle:
+                idle.append(session)
+        idle.sort(key=lambda session: session.is_used)
+        now = time.monotonic()
+        for session in idle:
+            if largest != newcomer or session.may_be_ended(now):
+                self.end(session)
+                return
+        message = f"all {self._limit} sessions are in use; try again later"
+        raise Refused(503, message, code=-32000, headers={"retry-after": str(UNUSED_IDLE_S)})
