@@ -51,6 +51,8 @@ class Client(Struct, kw_only=True):
 
     principal: Principal = OWNER
     workspace: str | None = None
+    # True if the client started this server: the server may look at the files of its project.
+    is_local: bool = False
     # The id of the workspace that the client chose. Another workspace may get its name later.
     workspace_id: str = ""
     # The directory of the project that the workspace belongs to.

@@ -7,7 +7,7 @@ from polymnia.engine.facts.briefing import DEFAULT_TOKENS, brief_session
 from polymnia.engine.facts.briefing_text import briefing_text as session_text
 from polymnia.engine.facts.briefing_text import tokens_for_sections
 from polymnia.engine.memory import Memory
-from polymnia.engine.workspaces.projects import session_workspaces
+from polymnia.engine.workspaces.projects import find_project, session_workspaces
 from polymnia.engine.workspaces.workspaces import Workspaces, open_workspaces
 from polymnia.errors import StoreOutdated, WorkspaceArchived, WorkspaceNotFound
 from polymnia.hooks.session import ACTOR
@@ -42,7 +42,7 @@ def _brief(settings: Settings, directory: Path, *, read_only: bool) -> str:
         memories = _existing_memories(workspaces, names)
         budget = tokens_for_sections(DEFAULT_TOKENS - count_tokens(_HEADING))
         # Checkpoints end a session, so what others wrote since the last one is news.
-        session = brief_session(memories, by=ACTOR, max_tokens=budget)
+        session = brief_session(memories, by=ACTOR, max_tokens=budget, root=find_project(directory))
     if not session.sections:
         return ""
     return f"{_HEADING}\n{session_text(session, [name for name, _ in memories])}"

@@ -5,6 +5,7 @@ from pathlib import Path
 from threading import Thread
 
 from polymnia.embedders.base import NONE
+from polymnia.engine.facts.work_tree import remarks_on_files
 from polymnia.engine.memory import Memory
 from polymnia.engine.recall.prompted import (
     MAX_FACTS,
@@ -82,6 +83,7 @@ def _choose_lines(
                     rated.append((name, fact))
     rated.sort(key=lambda placed: -placed[1].evidence)
     lines = []
+    passages = []
     for name, fact in rated:
         key = one_line(f"{name} {fact.passage.entity} {fact.passage.ordinal}")
         line = line_of(fact, text)
@@ -91,8 +93,14 @@ def _choose_lines(
         # Noted first: a fact that cannot be noted would be shown again with every prompt.
         file.add_shown(key, cost)
         lines.append(line)
+        passages.append(fact.passage)
         if len(lines) == MAX_FACTS:
             break
+    written = [(passage.text, passage.created_at) for passage in passages]
+    remarks = remarks_on_files(find_project(directory), written)
+    for number, remark in enumerate(remarks):
+        if remark:
+            lines[number] += f" [{remark}]"
     return "\n".join([heading, *lines]) if lines else ""
 
 

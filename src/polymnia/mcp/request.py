@@ -161,6 +161,7 @@ class Request(Call, kw_only=True):
             principal=client.principal,
             workspace=workspace or client.workspace,
             names_workspace=bool(workspace),
+            is_local=client.is_local,
             session=client.session if meta.session is None else session_name(meta.session),
             lasting=client.lasting and not self.is_stateless,
             conversation=None if self.is_stateless else client,

@@ -162,7 +162,12 @@ class LineSession(Channel):
         for the next message. Requests of a client with a remote address are logged; those of a
         local client are logged for debugging only.
         """
-        client = Client(principal=principal, workspace=server.workspace, session=session)
+        client = Client(
+            principal=principal,
+            workspace=server.workspace,
+            is_local=not remote_address,
+            session=session,
+        )
         self.session = Session(
             server,
             client=client,

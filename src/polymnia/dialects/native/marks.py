@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from polymnia.dialects.native.grouping import DAY, Line, known_since
 from polymnia.dialects.native.scope import Place
 from polymnia.engine.curation.contradictions import describe_difference
+from polymnia.engine.facts.work_tree import remarks_on_files
 from polymnia.engine.graph.relations import find_successors
 from polymnia.engine.history import changes as history
 from polymnia.engine.history.changes import client_label
@@ -97,6 +98,22 @@ def successors_of(named: Sequence[tuple[Place, str]]) -> dict[tuple[str, str], s
             for name, successor in find_successors(reader, names).items():
                 successors[place.name, name] = successor
     return successors
+
+
+def mark_files(lines: list[Line]) -> list[Line]:
+    """Return the lines; those that name files of the project say what became of these."""
+    project = [line for line in lines if line.place.root is not None]
+    if not project:
+        return lines
+    facts = [(line.passage.text, line.passage.created_at) for line in project]
+    remarks = remarks_on_files(project[0].place.root, facts)
+    by_key = {line.key: remark for line, remark in zip(project, remarks, strict=True)}
+    marked = []
+    for line in lines:
+        if by_key.get(line.key):
+            line = replace(line, notes=(*line.notes, by_key[line.key]))
+        marked.append(line)
+    return marked
 
 
 def mark_replaced(shown: list[Line]) -> list[Line]:

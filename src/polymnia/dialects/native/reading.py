@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import partial
+from itertools import islice
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -17,6 +18,7 @@ from polymnia.dialects.native.grouping import (
     shared_day_of,
     usual,
 )
+from polymnia.dialects.native.marks import mark_files
 from polymnia.dialects.native.replies import (
     Item,
     bounded_reply,
@@ -177,12 +179,14 @@ def entity_items(opened: list[Opened]) -> tuple[str, list[Item]]:
     """Return the head line of some entities, and these with their facts and relations."""
     with one_snapshot([one.place.memory for one in opened]) as together:
         facts = together(*[partial(_fact_lines, one) for one in opened])
-    lines = [line for own in facts for line in own]
+    lines = mark_files([line for own in facts for line in own])
     workspace, author = usual(lines)
     if opened and not workspace:
         workspace = opened[0].place.name
     items = []
-    for one, own in zip(opened, facts, strict=True):
+    marked = iter(lines)
+    for one, unmarked in zip(opened, facts, strict=True):
+        own = list(islice(marked, len(unmarked)))
         day = shared_day_of(own)
         items.append(line_item(_heading(one, workspace, day)))
         items += [Item(fact_line(line, author, day)) for line in own]
@@ -397,7 +401,12 @@ def brief(call: Call, workspace: str, max_tokens: int) -> str:
     """Return a briefing as text."""
     read = places(call, workspace)
     memories = [(place.name, place.memory) for place in read]
-    session = brief_session(memories, by=call.by, max_tokens=tokens_for_sections(max_tokens))
+    session = brief_session(
+        memories,
+        by=call.by,
+        max_tokens=tokens_for_sections(max_tokens),
+        root=read[0].root if read else None,
+    )
     names = [place.name for place in read]
     remarks = []
     if not workspace:

@@ -29,7 +29,7 @@ from polymnia.dialects.native.listing import (
     names_with_status,
     stored_types,
 )
-from polymnia.dialects.native.marks import mark_outdated, mark_replaced, successors_of
+from polymnia.dialects.native.marks import mark_files, mark_outdated, mark_replaced, successors_of
 from polymnia.dialects.native.replies import clean_reply, offset_of, prose
 from polymnia.dialects.native.scope import Place, join_names, other_places, places
 from polymnia.dialects.native.shapes import Found, Recall
@@ -192,7 +192,7 @@ def _answer(
         shown, outlines, authors = together(
             partial(mark_replaced, shown), partial(_outlines_of, shown), partial(_authors, whole)
         )
-        shown = mark_outdated(_with_authors(shown, authors), successors)
+        shown = mark_files(mark_outdated(_with_authors(shown, authors), successors))
         best = _related_subject(ranked, shown)
         related = {}
         for subject, own in relations.items():

@@ -27,18 +27,22 @@ from polymnia.engine.curation.findings import (
     part_of,
     pending,
     relation_gaps,
+    scan,
     take_sample,
 )
 from polymnia.engine.curation.similar import duplicate_names, similar_pairs
 from polymnia.engine.facts.names import resolve_name
 from polymnia.engine.facts.todos import OVERDUE, entities_with_status
+from polymnia.engine.facts.work_tree import paths_in, remarks_on_files
 from polymnia.engine.history import changes as histories
 from polymnia.errors import BadInput, Cancelled, PolymniaError
 from polymnia.model import Change, ChangeQuery, Fact
 from polymnia.search.terms import count_noun, fold, one_line
 from polymnia.search.times import parse_optional_moment
 
-_DEFAULT_KINDS: tuple[ReviewKind, ...] = ("contradictions", "overdue", "duplicates")
+_DEFAULT_KINDS: tuple[ReviewKind, ...] = ("contradictions", "overdue", "duplicates", "files")
+# The facts about files that are compared with the work tree, and how long git may take.
+_MAX_CHECKED_FACTS, _GIT_TIMEOUT_S = 200, 5.0
 _MAX_LISTED_ACTORS = 10
 # Entities of a workspace that a review looks at: those that changed last, and others each day.
 MAX_LATEST, MAX_OTHERS = 1_000, 500
@@ -180,8 +184,8 @@ class ReviewTask(Struct, frozen=True):
 @tool(Review, needs="read", brief=True)
 def review(call: Call, arguments: Review) -> Reply:
     """Find what needs care, worst first: facts that contradict each other, overdue to-dos, names \
-that are probably the same. On request also gaps, orphans, summaries and similar entities. Use it \
-when asked to tidy up."""
+that are probably the same, facts about files that are gone. On request also gaps, orphans, \
+summaries and similar entities. Use it when asked to tidy up."""
     items: list[Item] = []
     notes: list[str] = []
     kinds = arguments.kinds or _DEFAULT_KINDS
@@ -244,6 +248,29 @@ def _duplicates(task: ReviewTask) -> Iterator[Item]:
         yield line_item(line)
 
 
+def _files(task: ReviewTask) -> Iterator[Item]:
+    """Yield facts about files of the project that are gone."""
+    root = task.place.root
+    if root is None:
+        return
+    facts = []
+    with task.place.memory.reading() as reader:
+        for entity in scan(
+            reader, "comparing files", task.among, progress=task.progress, check=task.check
+        ):
+            facts += [(entity.name, fact) for fact in entity.facts if paths_in(fact.text)]
+    facts.sort(key=lambda found: -found[1].created_at)
+    remarks = remarks_on_files(
+        root,
+        [(fact.text, fact.created_at) for _, fact in facts],
+        limit=_MAX_CHECKED_FACTS,
+        timeout=_GIT_TIMEOUT_S,
+    )
+    for (name, fact), remark in zip(facts, remarks, strict=True):
+        if remark.endswith("gone"):
+            yield line_item(f"- file? {name} {_quote(fact)}: {remark}: revise or forget it")
+
+
 def _gaps(task: ReviewTask) -> Iterator[Item]:
     gaps = relation_gaps(task.place.memory, **task.options)
     for gap in gaps:
@@ -283,6 +310,7 @@ _FINDERS: dict[ReviewKind, Callable[[ReviewTask], Iterator[Item]]] = {
     "contradictions": _contradictions,
     "overdue": _overdue,
     "duplicates": _duplicates,
+    "files": _files,
     "gaps": _gaps,
     "orphans": _orphans,
     "summaries": _summaries,

@@ -24,10 +24,16 @@ PROJECT = "project"
 
 
 class Place(Struct, frozen=True):
-    """A workspace that a call uses, and its memory."""
+    """A workspace that a call uses, and its memory.
+
+    `is_default` is True if calls without a workspace write to it, `root` is the work tree of the
+    project whose files its facts may name.
+    """
 
     name: str
     memory: Memory
+    is_default: bool = False
+    root: Path | None = None
 
 
 def own_names(call: Call) -> list[str]:
@@ -56,7 +62,7 @@ def places(call: Call, requested: str = "") -> list[Place]:
     for name in names:
         if name not in memories and not _may_be_missing(call, name):
             raise _unknown_workspace(call, name)
-    return [Place(name, memory) for name, memory in memories.items()]
+    return [_place(call, name, memory) for name, memory in memories.items()]
 
 
 def target(call: Call, requested: str = "") -> Place:
@@ -68,14 +74,23 @@ def target(call: Call, requested: str = "") -> Place:
     principal = call.client.principal
     principal.require_entry(name)
     try:
-        return Place(name, call.workspaces.memory(name))
+        return _place(call, name, call.workspaces.memory(name))
     except WorkspaceNotFound as exc:
         if not _may_be_missing(call, name):
             raise _unknown_workspace(call, name) from exc
     if name != _personal(call.client):
         principal.require("admin", f"to create the workspace {name!r}")
     create_missing(call.workspaces, name, _description(call, name))
-    return Place(name, call.workspaces.memory(name))
+    return _place(call, name, call.workspaces.memory(name))
+
+
+def _place(call: Call, name: str, memory: Memory) -> Place:
+    is_default = name == own_names(call)[0]
+    root = None
+    client = call.client.conversation or call.client
+    if is_default and client.is_local and name != _personal(client):
+        root = Path(client.workspace_path) if client.workspace_path else find_project(Path.cwd())
+    return Place(name, memory, is_default, root)
 
 
 def _unknown_workspace(call: Call, name: str) -> BadInput:

@@ -10,7 +10,7 @@ Limit = Annotated[int, Meta(ge=1, le=200)]
 MAX_TOKENS = 20_000
 Tokens = Annotated[int, Meta(ge=200, le=MAX_TOKENS)]
 ReviewKind = Literal[
-    "contradictions", "overdue", "duplicates", "gaps", "orphans", "summaries", "similar"
+    "contradictions", "overdue", "duplicates", "files", "gaps", "orphans", "summaries", "similar"
 ]
 
 
@@ -166,7 +166,7 @@ class Undo(Arguments, frozen=True, kw_only=True):
 
 
 class Review(Bounded, frozen=True, kw_only=True):
-    kinds: Annotated[list[ReviewKind], Meta(description="default: the first three")] = []
+    kinds: Annotated[list[ReviewKind], Meta(description="default: the first four")] = []
 
 
 class Briefing(Arguments, frozen=True, kw_only=True):

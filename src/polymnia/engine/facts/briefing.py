@@ -3,12 +3,15 @@
 import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from polymnia.engine.facts.remember import OPEN
 from polymnia.engine.facts.todos import DAY, entities_with_status, is_overdue
+from polymnia.engine.facts.work_tree import remarks_on_files
 from polymnia.engine.graph.relations import find_successors
 from polymnia.engine.history.changes import (
     MAX_WHOLE_ROWS,
@@ -18,6 +21,7 @@ from polymnia.engine.history.changes import (
 )
 from polymnia.engine.history.parts import read_changes
 from polymnia.engine.memory import Memory, find_by_name, one_snapshot
+from polymnia.engine.workspaces.projects import PERSONAL
 from polymnia.model import (
     ChangeQuery,
     Entity,
@@ -72,6 +76,7 @@ class BriefingLine(Struct, frozen=True):
     is_overdue: bool = False
     actor: str = ""
     change: int = 0
+    written_at: int = 0
     ordinal: int = 0  # of a fact that another client changed; 0 if it is the plan of the entity
 
 
@@ -96,10 +101,30 @@ class SessionBriefing(Struct, frozen=True):
 Memories = Sequence[tuple[str, Memory]]
 
 
-def brief_session(memories: Memories, *, by: str, max_tokens: int) -> SessionBriefing:
-    """Return what a client should know of the memories, by workspace, within a budget."""
+def brief_session(
+    memories: Memories, *, by: str, max_tokens: int, root: Path | None = None
+) -> SessionBriefing:
+    """Return what a client should know of the memories, by workspace, within a budget.
+
+    Facts of the first memory that name files of the work tree at `root` are compared with it.
+    """
     with one_snapshot([memory for _, memory in memories], may_lag=True) as together:
-        return _brief(memories, by, max_tokens, together)
+        session = _brief(memories, by, max_tokens, together)
+    if root is None or memories[0][0] == PERSONAL:
+        return session
+    lines = [line for section in session.sections for line in section.lines]
+    own = [line for line in lines if line.workspace == memories[0][0] and line.written_at]
+    remarks = remarks_on_files(root, [(line.text, line.written_at) for line in own])
+    remark_of = {id(line): remark for line, remark in zip(own, remarks, strict=True) if remark}
+    sections = []
+    for section in session.sections:
+        marked = []
+        for line in section.lines:
+            if id(line) in remark_of:
+                line = replace(line, text=f"{line.text} [{remark_of[id(line)]}]")
+            marked.append(line)
+        sections.append(replace(section, lines=tuple(marked)))
+    return replace(session, sections=tuple(sections))
 
 
 def _brief(
@@ -192,7 +217,8 @@ def _rules(workspace: str, memory: Memory, read: Reader) -> list[BriefingLine]:
             if passage.ordinal > 0 and is_confirmed and _RULE_WORDS.search(passage.text):
                 at = passage.valid_at or passage.created_at
                 text = _shorten(passage.text)
-                lines.append(BriefingLine(workspace, passage.entity, passage.type, text, at))
+                line = BriefingLine(workspace, passage.entity, passage.type, text, at)
+                lines.append(replace(line, written_at=passage.created_at))
     return list(dict.fromkeys(lines))
 
 
@@ -355,7 +381,8 @@ def _of_type(read: Reader, kind: str) -> list[Entity]:
 
 def _line(workspace: str, entity: Entity, fact: Fact) -> BriefingLine:
     text = _shorten(fact.text)
-    return BriefingLine(workspace, entity.name, entity.type, text, _time_of(fact))
+    at = _time_of(fact)
+    return BriefingLine(workspace, entity.name, entity.type, text, at, written_at=fact.created_at)
 
 
 def _time_of(fact: Fact) -> int:
