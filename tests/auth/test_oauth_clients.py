@@ -211,12 +211,11 @@ def test_a_wrong_signature_is_refused(server: LoginServer, wrong: dict[str, Any]
 def test_without_the_package_for_signatures_the_person_learns_what_is_missing(
     tmp_path: Path, internet: Internet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("polymnia.auth.grants.find_spec", lambda name: None)
+    monkeypatch.setattr("polymnia.auth.clients.find_spec", lambda name: None)
     tokens = file_tokens(tmp_path / "tokens")
-    query = {"client_id": CHATGPT, "redirect_uri": DOCUMENTS[CHATGPT]["redirect_uris"][0]}
     monkeypatch.setenv("SSL_CERT_FILE", internet.settings["SSL_CERT_FILE"])
     with names_lead_here(internet.port), pytest.raises(OAuthError, match=r"polymnia\[oauth\]"):
-        Grants(tokens, "https://m.example.com", Clients(tokens.signing_key)).begin(query)
+        Clients(tokens.signing_key).find(CHATGPT)
 
 
 def test_a_client_that_can_do_without_signing_logs_in(

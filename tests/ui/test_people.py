@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from hashlib import sha256
 from pathlib import Path
-from urllib.parse import parse_qs, urlencode, urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from msgspec import Struct
@@ -74,9 +74,7 @@ class Office(Struct):
             "resource": f"{PUBLIC_URL}/mcp",
             "state": "s",
         }
-        request, elsewhere = grants.begin({**query, **more})
-        assert not elsewhere
-        return f"/ui/allow?{urlencode({'request': request})}"
+        return grants.begin({**query, **more}, "/ui/allow")
 
     def decide(self, visitor: Visitor, address: str, **fields: str) -> Shown:
         request = parse_qs(urlsplit(address).query)["request"][0]

@@ -9,18 +9,22 @@ what this server cannot use is dropped, and only unsafe redirects are refused.
 
 import hmac
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from importlib.util import find_spec
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Struct
 
-from polymnia.auth.documents import Documents, is_document_url
+from polymnia.auth.documents import FRESH_S, Documents, is_document_url
 from polymnia.errors import OAuthError, SettingsError
 
 T = TypeVar("T")
+Form = Mapping[str, str]
 
+# Signatures with public keys only.
+ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "ES256", "ES384", "ES512", "EdDSA"]
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 # Schemes that browsers open themselves; any other scheme belongs to a program of the user.
 _UNSAFE_SCHEMES = frozenset(
@@ -50,6 +54,12 @@ class OAuthClient(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return portless is not None and portless in map(_without_port, self.redirect_uris)
 
 
+class _Keys(Struct):
+    """The public keys that a client publishes."""
+
+    keys: list[dict[str, Any]]
+
+
 class Clients:
     """The clients that may ask people to let them in."""
 
@@ -62,6 +72,8 @@ class Clients:
             if not client_id or not is_safe_redirect(uri):
                 raise SettingsError(f"invalid oauth_clients {setting!r}: use ID=REDIRECT_URI")
             self._predefined[client_id] = (*self._predefined.get(client_id, ()), uri)
+        # Signatures need a package that servers for public clients can do without.
+        self.checks_signatures = find_spec("jwt") is not None
         self.documents = Documents()
 
     def find(self, client_id: str) -> OAuthClient:
@@ -106,6 +118,50 @@ class Clients:
             "token_endpoint_auth_method": "none",
         }
 
+    def authenticate(self, client_id: str, keys: str, form: Form, issuer: str) -> None:
+        """Check the signature of a client that must sign, or that signs anyway. Raise OAuthError.
+
+        This is `private_key_jwt` of RFC 7523. Clients without `keys` are public.
+        """
+        assertion = form.get("client_assertion", "")
+        if not assertion:
+            if keys or not form.get("client_id"):
+                text = "client_assertion: the client must sign" if keys else "no client_id"
+                raise OAuthError("invalid_client", text)
+            return
+        keys = keys or self.find(client_id).keys
+        kind = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+        if form.get("client_assertion_type") != kind or not keys or not self.checks_signatures:
+            raise OAuthError("invalid_client", "client_assertion: no signature was expected")
+        import jwt
+
+        try:
+            jwt.decode(
+                assertion,
+                self._find_key(keys, jwt.get_unverified_header(assertion).get("kid")),
+                algorithms=ALGORITHMS,
+                audience=[issuer, f"{issuer}/token"],
+                issuer=client_id,
+                subject=client_id,
+                leeway=60,
+                options={"require": ["exp", "iss", "sub", "aud"]},
+            )
+        except (jwt.PyJWTError, ValueError) as exc:
+            raise OAuthError("invalid_client", f"client_assertion: {exc}") from exc
+
+    def _find_key(self, url: str, identifier: str | None) -> Any:
+        """Return a client's public key. Raise an error of the library, ValueError, OAuthError."""
+        import jwt
+
+        # An unknown key may be new, but strangers must not cause a fetch with every request.
+        for max_age in (FRESH_S, 60):
+            document = self.documents.get(url, limit=64_000, max_age=max_age)
+            jwks = msgspec.convert(document.get("jwks", document), _Keys)
+            for key in jwt.PyJWKSet(jwks.keys).keys:
+                if identifier in (None, key.key_id):
+                    return key
+        raise jwt.InvalidKeyError("unknown key")
+
     def seal(self, value: Struct) -> str:
         """Return a value as text that only a server of this store can have made."""
         text = urlsafe_b64encode(msgspec.json.encode(value)).rstrip(b"=").decode()
@@ -129,8 +185,13 @@ class Clients:
         redirects = _safe_redirects(document)
         if not redirects:
             raise OAuthError("invalid_client", f"{url}: the document has no usable redirect_uris")
-        methods = _strings(document, "token_endpoint_auth_methods_supported")
-        method = document.get("token_endpoint_auth_method", "none")
+        must_sign = document.get("token_endpoint_auth_method") == "private_key_jwt"
+        # A client that signs may say that it can do without.
+        if "none" in _strings(document, "token_endpoint_auth_methods_supported"):
+            must_sign = False
+        if must_sign and not self.checks_signatures:
+            text = f"{url}: the client signs its requests; run `pip install 'polymnia[oauth]'`"
+            raise OAuthError("server_error", f"{text} on the server", status=503)
         keys = document.get("jwks_uri")
         if not isinstance(keys, str) or not is_document_url(keys):
             keys = url if "jwks" in document else ""
@@ -140,8 +201,7 @@ class Clients:
             host=urlsplit(url).hostname or "",
             redirect_uris=redirects,
             keys=keys,
-            # A client that signs may say that it can do without.
-            must_sign=method == "private_key_jwt" and "none" not in methods,
+            must_sign=must_sign,
         )
 
 

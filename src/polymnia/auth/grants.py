@@ -19,17 +19,14 @@ import re
 import secrets
 import time
 from base64 import urlsafe_b64encode
-from collections.abc import Mapping
 from hashlib import sha256
-from importlib.util import find_spec
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
-from msgspec import Struct, ValidationError, convert
+from msgspec import Struct
 from msgspec.structs import replace
 
-from polymnia.auth.clients import Clients
-from polymnia.auth.documents import FRESH_S
+from polymnia.auth.clients import Clients, Form
 from polymnia.auth.tokens import Tokens, hash_secret, is_below
 from polymnia.errors import BadInput, NotAllowed, OAuthError
 from polymnia.model import CAPABILITIES, LINK_OWNER, Capability, Grant, Principal, Token
@@ -47,11 +44,6 @@ _VERIFIER = re.compile(r"[A-Za-z0-9._~-]{43,128}")
 _REFRESH = re.compile(
     r"ply_[0-9a-f]{12}_(?P<generation>[0-9]{1,9})\.(?P<secret>[0-9a-f]{64})[0-9a-f]{64}"
 )
-_ASSERTION_TYPE = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
-# Signatures with public keys only.
-ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "ES256", "ES384", "ES512", "EdDSA"]
-
-Form = Mapping[str, str]
 
 
 class Authorization(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -84,35 +76,23 @@ class Authorization(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return url.netloc if url.scheme in ("http", "https") else f"{url.scheme}:"
 
 
-class _Keys(Struct):
-    """The public keys of a client, as it publishes them."""
-
-    keys: list[dict[str, Any]]
-
-
 class Grants:
     """The authorization server of a store. Thread-safe; every method may block."""
 
     def __init__(self, tokens: Tokens, issuer: str, clients: Clients) -> None:
         """`issuer` is the public URL of the server, below which all of its resources are."""
         self.issuer = issuer
-        # Signatures need a package that servers for public clients can do without.
-        self.checks_signatures = find_spec("jwt") is not None
         self._tokens = tokens
         self._clients = clients
         self.register = clients.register
+        self.checks_signatures = clients.checks_signatures
 
-    def begin(self, query: Form) -> tuple[str, str]:
-        """Return the id of a new request for a decision, or else where the browser has to go.
+    def begin(self, query: Form, page: str) -> str:
+        """Return where the browser has to go: to the page for the decision, or to the client.
 
-        One of the two is empty. Raise OAuthError if it is not safe to redirect the browser.
+        Raise OAuthError if it is not safe to redirect the browser.
         """
         client = self._clients.find(query.get("client_id", ""))
-        if client.must_sign and not self.checks_signatures:
-            hint = "run `pip install 'polymnia[oauth]'` on the server"
-            raise OAuthError(
-                "server_error", f"{client.name} signs its requests: {hint}", status=503
-            )
         redirect_uri = query.get("redirect_uri", "")
         if not redirect_uri and len(client.redirect_uris) == 1:
             redirect_uri = client.redirect_uris[0]
@@ -130,7 +110,7 @@ class Grants:
         elif not is_below(resource, self.issuer):
             problem = ("invalid_target", f"resource: this server has {self.issuer} only")
         if problem is not None:
-            return "", self._redirect(redirect_uri, state, *problem)
+            return self._redirect(redirect_uri, state, *problem)
         authorization = Authorization(
             client_id=client.id,
             client=client.name,
@@ -143,7 +123,7 @@ class Grants:
             keys=client.keys if client.must_sign else "",
             until=int(time.time()) + 600,
         )
-        return self._clients.seal(authorization), ""
+        return f"{page}?{urlencode({'request': self._clients.seal(authorization)})}"
 
     def find_authorization(self, request: str) -> Authorization:
         """Return the request that waits for a decision. Raise BadInput if it is over."""
@@ -231,7 +211,7 @@ class Grants:
         token = self._tokens.store.find(_id_of(text))
         if token is None or token.grant is None or client_id not in ("", token.grant.client_id):
             raise OAuthError("invalid_grant", f"{field}: unknown; connect again")
-        self._authenticate(token.grant, form)
+        self._clients.authenticate(token.grant.client_id, token.grant.keys, form, self.issuer)
         resource = form.get("resource", token.grant.resource).rstrip("/")
         if not is_below(resource, token.grant.resource):
             raise OAuthError("invalid_target", f"resource: expected {token.grant.resource}")
@@ -269,54 +249,6 @@ class Grants:
                 is_access = hash_secret(text) in grant.hashes
                 if is_access or _parse_refresh(token.id, grant, text) is not None:
                     tokens[index] = _end(token, int(time.time()))
-
-    def _authenticate(self, grant: Grant, form: Form) -> None:
-        """Check the signature of a client that must sign, or that signs anyway. Raise OAuthError.
-
-        This is `private_key_jwt` of RFC 7523. The other clients are public.
-        """
-        assertion = form.get("client_assertion", "")
-        if not assertion:
-            if grant.keys or not form.get("client_id"):
-                text = "client_assertion: the client must sign" if grant.keys else "no client_id"
-                raise OAuthError("invalid_client", text)
-            return
-        if not self.checks_signatures:
-            raise OAuthError("invalid_client", "client_assertion: not supported")
-        import jwt
-
-        keys = grant.keys or self._clients.find(grant.client_id).keys
-        try:
-            if form.get("client_assertion_type") != _ASSERTION_TYPE or not keys:
-                raise jwt.InvalidTokenError("no signature was expected")
-            jwt.decode(
-                assertion,
-                self._find_key(keys, jwt.get_unverified_header(assertion).get("kid")),
-                algorithms=ALGORITHMS,
-                audience=[self.issuer, f"{self.issuer}/token"],
-                issuer=grant.client_id,
-                subject=grant.client_id,
-                leeway=60,
-                options={"require": ["exp", "iss", "sub", "aud"]},
-            )
-        except (jwt.PyJWTError, ValueError) as exc:
-            raise OAuthError("invalid_client", f"client_assertion: {exc}") from exc
-
-    def _find_key(self, url: str, identifier: str | None) -> Any:
-        """Return a client's public key. Raise an error of the library, OAuthError."""
-        import jwt
-
-        # An unknown key may be new, but strangers must not cause a fetch with every request.
-        for max_age in (FRESH_S, 60):
-            document = self._clients.documents.get(url, limit=64_000, max_age=max_age)
-            try:
-                jwks = convert(document.get("jwks", document), _Keys)
-            except ValidationError as exc:
-                raise jwt.InvalidKeyError(f"{url} has no keys") from exc
-            for key in jwt.PyJWKSet(jwks.keys).keys:
-                if identifier in (None, key.key_id):
-                    return key
-        raise jwt.InvalidKeyError("unknown key")
 
     def _redirect(
         self, uri: str, state: str, error: str = "", description: str = "", code: str = ""

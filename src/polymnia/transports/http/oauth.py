@@ -4,13 +4,14 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import parse_qsl
 
 from msgspec import DecodeError, json
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from polymnia.auth.grants import ALGORITHMS, SCOPES_SUPPORTED, Grants
+from polymnia.auth.clients import ALGORITHMS
+from polymnia.auth.grants import SCOPES_SUPPORTED, Grants
 from polymnia.errors import OAuthError, Refused, StoreError
 from polymnia.mcp.message import encode
 from polymnia.transports.http.context import HttpContext
@@ -114,13 +115,13 @@ def server_routes(context: HttpContext, grants: Grants) -> list[Route]:
             if len(request.scope["query_string"]) > 8_000:
                 raise OAuthError("invalid_request", "the address is too long")
             query = _parse(request.scope["query_string"])
-            waiting, back = await context.run(partial(grants.begin, query))
+            page = f"{issuer}{UI_PATH}/allow"
+            address = await context.run(partial(grants.begin, query, page))
         except OAuthError as exc:
             # It is not known where it would be safe to send the browser.
             text = f"This login cannot go on: {exc}\n"
             return OAuthReply(exc.status, text.encode(), _TEXT)
-        page = f"{issuer}{UI_PATH}/allow?{urlencode({'request': waiting})}"
-        return OAuthReply(302, headers={"location": back or page})
+        return OAuthReply(302, headers={"location": address})
 
     async def register(request: HttpRequest) -> OAuthReply:
         body = await request.read(limit=64 << 10, budget=context.budget)
