@@ -38,8 +38,7 @@ STORES: dict[str, Callable[[Path], str]] = {
     "postgres": lambda directory: new_workspace(),
 }
 ON_DISK = ("jsonl", "binlog", "sqlite")
-# The stores that can be closed and opened again, and those that keep a history, notes and vectors.
-PERSISTENT = (*ON_DISK, "postgres")
+# The stores that keep a history, notes and vectors.
 VERSIONED = ("sqlite", "sqlite in memory", "postgres")
 # How many examples of a property an unmarked test tries.
 FEW_EXAMPLES = 20

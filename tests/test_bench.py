@@ -1,7 +1,6 @@
 """Check the benchmarks: short runs, and the verdicts on wrong, failing and slow servers."""
 
 import sys
-from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -10,11 +9,9 @@ import pytest
 from bench import floor, lists, long_calls, postgres, postgres_size, projects
 from bench.__main__ import main
 from bench.budgets import Verdict, judge
-from bench.dataset import token, write_dataset
 from bench.figures import Figures, Key
 from bench.http.__main__ import TITLES
 from bench.http.__main__ import main as http_main
-from bench.rounds import Limits, take_rounds
 from bench.vault import main as vault_main
 
 FLOOR_COMMAND = f"{sys.executable} {floor.__file__}"
@@ -50,10 +47,6 @@ def test_a_server_that_ends_stops_the_run(
     assert "gave no reply to initialize" in capsys.readouterr().err
 
 
-def test_the_floor_alone_can_be_measured(tmp_path: Path) -> None:
-    assert main(["--quick", "--servers", "floor", "--cache", str(tmp_path)]) == 0
-
-
 def test_a_quick_run_over_http_measures_every_server(capsys: pytest.CaptureFixture[str]) -> None:
     assert http_main(["--entities", "20", "--seconds", "0.05", "--rounds", "1"]) == 0
     printed = capsys.readouterr().out
@@ -67,13 +60,6 @@ def test_every_verb_that_takes_a_list_is_measured_by_its_length(
     lists.main(["--sizes", "5", "10", "--rounds", "1"])
     printed = capsys.readouterr().out
     assert [verb for verb in lists.VERBS if f"| {verb} " not in printed] == []
-
-
-def test_a_verb_that_grows_faster_than_its_list_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lists, "_cost", lambda *_: 5.0)
-    assert lists.main([]) == 0
-    monkeypatch.setattr(lists, "_cost", lambda verb, size, *_: 5.0 if size < 10_000 else 6.6)
-    assert lists.main([]) == 1
 
 
 def test_long_calls_are_listed_with_their_progress(capsys: pytest.CaptureFixture[str]) -> None:
@@ -120,38 +106,6 @@ def test_projects_are_measured_in_directories_of_several_sizes(
 def test_a_budget_is_met_at_its_limit_and_missed_above_it() -> None:
     assert empty_start(0.3).met is True
     assert empty_start(0.31).met is False
-
-
-def test_a_budget_that_was_not_measured_has_no_verdict() -> None:
-    figures = Figures({Key("start", "npm", 0): [1.0], Key("start", "npm", 1000): [1.0]})
-    assert all(verdict.met is None for verdict in judge(figures))
-
-
-def test_every_sampler_runs_in_every_round() -> None:
-    order: list[str] = []
-
-    def sample(name: str) -> float:
-        order.append(name)
-        return 1.0
-
-    samplers = {name: partial(sample, name) for name in "ab"}
-    take_rounds(samplers, Limits(least=2, most=2, seconds=1.0, rounds=2))
-    assert sorted(order[:2]) == sorted(order[2:]) == ["a", "b"]
-
-
-def test_a_slow_sampler_still_takes_the_minimum_number_of_samples() -> None:
-    limits = Limits(least=3, most=100, seconds=0.0)
-    assert len(take_rounds({"slow": lambda: 1.0}, limits)["slow"]) >= 3
-
-
-def test_the_dataset_is_deterministic(tmp_path: Path) -> None:
-    first, again = (write_dataset(50, tmp_path / name).path for name in "ab")
-    assert first.read_bytes() == again.read_bytes()
-
-
-def test_a_token_occurs_once(tmp_path: Path) -> None:
-    text = write_dataset(500, tmp_path / "dataset.jsonl").path.read_text()
-    assert all(text.count(token(index)) == 1 for index in range(500))
 
 
 def empty_start(seconds: float) -> Verdict:

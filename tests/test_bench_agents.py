@@ -30,15 +30,6 @@ def test_the_sessions_of_an_agent_are_replayed_and_judged(
     assert float(rows[-1][2].removesuffix(" %")) > 50
 
 
-def test_a_reply_is_judged_by_what_it_shows() -> None:
-    question = tasks.Question("how long?", ["35 minutes"], ["20 minutes"])
-    bare = tasks.judge(question, "#1 20 minutes\n#2 35 minutes", ["x", "35 minutes"])
-    assert (bare.shown, bare.is_misleading, bare.first_rank) == (1.0, True, 2)
-    marked = tasks.judge(question, "#2 35 minutes [was: 20 minutes]", ["35 minutes"])
-    assert not marked.is_misleading
-    assert tasks.judge(question, "No fact has: laptop. Nearest:", []).is_refusal
-
-
 def test_prompts_are_typed_and_their_lines_judged(capsys: pytest.CaptureFixture[str]) -> None:
     assert prompts.main(["--embedder", "none"]) == 0
     rows = [line.strip("| ").split(" | ") for line in capsys.readouterr().out.splitlines()]

@@ -5,9 +5,6 @@ from pathlib import Path
 import pytest
 
 from bench import curation
-from polymnia.engine.curation.report import ConsolidationReport
-from polymnia.engine.memory import Memory
-from polymnia.stores import open_store
 
 
 def test_every_verb_is_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -20,17 +17,3 @@ def test_every_verb_is_measured(tmp_path: Path, capsys: pytest.CaptureFixture[st
     judged = [line for line in printed.splitlines() if ", budget <= " in line]
     assert len(judged) == 4
     assert all(line.endswith((": met", ": missed")) for line in judged)
-
-
-def test_the_workspace_has_something_for_every_verb(tmp_path: Path) -> None:
-    path = str(tmp_path / "memory.db")
-    curation._fill(path, 200)
-    memory = Memory(open_store(path))
-    found = {
-        name: verb(memory) for name, verb in curation.VERBS.items() if name != "duplicate names"
-    }
-    report = found.pop("consolidation report")
-    assert all(found.values())
-    assert isinstance(report, ConsolidationReport)
-    assert report.relation_candidates
-    memory.store.close()

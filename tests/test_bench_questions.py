@@ -5,11 +5,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from bench.recall.files import load_file
-from bench.recall.questions import Case, Told, spread_questions
-from polymnia.errors import BadInput
+from bench.recall.questions import Case, Told
 
 CONVERSATION = {
     "conversation": {
@@ -57,12 +54,6 @@ def test_a_conversation_is_a_memory(tmp_path: Path) -> None:
     assert counts(load(tmp_path / "locomo.json", [CONVERSATION])) == (2, 1, 2)
 
 
-def test_a_limit_spreads_the_questions_over_the_file(tmp_path: Path) -> None:
-    cases = spread_questions(load(tmp_path / "locomo.json", [CONVERSATION, CONVERSATION]), 2)
-    assert counts(cases) == (2, 2, 4)
-    assert {case.asked[0].text for case in cases} == {"What grows by the fence?"}
-
-
 def test_a_session_may_answer_without_a_marked_turn(tmp_path: Path) -> None:
     unmarked = [{"role": "user", "content": "My brother moved to Lisbon"}]
     content = [
@@ -81,15 +72,6 @@ def test_the_sessions_of_an_oracle_file_are_one_memory(tmp_path: Path) -> None:
         question("q3_abs", "Where did my sister move?", "late", {"late": LATE}),
     ]
     assert counts(load(tmp_path / "oracle.json.gz", content)) == (2, 1, 2)
-
-
-def test_a_question_with_other_sessions_has_a_memory_of_its_own(tmp_path: Path) -> None:
-    sessions = {"early": EARLY, "late": LATE}
-    content = [
-        question("q1", "What grows by the fence?", "early", sessions),
-        question("q2", "Where did my brother move?", "late", sessions),
-    ]
-    assert counts(load(tmp_path / "s.json", content)) == (2, 2, 4)
 
 
 def chat(folder: Path, probing: dict[str, Any]) -> None:
@@ -128,25 +110,3 @@ def test_each_chat_of_a_folder_is_a_memory_of_what_the_user_said(
     assert (first.name, second.name) == ("2", "10")
     assert first.told[1] == Told("user", "My brother moved to Lisbon", 1_710_460_800_000_000, "2")
     assert [asked.kind for asked in first.asked] == ["information extraction", "knowledge update"]
-
-
-@pytest.mark.parametrize(
-    ("probing", "problem"),
-    [
-        ({"a": [{"question": "?", "source_chat_ids": "Session 4"}]}, "has 'Session 4'"),
-        ({"a": [{"source_chat_ids": [0]}]}, "has no 'question'"),
-    ],
-)
-def test_a_chat_in_another_form_is_refused(
-    probing: dict[str, Any], problem: str, tmp_path: Path
-) -> None:
-    chat(tmp_path / "1", probing)
-    with pytest.raises(BadInput, match=problem):
-        load_file(tmp_path)
-
-
-def test_a_folder_without_chats_is_refused(
-    tmp_path: Path,
-) -> None:
-    with pytest.raises(BadInput, match=r"no chats; needed are folders with chat\.json"):
-        load_file(tmp_path)

@@ -62,7 +62,13 @@ def test_tokens_are_unique(tokens: Tokens) -> None:
 
 
 @pytest.mark.parametrize(
-    "change", [lambda text: text[:-1], lambda text: text + "x", lambda text: text.swapcase()]
+    "change",
+    [
+        lambda text: text[:-1],
+        lambda text: text + "x",
+        lambda text: text + "A" * 200,
+        lambda text: text.swapcase(),
+    ],
 )
 def test_a_slightly_altered_token_is_unknown(tokens: Tokens, change: Callable[[str], str]) -> None:
     text = tokens.create("alice", can="read")
@@ -77,12 +83,6 @@ def test_malformed_tokens_get_the_same_error(tokens: Tokens, text: str) -> None:
     tokens.create("alice", can="read")
     with pytest.raises(NotAdmitted, match=r"^unknown token$"):
         tokens.recognise(text)
-
-
-def test_a_token_with_a_suffix_is_rejected(tokens: Tokens) -> None:
-    text = tokens.create("alice", can="read")
-    with pytest.raises(NotAdmitted):
-        tokens.recognise(text + "A" * 200)
 
 
 def test_hashes_are_compared_in_constant_time_for_known_and_unknown_ids_alike(

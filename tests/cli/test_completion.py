@@ -13,7 +13,6 @@ from polymnia.cli.completion import SCRIPTS
 from polymnia.cli.main import COMMANDS, build_parser
 from tests.cli.commands import run
 
-SHELLS = [(name, name) for name in SCRIPTS]
 MANUAL = Path(__file__).parents[2] / "docs" / "man" / "polymnia.1"
 
 

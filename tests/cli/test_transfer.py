@@ -64,18 +64,6 @@ def test_a_document_has_the_documented_format(source: list[Note], tmp_path: Path
     assert list(tea) == ["key", "content", "createdAt", "updatedAt"]
 
 
-def test_notes_are_copied_from_one_store_to_another(source: list[Note], tmp_path: Path) -> None:
-    run("import", "source.db", "--store", "new.db", directory=tmp_path)
-    assert held(tmp_path / "new.db") == source
-
-
-def test_importing_twice_changes_nothing(source: list[Note], tmp_path: Path) -> None:
-    run("import", "source.db", "--store", "new.db", directory=tmp_path)
-    said = run("import", "source.db", "--store", "new.db", directory=tmp_path)
-    assert "2 notes (0 new, 0 updated)" in said.stdout
-    assert held(tmp_path / "new.db") == source
-
-
 def test_an_imported_note_is_found_by_its_words_and_by_its_embedding(
     source: list[Note], tmp_path: Path
 ) -> None:

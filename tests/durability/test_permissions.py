@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from polymnia.cli.main import main
 from polymnia.errors import StoreError
 from polymnia.stores import open_store
 from polymnia.stores.files.binlog.forms import salvage
@@ -55,14 +54,6 @@ def test_a_store_opened_read_only_needs_no_permission_to_write(unwritable: Path)
         assert [entity.name for entity in read.entities()] == ["known"]
     assert store.check() == []
     store.close()
-
-
-@pytest.mark.parametrize("command", ["export", "doctor"])
-def test_a_command_that_only_looks_needs_no_permission_to_write(
-    unwritable: Path, command: str, capfdbinary: pytest.CaptureFixture[bytes]
-) -> None:
-    assert main([command, "--store", str(unwritable)]) == 0
-    assert b"1 entity" in capfdbinary.readouterr().out or command == "export"
 
 
 def test_a_write_without_permission_is_refused_with_a_sentence(unwritable: Path) -> None:

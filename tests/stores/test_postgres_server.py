@@ -3,12 +3,10 @@
 import subprocess
 import sys
 from pathlib import Path
-from threading import Thread
 
 import psycopg
 import pytest
 
-from tests.postgres import new_database, running_server, shared_server
 from tests.processes import TIMEOUT_S
 
 ROOT = Path(__file__).parent.parent.parent
@@ -32,35 +30,6 @@ def test_the_server_folds_case_as_unicode_does(postgres_database: str) -> None:
             "SELECT casefold('STRASSE É ẞ' COLLATE pg_unicode_fast)"
         ).fetchone()
     assert row == ("STRASSE É ẞ".casefold(),)
-
-
-def test_workers_share_one_server() -> None:
-    urls: list[str] = []
-    threads = [Thread(target=lambda: urls.append(shared_server())) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert urls == [shared_server()] * 4
-
-
-def test_a_database_ends_with_its_test() -> None:
-    with new_database(shared_server()) as url:
-        connection = psycopg.connect(url)
-    with pytest.raises(psycopg.OperationalError):
-        connection.execute("SELECT 1")
-    with pytest.raises(psycopg.OperationalError):
-        psycopg.connect(url)
-
-
-def test_data_survives_a_crash_of_a_server_with_fsync() -> None:
-    with running_server(fsync=True) as server:
-        with psycopg.connect(server.url) as connection:
-            connection.execute("CREATE TABLE kept AS SELECT current_setting('fsync') AS fsync")
-        server.stop(immediately=True)
-        server.start()
-        with psycopg.connect(server.url) as connection:
-            assert connection.execute("SELECT fsync FROM kept").fetchone() == ("on",)
 
 
 def test_a_server_ends_when_its_owner_is_killed() -> None:

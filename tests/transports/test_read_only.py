@@ -162,20 +162,6 @@ def test_an_unfinished_end_of_a_log_is_left_where_it_is(tmp_path: Path) -> None:
     assert not Path(f"{store}.torn").exists()
 
 
-@pytest.mark.parametrize("name", ["memory.db", "memory.mcpmem"])
-def test_a_read_only_store_itself_refuses_a_write(tmp_path: Path, name: str) -> None:
-    store = tmp_path / name
-    open_store(str(store)).close()
-    if not store.exists():
-        entities.create(
-            Memory(open_store(str(store))), [EntityDraft("known", "thing", ())], by="test"
-        )
-    reading = open_store(str(store), read_only=True)
-    with pytest.raises(StoreError):
-        entities.create(Memory(reading), [EntityDraft("new", "thing", ())], by="test")
-    reading.close()
-
-
 def test_writes_of_another_process_are_seen(store: Path) -> None:
     reading = open_store(str(store), read_only=True)
     writing = open_store(str(store))

@@ -1,10 +1,6 @@
 """Streams that a client resumes after it lost its connection."""
 
 import json
-import re
-import subprocess
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,98 +11,83 @@ from tests.transports.running import Events, Running, Talk, Web, call, creation,
 GRAPH_URI = "memory://knowledge-graph"
 
 
-@pytest.fixture
-def port(tmp_path: Path) -> Iterator[int]:
-    """A server whose calls block until they are released."""
-    command = [
-        sys.executable,
-        "-m",
-        "tests.transports.blocking_server",
-        str(tmp_path / "memory.db"),
-    ]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
-        assert server.stderr is not None
-        found = re.search(r":(\d+)/mcp", server.stderr.readline())
-        assert found
-        yield int(found[1])
-        server.terminate()
-
-
 def begin(talk: Talk) -> Events:
     """Call a tool that tells something and then takes long."""
     response = talk.open("POST", talk.path, json.dumps(call("block_with_news", 7)).encode())
     return Events(response)
 
 
-def resume(talk: Talk, port: int, last: str) -> Events:
-    web = Web(port)
+def resume(talk: Talk, blocking_port: int, last: str) -> Events:
+    web = Web(blocking_port)
     web.headers = {**talk.headers, "Accept": "text/event-stream", "Last-Event-ID": last}
     return Events(web.open("GET", talk.path))
 
 
-def release(port: int) -> None:
-    talk = Talk(port)
+def release(blocking_port: int) -> None:
+    talk = Talk(blocking_port)
     assert talk.call("release")["content"][0]["text"] == "begun"
     talk.close()
 
 
-def test_a_stream_begins_with_an_event_to_resume_from_and_a_time_to_wait(port: int) -> None:
-    talk = Talk(port)
+def test_a_stream_begins_with_an_event_to_resume_from_and_a_time_to_wait(
+    blocking_port: int,
+) -> None:
+    talk = Talk(blocking_port)
     response = begin(talk).response
     assert [response.readline() for _ in range(3)] == [b"id: 1-0\n", b"retry: 1000\n", b"data: \n"]
-    release(port)
+    release(blocking_port)
 
 
-def test_clients_of_older_revisions_get_no_event_without_a_message(port: int) -> None:
-    talk = Talk(port, revision="2025-06-18")
+def test_clients_of_older_revisions_get_no_event_without_a_message(blocking_port: int) -> None:
+    talk = Talk(blocking_port, revision="2025-06-18")
     assert begin(talk).response.readline() == b"id: 1-1\n"
-    release(port)
+    release(blocking_port)
 
 
-def test_a_call_goes_on_without_its_client_which_resumes_the_stream(port: int) -> None:
-    talk = Talk(port)
+def test_a_call_goes_on_without_its_client_which_resumes_the_stream(blocking_port: int) -> None:
+    talk = Talk(blocking_port)
     begun = begin(talk)
     assert begun.message()["params"]["data"] == "begun"
     talk.close()
-    release(port)
-    resumed = resume(talk, port, begun.id)
+    release(blocking_port)
+    resumed = resume(talk, blocking_port, begun.id)
     assert resumed.message()["params"]["data"] == "ended"
     reply = resumed.message()
     assert (reply["id"], reply["result"]["content"][0]["text"]) == (7, "released")
     assert resumed.next() is None
 
 
-def test_a_stream_is_resumed_while_the_call_runs(port: int) -> None:
-    talk = Talk(port)
+def test_a_stream_is_resumed_while_the_call_runs(blocking_port: int) -> None:
+    talk = Talk(blocking_port)
     begun = begin(talk)
     begun.message()
     talk.close()
-    resumed = resume(talk, port, "1-0")
+    resumed = resume(talk, blocking_port, "1-0")
     assert resumed.message()["params"]["data"] == "begun"
-    release(port)
+    release(blocking_port)
     assert resumed.message()["params"]["data"] == "ended"
     assert resumed.message()["id"] == 7
 
 
-def test_a_reply_is_sent_again_as_often_as_it_is_asked_for(port: int) -> None:
-    talk = Talk(port)
+def test_a_reply_is_sent_again_as_often_as_it_is_asked_for(blocking_port: int) -> None:
+    talk = Talk(blocking_port)
     begun = begin(talk)
     begun.message()
-    release(port)
+    release(blocking_port)
     assert begun.message()["params"]["data"] == "ended"
     assert begun.message()["id"] == 7
     for _ in range(2):
-        again = resume(talk, port, "1-1")
+        again = resume(talk, blocking_port, "1-1")
         assert again.message()["params"]["data"] == "ended"
         assert again.message()["id"] == 7
 
 
-def test_another_session_cannot_resume_a_stream(port: int) -> None:
-    talk, other = Talk(port), Talk(port)
+def test_another_session_cannot_resume_a_stream(blocking_port: int) -> None:
+    talk, other = Talk(blocking_port), Talk(blocking_port)
     begun = begin(talk)
     begun.message()
-    release(port)
-    resumed = resume(other, port, begun.id)
+    release(blocking_port)
+    resumed = resume(other, blocking_port, begun.id)
     assert resumed.response.readline() == b"id: 1-0\n"  # a stream of its own
     resumed.response.close()
 

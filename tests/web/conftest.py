@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, StorageState
 
+from polymnia.engine.memory import Memory
 from tests.interop import install
+from tests.ui.pages import harbour
 from tests.web.browser import Visit, chromium
 from tests.web.serving import Ui, demo_server
 
@@ -66,3 +68,20 @@ def admin_session(browser: Browser, axe: Path, ui: Ui, admin_token: str) -> Stor
 def admin(ui: Ui, admin_session: StorageState, visit: NewVisit) -> Visit:
     """Return a visit by a user who may do everything and has logged in."""
     return visit(ui.origin, session=admin_session)
+
+
+@pytest.fixture
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Memory]]:
+    """Yield the origin of a server that needs no login, and a second client of its memory."""
+    with harbour(tmp_path_factory.mktemp("site")) as (running, memory):
+        yield f"http://127.0.0.1:{running.port}", memory
+
+
+@pytest.fixture
+def memory(site: tuple[str, Memory]) -> Memory:
+    return site[1]
+
+
+@pytest.fixture
+def user(site: tuple[str, Memory], visit: NewVisit) -> Visit:
+    return visit(site[0])

@@ -36,6 +36,8 @@ PATHS = [spec.path for spec in PAGES if spec.group] + [
     "/graph?name={name}",
     "/?q=tide",
     "/entities?sort=said",
+    "/history?trash=1",
+    "/why?q=tide&wanted=Harbour",
     "/start",
     "/more",
 ]

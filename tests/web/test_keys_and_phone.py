@@ -2,8 +2,6 @@
 writes.
 """
 
-from collections.abc import Iterator
-
 import pytest
 from playwright.sync_api import expect
 
@@ -18,23 +16,6 @@ from tests.web.conftest import NewVisit
 from tests.web.serving import Ui
 
 ENTITY = "/ui/entity?name=billing-worker"
-
-
-@pytest.fixture
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Memory]]:
-    """Yield the origin of a server, and a second client of its memory."""
-    with harbour(tmp_path_factory.mktemp("keys")) as (running, memory):
-        yield f"http://127.0.0.1:{running.port}", memory
-
-
-@pytest.fixture
-def memory(site: tuple[str, Memory]) -> Memory:
-    return site[1]
-
-
-@pytest.fixture
-def user(site: tuple[str, Memory], visit: NewVisit) -> Visit:
-    return visit(site[0])
 
 
 def test_u_walks_back_and_shift_u_does_it_again(user: Visit, memory: Memory) -> None:

@@ -3,10 +3,7 @@
 Typing, editing, deleting, undoing, merging, following and keys.
 """
 
-from collections.abc import Iterator
-
-import pytest
-from playwright.sync_api import Page, Route, ViewportSize, expect
+from playwright.sync_api import Page, Route, expect
 
 from polymnia.engine.facts.revise import Edit, Revision, revise
 from polymnia.engine.graph import facts
@@ -14,44 +11,10 @@ from polymnia.engine.graph.entities import open_named
 from polymnia.engine.memory import Memory
 from polymnia.model import FactAddition
 from tests.behaviour.graphs import texts
-from tests.ui.pages import HOSTILE, harbour
-from tests.web.browser import DESK, PHONE, Visit
+from tests.web.browser import Visit
 from tests.web.conftest import NewVisit
 
 ENTITY = "/ui/entity?name=billing-worker"
-HOSTILE_PAGE = "/ui/entity?name=%3Cscript%3Ealert(%22x%22)%3C/script%3E"
-PAGES = {
-    "latest": "/ui/",
-    "hits": "/ui/?q=redis",
-    "no hits": "/ui/?q=zzqqxx&type=person",
-    "type": "/ui/?type=person",
-    "entity": ENTITY,
-    "hostile": HOSTILE_PAGE,
-    "note": "/ui/note?key=runbook/queue",
-    "history": "/ui/history",
-    "trash": "/ui/history?trash=1",
-    "undo": "/ui/history/undo?client=codex&since=1d",
-    "why": "/ui/why?q=redis&wanted=replicas",
-    "said": "/ui/entities?sort=said",
-    "more": "/ui/more",
-}
-
-
-@pytest.fixture
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Memory]]:
-    """Yield the origin of a server, and a second client of its memory."""
-    with harbour(tmp_path_factory.mktemp("pages")) as (running, memory):
-        yield f"http://127.0.0.1:{running.port}", memory
-
-
-@pytest.fixture
-def memory(site: tuple[str, Memory]) -> Memory:
-    return site[1]
-
-
-@pytest.fixture
-def user(site: tuple[str, Memory], visit: NewVisit) -> Visit:
-    return visit(site[0])
 
 
 def rows(page: Page) -> list[str]:
@@ -321,25 +284,3 @@ def test_keys_can_be_turned_off_and_are_not_taken_while_typing(user: Visit) -> N
     page.reload()
     page.keyboard.press("?")
     expect(page.locator("#keys")).to_be_hidden()
-
-
-def test_hostile_text_is_shown_as_text(user: Visit) -> None:
-    page = user.open(HOSTILE_PAGE)
-    expect(page.locator("h1")).to_have_text(HOSTILE)
-    expect(page.locator("#o1 .said")).to_contain_text("<img src=x onerror=alert(1)>")
-    assert page.locator("main img, main script").count() == 0
-    page.get_by_role("link", name="Show all (977 KB)").click()
-    page.locator("#o2 .whole").wait_for()
-    assert len(page.locator("#o2 .whole").inner_text()) > 900_000
-    user.fits()
-
-
-@pytest.mark.parametrize(("theme", "viewport"), [("light", DESK), ("dark", PHONE)])
-def test_every_page_is_accessible_and_fits(
-    theme: str, viewport: ViewportSize, site: tuple[str, Memory], visit: NewVisit
-) -> None:
-    user = visit(site[0], theme=theme, viewport=viewport)
-    for path in PAGES.values():
-        user.open(path).locator("#main").wait_for()
-        user.audit()
-        user.fits()

@@ -20,16 +20,6 @@ def test_an_earlier_version_is_shown_by_keys(admin: Visit) -> None:
     admin.audit_all()
 
 
-def test_nonsense_gets_no_hit_and_facts_are_sorted_by_when_they_were_said(admin: Visit) -> None:
-    page = admin.open("/ui/?q=zzqqxx+nothing")
-    expect(page.locator(".empty h2")).to_contain_text("was found")
-    assert page.locator("#hits").count() == 0
-    admin.audit_all()
-    page = admin.open("/ui/entities?sort=said")
-    expect(page.locator("tbody tr").first).to_be_visible()
-    admin.audit()
-
-
 def test_pages_fit_the_narrowest_phone(admin: Visit) -> None:
     admin.page.set_viewport_size({"width": 320, "height": 640})
     day = (date.today() - timedelta(days=5)).isoformat()
