@@ -43,8 +43,8 @@ class Shown(Struct, frozen=True):
 class PatientMeaning(Meaning):
     """Waits for the embedder as long as it takes: a busy machine must not change the ranking."""
 
-    def ask(self, question: str, *, timeout: float = _TIMEOUT_S) -> PendingQuestion:
-        return super().ask(question, timeout=timeout)
+    def ask(self, questions: Sequence[str], *, timeout: float = _TIMEOUT_S) -> PendingQuestion:
+        return super().ask(questions, timeout=timeout)
 
 
 class McpStage:

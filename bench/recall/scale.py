@@ -154,9 +154,9 @@ def _judge(medians: dict[str, tuple[float, float]]) -> Verdict:
 
 
 def _asked(meaning: Meaning, question: str) -> QuestionVector:
-    asked = meaning.ask(question, timeout=_TIMEOUT_S).answer()
-    assert isinstance(asked, QuestionVector), asked
-    return asked
+    asked = meaning.ask([question], timeout=_TIMEOUT_S).answers()
+    assert not isinstance(asked, str), asked
+    return asked[0]
 
 
 def _nearest(memory: Memory, asked: QuestionVector, count: int) -> dict[int, float]:

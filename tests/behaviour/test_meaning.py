@@ -210,7 +210,7 @@ def test_another_model_embeds_everything_again_and_replaces_the_old_vectors(path
         facts.add(memory, [FactAddition("Melanie", ("Sings",))], by=ME, skip_repeats=True)
         assert of(memory).settle(TIMEOUT_S)
         assert coverage(memory) == ("other/32", 5, 5)
-        assert first(ask(memory, "dog")) == ("Caroline", 1)
+        assert first(ask(memory, "a dog from the shelter")) == ("Caroline", 1)
 
 
 def test_a_question_to_vectors_of_a_former_model_has_them_made_again(path: str) -> None:

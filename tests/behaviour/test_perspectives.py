@@ -23,7 +23,7 @@ from tests.processes import TIMEOUT_S
 ME = "test"
 PAIR = (
     Perspective("general", "{text}", "{query}"),
-    Perspective("named", "{name}: {text}", "{query}"),
+    Perspective("named", "{type} {name}: {text}", "{query}"),
 )
 TOWN = (
     EntityDraft(
@@ -93,7 +93,8 @@ def test_a_memory_that_nobody_asked_for_perspectives_has_one_vector_per_passage(
     town: Memory, embedder: CountingEmbedder
 ) -> None:
     settle(town)
-    assert sorted(embedder.texts) == sorted(set(TOWN[0].facts + TOWN[1].facts))
+    facts_with_names = {f"{draft.name}: {text}" for draft in TOWN for text in draft.facts}
+    assert sorted(embedder.texts) == sorted(facts_with_names)
     assert [item.perspective.name for item in perspectives.find_all(town)] == ["text"]
 
 
@@ -112,8 +113,8 @@ def test_a_text_that_comes_twice_is_embedded_once(town: Memory, embedder: Counti
 def test_the_best_score_of_all_perspectives_counts(town: Memory) -> None:
     perspectives.ensure(town, PAIR)
     settle(town)
-    assert shown(search(town, "dog"))[0] == ("Caroline", 1, "general")
-    assert shown(search(town, "Caroline puppy shelter"))[0] == ("Caroline", 1, "named")
+    assert shown(search(town, f"Caroline: {TOWN[0].facts[0]}"))[0] == ("Caroline", 1, "general")
+    assert shown(search(town, "person Caroline puppy"))[0] == ("Caroline", 1, "named")
     found = search(town, "marathons")
     assert shown(found)[0] == ("Melanie", 1, "general")
     assert len(found) == 2
@@ -176,12 +177,12 @@ def test_a_changed_template_is_embedded_again_by_a_server_that_searches(
     search(town, "dog")
     settle(town)
     other = open_store(versioned_url)
-    perspectives.store(Memory(other), "named", document="{type} {name}: {text}")
+    perspectives.store(Memory(other), "named", document="{type}, {name}: {text}")
     other.close()
     assert perspectives.coverage(town) == 0.5
     settle(town)
     assert perspectives.coverage(town) == 1.0
-    assert "person Caroline: Is a nurse at the clinic" in embedder.texts
+    assert "person, Caroline: Is a nurse at the clinic" in embedder.texts
 
 
 def test_a_renamed_entity_is_embedded_again_where_its_name_is_part_of_the_text(
@@ -189,12 +190,12 @@ def test_a_renamed_entity_is_embedded_again_where_its_name_is_part_of_the_text(
 ) -> None:
     perspectives.ensure(town, PAIR)
     settle(town)
-    assert shown(search(town, "Caroline"))[0] == ("Caroline", 2, "named")
+    assert shown(search(town, "person Caroline"))[0] == ("Caroline", 2, "named")
     embedder.texts.clear()
     embedder.is_stopped = True
     revise(town, "Caroline", Revision(name="Zelda"), by=ME)
     settle(town)
-    assert perspectives.coverage(town) == 8 / 10
+    assert perspectives.coverage(town) == 6 / 10
     embedder.is_stopped = False
     of(town).request_indexing(town)
     settle(town)
@@ -202,8 +203,10 @@ def test_a_renamed_entity_is_embedded_again_where_its_name_is_part_of_the_text(
     assert sorted(embedder.texts) == [
         "Zelda: Adopted a puppy from the shelter",
         "Zelda: Is a nurse at the clinic",
+        "person Zelda: Adopted a puppy from the shelter",
+        "person Zelda: Is a nurse at the clinic",
     ]
-    assert shown(search(town, "Zelda"))[0] == ("Zelda", 2, "named")
+    assert shown(search(town, "person Zelda"))[0] == ("Zelda", 2, "named")
     assert search(town, "Caroline")[0].score < search(town, "Zelda")[0].score
 
 

@@ -231,9 +231,11 @@ def test_a_long_question_may_match_all_of_a_long_text() -> None:
 @given(SIGNALS)
 def test_with_a_vector_words_count_less_and_meaning_counts(signals: Signals) -> None:
     assert signals.meaning is not None
-    match = 2.25 * signals.words + signals.before + 0.8 * signals.near
-    match += (signals.meaning - 0.1) / 0.12
-    assert score(signals) == pytest.approx(match + 2 * signals.entity)
+    rest = 2.25 * signals.words + 0.8 * signals.near + 2 * signals.entity
+    meaning = (signals.meaning - 0.1) / 0.12
+    of_turn = rest + signals.before + meaning
+    assert score(replace(signals, is_turn=True)) == pytest.approx(of_turn)
+    assert score(signals) == pytest.approx(rest + 1.75 * meaning)
 
 
 @given(SIGNALS)
@@ -246,7 +248,7 @@ def test_without_a_vector_words_say_everything(signals: Signals) -> None:
 @given(SIGNALS)
 def test_the_score_is_the_sum_of_all_signals_times_their_weights(signals: Signals) -> None:
     weighed = weigh(signals)
-    assert {name for name, _, _ in weighed} == set(Signals.__struct_fields__)
+    assert {name for name, _, _ in weighed} == {*Signals.__struct_fields__} - {"is_turn"}
     assert score(signals) == sum(value * weight for _, value, weight in weighed)
 
 
@@ -262,3 +264,9 @@ def test_what_stands_before_a_noted_fact_does_not_count() -> None:
     fact = replace(turn(2, "Yes it is"), valid_at=0)
     (scored,) = score_passages(query("rare"), [fact], {fact.key: Neighbours(before=asks)}, {})
     assert scored.signals.before == 0
+
+
+def test_in_an_embedded_memory_the_words_of_a_card_count_no_more_than_those_of_a_fact() -> None:
+    fact, card = replace(turn(1, "a rare thing"), valid_at=0), replace(turn(0, "rare"), type="x")
+    of_fact, of_card = score_passages(query("rare"), [fact, card], {}, {1: 0.1})
+    assert (of_fact.signals.meaning, of_card.signals.meaning) == (0.1, 0.1)

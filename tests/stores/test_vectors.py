@@ -44,8 +44,10 @@ def model_of(store: SqliteStore) -> int:
 
 
 def pending(store: SqliteStore, model: int) -> dict[str, int]:
+    """Return the passages to embed by their text without the name."""
     with store.reading() as read:
-        return {text: passage for passage, text in read.vectors.pending(model, 100)}
+        waiting = read.vectors.pending(model, 100)
+    return {text.partition(": ")[2]: passage for passage, text in waiting}
 
 
 def embed(store: SqliteStore, model: int, **directions: tuple[float, ...]) -> None:
@@ -99,7 +101,23 @@ def test_pending_passages_can_be_read_in_ranges(store: SqliteStore) -> None:
         ((first, text),) = read.vectors.pending(model, 1)
         rest = read.vectors.pending(model, 10, below=first)
         assert read.vectors.pending(model, 10, above=read.vectors.last_passage()) == []
-    assert (text, [item[1] for item in rest]) == ("three", ["two", "one"])
+    assert (text, [item[1] for item in rest]) == ("B: three", ["A: two", "A: one"])
+
+
+def test_a_turn_is_embedded_without_its_speaker_and_a_fact_with_its_entity(
+    store: SqliteStore,
+) -> None:
+    noon = 1_700_000_000_000_000
+    midnight = noon - noon % 86_400_000_000
+    said = [FactAddition("A", ("said",), noon), FactAddition("A", ("true that day",), midnight)]
+    facts.add(Memory(store), said, by="me", skip_repeats=True)
+    drafts = [EntityDraft("C", "conversation", ("a line of it",))]
+    entities.create(Memory(store), drafts, by="me")
+    notes.commit(Memory(store), Note("k", "a note"), by="me")
+    model = model_of(store)
+    with store.reading() as read:
+        texts = [text for _, text in read.vectors.pending(model, 4)]
+    assert texts == ["k: a note", "a line of it", "A: true that day", "said"]
 
 
 def test_passages_with_a_vector_are_not_pending(store: SqliteStore) -> None:
@@ -108,7 +126,7 @@ def test_passages_with_a_vector_are_not_pending(store: SqliteStore) -> None:
     assert list(pending(store, model)) == ["two"]
     facts.add(Memory(store), [FactAddition("A", ("four",))], by="me", skip_repeats=True)
     notes.commit(Memory(store), Note("k", "five"), by="me")
-    assert list(pending(store, model)) == ["k: five", "four", "two"]
+    assert list(pending(store, model)) == ["five", "four", "two"]
     with store.reading() as read:
         assert read.vectors.coverage(model) == (2, 5)
 

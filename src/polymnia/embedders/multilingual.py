@@ -27,7 +27,7 @@ class MultilingualEmbedder:
 
     batch_size = 32
     dimension = 512
-    identity = "use-multilingual-3-int8/512"
+    identity = "use-multilingual-3-int8/512/named"
 
     def __init__(self, model: Any) -> None:
         self._model = model

@@ -99,8 +99,9 @@ class OnnxEmbedder:
         self._text_prompt: str = prompts.get("document", "") or prompts.get("passage", "")
         self.dimension = int(self._run([[0, 0]]).shape[1])
         prompted = f"{self._question_prompt}/{self._text_prompt}"
-        # Former versions read only the first part of a text; their vectors are made again.
-        self.identity = f"{name}/{self.dimension}/{prompted}/parts"
+        # Former versions read the first part of a text only, and facts without the names of their
+        # entities. Their vectors are made again.
+        self.identity = f"{name}/{self.dimension}/{prompted}/parts/named"
 
     def embed(self, texts: Sequence[str], *, asking: bool = False) -> "Vectors":
         prompt = self._question_prompt if asking else self._text_prompt

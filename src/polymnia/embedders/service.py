@@ -85,7 +85,7 @@ class ServiceEmbedder:
             self._headers["Authorization"] = f"Bearer {key}"
         self.dimension = 0  # unknown until the first vector
         self.dimension = int(self.embed(["dimension"], asking=True).shape[1])
-        self.identity = f"{model}/{self.dimension}"
+        self.identity = f"{model}/{self.dimension}/named"
 
     def embed(self, texts: Sequence[str], *, asking: bool = False) -> "Vectors":
         starts = range(0, len(texts), TEXTS_PER_REQUEST)

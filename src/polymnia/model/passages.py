@@ -140,6 +140,7 @@ class Signals(Struct, frozen=True, gc=False):
     tells_time: float = 0.0  # 1 if the question asks when and the text contains time words
     length: float = 0.0  # log of its length in words, less where texts are long
     asks: float = 0.0  # the share of its words that stand in questions, less where texts are long
+    is_turn: bool = False  # it was said in a conversation
 
 
 class Hit(Struct, frozen=True):

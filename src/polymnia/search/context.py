@@ -1,6 +1,6 @@
 """Compare a question with passages by vector: each alone, and mixed with its neighbours."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,16 +14,25 @@ if TYPE_CHECKING:
 _ALONE = Neighbours()
 
 
+def mean_direction(vectors: Sequence[bytes]) -> bytes:
+    """Return the vector of length one between vectors of length one."""
+    total = np.sum([np.frombuffer(vector, "<f4") for vector in vectors], axis=0)
+    mean: bytes = (total / max(float(np.linalg.norm(total)), 1e-6)).astype("<f4").tobytes()
+    return mean
+
+
 def context_cosines(
     question: bytes,
+    fact_question: bytes,
     vectors: Mapping[int, bytes],
     passages: Collection[Passage],
     neighbours: Mapping[PassageKey, Neighbours],
 ) -> dict[int, float]:
     """Return the cosine of the question with each passage, by id.
 
-    It is that with the passage's own vector or with the mixture, whichever is larger. All vectors
-    are little-endian float32 of length one. A passage without one is left out.
+    A fact is compared with `fact_question`. For a turn it is the cosine with its own vector or with
+    the mixture, whichever is larger. All vectors are little-endian float32 of length one. A passage
+    without one is left out.
     """
     embedded = [passage for passage in passages if passage.id in vectors]
     if not embedded:
@@ -37,6 +46,8 @@ def context_cosines(
     def select(chosen: list[Passage | None]) -> "Matrix":
         return table[[rows.get(passage.id, 0) if passage else 0 for passage in chosen]]
 
+    asked_of_facts = np.frombuffer(fact_question, "<f4")
+    is_turn = np.array([passage.is_turn for passage in embedded])
     near = [_context(passage, neighbours) for passage in embedded]
     shares = [[context_share(len(passage.text.split()))] for passage in embedded]
     around = MIXED_BEFORE * select([beside.before for beside in near])
@@ -45,7 +56,8 @@ def context_cosines(
     own = select([*embedded])
     mixed = own + np.array(shares, np.float32) * around
     lengths = np.maximum(np.linalg.norm(mixed, axis=1), 1e-6)  # never divide by zero
-    cosines = np.maximum(own @ asked, mixed @ asked / lengths)
+    of_turns = np.maximum(own @ asked, mixed @ asked / lengths)
+    cosines = np.where(is_turn, of_turns, own @ asked_of_facts)
     return {passage.id: float(cosine) for passage, cosine in zip(embedded, cosines, strict=True)}
 
 

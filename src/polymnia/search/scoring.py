@@ -6,15 +6,18 @@
     length - asks                        how much a text of that kind says
 
 `words` is BM25 in units of 12, what the best turn of a conversation usually has. `meaning` is the
-cosine of text and question above that of unrelated texts, in units of 0.12. A passage that has a
-vector gets the second column of WEIGHTS, any other the first: its words must say everything.
+cosine of text and question above that of unrelated texts, in units of 0.12. WEIGHTS has a column
+for passages without a vector, whose words must say everything, one for turns of a conversation, and
+one for facts: their vectors have the name of the entity, and a short fact says as much as a long
+one.
 
 Every signal is on a fixed scale, so no other passage, filter or limit changes a score, and the hits
 of several memories can be compared. Nothing reorders passages after the score.
 
 The numbers come from backward elimination on LoCoMo, two-person chats, LongMemEval, BEAM (100K),
-Cranfield and CISI: what could go without loss went. `docs/decisions` has the figures, and
-`python -m bench.recall` measures them.
+Cranfield and CISI: what could go without loss went. The column of facts was chosen on the nine
+users of bench/agents, BEAM and Cranfield; leaving any of them out chooses the same.
+`docs/benchmarks.md` has the figures, and `python -m bench.recall` measures them.
 """
 
 import re
@@ -32,17 +35,17 @@ from polymnia.search.pieces import MAX_WHOLE_CHARACTERS, split_text
 from polymnia.search.question import Question, request_terms, speaker_of
 from polymnia.search.terms import fold, plain, terms_of
 
-# What each signal counts: without a vector, and with one.
-WEIGHTS: dict[str, tuple[float, float]] = {
-    "words": (4.0, 2.25),
-    "before": (2.5, 1.0),
-    "near": (0.8, 0.8),
-    "meaning": (0.0, 1.0),
-    "entity": (2.0, 2.0),  # with 4, a question with a wrong name loses 30 points
-    "date": (3.0, 3.0),
-    "tells_time": (2.0, 2.0),
-    "length": (0.6, 0.6),
-    "asks": (-2.0, -2.0),
+# What each signal counts: without a vector, for a turn, and for a fact.
+WEIGHTS: dict[str, tuple[float, float, float]] = {
+    "words": (4.0, 2.25, 2.25),
+    "before": (2.5, 1.0, 0.0),  # of turns only
+    "near": (0.8, 0.8, 0.8),
+    "meaning": (0.0, 1.0, 1.75),
+    "entity": (2.0, 2.0, 2.0),  # with 4, a question with a wrong name loses 30 points
+    "date": (3.0, 3.0, 3.0),
+    "tells_time": (2.0, 2.0, 2.0),
+    "length": (0.6, 0.6, 0.15),
+    "asks": (-2.0, -2.0, -2.0),
 }
 # The unit of `words`, and that of `meaning` with its zero: the cosine of unrelated texts with the
 # local model. Cosines of other models are put on this scale.
@@ -294,6 +297,8 @@ def score_passages(
             lead = STATEMENT_LEAD + (1 - STATEMENT_LEAD) * question_share(earlier.text)
             before = 2 * context_share(count) * lead * words_before / USUAL_BEST
         meaning = cosines.get(passage.id)
+        if meaning is None and cosines and passage.kind == "entity":
+            meaning = LOCAL_SCALE.zero  # a card has no vector: its words must not count for two
         date = 0.0
         if question.period is not None:
             at = passage.valid_at or passage.created_at
@@ -310,6 +315,7 @@ def score_passages(
             tells_time=float(question.asks_when and tells_time(terms)),
             length=query.brevity**2 * log(1 + min(count, MAX_LENGTH_WORDS)),
             asks=query.brevity**2 * question_share(passage.text, FIRST_PERSON_SHARE),
+            is_turn=passage.is_turn,
         )
         scored.append(ScoredPassage(passage, terms, signals, score(signals), query))
     return scored
@@ -328,7 +334,9 @@ def weigh(signals: Signals) -> list[WeightedSignal]:
     meaning = 0.0
     if signals.meaning is not None:
         meaning = (signals.meaning - LOCAL_SCALE.zero) / LOCAL_SCALE.unit
-    column = 0 if signals.meaning is None else 1
+    column = 1 if signals.is_turn else 2
+    if signals.meaning is None:
+        column = 0
     weighed = []
     for name, weights in WEIGHTS.items():
         value = meaning if name == "meaning" else getattr(signals, name)

@@ -10,6 +10,9 @@ from polymnia.errors import BadInput
 # the day it tells of.
 DOCUMENT_FIELDS = ("text", "name", "type", "date")
 QUERY_FIELDS = ("query",)
+# The template that recall compares. It stands for the words of a turn, which its neighbours
+# explain, and for `Name: text` of a fact: "owns the route planner" says little without a name.
+OWN_TEXT = "{text}"
 # Compiled at the first use: a server's start does not need it.
 _compiled = cache(re.compile)
 _FIELD = r"\{([^{}]*)\}"
@@ -18,8 +21,6 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 def render_document(template: str, *, text: str, name: str, kind: str, at: int) -> str:
     """Return the text to embed for a passage. `at` is its time, in microseconds since 1970."""
-    if template == "{text}":
-        return text
     values = {"text": text, "name": name, "type": kind}
     if "{date}" in template:
         values["date"] = _day(at)
@@ -29,7 +30,7 @@ def render_document(template: str, *, text: str, name: str, kind: str, at: int) 
 
 def uses_name(template: str) -> bool:
     """Return True if the text of a passage changes with the name or the type of its entity."""
-    return "{name}" in template or "{type}" in template
+    return template == OWN_TEXT or "{name}" in template or "{type}" in template
 
 
 def render_query(template: str, query: str) -> str:

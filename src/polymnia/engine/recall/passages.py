@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from polymnia.engine.memory import Memory
 from polymnia.engine.recall.names import former_names, with_current_names
+from polymnia.engine.recall.spelling import correct_words
 from polymnia.model import (
     CosineScale,
     Entity,
@@ -36,6 +37,7 @@ from polymnia.search.question import (
     content_words,
     match_names,
     parse_question,
+    replace_words,
     request_terms,
     speaker_of,
     text_without,
@@ -51,7 +53,7 @@ from polymnia.search.scoring import (
     on_local_scale,
     score_passages,
 )
-from polymnia.search.terms import choose_rare, fold, terms_of
+from polymnia.search.terms import choose_rare, fold, plain, terms_of
 from polymnia.stores.contract import Reader
 
 if TYPE_CHECKING:
@@ -81,7 +83,7 @@ class RecallResult(Struct, frozen=True, kw_only=True):
 
     `note` says why meaning was left out, wholly or in part, if it was. `coverage` is the share of
     passages that have a vector. `unknown` are the words of the question that no passage has, and
-    `corrections` the former names in it, each with the present one.
+    `corrections` the words of it that were replaced: former names and typing mistakes.
     """
 
     hits: list[Hit]
@@ -147,7 +149,7 @@ class Search:
 
     def embed(self, read: Reader) -> None:
         """Wait for the vector of the text, and find the stored vectors to compare it with."""
-        asked = self._asking if isinstance(self._asking, str) else self._asking.answer()
+        asked = self._asking if isinstance(self._asking, str) else self._asking.answers()
         if isinstance(asked, str):
             self.note = asked
             return
@@ -173,24 +175,35 @@ class Search:
 
 
 class _Vectors(Struct, frozen=True):
-    """The question's vector and the stored vectors it can be compared with."""
+    """The question's vectors and the stored vectors they can be compared with.
+
+    `question` is that of the question without names, for turns. A fact is embedded with the name of
+    its entity: `fact_question` is between it and that of the whole question.
+    """
 
     question: bytes
+    fact_question: bytes
     model: int
     coverage: float
     scale: CosineScale
 
     @classmethod
-    def of(cls, read: Reader, asked: "QuestionVector") -> "_Vectors | None":
+    def of(cls, read: Reader, asked: "Sequence[QuestionVector]") -> "_Vectors | None":
         """Return None if the store has no vectors of the question's model."""
         models = {model.identity: model for model in read.vectors.models()}
-        model = models.get(asked.identity)
+        model = models.get(asked[0].identity)
         if model is None:
             return None
         embedded, total = read.vectors.coverage(model.number)
         if not embedded:
             return None
-        return cls(asked.vector, model.number, embedded / total, model.scale or LOCAL_SCALE)
+        question = fact_question = asked[0].vector
+        if len(asked) > 1:
+            from polymnia.search.context import mean_direction  # numpy comes with the first model
+
+            fact_question = mean_direction([form.vector for form in asked])
+        scale = model.scale or LOCAL_SCALE
+        return cls(question, fact_question, model.number, embedded / total, scale)
 
 
 def start_searches(
@@ -248,15 +261,28 @@ def score_candidates(
 def _understand(
     read: Reader, asked: str, aliased: Sequence[Entity]
 ) -> tuple[Query, dict[str, str]]:
-    """Return the question as the memory understands it, and the former names that were replaced."""
-    renamed = former_names(read, aliased, asked)
-    text = with_current_names(asked, renamed)
+    """Return the question as the memory understands it, and the words of it that were replaced.
+
+    These are former names and words with a typing mistake.
+    """
+    replaced = former_names(read, aliased, asked)
+    text = with_current_names(asked, replaced)
+    language = language_of(text)
     question = parse_question(text, now=time_ns() // 1000)
     counts: WordCounts
     counts, known_names = read.together(
         lambda: read.word_counts(question.name_terms),
         lambda: read.existing_names([question.text.strip()]),
     )
+    missing = {term for term in question.content if term not in counts.having}
+    if missing and not language:
+        corrections = correct_words(read, words_with(question.text, missing))
+        if corrections:
+            replaced |= corrections
+            text = replace_words(text, {plain(word): right for word, right in corrections.items()})
+            question = parse_question(text, now=time_ns() // 1000)
+            counts = read.word_counts(question.name_terms)
+            known_names = read.existing_names([question.text.strip()])
 
     # The entities that it names, wholly or in part, and speakers that are not entities.
     rare_terms = []
@@ -269,7 +295,7 @@ def _understand(
     terms = content_without(question, [name for name, share in names.items() if share == 1])
 
     # Other forms of its words that the memory has.
-    inflected = _inflected(read, terms, language_of(text))
+    inflected = _inflected(read, terms, language)
     repeats = Counter(terms_of(" ".join(content_words(text))))
     weights = {term: float(max(1, repeats[term])) for term in terms}
     widened: dict[str, str] = {}
@@ -298,7 +324,7 @@ def _understand(
         folded=fold(asked.strip()),
         brevity=brevity(counts),
     )
-    return query, renamed
+    return query, replaced
 
 
 def _unknown_words(query: Query) -> tuple[str, ...]:
@@ -359,7 +385,7 @@ def terms_starting(read: Reader, start: str, limit: int) -> list[str]:
 def _ask(
     memory: Memory, read: Reader, query: Query, timeout: float | None
 ) -> "PendingQuestion | str":
-    """Start to embed the question without its names, which are scored separately.
+    """Start to embed the question without its names, which are scored separately, and with them.
 
     A part of a name with a capital letter also counts as a name: "Saga" of "Saga Holm".
     """
@@ -374,10 +400,11 @@ def _ask(
         if share < 1:
             part_terms.update(terms_of(name))
     parts = words_with(query.question.text, part_terms & query.question.capitalised)
-    text = text_without(query.question.text, [*query.whole_names, *parts])
+    text = " ".join(query.question.text.split())
+    forms = dict.fromkeys([text_without(text, [*query.whole_names, *parts]), text])
     if timeout is None:
-        return memory.meaning.ask(text)
-    return memory.meaning.ask(text, timeout=timeout)
+        return memory.meaning.ask([*forms])
+    return memory.meaning.ask([*forms], timeout=timeout)
 
 
 def _propose_by_words(read: Reader, query: Query, within: Within | None) -> list[Passage]:
@@ -422,10 +449,11 @@ def _propose_by_meaning(read: Reader, search: Search, within: Within | None) -> 
     """Return the candidates by meaning: the nearest of all, and those of the named entities."""
     if search.vectors is None or search.coverage <= MIN_COVERAGE:
         return []
-    model, question = search.vectors.model, search.vectors.question
-    nearest = set(read.vectors.nearest(model, question, MAX_NEAREST, within))
+    model, vectors = search.vectors.model, search.vectors
+    nearest = set(read.vectors.nearest(model, vectors.question, MAX_NEAREST, within))
     if search.query.names:
-        nearest.update(read.vectors.nearest(model, question, MAX_NEAREST, _about(search.query)))
+        about = _about(search.query)
+        nearest.update(read.vectors.nearest(model, vectors.fact_question, MAX_NEAREST, about))
     return read.passages(nearest)
 
 
@@ -448,7 +476,7 @@ def _cosines(
             if passage is not None:
                 compared.add(passage.id)
     found = read.vectors.vectors(vectors.model, compared)
-    cosines = context_cosines(vectors.question, found, passages, neighbours)
+    cosines = context_cosines(vectors.question, vectors.fact_question, found, passages, neighbours)
     if vectors.scale == LOCAL_SCALE:
         return cosines
     return {passage: on_local_scale(cosine, vectors.scale) for passage, cosine in cosines.items()}

@@ -305,9 +305,14 @@ class Embedding:
     def _forget_renamed(self, vectors: VectorReader, perspectives: list[Perspective]) -> None:
         """Check all passages again if some lost their vectors because their entity was renamed."""
         for perspective in perspectives:
+            name = perspective.name
             for model, document in [key for key in self._above if key[1] == perspective.document]:
-                embedded, total = vectors.coverage(model, perspective=perspective.name)
-                if uses_name(document) and embedded < total:
+                if not uses_name(document):
+                    continue
+                embedded, total = vectors.coverage(model, perspective=name)
+                above = self._above[model, document]
+                new = vectors.pending(model, total - embedded, above=above, perspective=name)
+                if len(new) < total - embedded:
                     del self._above[model, document]
 
     def _pending(

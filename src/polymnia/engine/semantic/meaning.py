@@ -162,9 +162,11 @@ class Meaning:
         if not self.missing_package:
             threading.Thread(target=self._load, name="polymnia-warm-up", daemon=True).start()
 
-    def ask(self, question: str, *, timeout: float = QUESTION_TIMEOUT_S) -> "PendingQuestion":
-        """Start to embed a question. The caller can do other work before it asks for the vector."""
-        return self._start([question], timeout)
+    def ask(
+        self, questions: Sequence[str], *, timeout: float = QUESTION_TIMEOUT_S
+    ) -> "PendingQuestion":
+        """Start to embed forms of a question. The caller can do other work meanwhile."""
+        return self._start(questions, timeout)
 
     def embed_questions(self, questions: Sequence[str], *, timeout: float) -> list[QuestionVector]:
         """Return questions as vectors.
@@ -248,11 +250,6 @@ class PendingQuestion:
         self._done = threading.Event()
         self._vectors: list[QuestionVector] = []
         self._problem = ""
-
-    def answer(self) -> QuestionVector | str:
-        """Return the question as a vector, or why there is none."""
-        answers = self.answers()
-        return answers if isinstance(answers, str) else answers[0]
 
     def answers(self) -> list[QuestionVector] | str:
         """Return the questions as vectors, or why there are none."""

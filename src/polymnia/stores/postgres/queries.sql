@@ -501,7 +501,8 @@ DELETE FROM vectors WHERE workspace_id = $1
         SELECT id FROM observations
         WHERE entity_key = ANY (ARRAY(SELECT row_key($1, unnest($2::bigint[])))) AND until IS NULL))
     AND template = ANY (ARRAY(
-        SELECT id FROM templates WHERE workspace_id = $1 AND (template LIKE '%{name}%' OR template LIKE '%{type}%')));
+        SELECT id FROM templates
+        WHERE workspace_id = $1 AND (template = '{text}' OR template LIKE '%{name}%' OR template LIKE '%{type}%')));
 
 -- name: insert_client_vector
 -- Add the vector that a client supplied for a passage, as it came and as it is compared.

@@ -168,10 +168,13 @@ WHERE c.entity_key BETWEEN row_key($1, 0) AND last_key($1) AND c.until IS NULL G
 
 -- name: pending_vectors
 -- Living observations and notes between two row ids without a vector of the model, the newest first, with what a template
--- may use: text, name, type and time. OFFSET 0 keeps the lookup for each row, regardless of statistics.
-SELECT id, text, name, type, at FROM (
+-- may use: text, name, type and time; and whether it is a fact that was noted, not said (`Passage.is_turn`). OFFSET 0
+-- keeps the lookup for each row, regardless of statistics.
+SELECT id, text, name, type, at, is_noted FROM (
     (
-        SELECT o.id, o.text, c.name, c.type, coalesce(o.valid_at, o.created_at) AS at FROM observations AS o
+        SELECT o.id, o.text, c.name, c.type, coalesce(o.valid_at, o.created_at) AS at,
+            c.type <> 'conversation' AND coalesce(o.valid_at, 0) % 86400000000 = 0 AS is_noted
+        FROM observations AS o
         CROSS JOIN LATERAL (
             SELECT * FROM cards AS c WHERE c.entity_key = o.entity_key AND c.until IS NULL LIMIT 1
         ) AS c
@@ -185,7 +188,7 @@ SELECT id, text, name, type, at FROM (
     )
     UNION ALL
     (
-        SELECT n.id, n.key || ': ' || n.text, n.key, 'note', n.updated_at FROM notes AS n
+        SELECT n.id, n.key || ': ' || n.text, n.key, 'note', n.updated_at, false FROM notes AS n
         WHERE n.row_key > row_key($1, $5::bigint) AND n.row_key < row_key($1, least($6::bigint, 1099511627775))
             AND n.until IS NULL AND NOT EXISTS (
                 SELECT 1 FROM vectors AS v WHERE v.workspace_id = $1

@@ -1128,7 +1128,9 @@ UNION ALL SELECT id FROM notes WHERE until = ?1;
 -- name: delete_named_vectors
 -- Delete the vectors of an entity's observations that were made with its name or type, which have changed.
 DELETE FROM vectors WHERE passage IN (SELECT id FROM observations WHERE entity = ? AND until IS NULL)
-    AND template IN (SELECT id FROM templates WHERE template LIKE '%{name}%' OR template LIKE '%{type}%');
+    AND template IN (
+        SELECT id FROM templates WHERE template = '{text}' OR template LIKE '%{name}%' OR template LIKE '%{type}%'
+    );
 
 -- name: vectors_missing_since
 -- The observations of entities changed since a change (?1) that have no vector of a model (?2) and template (?3).
@@ -1182,10 +1184,12 @@ WHERE n.until IS NULL AND (?1 IS NULL OR n.key IN (SELECT value FROM json_each(?
 
 -- name: pending_vectors
 -- Living observations and notes between two row ids without a vector of the model, the newest first, with what a template
--- may use: text, name, type and time.
-SELECT id, text, name, type, at FROM (
+-- may use: text, name, type and time; and whether it is a fact that was noted, not said (`Passage.is_turn`).
+SELECT id, text, name, type, at, is_noted FROM (
     SELECT * FROM (
-        SELECT o.id, o.text, c.name, c.type, coalesce(o.valid_at, o.created_at) AS at FROM observations AS o NOT INDEXED
+        SELECT o.id, o.text, c.name, c.type, coalesce(o.valid_at, o.created_at) AS at,
+            c.type <> 'conversation' AND coalesce(o.valid_at, 0) % 86400000000 = 0 AS is_noted
+        FROM observations AS o NOT INDEXED
         CROSS JOIN cards AS c ON c.entity = o.entity AND c.until IS NULL
         WHERE o.id > ?4 AND o.id < ?5 AND o.until IS NULL AND NOT EXISTS (
             SELECT 1 FROM vectors AS v WHERE v.passage = o.id AND v.template = ?2 AND v.model = ?1
@@ -1194,7 +1198,7 @@ SELECT id, text, name, type, at FROM (
     )
     UNION ALL
     SELECT * FROM (
-        SELECT n.id, n.key || ': ' || n.text, n.key, 'note', n.updated_at FROM notes AS n NOT INDEXED
+        SELECT n.id, n.key || ': ' || n.text, n.key, 'note', n.updated_at, 0 FROM notes AS n NOT INDEXED
         WHERE n.id > ?4 AND n.id < ?5 AND n.until IS NULL AND NOT EXISTS (
             SELECT 1 FROM vectors AS v WHERE v.passage = n.id AND v.template = ?2 AND v.model = ?1
         )

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from polymnia.errors import BadInput, StoreError
 from polymnia.model import CosineScale, EmbeddingModel, Perspective, Within
-from polymnia.search.templates import render_document
+from polymnia.search.templates import OWN_TEXT, render_document
 from polymnia.stores.contract import TEXT
 from polymnia.stores.versioned.port import DatabasePort, Row
 
@@ -65,10 +65,14 @@ class VersionVectors:
     ) -> list[tuple[int, str]]:
         number, template = find_template(self._port, perspective)
         rows = self._port.run("pending_vectors", model, number, limit, above, below or _MAX_ID)
-        return [
-            (passage, render_document(template, text=text, name=name, kind=kind, at=at))
-            for passage, text, name, kind, at in rows
-        ]
+        texts = []
+        for passage, text, name, kind, at, is_noted in rows:
+            if template == OWN_TEXT:
+                texts.append((passage, f"{name}: {text}" if is_noted else text))
+            else:
+                document = render_document(template, text=text, name=name, kind=kind, at=at)
+                texts.append((passage, document))
+        return texts
 
     def last_passage(self) -> int:
         rows = self._port.run("last_change")
