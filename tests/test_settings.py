@@ -6,6 +6,7 @@ import pytest
 
 from polymnia.dialects import DIALECTS
 from polymnia.errors import SettingsError
+from polymnia.model import GroupRights
 from polymnia.settings import Settings, load_settings
 
 
@@ -168,3 +169,14 @@ def test_a_wrong_value_names_the_settings_file(config: Path, text: str, sentence
 def test_a_wrong_value_names_its_flag() -> None:
     with pytest.raises(SettingsError, match=r"^--port: expected an integer or null, got 'x'$"):
         load({"port": "x"})
+
+
+def test_groups_are_a_table_in_the_file_and_json_in_a_variable(tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text('[groups.staff]\ncan = "write"\nworkspaces = ["shop"]\n')
+    expected = {"staff": GroupRights(can="write", workspaces=("shop",))}
+    assert load(POLYMNIA_CONFIG=str(file)).groups == expected
+    text = '{"staff": {"can": "write", "workspaces": ["shop"]}}'
+    assert load(POLYMNIA_GROUPS=text).groups == expected
+    with pytest.raises(SettingsError, match="POLYMNIA_GROUPS: not JSON"):
+        load(POLYMNIA_GROUPS="staff")

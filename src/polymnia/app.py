@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from polymnia.auth.authenticator import Authenticator
     from polymnia.auth.grants import Grants
     from polymnia.auth.people import People
+    from polymnia.auth.provider import Provider
     from polymnia.auth.tokens import Tokens
     from polymnia.web.login import WebSessions
 
@@ -179,7 +180,7 @@ def _serve_tcp(settings: Settings, server: Server) -> None:
     from polymnia.transports.tcp import serve_tcp
 
     with _open_tokens(settings) as tokens:
-        authenticator = _authenticator(settings, tokens)
+        authenticator = _authenticator(settings, tokens, provider_of(settings))
         _warn_if_insecure(settings, authenticator)
         server.workspaces.warm_up()
         serve_tcp(
@@ -207,7 +208,8 @@ def _serve_http(
 
     # Invalid settings are reported before anything is opened.
     host, port = address.parse_bind(settings.address)
-    authenticator = _authenticator(settings, tokens, is_strict=requires_login)
+    provider = provider_of(settings)
+    authenticator = _authenticator(settings, tokens, provider, is_strict=requires_login)
     address.require_protection(
         settings.address, host, protected=authenticator.requires_token, insecure=settings.insecure
     )
@@ -225,7 +227,6 @@ def _serve_http(
         listens = f", listening on {own}" if settings.public_url else ""
         _start_logger.info("serving %s at %s/mcp%s", settings.dialect, base, listens)
     _warn_if_insecure(settings, authenticator)
-    has_provider = bool(settings.jwt_issuer)
     people, grants = _open_logins(settings, tokens, base)
     guard = RequestGuard(
         admit=authenticator.admit,
@@ -241,7 +242,7 @@ def _serve_http(
         max_sessions=settings.max_sessions,
         idle=settings.session_minutes * 60,
         metrics=settings.metrics,
-        provider=_provider_metadata(settings) if has_provider else None,
+        provider=_provider_metadata(settings) if provider is not None and not grants else None,
         grants=grants,
         public_path=public_path,
         proxies=proxies,
@@ -265,6 +266,7 @@ def _serve_http(
             sessions=sessions,
             tokens=tokens,
             people=people,
+            provider=provider,
             grants=grants,
             state=state,
             public_origin=f"{public.scheme}://{public.netloc}" if settings.public_url else "",
@@ -299,7 +301,9 @@ def _open_logins(
     if tokens is None:
         return None, None
     people = People(tokens, _max_capability(settings))
-    if settings.read_only or settings.jwt_issuer or not settings.public_url:
+    # Programs log in at an identity provider, unless that only tells us who a person is.
+    is_elsewhere = settings.jwt_issuer and not settings.oidc_client_id
+    if settings.read_only or is_elsewhere or not settings.public_url:
         return people, None
     return people, Grants(tokens, base, Clients(tokens.signing_key, settings.oauth_clients))
 
@@ -346,16 +350,52 @@ def _open_tokens(settings: Settings) -> Iterator["Tokens | None"]:
 
 
 def _authenticator(
-    settings: Settings, tokens: "Tokens | None", *, is_strict: bool = False
+    settings: Settings,
+    tokens: "Tokens | None",
+    provider: "Provider | None",
+    *,
+    is_strict: bool = False,
 ) -> "Authenticator":
-    from polymnia.auth.authenticator import Authenticator, provider_of
+    from polymnia.auth.authenticator import Authenticator
 
-    provider = provider_of(settings.jwt_issuer, settings.jwt_audience, settings.jwt_key)
     return Authenticator(
         tokens,
-        provider=provider,
+        provider=provider.recognise if provider is not None and provider.audience else None,
         max_capability=_max_capability(settings),
-        is_strict=is_strict,
+        # Also before the provider has logged the first person in.
+        is_strict=is_strict or provider is not None,
+    )
+
+
+def provider_of(settings: Settings) -> "Provider | None":
+    """Return the identity provider in the settings, if any. Raise SettingsError."""
+    is_used = settings.jwt_audience or settings.oidc_client_id
+    if not (settings.jwt_issuer or settings.jwt_key or is_used):
+        return None
+    if not (settings.jwt_issuer and is_used):
+        raise SettingsError(
+            "incomplete identity provider: set jwt_issuer, and jwt_audience to accept its tokens "
+            "or oidc_client_id to let people log in"
+        )
+    if settings.oidc_client_id and not settings.groups:
+        raise SettingsError(
+            "oidc_client_id: it is not known what people may do; add a table such as "
+            '[groups."*"] with can = "write" to the settings file'
+        )
+    try:
+        from polymnia.auth.provider import Provider
+    except ImportError as exc:
+        raise SettingsError(
+            "identity providers need another package: run `pip install 'polymnia[oauth]'`"
+        ) from exc
+    return Provider(
+        settings.jwt_issuer,
+        audience=settings.jwt_audience,
+        key_file=settings.jwt_key,
+        client_id=settings.oidc_client_id,
+        client_secret=settings.oidc_client_secret,
+        groups=settings.groups,
+        groups_claim=settings.groups_claim,
     )
 
 

@@ -17,6 +17,7 @@ from polymnia.dialects.registry import (
     find_spec,
 )
 from polymnia.errors import SettingsError
+from polymnia.model import GroupRights
 from polymnia.model.changes import MAX_FACT_BYTES
 
 _PREFIX = "POLYMNIA_"
@@ -61,6 +62,10 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     jwt_issuer: str = ""
     jwt_audience: str = ""
     jwt_key: str = ""
+    oidc_client_id: str = ""
+    oidc_client_secret: str = ""
+    groups: dict[str, GroupRights] = {}
+    groups_claim: str = "groups"
     metrics: bool = False
     traces: bool = False
     max_sessions: int = 10_000
@@ -139,6 +144,14 @@ def load_settings(
         parsed[name] = entry.value
         if name in _LISTS and isinstance(entry.value, str):
             parsed[name] = [part.strip() for part in entry.value.split(",") if part.strip()]
+    groups = parsed.get("groups")
+    if isinstance(groups, str):  # a variable holds the table as JSON
+        from msgspec import DecodeError, json
+
+        try:
+            parsed["groups"] = json.decode(groups)
+        except DecodeError as exc:
+            raise SettingsError(f"{values['groups'].source}: not JSON: {exc}") from exc
     try:
         return convert(parsed, Settings, strict=False)
     except ValidationError as exc:

@@ -12,12 +12,19 @@ import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
 
-from polymnia.auth.authenticator import Authenticator, provider_of
-from polymnia.auth.provider import open_provider
+from polymnia.app import provider_of
+from polymnia.auth.authenticator import Authenticator
+from polymnia.auth.provider import Provider
 from polymnia.auth.tokens import file_tokens
 from polymnia.errors import NotAdmitted, SettingsError
 from polymnia.model import Principal
+from polymnia.settings import Settings
 from tests.auth.signing import AUDIENCE, EC, ED, ISSUER, KEYS, OTHER_RSA, RSA, claims, pem, signed
+
+
+def open_provider(issuer: str, audience: str, file: str) -> Callable[[str], Principal]:
+    """Return the function that recognises tokens that were signed with a key in the file."""
+    return Provider(issuer, audience=audience, key_file=file).recognise
 
 
 def jwks(**keys: Any) -> str:
@@ -189,7 +196,8 @@ def test_a_claim_limits_the_workspaces(recognise: Callable[[str], Principal]) ->
     principal = recognise(signed(polymnia_workspaces=["sales"]))
     assert principal.enters("sales")
     assert not principal.enters("hr")
-    assert recognise(signed(polymnia_workspaces=[])).workspaces == frozenset()
+    only_own = recognise(signed(polymnia_workspaces=[]))
+    assert only_own.workspaces == frozenset({"personal-alice"})
 
 
 def test_a_renewed_token_is_the_same_principal_and_one_with_other_rights_is_not(
@@ -250,7 +258,20 @@ def test_a_file_without_a_public_key_is_reported_at_the_start(tmp_path: Path, te
         open_provider(ISSUER, AUDIENCE, str(file))
 
 
-@pytest.mark.parametrize("given", [(ISSUER, "", ""), (ISSUER, AUDIENCE, ""), ("", "", "key")])
-def test_an_incomplete_provider_is_rejected(given: tuple[str, str, str]) -> None:
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"jwt_issuer": ISSUER},
+        {"jwt_audience": AUDIENCE},
+        {"jwt_key": "key"},
+        {"oidc_client_id": "memory"},
+    ],
+)
+def test_an_incomplete_provider_is_rejected(given: dict[str, str]) -> None:
     with pytest.raises(SettingsError, match="incomplete identity provider"):
-        provider_of(*given)
+        provider_of(Settings(**given))  # type: ignore[arg-type]  # all of these are text
+
+
+def test_a_provider_for_logins_needs_a_table_of_groups() -> None:
+    with pytest.raises(SettingsError, match="what people may do"):
+        provider_of(Settings(jwt_issuer=ISSUER, oidc_client_id="memory"))

@@ -44,7 +44,7 @@ class Office(Struct):
     def invite(self, name: str, *options: str) -> str:
         """Return the code of a person's link."""
         said = polymnia("user", "invite", name, *options, "--store", self.store, "--json")
-        link = urlsplit(str(json.loads(said)["link"]))
+        link = urlsplit(str(json.loads(said)[0]["link"]))
         assert f"{link.scheme}://{link.netloc}{link.path}" == f"{PUBLIC_URL}/ui/join"
         return parse_qs(link.query)["code"][0]
 

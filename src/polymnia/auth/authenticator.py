@@ -7,7 +7,7 @@ from pathlib import Path
 from threading import Lock
 
 from polymnia.auth.tokens import Tokens, file_tokens
-from polymnia.errors import NotAdmitted, SettingsError, StoreError
+from polymnia.errors import NotAdmitted, StoreError
 from polymnia.model import LINK_OWNER, NOBODY, OWNER, Capability, Principal
 from polymnia.stores.open import has_files, open_token_table, store_kind
 
@@ -130,20 +130,3 @@ def tokens_of(store: str, file: str = "", *, read_only: bool = False) -> Tokens 
     if kind == "directory":
         return file_tokens(Path(path) / "_meta.tokens")
     return file_tokens(Path(path).with_name(f"{Path(path).name}.tokens"))
-
-
-def provider_of(issuer: str, audience: str, key_file: str) -> Recognise | None:
-    """Return the function that recognises a provider's tokens, or None. Raise SettingsError."""
-    if not (issuer or audience or key_file):
-        return None
-    if not (issuer and audience and key_file):
-        raise SettingsError(
-            "incomplete identity provider: set jwt_issuer, jwt_audience and jwt_key"
-        )
-    try:
-        from polymnia.auth.provider import open_provider
-    except ImportError as exc:
-        raise SettingsError(
-            "identity providers need another package: run `pip install 'polymnia[oauth]'`"
-        ) from exc
-    return open_provider(issuer, audience, key_file)

@@ -22,7 +22,11 @@ from polymnia.model import Account, Capability, Principal, Token
 if TYPE_CHECKING:
     from argon2 import PasswordHasher
 
+    from polymnia.auth.provider import Identity
+
 INVITATION_S = 7 * 86_400
+# A person of an identity provider has to log in again after this time.
+IDENTITY_S = 30 * 86_400
 # A login ends when it was not used for this long, and with the person or token that made it.
 IDLE_S = 12 * 3600
 MAX_SESSIONS = 1_000
@@ -115,6 +119,45 @@ class People:
                     tokens[index] = replace(token, revoked_at=now)
                     return
         raise BadInput("this login has ended already")
+
+    def name_of(self, identity: "Identity") -> str:
+        """Return the name of a person whom an identity provider logged in: that of their account.
+
+        Raise NotAdmitted if it belongs to another.
+        """
+        for user in self.all():
+            if user.account is not None and user.account.subject == identity.subject:
+                return user.name
+        # Whoever has the name could have the same workspace.
+        if any(token.name == identity.name for token in self._tokens.all("token", "user")):
+            raise NotAdmitted(f"there is another {identity.name} on this server")
+        return identity.name
+
+    def admit(self, identity: "Identity", workspaces: tuple[str, ...] | None) -> Principal:
+        """Return the person whom an identity provider logged in, with what they may do now.
+
+        The first login creates the account. Raise NotAdmitted if the name belongs to another.
+        """
+        now = int(time.time())
+        with self._store.edit() as tokens:
+            name = self.name_of(identity)
+            users = [user for user in _active_users(tokens) if user.name == name]
+            user = Token(
+                id=users[0].id if users else secrets.token_hex(6),
+                kind="user",
+                name=name,
+                person=name,
+                hash="",
+                can=identity.can,
+                workspaces=workspaces,
+                created_at=users[0].created_at if users else now,
+                # The programs that they let in end if the provider does not log them in again.
+                expires_at=now + IDENTITY_S,
+                account=Account(subject=identity.subject),
+            )
+            tokens[:] = [token for token in tokens if token.id != user.id]
+            tokens.append(user)
+        return self._principal(user)
 
     def find_invitation(self, code: str) -> Token:
         """Return the person whom a link invites. Raise NotAdmitted if it was used or is over."""

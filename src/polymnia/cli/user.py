@@ -30,7 +30,7 @@ def add_user(commands: Subparsers) -> None:
         dest="action", metavar="ACTION", required=True, prog="polymnia user"
     )
     invite = actions.add_parser(
-        "invite", help="create an account, and print the link with which its person logs in"
+        "invite", help="create accounts, and print the links with which their people log in"
     )
     assign = actions.add_parser(
         "assign", help="change what a person may do, and in which workspaces"
@@ -42,7 +42,8 @@ def add_user(commands: Subparsers) -> None:
         "remove", help="remove a person: their logins and programs are refused at once"
     )
     listing = actions.add_parser("list", help="list the people and where they are logged in")
-    for action in (invite, assign, reset, remove):
+    invite.add_argument("names", metavar="NAME", nargs="+")
+    for action in (assign, reset, remove):
         action.add_argument("name", metavar="NAME")
     for action in (invite, assign):
         action.add_argument(
@@ -86,25 +87,34 @@ def run_user(settings: Settings, options: argparse.Namespace) -> int:
             print_result(f"removed {name}", {"removed": name}, as_json=options.json)
             return 0
         if action == "reset":
-            code = people.reset(name)
-        else:
+            _print_links(settings, {name: people.reset(name)}, as_json=options.json)
+            return 0
+        if options.all_workspaces and options.workspaces:
+            raise BadInput("--all-workspaces: leave out --workspace")
+        codes = {}
+        for person in options.names if action == "invite" else [name]:
             workspaces = None
             if not options.all_workspaces:
-                workspaces = choose_workspaces(settings, name, options.workspaces or ())
-            elif options.workspaces:
-                raise BadInput("--all-workspaces: leave out --workspace")
-            if action == "assign":
-                people.assign(name, can=options.can, workspaces=workspaces)
-                where = "every workspace" if workspaces is None else ", ".join(workspaces)
-                shape = {"name": name, "workspaces": workspaces}
-                print_result(f"{name} may use {where}", shape, as_json=options.json)
-                return 0
-            code = people.invite(name, can=options.can, workspaces=workspaces)
-    base = settings.public_url.rstrip("/") or f"http://{settings.address}"
-    link = f"{base}/ui/join?{urlencode({'code': code})}"
-    text = f"{link}\nGive this link to {name}: it works once, for {INVITATION_S // 86_400} days."
-    print_result(text, {"name": name, "link": link}, as_json=options.json)
+                workspaces = choose_workspaces(settings, person, options.workspaces or ())
+            if action == "invite":
+                codes[person] = people.invite(person, can=options.can, workspaces=workspaces)
+                continue
+            people.assign(name, can=options.can, workspaces=workspaces)
+            where = "every workspace" if workspaces is None else ", ".join(workspaces)
+            shape = {"name": name, "workspaces": workspaces}
+            print_result(f"{name} may use {where}", shape, as_json=options.json)
+    if codes:
+        _print_links(settings, codes, as_json=options.json)
     return 0
+
+
+def _print_links(settings: Settings, codes: dict[str, str], *, as_json: bool) -> None:
+    base = settings.public_url.rstrip("/") or f"http://{settings.address}"
+    links = {name: f"{base}/ui/join?{urlencode({'code': code})}" for name, code in codes.items()}
+    lines = [f"{name}: {link}" for name, link in links.items()]
+    lines.append(f"Each link works once, for {INVITATION_S // 86_400} days.")
+    shapes = [{"name": name, "link": link} for name, link in links.items()]
+    print_result("\n".join(lines), shapes, as_json=as_json)
 
 
 def _list(people: People, *, as_json: bool) -> None:

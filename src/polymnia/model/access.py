@@ -123,10 +123,24 @@ def is_own_workspace(name: str) -> bool:
     return name.startswith("personal-")
 
 
+class GroupRights(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a group of an identity provider may do, and where, besides their own workspace.
+
+    The workspace `*` stands for all.
+    """
+
+    can: Capability = "read"
+    workspaces: tuple[str, ...] = ()
+
+
 class Account(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How a person proves who they are: a hashed password, or the hash of an invitation."""
+    """How a person proves who they are: a hashed password, or the hash of an invitation.
+
+    The `subject` is who they are for an identity provider, which then asks for the proof.
+    """
 
     password: str = ""
+    subject: str = ""
     invitation: str = ""
     invited_until: int = 0
 

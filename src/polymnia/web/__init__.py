@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
     from polymnia.auth.grants import Grants
     from polymnia.auth.people import People
+    from polymnia.auth.provider import Provider
     from polymnia.auth.tokens import Tokens
     from polymnia.engine.facts.secrets import SecretRule
     from polymnia.engine.workspaces.workspaces import Workspaces
@@ -26,9 +27,9 @@ class SiteParts(Struct, frozen=True, kw_only=True):
     Clients reach the server at `mcp_url`. `backups` is the folder for backups if it is not the
     usual one, and `secrets` says what an import does with keys and tokens. With `requires_login`
     (`polymnia ui`) the pages ask for a login even if there are no tokens, and end with the command.
-    `state` is where a database keeps dismissed findings. `people` have accounts, and `grants` lets
-    programs in, on servers with a public URL. Uploads are kept below `scratch`, which ends with the
-    server.
+    `state` is where a database keeps dismissed findings. `people` have accounts, or log
+    in at the `provider`, and `grants` lets programs in, on servers with a public URL. Uploads are
+    kept below `scratch`, which ends with the server.
     """
 
     workspaces: "Workspaces"
@@ -36,6 +37,7 @@ class SiteParts(Struct, frozen=True, kw_only=True):
     sessions: "WebSessions"
     tokens: "Tokens | None" = None
     people: "People | None" = None
+    provider: "Provider | None" = None
     grants: "Grants | None" = None
     state: "WebStateStore | None" = None
     public_origin: str = ""

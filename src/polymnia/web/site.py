@@ -83,6 +83,7 @@ class Site:
     def __init__(self, parts: SiteParts, context: HttpContext) -> None:
         self.parts = parts
         self.context = context
+        self.base_url = parts.mcp_url.removesuffix("/mcp")
         self.root = f"{context.public_path}{UI_PATH}"
         self.toasts = Toasts()
         self.findings = FindingsCache(context.pool)
@@ -140,7 +141,7 @@ class Site:
         if request.method == "POST":
             await self._read_form(page, takes_files=handler.takes_files)
         response = await self.context.run(partial(run, page))
-        if handler.path in ("/login", "/allow"):
+        if handler.path.startswith(("/login", "/allow")):
             # A program waits for the window that it opened, also while its user logs in.
             response.headers["cross-origin-opener-policy"] = "unsafe-none"
         return response

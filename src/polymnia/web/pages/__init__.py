@@ -17,6 +17,7 @@ MODULES = (
     "login",
     "moments",
     "new",
+    "provider",
     "search",
     "selection",
     "start",

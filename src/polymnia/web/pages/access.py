@@ -304,8 +304,7 @@ def _find_person(page: Page, name: str) -> Token:
 
 
 def _join_url(page: Page, code: str) -> str:
-    base = page.site.parts.mcp_url.removesuffix("/mcp")
-    return f"{base}{UI_PATH}/join?{urlencode({'code': code})}"
+    return f"{page.site.base_url}{UI_PATH}/join?{urlencode({'code': code})}"
 
 
 def _access_rows(page: Page, tokens: Tokens | None) -> list[AccessRow]:

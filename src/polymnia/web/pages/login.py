@@ -22,10 +22,10 @@ def show(page: Page) -> Response:
     is_logged_in = page.principal is not NOBODY
     # Programs that preview links send HEAD: it must not use the link up.
     if is_logged_in or not code or page.request.method == "HEAD":
-        return page.redirect(page.url("/")) if is_logged_in else _form(page)
+        return page.redirect(page.url("/")) if is_logged_in else show_form(page)
     principal = page.site.parts.sessions.use_link(code)
     if principal is None:
-        return _form(page, "This link was used already or has expired.", status=403)
+        return show_form(page, "This link was used already or has expired.", status=403)
     page.log_in(principal)
     # Not a redirect: the browser sends the new cookie only if one of our pages leads there.
     html = page.site.templates.render("parts/bounce.html", page, to=page.url("/"))
@@ -46,7 +46,7 @@ def log_in(page: Page) -> Response:
         if name:
             logger.warning("login failed: %s", exc, extra={"client": peer})
         problem = f"{exc.public[:1].upper()}{exc.public[1:]}."
-        return _form(page, problem, status=403, kept=kept_fields(page))
+        return show_form(page, problem, status=403, kept=kept_fields(page))
     page.log_in(principal)
     kept = kept_fields(page)
     if kept:
@@ -107,7 +107,7 @@ def ask_again(page: Page) -> Response:
     """Show the form in place of one whose session has ended, and keep what was written."""
     kept = [pair for pair in page.form.multi_items() if pair[0] != FORM_TOKEN_FIELD]
     problem = "Your session has ended. Log in, and send what you wrote again."
-    return _form(page, problem, status=401, kept=kept, again=f"{page.site.root}{page.path}")
+    return show_form(page, problem, status=401, kept=kept, again=f"{page.site.root}{page.path}")
 
 
 def kept_fields(page: Page) -> list[tuple[str, str]]:
@@ -124,22 +124,24 @@ def _join(page: Page, problem: str = "") -> Response:
             raise NotAdmitted("this server has no accounts")
         user = people.find_invitation(code)
     except NotAdmitted as exc:
-        return _form(page, f"{exc.public[:1].upper()}{exc.public[1:]}.", status=403)
+        return show_form(page, f"{exc.public[:1].upper()}{exc.public[1:]}.", status=403)
     values = {"name": user.name, "code": code, "problem": problem}
     return page.render("login/join.html", status=400 if problem else 200, **values)
 
 
-def _form(
+def show_form(
     page: Page,
     problem: str = "",
     status: int = 200,
     kept: Sequence[tuple[str, str]] = (),
     again: str = "",
 ) -> Response:
-    people = page.site.parts.people
+    """Show the form to log in, with what is wrong and the fields of an interrupted form."""
+    people, provider = page.site.parts.people, page.site.parts.provider
     return page.render(
         "login/page.html",
         problem=problem,
+        provider=provider.host if provider is not None and provider.client_id else "",
         has_people=people is not None and people.exist,
         to=page.query.get("to") or page.form.get("to"),
         again=again or page.form.get("again"),
