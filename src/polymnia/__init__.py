@@ -17,11 +17,8 @@ __all__ = [
     "LocalNotes",
     "NoteRecord",
     "RelationRecord",
-    "RemoteMemory",
-    "RemoteNotes",
     "SearchHit",
     "__version__",
-    "connect",
     "open",
 ]
 

@@ -3,10 +3,11 @@
 import sys
 
 import polymnia
+from polymnia_frameworks import connect
 
 
 def open_memory():
     location, token = sys.argv[1:3]
     if location.startswith("http"):
-        return polymnia.connect(location, token=token, by="frameworks")
+        return connect(location, token=token, by="frameworks")
     return polymnia.open(location, by="frameworks")

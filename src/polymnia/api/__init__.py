@@ -11,7 +11,6 @@ from polymnia.api.records import (
     RelationRecord,
     SearchHit,
 )
-from polymnia.api.remote import RemoteMemory, RemoteNotes, connect
 
 __all__ = [
     "ChangeRecord",
@@ -22,9 +21,6 @@ __all__ = [
     "LocalNotes",
     "NoteRecord",
     "RelationRecord",
-    "RemoteMemory",
-    "RemoteNotes",
     "SearchHit",
-    "connect",
     "open",
 ]

@@ -4,7 +4,8 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from polymnia import LocalMemory, RemoteMemory, SearchHit
+from polymnia import LocalMemory, SearchHit
+from polymnia_frameworks.remote import RemoteMemory
 
 AnyMemory = LocalMemory | RemoteMemory
 Result = TypeVar("Result")

@@ -15,8 +15,7 @@ from urllib.request import Request, urlopen
 
 from msgspec import DecodeError, json
 
-from polymnia import __version__
-from polymnia.api.records import NoteRecord, SearchHit, flat_texts
+from polymnia import NoteRecord, SearchHit, __version__
 from polymnia.errors import BadInput, NotAdmitted, StoreUnavailable
 
 _REVISION = "2026-07-28"
@@ -72,14 +71,14 @@ class RemoteMemory:
     def remember(
         self,
         name: str,
-        *texts: str | Sequence[str],
+        *texts: str,
         type: str = "",  # noqa: A002  # as in LocalMemory
         tags: Sequence[str] = (),
         valid_at: datetime | None = None,
         source: str = "",
     ) -> None:
         """Create an entity or extend it with texts it does not have yet."""
-        entity: dict[str, Any] = {"name": name, "type": type, "facts": flat_texts(texts)}
+        entity: dict[str, Any] = {"name": name, "type": type, "facts": list(texts)}
         entity["tags"] = list(tags)
         if valid_at is not None:
             entity["when"] = valid_at.astimezone(UTC).isoformat()
