@@ -78,9 +78,7 @@ def test_for_a_new_model_everything_is_pending_newest_first(store: SqliteStore) 
         assert read.vectors.coverage(model) == (0, 3)
 
 
-def test_the_vectors_of_an_entity_have_a_mean(
-    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_vectors_of_an_entity_have_a_mean(store: SqliteStore) -> None:
     monkeypatch.setattr(
         vector_index, "_MEAN_BATCH", 1
     )  # an entity's vectors may lie in several batches

@@ -84,33 +84,36 @@ class DirectoryCatalogue:
         description: str | None = None,
         status: Status | None = None,
     ) -> Workspace:
-        if status is not None:
-            (self._archive if status == "archived" else self._restore)(name)
-        if description is not None:
-            self._describe(name, description)
         if new_name is not None:
-            self._rename(name, new_name)
+            check_name(new_name)
+        with self._exclusive():
+            if status == "archived":
+                self._archive(self._find_active(name).id)
+            elif status == "active":
+                self._restore(self.find(name))
+            workspace = self.find(name)
+            if description is not None:
+                self._registry.describe(workspace.id, description)
+            if new_name is not None:
+                self._refuse_taken(new_name, beside=workspace.id)
+                self._registry.rename(workspace.id, new_name)
         return self.find(new_name or name)
 
-    def _archive(self, name: str) -> None:
-        with self._exclusive():
-            workspace = self._find_active(name).id
-            path, archived = self._path(workspace), self._archived_path(workspace)
-            _refuse_in_the_way(archived)
-            _open_or_adopt(path).close()
-            with self._record_intent(workspace, "archive"):
-                files.seal(path)
-                files.move(path, archived)
-                self._registry.relocate(workspace, "archived", f"{ARCHIVE}/{workspace}.db")
+    def _archive(self, workspace: str) -> None:
+        path, archived = self._path(workspace), self._archived_path(workspace)
+        _refuse_in_the_way(archived)
+        _open_or_adopt(path).close()
+        with self._record_intent(workspace, "archive"):
+            files.seal(path)
+            files.move(path, archived)
+            self._registry.relocate(workspace, "archived", f"{ARCHIVE}/{workspace}.db")
 
-    def _restore(self, name: str) -> None:
-        with self._exclusive():
-            workspace = self.find(name)
-            if workspace.status != "archived":
-                raise BadInput(f"{name} is not archived: there is nothing to restore")
-            _refuse_in_the_way(self._active_path(workspace.id))
-            with self._record_intent(workspace.id, "restore"):
-                self._copy_back(workspace.id)
+    def _restore(self, workspace: Workspace) -> None:
+        if workspace.status != "archived":
+            raise BadInput(f"{workspace.name} is not archived: there is nothing to restore")
+        _refuse_in_the_way(self._active_path(workspace.id))
+        with self._record_intent(workspace.id, "restore"):
+            self._copy_back(workspace.id)
 
     def delete(self, name: str) -> Workspace:
         with self._exclusive():
@@ -122,17 +125,6 @@ class DirectoryCatalogue:
                         files.seal(path)
                 self._discard(workspace.id)
         return workspace
-
-    def _rename(self, name: str, new: str) -> None:
-        check_name(new)
-        with self._exclusive():
-            workspace = self.find(name)
-            self._refuse_taken(new, beside=workspace.id)
-            self._registry.rename(workspace.id, new)
-
-    def _describe(self, name: str, description: str) -> None:
-        with self._exclusive():
-            self._registry.describe(self.find(name).id, description)
 
     def adopt(self, workspace: Workspace) -> None:
         check_name(workspace.name)
@@ -187,19 +179,14 @@ class DirectoryCatalogue:
             moved_under=None if self._read_only else str(self._registry.path),
         )
 
-    def _is_open(self, name: str, store: Store) -> bool:
-        try:
-            workspace = self._find_active(name)
-        except (WorkspaceNotFound, WorkspaceArchived):
-            return False
-        return (
-            isinstance(store, SqliteStore)
-            and store.url == str(self._path(workspace.id))
-            and store.in_place
-        )
-
     def find_open(self, stores: Mapping[str, Store]) -> set[str]:
-        return {name for name, store in stores.items() if self._is_open(name, store)}
+        names = set()
+        for name, store in stores.items():
+            with suppress(WorkspaceNotFound, WorkspaceArchived):
+                path = str(self._path(self._find_active(name).id))
+                if isinstance(store, SqliteStore) and store.url == path and store.in_place:
+                    names.add(name)
+        return names
 
     def close(self) -> None:
         self._registry.close()

@@ -65,10 +65,6 @@ SELECT name FROM pragma_table_info('projects');
 -- Whether a registry without our application id is new.
 SELECT count(*) FROM sqlite_schema;
 
--- name: record_migration
--- Record when a migration was applied.
-INSERT INTO migrations (number, applied_at) VALUES (?, datetime('now'));
-
 -- name: foreign_columns
 -- Whether a file has the tables of the program whose projects are taken over.
 SELECT t.name || '.' || c.name FROM pragma_table_list AS t, pragma_table_info(t.name) AS c WHERE t.schema = 'main';

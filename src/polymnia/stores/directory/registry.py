@@ -14,12 +14,13 @@ import apsw
 from msgspec import DecodeError, Struct, json
 
 from polymnia.disk.replace import Leftovers, make_parent, replace_file
-from polymnia.errors import StoreError, StoreStopped, StoreTooNew
+from polymnia.errors import StoreError, StoreStopped
 from polymnia.model import Status, Workspace
-from polymnia.stores.sql import load_migrations, load_queries
+from polymnia.stores.sql import load_queries
 from polymnia.stores.sqlite.connection import connect, file_identity, map_errors
 from polymnia.stores.sqlite.read_only import ReadOnlyPool
 from polymnia.stores.sqlite.rows import Row
+from polymnia.stores.sqlite.schema import migrate
 
 logger = logging.getLogger(__name__)
 
@@ -59,7 +60,12 @@ class Registry:
             make_parent(self.path)
             self._connection = connect(str(self.path), partial(_refuse_foreign, str(self.path)))
             with self._map_errors:
-                _migrate(str(self.path), self._connection)
+                migrate(
+                    str(self.path),
+                    self._connection,
+                    package=Path(__file__).parent,
+                    application_id=_APPLICATION_ID,
+                )
         self._file = file_identity(str(self.path))
 
     def find(self, name: str) -> Workspace | None:
@@ -211,29 +217,3 @@ def _refuse_unreadable(path: str, connection: apsw.Connection) -> None:
         raise StoreError(
             f"{path} is not a registry of projects; give polymnia a directory of its own"
         )
-
-
-def _migrate(path: str, connection: apsw.Connection) -> None:
-    """Bring the registry to the newest schema. One of an earlier program gets missing tables."""
-    migrations = load_migrations(Path(__file__).parent)
-    newest = migrations[-1][0]
-    if connection.pragma("user_version") == newest:
-        return
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        version = connection.pragma("user_version")
-        if version > newest:
-            raise StoreTooNew(
-                f"{path} has schema {version}, this version knows up to {newest}; upgrade polymnia"
-            )
-        for number, statements in migrations:
-            if number > version:
-                connection.execute(statements)
-                connection.execute(QUERIES["record_migration"], (number,))
-        connection.pragma("user_version", newest)
-        connection.pragma("application_id", _APPLICATION_ID)
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:  # a full disk has ended it already
-            connection.execute("ROLLBACK")
-        raise

@@ -9,13 +9,23 @@ from polymnia.stores.sql import load_migrations
 from polymnia.stores.sqlite.connection import APPLICATION_ID, SEALED_ID
 from polymnia.stores.sqlite.rows import run
 
+PACKAGE = Path(__file__).parent
 # The tables of the vault server whose files `adopt_memories` converts.
 NOTE_TABLES = {"session_memories", "vault_memories"}
 
 
-def migrate(path: str, connection: apsw.Connection) -> None:
-    """Bring the file to the newest schema in one transaction. Raise StoreTooNew, StoreForeign."""
-    migrations = load_migrations(Path(__file__).parent)
+def migrate(
+    path: str,
+    connection: apsw.Connection,
+    *,
+    package: Path = PACKAGE,
+    application_id: int = APPLICATION_ID,
+) -> None:
+    """Bring the file to the newest schema of a package in one transaction.
+
+    Raise StoreTooNew, StoreForeign.
+    """
+    migrations = load_migrations(package)
     newest = migrations[-1][0]
     if _version(connection) == newest:
         return
@@ -23,20 +33,24 @@ def migrate(path: str, connection: apsw.Connection) -> None:
     try:
         version = _version(connection)
         _refuse_newer(path, version, newest)
-        refuse_foreign(path, connection)
+        if application_id == APPLICATION_ID:
+            refuse_foreign(path, connection)
         for number, statements in migrations:
             if number > version:
-                _apply(connection, number, statements)
+                connection.execute(statements)
+                run(connection, "record_migration", number)
+        connection.pragma("user_version", newest)
+        connection.pragma("application_id", application_id)
         connection.execute("COMMIT")
     except BaseException:
-        if connection.in_transaction:
+        if connection.in_transaction:  # a full disk has ended it already
             connection.execute("ROLLBACK")
         raise
 
 
 def require_schema(path: str, connection: apsw.Connection) -> None:
     """Raise StoreOutdated for a file that must be migrated before it can be read, or StoreError."""
-    newest = load_migrations(Path(__file__).parent)[-1][0]
+    newest = load_migrations(PACKAGE)[-1][0]
     version = _version(connection)
     _refuse_newer(path, version, newest)
     if not run(connection, "count_tables")[0][0]:
@@ -71,7 +85,7 @@ def refuse_foreign(path: str, connection: apsw.Connection, *, allow_archived: bo
 
 def refuse_newer(path: str, connection: apsw.Connection) -> None:
     """Raise StoreTooNew for a file that a later version has written."""
-    _refuse_newer(path, _version(connection), load_migrations(Path(__file__).parent)[-1][0])
+    _refuse_newer(path, _version(connection), load_migrations(PACKAGE)[-1][0])
 
 
 def _refuse_newer(path: str, version: int, newest: int) -> None:
@@ -83,10 +97,3 @@ def _refuse_newer(path: str, version: int, newest: int) -> None:
 
 def _version(connection: apsw.Connection) -> int:
     return int(connection.pragma("user_version"))
-
-
-def _apply(connection: apsw.Connection, number: int, statements: str) -> None:
-    connection.execute(statements)
-    run(connection, "record_migration", number)
-    connection.pragma("user_version", number)
-    connection.pragma("application_id", APPLICATION_ID)

@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 EXACT_LIMIT = 50_000
 # Beyond it, this many are chosen by their sign bits and then compared exactly.
 MAX_RESCORED = 1_000
-# Vectors that are summed at once.
-_MEAN_BATCH = 10_000
 
 
 class VectorIndex:
@@ -84,19 +82,14 @@ class VectorIndex:
 
         Passages of an owner come together.
         """
-        known = [(self._at[passage], name) for passage, name in owners if passage in self._at]
-        names = list(dict.fromkeys(name for _, name in known))
-        number = {name: place for place, name in enumerate(names)}
-        rows = np.array([row for row, _ in known], np.int64)
-        owner = np.array([number[name] for _, name in known], np.int64)
-        sums = np.zeros((len(names), self._dimension), np.float32)
-        for start in range(0, len(rows), _MEAN_BATCH):
-            batch = self._rows[rows[start : start + _MEAN_BATCH]].astype(np.float32, copy=False)
-            _add_by_owner(sums, owner[start : start + _MEAN_BATCH], batch)
-        sums /= np.bincount(owner, minlength=len(names))[:, None]
-        return dict(
-            zip(names, [mean.tobytes() for mean in sums.astype("<f4", copy=False)], strict=True)
-        )
+        rows_of: dict[str, list[int]] = {}
+        for passage, name in owners:
+            if passage in self._at:
+                rows_of.setdefault(name, []).append(self._at[passage])
+        means = {}
+        for name, rows in rows_of.items():
+            means[name] = self._rows[rows].mean(axis=0, dtype="<f4").tobytes()
+        return means
 
     def _choose(
         self, question: NDArray[np.float32], count: int, allowed: Collection[int] | None
@@ -135,20 +128,6 @@ class VectorIndex:
         self._living = np.pad(self._living, (0, more))
         self._rows = np.pad(self._rows, ((0, more), (0, 0)))
         self._bits = np.pad(self._bits, ((0, 0), (0, more)))
-
-
-def _add_by_owner(
-    sums: NDArray[np.float32], owner: NDArray[np.int64], rows: NDArray[np.float32]
-) -> None:
-    """Add each row to the sum of its owner.
-
-    First the first row of every owner, then the second ones, and so on.
-    """
-    first = np.flatnonzero(np.diff(owner, prepend=-1))
-    lengths = np.diff(first, append=len(owner))
-    for place in range(int(lengths.max())):
-        at = first[lengths > place] + place
-        sums[owner[at]] += rows[at]
 
 
 def _sign_bits(rows: NDArray[np.float32]) -> NDArray[np.uint64]:
