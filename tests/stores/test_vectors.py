@@ -79,9 +79,6 @@ def test_for_a_new_model_everything_is_pending_newest_first(store: SqliteStore) 
 
 
 def test_the_vectors_of_an_entity_have_a_mean(store: SqliteStore) -> None:
-    monkeypatch.setattr(
-        vector_index, "_MEAN_BATCH", 1
-    )  # an entity's vectors may lie in several batches
     facts.add(Memory(store), [FactAddition("A", ("not embedded",))], by="me", skip_repeats=True)
     entities.create(Memory(store), [EntityDraft("C", "z", ("also not",))], by="me")
     model = model_of(store)
