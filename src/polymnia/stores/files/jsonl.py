@@ -253,23 +253,18 @@ def _put_all(graph: MemoryGraph, items: list[_Line]) -> None:
     ]
     if graph.fill(entities, relations):
         return
-    for item in items:
-        _put(graph, item)
-
-
-def _put(graph: MemoryGraph, item: _Line) -> None:
-    if isinstance(item, _RelationObject):
-        graph.link(Relation(item.source, item.target, item.relationType))
-    else:
-        known = graph.get(item.name)
-        graph.put(_entity(item) if known is None else _join(known, item))
+    # Two lines have the same name.
+    for entity in entities:
+        known = graph.get(entity.name)
+        if known is None:
+            graph.put(entity)
+            continue
+        texts = (*known.texts, *[text for text in entity.texts if text not in known.texts])
+        graph.put(_entity(_EntityObject(known.name, known.type, list(dict.fromkeys(texts)))))
+    for relation in relations:
+        graph.link(relation)
 
 
 def _entity(item: _EntityObject) -> Entity:
     facts = tuple(map(Fact, _ORDINALS, item.observations))
     return Entity(item.name, item.entityType, facts, "", len(facts) + 1)
-
-
-def _join(known: Entity, item: _EntityObject) -> Entity:
-    missing = [text for text in dict.fromkeys(item.observations) if text not in known.texts]
-    return _entity(_EntityObject(known.name, known.type, [*known.texts, *missing]))

@@ -82,7 +82,11 @@ def encode_payload(strings: Sequence[str], listed: Sequence[bytes] | None = None
 
 def encode_change(operations: Sequence[tuple[int, bytes]]) -> bytes:
     """Encode kinds and payloads as the records of one change. A large payload is split."""
-    pieces = [piece for kind, payload in operations for piece in _split(kind, payload)]
+    pieces: list[tuple[int, bytes, int]] = []
+    for kind, payload in operations:
+        for start in range(0, len(payload), MAX_PAYLOAD_BYTES):
+            end = start + MAX_PAYLOAD_BYTES
+            pieces.append((kind, payload[start:end], _SPLIT if end < len(payload) else 0))
     records: list[bytes] = []
     size = 0
     for number, (kind, payload, flags) in enumerate(pieces):
@@ -95,12 +99,6 @@ def encode_change(operations: Sequence[tuple[int, bytes]]) -> bytes:
         records.append(HEADER.pack(crc32(data), kind, len(data)) + data)
         size += len(records[-1])
     return b"".join(records)
-
-
-def _split(kind: int, payload: bytes) -> Iterator[tuple[int, bytes, int]]:
-    for start in range(0, len(payload), MAX_PAYLOAD_BYTES):
-        end = start + MAX_PAYLOAD_BYTES
-        yield kind, payload[start:end], _SPLIT if end < len(payload) else 0
 
 
 def _record_size(*strings: str) -> int:
@@ -258,11 +256,17 @@ def encode_operations(change: Change, graph: MemoryGraph) -> list[Encoded] | Non
     deleted = known - {entity.name for entity in change.after.entities}
     if not _is_expressible(change, graph, deleted):
         return None
-    operations = list(_removals(change, deleted))
+    operations: list[Encoded] = []
+    for name, texts in _texts_by_name(change.before.facts).items():
+        operations += _split_texts(DELETE_OBSERVATIONS, name, list(dict.fromkeys(texts)))
+    for relation in change.before.relations:
+        if relation.source not in deleted and relation.target not in deleted:
+            operations.append((DELETE_RELATION, encode_payload(relation.key)))
     for entity in change.after.entities:
         if entity.name not in known:
             operations += _creations(entity)
-    operations += _additions(change)
+    for name, texts in _texts_by_name(change.after.facts).items():
+        operations += _split_texts(ADD_OBSERVATIONS, name, texts)
     for relation in change.after.relations:
         operations.append((CREATE_RELATION, encode_payload(relation.key)))
     # Last: a reader that stops in the middle has too much rather than too little.
@@ -298,24 +302,14 @@ def _is_expressible(change: Change, graph: MemoryGraph, deleted: set[str]) -> bo
     added = _texts_by_name(change.after.facts)
     for name in removed | added:
         changed = graph.get(name)
-        texts = changed.texts if changed else ()
-        if changed and not _can_follow(texts, removed.get(name, []), added.get(name, [])):
+        if changed is None:
+            continue
+        # Removing all equal texts and then appending must give exactly these texts.
+        new_texts = added.get(name, [])
+        old_texts = changed.texts[: len(changed.texts) - len(new_texts)]
+        if changed.texts != (*old_texts, *new_texts) or set(removed.get(name, [])) & set(old_texts):
             return False
     return True
-
-
-def _can_follow(texts: tuple[str, ...], removed: list[str], added: list[str]) -> bool:
-    """Return True if removing all equal texts and then appending gives exactly these texts."""
-    kept = len(texts) - len(added)
-    return list(texts[kept:]) == added and set(removed).isdisjoint(texts[:kept])
-
-
-def _removals(change: Change, deleted: set[str]) -> Iterator[Encoded]:
-    for name, texts in _texts_by_name(change.before.facts).items():
-        yield from _split_texts(DELETE_OBSERVATIONS, name, list(dict.fromkeys(texts)))
-    for relation in change.before.relations:
-        if relation.source not in deleted and relation.target not in deleted:
-            yield DELETE_RELATION, encode_payload(relation.key)
 
 
 def _creations(entity: Entity) -> Iterator[Encoded]:
@@ -324,11 +318,6 @@ def _creations(entity: Entity) -> Iterator[Encoded]:
     first = count_fitting(raws, 0, list_room(entity.name, entity.type))
     yield CREATE_ENTITY, encode_payload((entity.name, entity.type), raws[:first])
     yield from _split_texts(ADD_OBSERVATIONS, entity.name, entity.texts[first:])
-
-
-def _additions(change: Change) -> Iterator[Encoded]:
-    for name, texts in _texts_by_name(change.after.facts).items():
-        yield from _split_texts(ADD_OBSERVATIONS, name, texts)
 
 
 def _split_texts(kind: int, name: str, texts: Sequence[str]) -> Iterator[Encoded]:
@@ -363,51 +352,41 @@ class Replay:
 
     def apply(self, operations: Iterable[Operation]) -> None:
         """Apply operations; unknown kinds are ignored. Call `finish` after the last one."""
+        graph = self._graph
         for kind, strings in operations:
-            if kind < len(self._VERBS):
-                self._VERBS[kind](self, strings)
+            if kind == CREATE_ENTITY:
+                if graph.get(strings[0]) is None:
+                    name, entity_type, *texts = strings
+                    facts = tuple([Fact(ordinal, text) for ordinal, text in enumerate(texts, 1)])
+                    graph.put(Entity(name, entity_type, facts, "", len(facts) + 1))
+            elif kind == CREATE_RELATION:
+                source, target, relation_type = strings
+                graph.link(Relation(source, target, relation_type))
+            elif kind == ADD_OBSERVATIONS:
+                if graph.get(strings[0]) is not None:
+                    self._added.setdefault(strings[0], []).extend(strings[1:])
+            elif kind == DELETE_RELATION:
+                source, target, relation_type = strings
+                for key in graph.find_relations([(source, target, relation_type)]):
+                    graph.unlink(key)
+            elif kind in (DELETE_ENTITY, DELETE_OBSERVATIONS):
+                name = strings[0]
+                self._add_texts(name)
+                entity = graph.get(name)
+                if kind == DELETE_OBSERVATIONS and entity is not None:
+                    deleted_texts = set(strings[1:])
+                    kept = [fact for fact in entity.facts if fact.text not in deleted_texts]
+                    graph.put(replace(entity, facts=tuple(kept)))
+                elif kind == DELETE_ENTITY:
+                    if entity is not None:
+                        graph.remove(name)
+                    for relation in graph.relations((name,)):
+                        graph.unlink(relation.key)
 
     def finish(self) -> None:
         """Bring the graph up to date."""
         for name in list(self._added):
             self._add_texts(name)
-
-    def _create(self, strings: list[str]) -> None:
-        if self._graph.get(strings[0]) is None:
-            self._graph.put(_entity(strings))
-
-    def _link(self, strings: list[str]) -> None:
-        source, target, kind = strings
-        self._graph.link(Relation(source, target, kind))
-
-    def _add(self, strings: list[str]) -> None:
-        if self._graph.get(strings[0]) is not None:
-            self._added.setdefault(strings[0], []).extend(strings[1:])
-
-    def _delete(self, strings: list[str]) -> None:
-        (name,) = strings
-        self._add_texts(name)
-        if self._graph.get(name) is not None:
-            self._graph.remove(name)
-        for relation in self._graph.relations((name,)):
-            self._graph.unlink(relation.key)
-
-    def _remove(self, strings: list[str]) -> None:
-        name = strings[0]
-        self._add_texts(name)
-        entity = self._graph.get(name)
-        if entity is not None:
-            deleted_texts = set(strings[1:])
-            kept = [fact for fact in entity.facts if fact.text not in deleted_texts]
-            self._graph.put(replace(entity, facts=tuple(kept)))
-
-    def _unlink(self, strings: list[str]) -> None:
-        source, target, kind = strings
-        for key in self._graph.find_relations([(source, target, kind)]):
-            self._graph.unlink(key)
-
-    # By kind. Bound methods would be a reference cycle that keeps a replaced graph in memory.
-    _VERBS = (_create, _link, _add, _delete, _remove, _unlink)
 
     def _add_texts(self, name: str) -> None:
         texts = self._added.pop(name, ())
@@ -417,8 +396,3 @@ class Replay:
             next_ordinal = entity.next_ordinal + len(added)
             with_texts = replace(entity, facts=(*entity.facts, *added), next_ordinal=next_ordinal)
             self._graph.put(with_texts)
-
-
-def _entity(strings: list[str]) -> Entity:
-    facts = tuple([Fact(ordinal, text) for ordinal, text in enumerate(strings[2:], 1)])
-    return Entity(strings[0], strings[1], facts, "", len(facts) + 1)
