@@ -20,7 +20,6 @@ from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
-from weakref import finalize
 
 from msgspec import DecodeError, Struct, msgpack
 
@@ -123,13 +122,9 @@ def ask_running(url: str, directory: Path, text: str, *, timeout: float) -> tupl
     with _connect(socket_path(url, directory), timeout) as connection:
         try:
             greeting = receive_message(connection, Greeting)
-            send_message(connection, EmbedRequest([text], True))
-            reply = receive_message(connection, EmbedReply)
+            return greeting.identity, _ask(connection, EmbedRequest([text], True))
         except (EOFError, DecodeError) as exc:
             raise ProcessLost(f"the process has ended ({exc})") from exc
-    if reply.problem:
-        raise EmbedderError(reply.problem)
-    return greeting.identity, reply.packed
 
 
 def start_process(url: str, directory: Path) -> None:
@@ -141,19 +136,20 @@ def start_process(url: str, directory: Path) -> None:
 
 
 class ProcessEmbedder:
-    """The model in the shared process. If the process fails, this process loads the model."""
+    """The model in the shared process. If the process fails, this process loads the model.
+
+    Every request has a connection of its own, so a batch of passages does not delay a question.
+    """
 
     def __init__(self, url: str, path: Path, load: Callable[[], Embedder]) -> None:
         """Raise ProcessLost, OSError."""
+        self._url = url
+        self._path = path
         self._load = load
         self._fallback: Embedder | None = None
         self._fallback_lock = threading.Lock()
-        # Questions have their own connection: a batch of passages must not delay them.
-        self._questions = _Channel(url, path)
-        self._passages = _Channel(url, path)
-        finalize(self, self._questions.close)
-        finalize(self, self._passages.close)
-        greeting = self._questions.connect()
+        self._connecting: list[None] = []  # one for each thread that waits for a greeting
+        greeting, _ = self._request(None)
         self.pid = greeting.pid
         self.identity = greeting.identity
         self.dimension = greeting.dimension
@@ -162,93 +158,60 @@ class ProcessEmbedder:
     @property
     def is_loading(self) -> bool:
         """True while a process is started again, or the model is loaded here."""
-        return self._questions.is_connecting or self._fallback_lock.locked()
+        return bool(self._connecting) or self._fallback_lock.locked()
 
     def embed(self, texts: Sequence[str], *, asking: bool = False) -> "Vectors":
         if self._fallback is None:
-            channel = self._questions if asking else self._passages
             try:
-                packed = channel.request(EmbedRequest(texts, asking))
+                _, packed = self._request(EmbedRequest(texts, asking))
                 import numpy as np  # a hook asks the process without numpy, which is slow to load
 
                 return np.frombuffer(packed, "<f4").reshape(len(texts), self.dimension)
             except (ProcessLost, OSError) as exc:
                 logger.info("loading the model in this process: %s", exc)
-        return self._load_here().embed(texts, asking=asking)
-
-    def _load_here(self) -> Embedder:
         with self._fallback_lock:
             if self._fallback is None:
                 self._fallback = self._load()
-            return self._fallback
+        return self._fallback.embed(texts, asking=asking)
 
+    def _request(self, request: EmbedRequest | None) -> tuple[Greeting, bytes]:
+        """Return what the process says of itself and, for a request, packed vectors.
 
-class _Channel:
-    """A connection to the process, for one request at a time. It is made when first needed."""
-
-    def __init__(self, url: str, path: Path) -> None:
-        self.is_connecting = False
-        self._url = url
-        self._path = path
-        self._lock = threading.Lock()
-        self._socket: socket.socket | None = None
-
-    def connect(self) -> Greeting:
-        """Reach the process, or start it, and wait until its model is loaded.
-
-        Raise ProcessLost, OSError.
+        Raise EmbedderError, ProcessLost, OSError.
         """
-        self.is_connecting = True
-        try:
-            self._socket = _reach(self._path, self._url)
-            greeting = self._receive(self._socket, Greeting)
-        finally:
-            self.is_connecting = False
-        if greeting.version != __version__:
-            raise ProcessLost(f"the process is of version {greeting.version}")
-        return greeting
-
-    def request(self, request: EmbedRequest) -> bytes:
-        """Return the packed vectors. Raise EmbedderError, ProcessLost, OSError."""
-        with self._lock:
-            was_connected = self._socket is not None
+        problem: Exception | None = None
+        for _ in range(2):  # if it has just ended, start another one: nothing is lost
             try:
-                reply = self._exchange(request)
-            except ProcessLost:
-                if not was_connected:
-                    raise
-                # It has ended since the last request, so start another one. Nothing was lost.
-                reply = self._exchange(request)
-        if reply.problem:
-            raise EmbedderError(reply.problem)
-        return reply.packed
+                connection, greeting = self._connect()
+                with connection:
+                    if greeting.version != __version__:
+                        raise ProcessLost(f"the process is of version {greeting.version}")
+                    return greeting, _ask(connection, request) if request else b""
+            except (ConnectionError, EOFError, DecodeError) as exc:
+                problem = exc
+        raise ProcessLost(f"the process has ended ({problem})") from problem
 
-    def close(self) -> None:
-        """End the connection."""
-        if self._socket is not None:
-            self._socket.close()
-            self._socket = None
-
-    def _exchange(self, request: EmbedRequest) -> EmbedReply:
-        while self._socket is None:
-            self.connect()
-        connection = self._socket
+    def _connect(self) -> tuple[socket.socket, Greeting]:
+        """Return a connection to the process, which has loaded its model."""
+        self._connecting.append(None)
         try:
-            send_message(connection, request)
-        except ConnectionError as exc:
-            self.close()
-            raise ProcessLost(f"the process has ended ({exc})") from exc
-        return self._receive(connection, EmbedReply)
+            connection = _reach(self._path, self._url)
+            try:
+                return connection, receive_message(connection, Greeting)
+            except BaseException:
+                connection.close()
+                raise
+        finally:
+            self._connecting.pop()
 
-    def _receive(self, connection: socket.socket, kind: type[Message]) -> Message:
-        try:
-            return receive_message(connection, kind)
-        except (ConnectionError, EOFError, DecodeError) as exc:
-            self.close()
-            raise ProcessLost(f"the process has ended ({exc})") from exc
-        except OSError:  # it is too slow
-            self.close()
-            raise
+
+def _ask(connection: socket.socket, request: EmbedRequest) -> bytes:
+    """Return the packed vectors. Raise EmbedderError, EOFError, DecodeError, OSError."""
+    send_message(connection, request)
+    reply = receive_message(connection, EmbedReply)
+    if reply.problem:
+        raise EmbedderError(reply.problem)
+    return reply.packed
 
 
 def _reach(path: Path, url: str) -> socket.socket:
