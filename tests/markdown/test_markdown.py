@@ -4,9 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polymnia.markdown.folder import FilePaths, lay_out
+from polymnia.markdown.folder import MAX_STEM_BYTES, FilePaths, FileStems, lay_out, safe_stem
 from polymnia.markdown.merge import State
-from polymnia.markdown.names import MAX_STEM_BYTES, FileStems, safe_stem
 from polymnia.markdown.properties import (
     front_matter,
     property_lines,

@@ -121,7 +121,7 @@ def test_a_server_follows_more_workspaces_than_a_directory_has_files_open() -> N
 def test_a_server_of_many_workspaces_follows_them_again_after_an_outage(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    caplog.set_level(logging.INFO, "polymnia.engine.workspaces.follower")
+    caplog.set_level(logging.INFO, "polymnia.engine.workspaces.workspaces")
     with new_database(shared_server()) as database, proxied(database) as (proxy, url):
         theirs = open_store(f"{database}?workspace=one")
         mine = open_workspaces(f"{url}?timeout=1")

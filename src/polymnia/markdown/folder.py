@@ -1,8 +1,10 @@
 """A folder of Markdown files: read its files, and lay out the files of a memory."""
 
+import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from hashlib import sha256
 from pathlib import PurePosixPath
 
 from msgspec import Struct
@@ -11,7 +13,6 @@ from msgspec.structs import replace
 from polymnia.errors import BadInput
 from polymnia.importers.source import NAME_NOT_UTF_8, Source
 from polymnia.markdown.merge import State
-from polymnia.markdown.names import FileStems, fold_stem, is_stem_of
 from polymnia.markdown.properties import Value, decode_file, property_lines, split_file
 from polymnia.markdown.text import (
     MARKER,
@@ -25,10 +26,19 @@ from polymnia.markdown.text import (
     text_of,
 )
 from polymnia.model import Entity, Note, Relation
+from polymnia.search.terms import fold
 
 NOTES = "notes"
 LOOSE = "_relations.md"
 _ENDING = ".md"
+MAX_STEM_BYTES = 180
+# Characters that mean something to a file system, Obsidian or a link, and invisible ones.
+_FORBIDDEN = re.compile(
+    r'[<>:"/\\|?*#^\[\]\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff\ufffd]'
+)
+_RESERVED = re.compile(
+    r"(?:con|prn|aux|nul|conin\$|conout\$|com[0-9¹²³]|lpt[0-9¹²³])(?:\..*)?", re.IGNORECASE
+)
 
 
 class FolderContents(Struct):
@@ -149,6 +159,46 @@ def lay_out(
 def stem_of(path: str) -> str:
     """Return the name of a file without its ending, in the form in which names are compared."""
     return unicodedata.normalize("NFC", PurePosixPath(path).name.removesuffix(_ENDING))
+
+
+class FileStems:
+    """File names in use. Some file systems take names for the same that differ only in case."""
+
+    def __init__(self) -> None:
+        self._taken: set[str] = set()
+
+    def reserve(self, stem: str) -> None:
+        """Do not give this one to anything else."""
+        self._taken.add(fold_stem(stem))
+
+    def allocate(self, name: str) -> str:
+        """Return a file name for this name that is not in use, and reserve it."""
+        stem = safe_stem(name)
+        digest = sha256(name.encode(errors="replace"))
+        while fold_stem(stem) in self._taken:
+            stem = f"{safe_stem(name)} ~{digest.hexdigest()[:6]}"
+            digest.update(b"again")
+        self.reserve(stem)
+        return stem
+
+
+def safe_stem(name: str) -> str:
+    """Return a file name without its ending: the name itself if it can be one."""
+    stem = _FORBIDDEN.sub("-", unicodedata.normalize("NFC", name))[:100]
+    while len(stem.encode()) > MAX_STEM_BYTES:
+        stem = stem[:-1]
+    stem = re.sub(r"^[.\s~]+|[.\s]+$", "", stem) or "unnamed"
+    return f"{stem}_" if _RESERVED.fullmatch(stem) else stem
+
+
+def is_stem_of(stem: str, name: str) -> bool:
+    """Return True if `Stems` may have given this file name to the name."""
+    return stem == safe_stem(name) or stem.startswith(f"{safe_stem(name)} ~")
+
+
+def fold_stem(stem: str) -> str:
+    """Return the form in which file systems and editors compare file names."""
+    return unicodedata.normalize("NFC", fold(unicodedata.normalize("NFKC", stem)))
 
 
 def _files(state: State, places: FilePaths, stems: FileStems) -> Iterator[tuple[str, bytes]]:
