@@ -3,10 +3,10 @@
 import pytest
 
 from polymnia.engine.graph import drawing
-from polymnia.engine.graph.drawing import Drawing, draw, drawn_graph
+from polymnia.engine.graph.drawing import Drawing, draw
 from polymnia.engine.memory import Memory
 from polymnia.model import EntityDraft
-from tests.behaviour.graphs import create, keys, link, names
+from tests.behaviour.graphs import create, link
 
 
 @pytest.fixture
@@ -69,9 +69,3 @@ def test_a_drawing_has_a_limit(river: Memory, monkeypatch: pytest.MonkeyPatch) -
     assert draw(river, ["a", "b", "c", "d"]).is_cut
     found = draw(river, ["a"], expand=["hub"])
     assert (list(shown(found)), found.is_cut) == (["a", "hub", "f"], False)
-
-
-def test_what_is_drawn_can_be_exported(river: Memory) -> None:
-    graph = drawn_graph(river, ["hub", "a", "b"], ["r"])
-    assert names(graph) == ["hub", "a", "b"]
-    assert keys(graph) == [("hub", "a", "r")]

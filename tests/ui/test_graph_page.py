@@ -1,4 +1,4 @@
-"""The graph page without a browser: the table, the data of the drawing, panels and exports."""
+"""The graph page without a browser: the table, the data of the drawing, and panels."""
 
 from collections.abc import Iterator
 from urllib.parse import quote
@@ -83,14 +83,6 @@ def test_a_panel_has_text_and_actions(visitor: Visitor) -> None:
 
 def test_an_unknown_entity_is_an_error_page(visitor: Visitor) -> None:
     assert visitor.get("/ui/graph?name=nobody").status == 404
-
-
-def test_what_is_visible_is_exported(visitor: Visitor) -> None:
-    mermaid = visitor.post("/ui/graph/export", format="mermaid", name="billing-worker", exact="1")
-    assert mermaid.text == 'graph LR\n  n0["billing-worker"]'
-    assert mermaid.headers["content-disposition"] == 'attachment; filename="graph.mmd"'
-    assert visitor.post("/ui/graph/export", format="dot").text.startswith("digraph G {")
-    assert visitor.post("/ui/graph/export", format="pdf").status == 400
 
 
 def test_the_page_of_an_entity_has_a_small_graph(visitor: Visitor) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 from msgspec import Struct
 
 from polymnia.engine.memory import Memory
-from polymnia.model import Entity, Graph, Relation, TypeCount
+from polymnia.model import Entity, Relation, TypeCount
 from polymnia.stores.contract import Reader, check_cancelled
 
 # The most entities in a drawing, and how many are added around one that is expanded.
@@ -78,17 +78,6 @@ def draw_connected(memory: Memory, count: int, *, kinds: Collection[str] | None 
             degrees.update({relation.source, relation.target})
         latest.sort(key=lambda name: -degrees[name])
         return _drawing(read, dict.fromkeys(latest[: min(count, MAX_NODES)]), kinds)
-
-
-def drawn_graph(
-    memory: Memory, names: Collection[str], kinds: Collection[str] | None = None
-) -> Graph:
-    """Return outlines of the named entities, and the relations of these types among them."""
-    with memory.reading() as read:
-        shown = set(names)
-        relations = _of_kinds(read.relations(shown), kinds)
-        among = [relation for relation in relations if shown.issuperset(relation.ends)]
-        return Graph(read.outlines(shown), among)
 
 
 def _neighbours(

@@ -7,19 +7,17 @@ from msgspec.json import encode
 from starlette.responses import Response
 
 from polymnia.engine.graph import traverse
-from polymnia.engine.graph.diagrams import as_dot, as_mermaid
 from polymnia.engine.graph.drawing import (
     MAX_NODES,
     MAX_STEPS,
     Drawing,
     draw,
     draw_connected,
-    drawn_graph,
 )
 from polymnia.engine.graph.entities import open_named
 from polymnia.engine.recall.passages import recall
-from polymnia.errors import BadInput, EntityNotFound
-from polymnia.web.page import ROWS, Fields, Page, download, get, post
+from polymnia.errors import EntityNotFound
+from polymnia.web.page import ROWS, Fields, Page, get, post
 from polymnia.web.text import TYPE_NUMBERS, type_number, visible
 
 # How many entities the page starts with, and how many hits of a search a drawing starts with.
@@ -28,7 +26,6 @@ MAX_FIRST, MAX_HITS = 60, 30
 MAX_LABEL = 60
 # Relation types that the filter lists.
 MAX_TYPES = 40
-_EXPORTS = {"mermaid": ("graph.mmd", as_mermaid), "dot": ("graph.dot", as_dot)}
 
 
 class View(Struct, frozen=True):
@@ -156,18 +153,6 @@ def panel(page: Page) -> Response:
         facts=entity.facts[::-1][:3],
         relations=len(graph.relations),
     )
-
-
-@post("/graph/export", needs="read")
-def export(page: Page) -> Response:
-    """Return what is visible as a diagram."""
-    chosen = page.form["format"]
-    if chosen not in _EXPORTS:
-        raise BadInput(f"format: expected one of {', '.join(_EXPORTS)}, got {chosen!r}")
-    file, render = _EXPORTS[chosen]
-    view = View.of(page.form)
-    graph = drawn_graph(page.memory, view.names[:MAX_NODES], view.kinds)
-    return download(render(graph).encode(), file, "text/plain; charset=utf-8")
 
 
 @get("/graph/mini")

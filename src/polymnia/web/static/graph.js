@@ -450,14 +450,6 @@
     });
   }
 
-  function exportText(format) {
-    const form = element("form", { method: "post", action: box.dataset.export, hidden: "" });
-    for (const [name, value] of [...fields({ format, name: names(), exact: 1 }), ["form_token", token]]) form.append(element("input", { type: "hidden", name, value }));
-    document.body.append(form);
-    form.submit();
-    form.remove();
-  }
-
   // ---- clicks ----
 
   const ACTIONS = {
@@ -465,8 +457,6 @@
     "zoom-out": () => renderer.getCamera().animatedUnzoom({ duration: 0, factor: 1.5 }),
     "fit": fitCamera,
     "png": exportPicture,
-    "mermaid": () => exportText("mermaid"),
-    "dot": () => exportText("dot"),
     "graph": () => setView("graph"),
     "table": () => setView("table"),
     "more": () => { rows += TABLE_ROWS; fillTable(); },
