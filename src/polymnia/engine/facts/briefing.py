@@ -18,8 +18,8 @@ from polymnia.engine.history.changes import (
     Difference,
     client_label,
     differences,
+    read_changes,
 )
-from polymnia.engine.history.parts import read_changes
 from polymnia.engine.memory import Memory, find_by_name, one_snapshot
 from polymnia.engine.workspaces.projects import PERSONAL
 from polymnia.model import (

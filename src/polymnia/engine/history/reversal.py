@@ -33,7 +33,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from polymnia.engine.graph.relations import redirect
-from polymnia.engine.history.parts import read_changes
+from polymnia.engine.history.changes import read_changes
 from polymnia.errors import BadInput
 from polymnia.model import (
     VAULT,

@@ -11,8 +11,8 @@ from polymnia.engine.history.changes import (
     differences,
     history_of,
     names_of,
+    read_changes,
 )
-from polymnia.engine.history.parts import read_changes
 from polymnia.engine.memory import Memory
 from polymnia.model import Change, ChangeQuery, Entity, Fact, Relation
 from polymnia.stores.contract import Reader
