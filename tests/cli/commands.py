@@ -44,7 +44,7 @@ EXAMPLES = {
     "export": ("--store", "memory.db"),
     "sync": ("notes", "--dry-run", "--store", "memory.db"),
     "index": ("--embedder", "local", "--store", "memory.db"),
-    "embedder": ("list",),
+    "embedder": ("check", "local"),
     "doctor": ("--store", "memory.db"),
     "backup": ("copy.db", "--store", "memory.db"),
     "restore": ("backup.db", "--store", "memory.db"),

@@ -41,7 +41,7 @@ SHOWN = {
     "import": "in.jsonl: would import 1 entity (0 new) and 1 relation (0 new)",
     "export": '{"type":"entity","name":"Zoë","entityType":"person","observations":["likes tea",',
     "sync": "memory.db: would be unchanged",
-    "embedder": "EMBEDDER  ",
+    "embedder": "local works: ",
     "index": "[##############################] ",
     "doctor": "store: memory.db",
     "backup": "backed up memory.db to copy.db",

@@ -18,12 +18,11 @@ from polymnia.cli.common import (
     printable,
     workspace_label,
 )
-from polymnia.embedders.base import missing_package, open_embedder
-from polymnia.embedders.catalogue import MODELS, find_model
+from polymnia.embedders.base import open_embedder
 from polymnia.engine.memory import Memory
 from polymnia.engine.semantic import perspectives
 from polymnia.engine.semantic.perspectives import PerspectiveCoverage
-from polymnia.errors import BadInput, EmbedderError
+from polymnia.errors import BadInput
 from polymnia.search.terms import count_noun
 from polymnia.settings import Settings
 from polymnia.stores import hide_passwords
@@ -151,45 +150,22 @@ def _print_coverage(coverages: list[PerspectiveCoverage], where: str, *, as_json
 
 
 def add_embedder(commands: Subparsers) -> None:
-    parser = commands.add_parser(
-        "embedder", help="list embedding models, and check that one works here"
-    )
+    parser = commands.add_parser("embedder", help="check that an embedding model works here")
     actions = parser.add_subparsers(
         dest="action", metavar="ACTION", required=True, prog="polymnia embedder"
     )
-    listing = actions.add_parser("list", help="list models that are known to work, and their sizes")
-    check = actions.add_parser(
-        "check", help="load a model and try it, or say exactly what to download"
-    )
+    check = actions.add_parser("check", help="load a model and time it")
     check.add_argument(
         "model",
         metavar="EMBEDDER",
         help="as in --embedder: multilingual, onnx:DIRECTORY, ollama:MODEL, ...",
     )
-    for action in (listing, check):
-        add_json_argument(action)
+    add_json_argument(check)
 
 
 def run_embedder(settings: Settings, options: argparse.Namespace) -> int:
-    """List the models, or check one. Raise BadInput, EmbedderError."""
-    if options.action == "list":
-        _print_models(as_json=options.json)
-        return 0
-    try:
-        embedder = open_embedder(options.model, key=settings.embedder_key)
-    except EmbedderError as exc:
-        # Say how to get a known model that is not there.
-        model = find_model(options.model)
-        if model is None:
-            raise
-        lines = [
-            str(exc),
-            f"it has {model.megabytes} MB, for {model.languages}, licensed under {model.licence}:",
-            *[f"  {step}" for step in model.steps],
-        ]
-        result = {"embedder": options.model, "problem": str(exc), "steps": list(model.steps)}
-        print_result("\n".join(lines), result, as_json=options.json)
-        return 1
+    """Load a model and time it. Raise BadInput, EmbedderError."""
+    embedder = open_embedder(options.model, key=settings.embedder_key)
     if embedder is None:
         raise BadInput("the embedder `none` has no model: searches use words alone")
     texts = [f"The meeting number {number} was moved to Friday." for number in range(8)]
@@ -211,16 +187,3 @@ def run_embedder(settings: Settings, options: argparse.Namespace) -> int:
     }
     print_result("\n".join(lines), result, as_json=options.json)
     return 0
-
-
-def _print_models(*, as_json: bool) -> None:
-    if as_json:
-        print_json({"embedders": list(MODELS)})
-        return
-    rows = [("EMBEDDER", "LANGUAGES", "MB", "LICENCE", "GET IT")]
-    for model in MODELS:
-        is_installed = ":" not in model.embedder and not missing_package(model.embedder)
-        how = "installed" if is_installed else f"polymnia embedder check {model.embedder}"
-        megabytes = str(model.megabytes)
-        rows.append((model.embedder, model.languages, megabytes, model.licence, how))
-    print_table(rows)
