@@ -255,16 +255,18 @@ def replace_code(mutant: Mutant) -> None:
 
 
 def nearest_first(items: list[pytest.Item], mutant: Mutant) -> list[pytest.Item]:
-    """Sort tests by whether their file names the mutant's function, its module, or neither.
+    """Sort tests by whether their file is about the mutant's folder or module, or names them.
 
     Properties come last: one of them may take as long as a hundred examples.
     """
     name = mutant.function.rpartition(".")[2]
+    module, folder = mutant.path.stem, mutant.path.parent.name
     ranks: dict[Path, int] = {}
     for item in items:
         if item.path not in ranks:
             text = item.path.read_text("utf-8")
-            ranks[item.path] = (name not in text) + (mutant.path.stem not in text)
+            is_about = module in item.path.stem or folder in item.path.stem
+            ranks[item.path] = (not is_about) + (name not in text) + (module not in text)
 
     def order(item: pytest.Item) -> tuple[bool, int]:
         is_property = hasattr(getattr(item, "obj", None), "hypothesis")
