@@ -204,10 +204,10 @@ DEBT: Mapping[str, set[str]] = {
     "native": set(),
 }
 # The same for PostgreSQL, in pages and rows.
-POSTGRES_DEBT = {
-    "reference": {"search_nodes"},
-    "graph": {"search_nodes"},
-    "workspace": {"search_nodes"},
-    "vault": {"search_memories"},
-    "native": {"recall", "briefing", "remember"},
+POSTGRES_DEBT: Mapping[str, set[str]] = {
+    "reference": set(),
+    "graph": set(),
+    "workspace": set(),
+    "vault": set(),
+    "native": set(),
 }

@@ -46,7 +46,7 @@ ROWS_PER_ROW = 4
 FUNCTION_PAGES = 4_000
 # Rows of these belong to no workspace, or there is one per workspace.
 SMALL_TABLES = {"catalogue", "migrations", "workspaces", "followers", "models", "templates"}
-RANKED = {"match_words", "best_words", "best_words_within", "nearest_vectors"}
+RANKED = {"best_names", "match_words", "best_words", "best_words_within", "nearest_vectors"}
 PLAIN_INSERTS = {
     "insert_entities",
     "insert_cards",
@@ -218,6 +218,8 @@ def test_no_statement_reads_more_than_it_needs(planned: Any) -> None:
         allowed = FIXED_PAGES + PAGES_PER_ROW * rows
         if query in RANKED:
             allowed += FUNCTION_PAGES
+        if query in ("count_living", "keep_counts"):
+            allowed += FIXED_PAGES  # the indexes of past rows are small, and one is read whole
         if pages > allowed:
             offenders[query] = (pages, rows)
         compared = _rows_dropped(plan)

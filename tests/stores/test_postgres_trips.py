@@ -14,6 +14,7 @@ from polymnia.engine.graph import entities, facts, relations, traverse
 from polymnia.engine.memory import Memory
 from polymnia.model import EntityDraft, FactAddition, Relation
 from polymnia.stores import open_store
+from polymnia.stores.postgres import database
 from tests.growth.counting import client_of, fill
 from tests.postgres import new_database, new_workspace, shared_server
 from tests.stores.proxy import proxied
@@ -61,15 +62,17 @@ TOOL_TRIPS: dict[str, tuple[dict[str, Any], int]] = {
 }
 
 
-def test_a_tool_waits_for_the_server_a_few_times() -> None:
+def test_a_tool_waits_for_the_server_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Every five seconds a call also looks whether the schema has changed.
+    monkeypatch.setattr(database, "_SCHEMA_CHECK_S", 1e9)
     with (
-        new_database(shared_server()) as database,
-        proxied(database) as (proxy, url),
+        new_database(shared_server()) as server,
+        proxied(server) as (proxy, url),
         client_of("native", url) as client,
     ):
         for workspace in ("shop", "personal"):
             client.session.server.workspaces.create(workspace)
-        fill(f"{database}?workspace=shop", 20)
+        fill(f"{server}?workspace=shop", 20)
         client.session.client.workspace = "shop"
         for tool, (arguments, _) in TOOL_TRIPS.items():
             client.text(tool, arguments)  # opens the workspaces

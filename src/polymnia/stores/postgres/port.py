@@ -157,6 +157,8 @@ class PostgresPort:
         self.key, self.change = uuid4(), number
         made_by = (change.actor, self._store, change.operation)
         self.write("record_change", number, change.at, *made_by, last_row, self.key)
+        if last_row - self.last_change().counted_row > 250:
+            self.write("keep_counts")
 
     def sort(self, rows: Iterable[Row]) -> list[Row]:
         return sorted(rows, key=_first_two)

@@ -287,9 +287,18 @@ WHERE entity_key BETWEEN row_key($1, 0) AND last_key($1) AND until IS NULL
 GROUP BY type ORDER BY count(*) DESC, type;
 
 -- name: types_in_use
--- The types of living entities.
-SELECT DISTINCT type COLLATE "C" FROM cards
-WHERE entity_key BETWEEN row_key($1, 0) AND last_key($1) AND until IS NULL ORDER BY 1;
+-- The types of living entities, from one to the next.
+WITH RECURSIVE kinds AS (
+    (SELECT c.type_key, c.type FROM cards AS c WHERE c.workspace_id = $1 AND c.until IS NULL
+    ORDER BY c.workspace_id, c.type_key LIMIT 1)
+    UNION ALL
+    SELECT n.type_key, n.type FROM kinds AS k CROSS JOIN LATERAL (
+        SELECT c.type_key, c.type FROM cards AS c
+        WHERE c.workspace_id = $1 AND c.type_key > k.type_key AND c.until IS NULL
+        ORDER BY c.workspace_id, c.type_key LIMIT 1
+    ) AS n
+)
+SELECT type COLLATE "C" FROM kinds ORDER BY 1;
 
 -- name: newest_of_type
 -- The names of the newest entities of a type.
@@ -302,22 +311,61 @@ SELECT type, count(*) FROM relations
 WHERE row_key BETWEEN row_key($1, 0) AND last_key($1) AND until IS NULL
 GROUP BY type ORDER BY count(*) DESC, type;
 
+-- fragment: living
+-- How many rows live: those that were counted last, those created since then, without those ended since then.
+    w.counted[1] + (
+        SELECT count(*) FROM cards AS c
+        WHERE c.row_key > row_key($1, w.counted_row) AND c.row_key <= last_key($1) AND c.until IS NULL
+    ) - (
+        SELECT count(*) FROM cards AS c
+        WHERE c.workspace_id = $1 AND c.until > w.counted_change AND c.id <= w.counted_row
+    ),
+    w.counted[2] + (
+        SELECT count(*) FROM observations AS c
+        WHERE c.row_key > row_key($1, w.counted_row) AND c.row_key <= last_key($1) AND c.until IS NULL
+    ) - (
+        SELECT count(*) FROM observations AS c
+        WHERE c.workspace_id = $1 AND c.until > w.counted_change AND c.id <= w.counted_row
+    ),
+    w.counted[3] + (
+        SELECT count(*) FROM relations AS c
+        WHERE c.row_key > row_key($1, w.counted_row) AND c.row_key <= last_key($1) AND c.until IS NULL
+    ) - (
+        SELECT count(*) FROM relations AS c
+        WHERE c.workspace_id = $1 AND c.until > w.counted_change AND c.id <= w.counted_row
+    ),
+    w.counted[4] + (
+        SELECT count(*) FROM notes AS c
+        WHERE c.row_key > row_key($1, w.counted_row) AND c.row_key <= last_key($1) AND c.until IS NULL
+    ) - (
+        SELECT count(*) FROM notes AS c
+        WHERE c.workspace_id = $1 AND c.until > w.counted_change AND c.id <= w.counted_row
+    )
+
 -- name: count_living
--- How many rows live.
+-- The same, for a reader.
 SELECT
-    (SELECT count(*) FROM cards WHERE entity_key BETWEEN row_key($1, 0) AND last_key($1) AND until IS NULL),
-    (SELECT count(*) FROM observations WHERE entity_key BETWEEN row_key($1, 0) AND last_key($1) AND until IS NULL),
-    (SELECT count(*) FROM relations WHERE row_key BETWEEN row_key($1, 0) AND last_key($1) AND until IS NULL),
-    (SELECT count(*) FROM notes WHERE row_key BETWEEN row_key($1, 0) AND last_key($1) AND until IS NULL);
+{living}
+FROM workspaces AS w WHERE w.workspace_id = $1;
+
+-- name: keep_counts
+-- Count the living rows once for all later readers.
+UPDATE workspaces AS w SET counted_row = w.last_row, counted_change = w.last_change, counted = ARRAY[
+{living}
+] WHERE w.workspace_id = $1;
+
+-- name: forget_counts
+-- Let the next count read all rows: ended ones that it would subtract are deleted.
+UPDATE workspaces SET counted_row = 0, counted_change = 0, counted = '{0, 0, 0, 0}' WHERE workspace_id = $1;
 
 -- name: last_change
--- The last change: its id, its time, the last row id given out, and the last one that is ranked.
-SELECT last_change, last_at, last_row, ranked_row FROM workspaces WHERE workspace_id = $1;
+-- The last change: its id, its time, the last row id given out, and the last one that was counted.
+SELECT last_change, last_at, last_row, counted_row FROM workspaces WHERE workspace_id = $1;
 
 -- name: lock_workspace
--- Lock the workspace for a change, like the UPDATE that ends it: the last change, its time, the last row id, the last ranked
--- one, and whether the workspace may be changed.
-SELECT last_change, last_at, last_row, ranked_row, is_active FROM workspaces WHERE workspace_id = $1 FOR NO KEY UPDATE;
+-- Lock the workspace for a change, like the UPDATE that ends it: the last change, its time, the last row id, the last one that
+-- was counted, and whether the workspace may be changed.
+SELECT last_change, last_at, last_row, counted_row, is_active FROM workspaces WHERE workspace_id = $1 FOR NO KEY UPDATE;
 
 -- name: record_change
 -- Record a change, after all its rows, and notify followers if there are any.
@@ -880,8 +928,10 @@ WITH bounds AS (
 SELECT coalesce((SELECT id FROM votes WHERE agreement >= 0 ORDER BY agreement DESC, id DESC LIMIT 1), low) FROM bounds;
 
 -- name: last_change_before
--- The last change before a time.
-SELECT coalesce(max(id), 0) FROM changes WHERE workspace_id = $1 AND at < $2;
+-- The last change before a time, which is usually one of the last of all.
+SELECT coalesce((
+    SELECT id FROM changes WHERE row_key BETWEEN row_key($1, 0) AND last_key($1) AND at < $2
+    ORDER BY row_key DESC LIMIT 1), 0);
 
 -- name: first_change_between
 -- The first change from a time until another; NULL if there is none.

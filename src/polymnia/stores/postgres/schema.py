@@ -22,7 +22,7 @@ _MIN_SERVER_VERSION = 150_000
 
 # How a migration names the oldest schema whose programs can go on while it is applied, and
 # afterwards. Without this line none can: they stop with a sentence.
-_INDEX = re.compile(r"^(CREATE UNIQUE INDEX IF NOT EXISTS (\w+) .*;)$", re.MULTILINE)
+_INDEX = re.compile(r"^(CREATE (?:UNIQUE )?INDEX IF NOT EXISTS (\w+) .*;)$", re.MULTILINE)
 _USABLE_BY = re.compile(r"^-- usable by: ([0-9]+)$", re.MULTILINE)
 
 

@@ -8,7 +8,7 @@ from polymnia.model import Match, Note, PassageKind, Within, WordCounts
 from polymnia.search.fulltext import PARTS, TextQuery
 from polymnia.search.relevance import Scores
 from polymnia.search.terms import MAX_RARE_PASSAGES, fold, parts_of, stems_of
-from polymnia.stores.postgres.match import ScoredStem, StemQuery, translate, word_query
+from polymnia.stores.postgres.match import StemQuery, translate, word_query
 from polymnia.stores.postgres.port import PostgresPort
 from polymnia.stores.postgres.words import LABELS, lexeme, word_vector
 from polymnia.stores.versioned.port import Row
@@ -112,13 +112,11 @@ class PostgresWords:
         return self._port.run("best_words", *bound)
 
     def best_names(self, terms: Collection[str], limit: int) -> list[str]:
-        stems = []
-        for term in terms:
-            stems.append(ScoredStem(term, f"{word_query(term)}:{_IN_NAMES}", _IN_NAMES))
-        query = " | ".join([stem.tsquery for stem in stems])
-        bound = _bind(StemQuery(query, stems), EQUAL_WEIGHTS)
-        rows = self._port.run("match_words", *bound, ["entity"], limit)
-        return [name for _, name, _, _ in rows]
+        queries = [word_query(term) for term in terms]
+        labelled = [f"{query}:{_IN_NAMES}" for query in queries]
+        lexemes = [lexeme(term) for term in terms]
+        bound = (lexemes, queries, MAX_RARE_PASSAGES, labelled, _IN_NAMES, limit)
+        return [name for (name,) in self._port.run("best_names", *bound)]
 
     def _match(
         self, query: TextQuery, kinds: Collection[PassageKind], weights: dict[str, float]

@@ -129,6 +129,21 @@ UNION ALL
 SELECT n.id, n.key, 'note', -1, n.text, n.updated_at, 0, n.tags, NULL, NULL
 FROM notes AS n WHERE n.row_key = ANY (ARRAY(SELECT row_key($1, passage) FROM best)) AND n.until IS NULL
 
+-- name: best_names
+-- The names of entities with some words in their names or labels, best first. A word that very many passages have finds none.
+{counted_terms}, rare AS MATERIALIZED (
+    SELECT array_agg(q.lexeme ORDER BY q.place) AS lexemes, array_agg(q.labelled::tsquery ORDER BY q.place) AS queries,
+        array_agg($6::text) AS labels, string_agg(q.labelled, ' | ' ORDER BY q.place)::tsquery AS query
+    FROM unnest($2::text[], $5::text[]) WITH ORDINALITY AS q (lexeme, labelled, place)
+    JOIN counted AS c ON c.lexeme = q.lexeme
+    WHERE c.having < $4::bigint
+)
+SELECT c.name FROM rare CROSS JOIN LATERAL word_scores(
+    $1::bigint, rare.query, rare.lexemes, rare.queries, rare.labels, '{1, 1, 1, 1}'::float8[], NULL) AS f
+CROSS JOIN LATERAL (SELECT * FROM cards AS c WHERE c.row_key = row_key($1, f.passage) LIMIT 1) AS c
+WHERE rare.query IS NOT NULL
+ORDER BY f.score DESC, f.passage LIMIT $7::bigint;
+
 -- name: best_words
 -- The passages that have some or all of some stems, and score best.
 {weighted_terms}, best AS MATERIALIZED (

@@ -127,6 +127,8 @@ class PostgresStore:
 
         with self._transaction(lock=True) as port:
             purged = purge(port, before)
+            port.write("forget_counts")
+            port.write("keep_counts")
             port.write("delete_unused_terms")
         if purged != Counts():
             try:

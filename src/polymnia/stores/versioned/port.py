@@ -21,12 +21,12 @@ Identity = tuple[str, int, str | None]
 
 
 class LastChange(NamedTuple):
-    """The last change: its id, its time, the last row id given out, and the last one ranked."""
+    """The last change: its id, its time, the last row id given out, and the last one counted."""
 
     id: int = 0
     at: int = 0
     row: int = 0
-    ranked_row: int = 0
+    counted_row: int = 0
 
 
 class IndexedText(NamedTuple):

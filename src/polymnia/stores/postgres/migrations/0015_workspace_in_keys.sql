@@ -16,6 +16,16 @@ CREATE UNIQUE INDEX IF NOT EXISTS relations_identity  ON relations (relation_key
 CREATE UNIQUE INDEX IF NOT EXISTS notes_name          ON notes (name_key, workspace_id)                   WHERE until IS NULL;
 CREATE UNIQUE INDEX IF NOT EXISTS note_tags_tag       ON note_tags (tag_key, note, workspace_id);
 
+-- From one type of a workspace to the next.
+CREATE INDEX IF NOT EXISTS cards_types ON cards (workspace_id, type_key) WHERE until IS NULL;
+
+-- How many entities, facts, relations and notes lived after a change. What came and ended later is counted for every answer,
+-- so that programs which do not know the columns may write, too.
+ALTER TABLE workspaces
+    ADD COLUMN counted        bigint[] NOT NULL DEFAULT '{0, 0, 0, 0}',
+    ADD COLUMN counted_row    bigint   NOT NULL DEFAULT 0,
+    ADD COLUMN counted_change bigint   NOT NULL DEFAULT 0;
+
 -- No foreign keys between the large tables: each cost a lookup for every row written, `doctor` finds rows without an owner,
 -- and none was ever refused.
 ALTER TABLE cards        DROP CONSTRAINT cards_entity_key_fkey;
