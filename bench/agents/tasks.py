@@ -29,7 +29,7 @@ from polymnia.stores import open_store
 MEMORY = Path(__file__).with_name("memory.toml")
 NOT_STORED = "not stored"
 # What a reply says when nothing answers the question.
-_REFUSAL = re.compile(r"^no fact has|^nothing found", re.I | re.M)
+_REFUSAL = re.compile(r"^no fact has|^nothing|^no hits", re.I | re.M)
 # What a line says of a fact that is no longer true.
 _OUTDATED = re.compile(r"\bwas: |replaced|older than|superseded|newer|disagrees|until ", re.I)
 # A line of a receipt about a fact that a new one resembles or contradicts.

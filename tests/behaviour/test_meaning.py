@@ -477,7 +477,8 @@ def test_a_reply_without_hits_says_that_the_model_is_still_loading(
     store = open_store(path)
     memory = Memory(store, Meaning(SharedEmbedder("local", opener)))
     reply = Client("native", memory).text("recall", {"query": "zeppelin"})
-    assert reply.startswith("Nothing found")
+    assert reply.startswith("No hits in ")
+    assert "not stored" not in reply
     assert "The embedding model is still loading, so only words were searched." in reply
     may_load.set()
     of(memory).close()

@@ -196,7 +196,8 @@ def test_an_empty_answer_says_how_much_was_searched(client: Client) -> None:
     )
     assert (
         client.text("recall", {"query": "quantum"})
-        == "Nothing found: searched 2 passages in default."
+        == "No hits in 2 passages of default. Ask once more with other words in also, then say "
+        "it is not stored."
     )
     assert client.text("recall", {"query": "tea", "types": ["robot"]}).endswith(
         "without the filter types."
@@ -449,7 +450,7 @@ def test_recall_names_the_words_that_no_fact_has_and_advises_to_ask_again(client
     words = ["penguins", "near", "glaciers", "volcanoes"]
     assert unknown == f"No fact has: {', '.join(words)}. Nearest:"
     assert nearest[0] == "Ada (thing)"
-    assert advice.startswith("If none of these answers, ask once more")
+    assert advice.startswith("If none of these answers: ask once more")
     assert "No fact has" not in client.text("recall", good)
 
 

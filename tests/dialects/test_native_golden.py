@@ -47,7 +47,8 @@ ADR-3 batch size (decision)
     "G4 not stored": (
         "recall",
         {"query": "How much is the parking permit?"},
-        "Nothing found: searched 29 passages in shop and personal.",
+        "No hits in 29 passages of shop and personal. Ask once more with other words in also, then "
+        "say it is not stored.",
     ),
     "G5 open to-dos": (
         "recall",

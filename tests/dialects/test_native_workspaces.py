@@ -47,7 +47,7 @@ def names(workspaces: Workspaces) -> list[str]:
 
 def test_a_workspace_is_created_by_the_first_write(workspaces: Workspaces) -> None:
     client = client_of(workspaces, "app")
-    assert client.text("recall", {"query": "tea"}) == "Nothing found: nothing was remembered yet."
+    assert client.text("recall", {"query": "tea"}) == "Nothing is stored yet."
     assert "app: nothing yet; the first write creates it." in client.text("briefing")
     assert names(workspaces) == []
     client.text("remember", {"entities": [{"name": "Ada", "facts": ["drinks tea"]}]})

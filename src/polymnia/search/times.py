@@ -19,6 +19,8 @@ _AGE = re.compile(
     r"(?P<unit>[wdhm]|hours?|hrs?|minutes?|mins?)(?P<back> ago)?"
 )
 _THIS_UNIT = re.compile(r"(?:this|(?P<end>end of)(?: the| this)?) (?P<unit>week|month|year)")
+_NUMBERS = "two three four five six seven eight nine ten eleven twelve"
+_NUMBER_WORDS = {word: str(number) for number, word in enumerate(_NUMBERS.split(), 2)}
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _MONTH = (
     r"(?P<month>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|"
@@ -110,7 +112,8 @@ def _parse_span(text: str, now: datetime, *, ahead: bool) -> _Span:
     Both are the same for a time of day. Raise ValueError or OverflowError.
     """
     today = _start_of_day(now)
-    spoken = " ".join(text.lower().split())
+    words = text.lower().split()
+    spoken = " ".join([_NUMBER_WORDS.get(word, word) for word in words])
     days = spoken_days(spoken, now.weekday(), ahead=ahead)
     if days is not None:
         first = today - timedelta(days=days)

@@ -31,21 +31,27 @@ def change_label(place: Place, change: int) -> str:
     return f"{place.name}:{change}"
 
 
-def remember_lines(place: Place, receipt: RememberReceipt) -> list[str]:
-    """Return what was stored, and then the exceptions."""
+def remember_lines(
+    place: Place, receipt: RememberReceipt, others: Sequence[Place] = ()
+) -> list[str]:
+    """Return what was stored, and then the exceptions. `others` may know an end of a relation."""
     lines = [_stored_line(place, receipt)]
     for entity in receipt.entities:
-        lines += _entity_exceptions(entity)
+        lines += _entity_exceptions(place, entity)
     for given, name in receipt.guessed_ends.items():
         lines.append(f'! "{given}" was taken as {name}.')
-    lines += _unknown_ends(place, receipt)
+    lines += _unknown_ends(place, receipt, others)
     return [one_line(line) for line in lines]
 
 
-def _unknown_ends(place: Place, receipt: RememberReceipt) -> Iterator[str]:
+def _unknown_ends(place: Place, receipt: RememberReceipt, others: Sequence[Place]) -> Iterator[str]:
     """Yield the ends of relations without an entity, and the names that may have been meant."""
-    unknown = [name for relation in receipt.relations for name in relation.unknown]
-    for number, name in enumerate(dict.fromkeys(unknown)):
+    unknown = dict.fromkeys([name for one in receipt.relations for name in one.unknown])
+    for other in others if unknown else ():
+        with other.memory.reading() as reader:
+            for name in reader.existing_names(unknown):
+                del unknown[name]
+    for number, name in enumerate(unknown):
         similar: list[str] = []
         if number < _MAX_COMPARED_ENDS:
             similar = similar_names(place.memory, name)
@@ -113,28 +119,29 @@ def _name_fact(entity: EntityReceipt, fact: FactReceipt) -> str:
     return text
 
 
-def _entity_exceptions(entity: EntityReceipt) -> Iterator[str]:
+def _entity_exceptions(place: Place, entity: EntityReceipt) -> Iterator[str]:
     name = entity.name
     if entity.given:
         yield f'! "{entity.given}" was taken as {name}.'
     if entity.reason:
         yield f"! {name}: {entity.reason}."
     if entity.similar_names:
-        mend = call_text("revise", {"name": entity.similar_names[0], "merge": [name]})
+        mend = call_text(place, "revise", {"name": entity.similar_names[0], "merge": [name]})
         similar = ", ".join(entity.similar_names)
         yield f"! {name} is new; similar: {similar}. If it is the same: {mend}"
     for fact in entity.facts:
         subject = f"{name} #{fact.ordinal}"
-        yield from _similar_lines(name, fact)
+        yield from _similar_lines(place, name, fact)
         if fact.outcome == "added" and len(fact.text) > MAX_WHOLE_CHARACTERS:
             size = f"has {len(fact.text):,} characters: stored whole, searched by passages"
             yield f"! {subject} {size}. Short facts are found better."
         if fact.secret:
-            yield _secret_line(subject, fact.secret, {"name": name, "facts": [f"#{fact.ordinal}"]})
+            unwanted = {"name": name, "facts": [f"#{fact.ordinal}"]}
+            yield _secret_line(place, subject, fact.secret, unwanted)
 
 
-def _secret_line(subject: str, kind: str, unwanted: dict[str, Any]) -> str:
-    mend = call_text("forget", {**unwanted, "erase": True, "confirm": True})
+def _secret_line(place: Place, subject: str, kind: str, unwanted: dict[str, Any]) -> str:
+    mend = call_text(place, "forget", {**unwanted, "erase": True, "confirm": True})
     return f"! {subject} looks like {kind}. Ask the user, then remove it for good: {mend}"
 
 
@@ -143,16 +150,15 @@ def attribute_secrets(place: Place, name: str, texts: dict[str, str]) -> Iterato
     if place.memory.secrets == "warn":
         for what, text in texts.items():
             if kind := find_secret(text):
-                yield one_line(
-                    _secret_line(f"{what} of {name}", kind, {"name": name, "whole": True})
-                )
+                unwanted = {"name": name, "whole": True}
+                yield one_line(_secret_line(place, f"{what} of {name}", kind, unwanted))
 
 
-def _similar_lines(name: str, fact: FactReceipt) -> Iterator[str]:
+def _similar_lines(place: Place, name: str, fact: FactReceipt) -> Iterator[str]:
     """Yield what a new fact may contradict, and the call that settles it."""
     if fact.older is not None:
         edit = {"old": f"#{fact.older.ordinal}", "new": f"#{fact.ordinal}"}
-        mend = call_text("revise", {"name": name, "facts": [edit]})
+        mend = call_text(place, "revise", {"name": name, "facts": [edit]})
         quoted = f'#{fact.older.ordinal} "{_quote(fact.older.text)}"'
         yield f"! {name} #{fact.ordinal} may contradict {quoted}. If it replaces it: {mend}"
     if fact.conflict is None:
@@ -162,8 +168,8 @@ def _similar_lines(name: str, fact: FactReceipt) -> Iterator[str]:
     line = f"! {name} #{fact.ordinal} may contradict {quoted}."
     if fact.text == mask_secret(fact.text):  # the call would repeat a secret
         edit = {"old": f"#{older.ordinal}", "new": fact.text}
-        revision = call_text("revise", {"name": other, "facts": [edit]})
-        removal = call_text("forget", {"name": name, "facts": [f"#{fact.ordinal}"]})
+        revision = call_text(place, "revise", {"name": other, "facts": [edit]})
+        removal = call_text(place, "forget", {"name": name, "facts": [f"#{fact.ordinal}"]})
         line += f" If it replaces it: {revision} and {removal}"
     yield line
 
@@ -172,8 +178,10 @@ def _quote(text: str) -> str:
     return one_line(mask_secret(text))[:_MAX_QUOTED_LETTERS]
 
 
-def call_text(tool: str, arguments: dict[str, Any]) -> str:
-    """Return a call as a model can make it."""
+def call_text(place: Place | None, tool: str, arguments: dict[str, Any]) -> str:
+    """Return a call as a model can make it. It names a workspace that is not the default."""
+    if place is not None and not place.is_default:
+        arguments = {**arguments, "workspace": place.name}
     return f"{tool} {encode(arguments).decode()}"
 
 
@@ -204,7 +212,7 @@ def revision_lines(place: Place, receipt: RevisionReceipt) -> list[str]:
             if kind := find_secret(edit.new.text):
                 number = f"#{edit.new.ordinal}"
                 unwanted = {"name": after.name, "facts": [number]}
-                lines.append(_secret_line(f"{after.name} {number}", kind, unwanted))
+                lines.append(_secret_line(place, f"{after.name} {number}", kind, unwanted))
     new_texts = {}
     for attribute in ("name", "type", "summary"):
         if getattr(before, attribute) != getattr(after, attribute):
@@ -228,7 +236,7 @@ def move_lines(place: Place, goal: Place, moved: Relocation) -> list[str]:
     if moved.target_change:
         changes.append(change_label(goal, moved.target_change))
         line += f" ({changes[1]})"
-    mend = call_text("undo", {"changes": changes})
+    mend = call_text(None, "undo", {"changes": changes})
     return [one_line(f"{line}, with authors and dates. To take it back: {mend}")]
 
 

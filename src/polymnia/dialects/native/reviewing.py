@@ -7,6 +7,7 @@ from typing import Any
 from msgspec import Struct
 
 from polymnia.dialects.base import Call, Reply, tool
+from polymnia.dialects.native.receipts import call_text
 from polymnia.dialects.native.replies import (
     Item,
     bounded_reply,
@@ -219,8 +220,10 @@ def _contradictions(task: ReviewTask) -> Iterator[Item]:
     pairs = contradictions(task.place.memory, **task.options)
     for pair in pairs:
         older, newer = _quote(pair.older), _quote(pair.newer)
-        line = f"- contradiction? {pair.entity} {older} and {newer}: ask, then revise one"
-        yield line_item(line)
+        edit = {"old": f"#{pair.older.ordinal}", "new": f"#{pair.newer.ordinal}"}
+        mend = call_text(task.place, "revise", {"name": pair.entity, "facts": [edit]})
+        line = f"- contradiction? {pair.entity} {older} and {newer}"
+        yield line_item(f"{line}. If the second replaces it: {mend}")
 
 
 def _quote(fact: Fact) -> str:
@@ -235,17 +238,16 @@ def _overdue(task: ReviewTask) -> Iterator[Item]:
         entities = entities_with_status(reader, OVERDUE)
     entities.sort(key=lambda entity: entity.due)
     for entity in entities[: task.limit]:
-        done = '{"name": …, "status": "done"} or a new due'
-        line = f"- overdue: {entity.name} ({short_time(entity.due)}): revise with {done}"
-        yield line_item(line)
+        mend = call_text(task.place, "revise", {"name": entity.name, "status": "done"})
+        yield line_item(f"- overdue: {entity.name} ({short_time(entity.due)}). If done: {mend}")
 
 
 def _duplicates(task: ReviewTask) -> Iterator[Item]:
     pairs = duplicate_names(task.place.memory, **task.options)
     for pair in pairs:
         entities = f"{pair.a} ({pair.a_type}) and {pair.b} ({pair.b_type})"
-        line = f"- duplicate? {entities}: revise with merge"
-        yield line_item(line)
+        mend = call_text(task.place, "revise", {"name": pair.a, "merge": [pair.b]})
+        yield line_item(f"- duplicate? {entities}. If they are the same: {mend}")
 
 
 def _files(task: ReviewTask) -> Iterator[Item]:

@@ -8,7 +8,7 @@ from msgspec import Meta, Struct, field
 Reference = Annotated[Any, Meta(extra_json_schema={"type": "string"})]
 Limit = Annotated[int, Meta(ge=1, le=200)]
 MAX_TOKENS = 20_000
-Tokens = Annotated[int, Meta(ge=200, le=MAX_TOKENS)]
+Tokens = Annotated[int, Meta(ge=50, le=MAX_TOKENS)]
 ReviewKind = Literal[
     "contradictions", "overdue", "duplicates", "files", "gaps", "orphans", "summaries", "similar"
 ]
@@ -120,7 +120,7 @@ class EditShape(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     old: Annotated[Reference, Meta(description="#number, text, or how it begins")]
     new: Annotated[Reference, Meta(description="new text, or #number of a stored fact")] = None
     when: str = ""
-    wrong: Annotated[bool, Meta(description="it was never true")] = False
+    wrong: Annotated[bool, Meta(description="never true; without new, it is forgotten")] = False
 
 
 class Revise(Arguments, frozen=True, kw_only=True):

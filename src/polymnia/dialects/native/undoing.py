@@ -98,7 +98,7 @@ def _refuse_half_moves(call: Call, parts: list[tuple[Place, Undo]]) -> None:
             half = change_label(place, move.id)
             other = _find_other_half(call, place, move)
             if other and other not in requested:
-                both = call_text("undo", {"changes": [half, other]})
+                both = call_text(None, "undo", {"changes": [half, other]})
                 raise BadInput(
                     f"{half} is half of a move between workspaces, {other} is the other: call "
                     f"{both}, or pass skip_conflicts to undo one half"

@@ -10,6 +10,7 @@ from polymnia.arguments import adapt, explain_mistake
 from polymnia.dialects.base import Call, Reply, tool
 from polymnia.dialects.native.receipts import (
     attribute_secrets,
+    call_text,
     forget_lines,
     labelled,
     move_lines,
@@ -17,7 +18,7 @@ from polymnia.dialects.native.receipts import (
     revision_lines,
 )
 from polymnia.dialects.native.replies import clean_reply
-from polymnia.dialects.native.scope import Place, other_places, target
+from polymnia.dialects.native.scope import Place, other_places, own_names, places, target
 from polymnia.dialects.native.shapes import (
     EditShape,
     FactShape,
@@ -28,6 +29,7 @@ from polymnia.dialects.native.shapes import (
     Revise,
 )
 from polymnia.dialects.questions import confirmation
+from polymnia.engine.facts.briefing import USER
 from polymnia.engine.facts.erase import erase as erase_rows
 from polymnia.engine.facts.erase import erased_remains, remark_on
 from polymnia.engine.facts.forget import ForgetReceipt, Unwanted
@@ -47,7 +49,7 @@ from polymnia.engine.history.changes import find_successor
 from polymnia.engine.recall.names import similar_names
 from polymnia.errors import BadInput, FactNotFound
 from polymnia.model import Relation
-from polymnia.search.terms import count_noun, one_line
+from polymnia.search.terms import count_noun, fold, one_line
 from polymnia.search.times import day_name, parse_optional_moment, starts_with_year
 
 # Above this many rows `forget` asks the user first, or wants `confirm` if the client cannot ask.
@@ -76,7 +78,15 @@ The receipt lists exceptions: similar or contrary facts, guessed names, secrets.
         receipt = remember_facts(
             place.memory, entities, relations, by=call.by, guess_names=True, compare=True
         )
-    lines = [*remember_lines(place, receipt), *_due_lines(arguments.entities, entities)]
+    others = [other for other in places(call) if other.name != place.name]
+    lines = [*remember_lines(place, receipt, others), *_due_lines(arguments.entities, entities)]
+    personal = own_names(call)[-1]
+    for known in receipt.entities:
+        if fold(known.name) == USER and place.name != personal:
+            edits = [{"old": f"#{fact.ordinal}"} for fact in known.facts]
+            move = {"name": known.name, "facts": edits, "move_to": personal}
+            mend = call_text(place, "revise", move)
+            lines.append(f"! Facts about the user belong in {personal}, for all projects: {mend}")
     for entity in entities:
         texts = {
             "the name": entity.name,
@@ -175,7 +185,8 @@ rename, close a to-do (status "done"), merge others into this one, or move_to an
     if arguments.move_to:
         return _move(call, place, arguments)
     revision = _revision(arguments)
-    if revision == Revision() and not arguments.merge:
+    untrue = [shape.old for shape in arguments.facts if _is_untrue(shape)]
+    if revision == Revision() and not arguments.merge and not untrue:
         raise BadInput(
             "nothing to revise: give a new name, type, summary, tags, facts, names to merge, or "
             "move_to"
@@ -193,6 +204,13 @@ rename, close a to-do (status "done"), merge others into this one, or move_to an
         with _naming_successors(place):
             receipt = revise_entity(place.memory, arguments.name, revision, by=call.by)
         lines += revision_lines(place, receipt)
+    if untrue:
+        name = arguments.rename or arguments.name
+        references = [_fact_reference(require_text(old, "old")) for old in untrue]
+        unwanted = Unwanted(facts=tuple((name, reference) for reference in references))
+        with _naming_successors(place):
+            forgotten = forget_rows(place.memory, unwanted, by=call.by)
+        lines += forget_lines(place, forgotten, dry_run=False)
     return clean_reply("\n".join(lines))
 
 
@@ -233,7 +251,7 @@ def _resolve_names(place: Place, arguments: Revise) -> tuple[Revise, list[str]]:
 
 
 def _revision(arguments: Revise) -> Revision:
-    edits = [(_edit(shape), shape.wrong) for shape in arguments.facts]
+    edits = [(_edit(shape), shape.wrong) for shape in arguments.facts if not _is_untrue(shape)]
     return Revision(
         name=arguments.rename or None,
         type=arguments.type or None,
@@ -248,10 +266,13 @@ def _revision(arguments: Revise) -> Revision:
     )
 
 
+def _is_untrue(shape: EditShape) -> bool:
+    """Return True for a fact that was never true, with nothing in its place."""
+    return shape.wrong and shape.new is None
+
+
 def _edit(shape: EditShape) -> Edit:
     valid_at = parse_optional_moment(shape.when, "when") or 0
-    if shape.new is None and shape.wrong:
-        raise BadInput("facts: give the correct text as new; to remove a wrong fact, use forget")
     if shape.new is None:
         raise BadInput("facts: give the new text as new, or a workspace as move_to")
     old = _fact_reference(require_text(shape.old, "old"))

@@ -67,6 +67,8 @@ def guess_entity(name: str, candidates: list[Entity], *, new_type: str = "") -> 
         return None
     words = _words(name)
     longer = [entity for entity in candidates if words and words < _words(entity.name)]
+    if len(longer) > 1:  # "Noah" is not short for "Noah's birthday cake"
+        longer = [entity for entity in longer if plain(entity.type) == _PERSON]
     if len(longer) != 1:
         return None
     (entity,) = longer

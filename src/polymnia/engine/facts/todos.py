@@ -11,6 +11,7 @@ from polymnia.stores.clock import now_us
 from polymnia.stores.contract import Reader
 
 DAY = US_PER_DAY
+EVENT_TYPES = ("appointment", "event", "meeting", "trip", "visit")
 OVERDUE = "overdue"
 STATUSES = (OPEN, "done", "cancelled")
 # Other words for a status.
@@ -58,8 +59,8 @@ def entities_with_status(reader: Reader, status: str) -> list[Entity]:
 
 
 def is_overdue(entity: Entity) -> bool:
-    """Return True from the day after an open entity was due."""
-    is_open = entity.status in ("", OPEN)
+    """Return True from the day after an open entity was due. An appointment is then over."""
+    is_open = entity.status in ("", OPEN) and fold(entity.type) not in EVENT_TYPES
     return is_open and bool(entity.due) and entity.due // DAY < now_us() // DAY
 
 
@@ -78,4 +79,10 @@ def _open_entities(reader: Reader) -> list[Entity]:
     )
     for todos in others:
         entities += todos
-    return list({entity.id: entity for entity in entities}.values())
+    today = now_us() // DAY
+    opened = {}
+    for entity in entities:
+        is_event = fold(entity.type) in EVENT_TYPES
+        if not is_event or not entity.due or entity.due // DAY >= today:
+            opened[entity.id] = entity
+    return list(opened.values())
