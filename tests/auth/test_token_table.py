@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
+from typing import Any
 
 import psycopg
 import pytest
@@ -15,6 +16,7 @@ from polymnia.auth.authenticator import Authenticator, tokens_of
 from polymnia.auth.tokens import Tokens
 from polymnia.errors import BadInput, NotAdmitted
 from polymnia.model import OWNER
+from polymnia.stores.postgres.database import Database
 from tests.auth.oauth import LoginServer, ScriptedClient
 from tests.processes import TIMEOUT_S, polymnia_command
 from tests.stores.proxy import proxied
@@ -170,3 +172,43 @@ def test_a_client_uses_at_once_on_one_server_what_another_gave_it(postgres_datab
                 with Web(second.port, tokens["access_token"]) as web:
                     assert web.post(initialize()).status == 200
                 tokens = client.refresh(tokens["refresh_token"]).json
+
+
+def test_a_server_reads_only_the_tokens_that_changed(
+    tokens: Tokens, postgres_database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(20):
+        tokens.create(f"token {number}", can="read")
+    counts = []
+    ask = Database.ask
+
+    def count_rows(database: Database, query: str, *values: object) -> list[Any]:
+        rows = ask(database, query, *values)
+        if query == "tokens_since":
+            counts.append(len(rows))
+        return rows
+
+    monkeypatch.setattr(Database, "ask", count_rows)
+    other = tokens_of(postgres_database)
+    assert other is not None
+    with closing(other):
+        assert len(other.all()) == 20
+        tokens.revoke("token 7")
+        assert [token.name for token in other.all() if token.revoked_at] == ["token 7"]
+        assert counts == [20, 1, 1]  # the last two are of the editor and of the reader
+        with tokens.store.edit(other.all()[3].id) as edited:
+            assert len(edited) == 1
+            edited.clear()
+        assert len(other.all()) == 19
+
+
+def test_a_token_that_an_earlier_version_revokes_is_noticed(
+    tokens: Tokens, postgres_database: str
+) -> None:
+    text = tokens.create("alice", can="read")
+    tokens.recognise(text)
+    with psycopg.connect(postgres_database) as connection:
+        connection.execute("UPDATE polymnia.token_edits SET number = number + 1")
+        connection.execute("UPDATE polymnia.tokens SET revoked_at = 1")
+    with pytest.raises(NotAdmitted, match="revoked"):
+        tokens.recognise(text)

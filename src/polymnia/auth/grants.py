@@ -156,7 +156,9 @@ class Grants:
         for workspace in workspaces or ():
             person.require_entry(workspace)
         now, identifier = int(time.time()), secrets.token_hex(6)
-        with self._tokens.store.edit() as tokens:
+        stored = self._tokens.store.read().values()
+        over = [token.id for token in stored if _is_over(token, now)]
+        with self._tokens.store.edit(person.id, *over) as tokens:
             tokens[:] = [token for token in tokens if not _is_over(token, now)]
             owner = next((token for token in tokens if token.id == person.id), None)
             if owner is None and person.id != LINK_OWNER.id:
@@ -217,7 +219,7 @@ class Grants:
             raise OAuthError("invalid_target", f"resource: expected {token.grant.resource}")
 
         now, secret, problem = int(time.time()), "", ""
-        with self._tokens.store.edit() as tokens:
+        with self._tokens.store.edit(token.id) as tokens:
             # It may have changed since it was found.
             index = next(i for i, stored in enumerate(tokens) if stored.id == token.id)
             token = tokens[index]
@@ -241,13 +243,14 @@ class Grants:
         """End the grant of an access or refresh token (RFC 7009)."""
         text = form.get("token", "")
         identifier = _id_of(text)
-        with self._tokens.store.edit() as tokens:
+        if self._tokens.store.find(identifier) is None:
+            return
+        with self._tokens.store.edit(identifier) as tokens:
             for index, token in enumerate(tokens):
                 grant = token.grant
-                if grant is None or token.id != identifier:
+                if token.id != identifier or grant is None:
                     continue
-                is_access = hash_secret(text) in grant.hashes
-                if is_access or _parse_refresh(token.id, grant, text) is not None:
+                if hash_secret(text) in grant.hashes or _parse_refresh(identifier, grant, text):
                     tokens[index] = _end(token, int(time.time()))
 
     def _redirect(

@@ -236,7 +236,7 @@ class People:
         # A login that is used lasts, but not longer than its owner. It is prolonged now and then.
         if owner is not None and (session.expires_at or 0) - now < IDLE_S - 600:
             until = min(owner.expires_at or now + IDLE_S, now + IDLE_S)
-            with self._store.edit() as tokens:
+            with self._store.edit(session.id) as tokens:
                 for index, token in enumerate(tokens):
                     if token.id == session.id:
                         tokens[index] = replace(token, expires_at=until)
@@ -246,7 +246,7 @@ class People:
         """Log out. Raise StoreError."""
         session = self._find_session(secret)
         if session is not None:
-            with self._store.edit() as tokens:
+            with self._store.edit(session.id) as tokens:
                 tokens[:] = [token for token in tokens if token.id != session.id]
 
     def _principal(self, token: Token) -> Principal:

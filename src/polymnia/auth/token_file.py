@@ -56,11 +56,14 @@ class TokenFile:
         return self.read().get(identifier)
 
     @contextmanager
-    def edit(self) -> Iterator[list[Token]]:
+    def edit(self, *identifiers: str) -> Iterator[list[Token]]:
         make_parent(self.path)
         with file_lock(self.path):
-            tokens = list(self.read().values())
+            before = list(self.read().values())
+            tokens = list(before)
             yield tokens
+            if tokens == before:
+                return
             version = 1
             for token in tokens:
                 if token.kind != "token" or token.requests is not None or token.writes is not None:

@@ -28,10 +28,10 @@ class TokenStore(Protocol):
         A grant without that hash is read again: another server may have given out a token.
         """
 
-    def edit(self) -> AbstractContextManager[list[Token]]:
+    def edit(self, *identifiers: str) -> AbstractContextManager[list[Token]]:
         """Yield all tokens while no other process edits them. Store them if the block succeeds.
 
-        Raise StoreError.
+        With ids, at least the tokens with these ids are yielded. Raise StoreError.
         """
 
     def record_use(self, identifier: str) -> None:

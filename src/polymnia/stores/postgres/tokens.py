@@ -68,20 +68,23 @@ class TokenTable:
         return token
 
     @contextmanager
-    def edit(self) -> Iterator[list[Token]]:
+    def edit(self, *identifiers: str) -> Iterator[list[Token]]:
         with self._database.transaction(write=True) as connection:
-            connection.send("count_token_edit")  # it also locks out other editors
-            before = [_token(row) for row in connection.ask("tokens_all")]
-            tokens = list(before)
+            ((number,),) = connection.ask("count_token_edit")  # it also locks out other editors
+            if identifiers:
+                rows = connection.ask("tokens_named", list(identifiers))
+            else:
+                rows = connection.ask("tokens_since", -1)
+            before = {token.id: token for token in map(_token, rows)}
+            tokens = list(before.values())
             yield tokens
-            for token in tokens:
-                if token not in before:
-                    _put(connection, token)
-            kept = {token.id for token in tokens}
-            deleted = [token.id for token in before if token.id not in kept]
-            if deleted:
-                connection.write("delete_tokens", deleted)
-            connection.commit()
+            changed = [token for token in tokens if before.pop(token.id, None) != token]
+            for token in changed:
+                _put(connection, token, number)
+            if before:
+                connection.write("delete_tokens", list(before))
+            if changed or before:
+                connection.commit()
         self._refresh()
 
     def record_use(self, identifier: str) -> None:
@@ -149,12 +152,20 @@ class TokenTable:
             self._changed.wait_for(lambda: self._rereads >= needed, _MAX_WAIT_S)
 
     def _refresh(self) -> None:
-        """Read the tokens again if they were edited. Raise StoreError."""
+        """Read the tokens that were edited since the last time. Raise StoreError."""
         ((edits,),) = self._database.ask("token_edits")
-        if edits != self._edits:
-            rows = self._database.ask("tokens_all")
-            self._by_id = {token.id: token for token in map(_token, rows)}
-            self._edits = edits
+        if edits == self._edits:
+            return
+        rows = self._database.ask("tokens_since", self._edits)
+        by_id = {**self._by_id, **{token.id: token for token in map(_token, rows)}}
+        ((count,),) = self._database.ask("count_tokens")
+        numbers = {row[-1] for row in rows if row[-1] <= edits}
+        # An edit without a number was of an earlier program, which does not write them.
+        is_complete = count == len(by_id) and len(numbers) == edits - self._edits
+        if not is_complete and self._edits >= 0:
+            rows = self._database.ask("tokens_since", -1)
+            by_id = {token.id: token for token in map(_token, rows)}
+        self._by_id, self._edits = by_id, edits
 
     def _record_uses(self) -> None:
         with self._changed:
@@ -187,7 +198,7 @@ class _Login(Struct, omit_defaults=True):
 
 
 def _token(row: Row) -> Token:
-    identifier, name, digest, can, workspaces, created_at, expires_at, revoked_at, text = row
+    identifier, name, digest, can, workspaces, created_at, expires_at, revoked_at, text, _ = row
     login = _Login() if text is None else json.decode(text, type=_Login)
     return Token(
         id=identifier,
@@ -202,7 +213,7 @@ def _token(row: Row) -> Token:
     )
 
 
-def _put(connection: WorkspaceConnection, token: Token) -> None:
+def _put(connection: WorkspaceConnection, token: Token, edit: int) -> None:
     login = _Login(
         token.kind,
         token.person,
@@ -223,4 +234,5 @@ def _put(connection: WorkspaceConnection, token: Token) -> None:
         token.expires_at,
         token.revoked_at,
         None if login == _Login() else json.encode(login).decode(),
+        edit,
     )
