@@ -1,6 +1,5 @@
 """Curation: an inbox of findings. One is in focus, the others wait beside it."""
 
-from collections.abc import Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -139,7 +138,7 @@ def _details(page: Page, finding: CurationFinding) -> dict[str, Any]:
         rows = {row.key.ordinal: row for row in fact_rows(memory, entities[finding.names[0]])}
         details["sides"] = [rows[ordinal] for ordinal in finding.ordinals]
     elif finding.kind in ("duplicates", "similar"):
-        details["sides"] = _sides(page, [entities[name] for name in finding.names], graph)
+        details["sides"] = merge_sides(page, graph)
     else:
         details["facts"] = {
             entity.name: fact_rows(memory, entity)[::-1][:_MAX_FACTS]
@@ -149,8 +148,9 @@ def _details(page: Page, finding: CurationFinding) -> dict[str, Any]:
     return details
 
 
-def _sides(page: Page, entities: Sequence[Entity], graph: Graph) -> list[MergeSide]:
+def merge_sides(page: Page, graph: Graph) -> list[MergeSide]:
     """Return the two entities of a merge, the richer one first."""
+    entities = graph.entities
     sides = []
     for entity in entities:
         other = entities[0] if entity is entities[1] else entities[1]

@@ -7,7 +7,7 @@ from msgspec import UNSET, Struct
 from starlette.responses import Response
 
 from polymnia.engine.facts.forget import Unwanted, forget
-from polymnia.engine.facts.merge import MergeReceipt, merge
+from polymnia.engine.facts.merge import merge
 from polymnia.engine.facts.remember import EntityFacts, FactDraft, remember
 from polymnia.engine.facts.revise import Revision, revise
 from polymnia.engine.graph.entities import open_named, outlines
@@ -17,6 +17,7 @@ from polymnia.errors import BadInput
 from polymnia.model import Entity, Graph, Relation
 from polymnia.web.changes import ChangeView, change_rows
 from polymnia.web.page import ROWS, Page, Toast, get, post
+from polymnia.web.pages.curation import merge_sides
 from polymnia.web.pages.facts import FactKey, fact_rows, load_row
 from polymnia.web.pages.moments import entity_strip, parse_at, show_then
 from polymnia.web.pages.selection import split_tags
@@ -24,15 +25,6 @@ from polymnia.web.pages.selection import split_tags
 # The latest changes on the page; the history has the rest.
 _MAX_CHANGES = 5
 _MAX_RELATION_TYPES = 30
-
-
-class MergeWay(Struct, frozen=True):
-    """One of the two ways round of a merge, with the first facts that would move."""
-
-    keep: str
-    gone: str
-    preview: MergeReceipt
-    moving: list[str]
 
 
 class RelationGroup(Struct, frozen=True):
@@ -187,24 +179,16 @@ def preview_merge(page: Page) -> Response:
     name, other = page.query["name"], page.query.get("target").strip()
     if not other:
         return page.render(
-            "entity/merge_page.html", fragment="entity/merge.html", name=name, other="", ways=[]
+            "entity/merge_page.html", fragment="entity/merge.html", name=name, other="", sides=[]
         )
     if other == name:
         raise BadInput("choose another entity: this one cannot be merged with itself")
     for known in (name, other):
         _require_known(page, known)
     graph = open_named(page.memory, [name, other])
-    facts = {entity.name: entity.texts for entity in graph.entities}
-    ways = []
-    for keep, gone in ((name, other), (other, name)):
-        preview = merge(page.memory, [gone], keep, by=page.by, dry_run=True)
-        moving = [text for text in facts.get(gone, ()) if text not in facts.get(keep, ())]
-        # Facts that the preview of a merge lists.
-        ways.append(MergeWay(keep, gone, preview, moving[:5]))
-    # Keeping the entity that has more moves less, so that way comes first and is chosen.
-    ways.sort(key=lambda way: way.preview.facts + way.preview.relations)
+    sides = merge_sides(page, graph)
     return page.render(
-        "entity/merge_page.html", fragment="entity/merge.html", name=name, other=other, ways=ways
+        "entity/merge_page.html", fragment="entity/merge.html", name=name, other=other, sides=sides
     )
 
 
