@@ -6,17 +6,12 @@ from pathlib import Path
 from polymnia.stores.open import database_gauges, has_files, store_kind
 
 
-def store_bytes(url: str) -> int | None:
-    """Return the size of a store's files with their logs; None if there are no files."""
-    kind, path = store_kind(url)
-    return file_bytes(path) if has_files(kind, path) else None
-
-
 def store_gauges(url: str) -> dict[str, float]:
     """Return what monitoring wants to know of a store, by name. Raise StoreError."""
-    if store_kind(url)[0] == "postgres":
+    kind, path = store_kind(url)
+    if kind == "postgres":
         return database_gauges(url)
-    size = store_bytes(url)
+    size = file_bytes(path) if has_files(kind, path) else None
     return {} if size is None else {"store_bytes": float(size)}
 
 

@@ -184,7 +184,7 @@ class DirectoryCatalogue:
         for name, store in stores.items():
             with suppress(WorkspaceNotFound, WorkspaceArchived):
                 path = str(self._path(self._find_active(name).id))
-                if isinstance(store, SqliteStore) and store.url == path and store.in_place:
+                if isinstance(store, SqliteStore) and store.url == path and store.is_in_place():
                     names.add(name)
         return names
 

@@ -18,7 +18,7 @@ from polymnia.errors import StoreError, StoreStopped
 from polymnia.model import Status, Workspace
 from polymnia.stores.sql import load_queries
 from polymnia.stores.sqlite.connection import connect, file_identity, map_errors
-from polymnia.stores.sqlite.read_only import ReadOnlyPool
+from polymnia.stores.sqlite.readers import ReaderPool
 from polymnia.stores.sqlite.rows import Row
 from polymnia.stores.sqlite.schema import migrate
 
@@ -53,9 +53,11 @@ class Registry:
         self._map_errors = map_errors(str(self.path))
         self._lock = threading.Lock()
         self._connection: apsw.Connection | None = None
-        self._read_only_pool: ReadOnlyPool | None = None
+        self._read_only_pool: ReaderPool | None = None
         if read_only:
-            self._read_only_pool = ReadOnlyPool(str(self.path), partial(_look, str(self.path)))
+            self._read_only_pool = ReaderPool(
+                str(self.path), partial(_look, str(self.path)), read_only=True
+            )
         else:
             make_parent(self.path)
             self._connection = connect(str(self.path), partial(_refuse_foreign, str(self.path)))

@@ -95,7 +95,7 @@ class GroupCommit:
 
         Never wait: a writer has verified the files itself.
         """
-        if self._watch is None or self._watch.is_unchanged:
+        if self._watch is None or self._watch.is_unchanged():
             return
         problem = self._verify(self._watch)
         if problem is not None:
@@ -112,7 +112,9 @@ class GroupCommit:
         """
         try:
             return (
-                self._watch is None or self._verify(self._watch) is None or self._watch.log_is_lost
+                self._watch is None
+                or self._verify(self._watch) is None
+                or self._watch.is_log_lost()
             )
         except (*DRIVER_ERRORS, StoreError):
             return False  # the file or its log cannot even be read
@@ -202,7 +204,7 @@ class GroupCommit:
             with self._map_errors:
                 self._require_files()
                 self._begin()
-                if self._watch is not None and self._watch.log_is_empty:
+                if self._watch is not None and self._watch.is_log_empty():
                     self._begin_log()
         except StoreError as exc:
             self._roll_back(exc)
@@ -222,9 +224,9 @@ class GroupCommit:
         problem = None if self._watch is None else self._watch.verify()
         if self._watch is None or problem is None:
             return
-        if not self._watch.in_place:
+        if not self._watch.is_in_place():
             self._read_header()  # an archived file has moved too: raise StoreSealed for it
-        elif self._watch.log_is_lost:
+        elif self._watch.is_log_lost():
             self._connection.execute(
                 "PRAGMA wal_checkpoint(PASSIVE)"
             ).fetchall()  # we still have it open

@@ -21,7 +21,7 @@ from polymnia.errors import (
     StoreStopped,
 )
 from polymnia.stores.contract import cancellation, is_cancelled
-from polymnia.stores.sqlite.read_only import file_state
+from polymnia.stores.sqlite.readers import file_state
 
 # What reading and writing may raise. Stored text that is not UTF-8 is damage.
 DRIVER_ERRORS = (apsw.Error, UnicodeError)

@@ -11,7 +11,7 @@ from typing import Any
 import apsw
 
 from polymnia.stores.sqlite.connection import BUSY_TIMEOUT_MS, map_errors
-from polymnia.stores.sqlite.read_only import file_state
+from polymnia.stores.sqlite.readers import file_state
 from polymnia.stores.sqlite.rows import run
 
 _MAGIC = b"SQLite format 3\x00"

@@ -165,25 +165,21 @@ class FileWatch:
             self._version = connection.pragma("data_version")
             self._head = read_file_head(connection)
 
-    @property
-    def in_place(self) -> bool:
-        """True while the file that was opened is the one at its path."""
+    def is_in_place(self) -> bool:
+        """Return True while the file that was opened is the one at its path."""
         return _identity(self._file) == _identity(_state(self._path))
 
-    @property
-    def log_is_empty(self) -> bool:
-        """True if nothing was written since the log was created."""
+    def is_log_empty(self) -> bool:
+        """Return True if nothing was written since the log was created."""
         state = _state(self._log_path)
         return state is not None and not state[3]
 
-    @property
-    def log_is_lost(self) -> bool:
-        """True if the log was deleted, and nothing else happened."""
-        return self._log is not None and _state(self._log_path) is None and self.in_place
+    def is_log_lost(self) -> bool:
+        """Return True if the log was deleted, and nothing else happened."""
+        return self._log is not None and _state(self._log_path) is None and self.is_in_place()
 
-    @property
     def is_unchanged(self) -> bool:
-        """True if the files are as they were when they were last verified."""
+        """Return True if the files are as they were when they were last verified."""
         if self._problem is not None:
             return False
         file = _state(self._path)
@@ -205,7 +201,7 @@ class FileWatch:
 
         If the file changed, find out whether that was a checkpoint.
         """
-        if not self.is_unchanged and self.find_problem() is None:
+        if not self.is_unchanged() and self.find_problem() is None:
             self._problem = self._find_overwrite()
         return self._problem
 
@@ -215,7 +211,7 @@ class FileWatch:
         self._head = read_file_head(self._connection)
 
     def _find_moved_file(self) -> str | None:
-        if not self.in_place:
+        if not self.is_in_place():
             return f"{self._path} was moved, deleted or replaced meanwhile; start the server again"
         if self._log is not None and _identity(_state(self._log_path)) != _identity(self._log):
             return (

@@ -1,7 +1,7 @@
 """A workspace in one SQLite file: its connections, snapshots and transactions."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from contextlib import closing, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 
@@ -22,7 +22,7 @@ from polymnia.stores.sqlite.connection import (
 )
 from polymnia.stores.sqlite.lineage import FileWatch, set_aside_foreign_log
 from polymnia.stores.sqlite.port import SqlitePort
-from polymnia.stores.sqlite.read_only import ReadOnlyPool
+from polymnia.stores.sqlite.readers import ReaderPool
 from polymnia.stores.sqlite.rows import QUERIES, run
 from polymnia.stores.sqlite.schema import migrate, refuse_foreign, require_schema
 from polymnia.stores.sqlite.search import define_functions
@@ -82,8 +82,7 @@ class SqliteStore:
             self._schema = self._writer.pragma("user_version")
         self._is_closed = False
         self._readers: OpenReaders[VersionReader] = OpenReaders()
-        self._idle: list[apsw.Connection] = []
-        self._read_only_pool = ReadOnlyPool(path, self._connect) if self._read_only else None
+        self._pool = ReaderPool(path, self._connect, read_only=self._read_only)
         self._server = ServerLock(None if self._in_memory else path)
         self._cache = VectorCache()
         self.vectors = VersionVectorStore(self._transaction, self._server.name)
@@ -210,7 +209,7 @@ class SqliteStore:
         try:
             # The file is not moved between the look at its path and the last use of its log.
             with file_lock(Path(self._moved_under), timeout=0):
-                if not self.in_place:
+                if not self.is_in_place():
                     self._keep_log()
                 self._close()
         except (StoreBusy, OSError):
@@ -221,18 +220,13 @@ class SqliteStore:
         if not self._is_closed and not self._commit.may_checkpoint():
             self._keep_log()
         self._is_closed = True
-        idle, self._idle = self._idle, []
-        for connection in idle:
-            connection.close()
-        if self._read_only_pool is not None:
-            self._read_only_pool.close()
+        self._pool.close()
         self._commit.close()
         self._server.close()
 
-    @property
-    def in_place(self) -> bool:
-        """True while the file that was opened is the one at its path."""
-        return self._watch is None or self._watch.in_place
+    def is_in_place(self) -> bool:
+        """Return True while the file that was opened is the one at its path."""
+        return self._watch is None or self._watch.is_in_place()
 
     def _inspect(self, allow_archived: bool, connection: apsw.Connection) -> None:
         """Look at the file before anything is changed, and before its log is used."""
@@ -272,7 +266,7 @@ class SqliteStore:
         return bool(is_due)
 
     def _empty_log(self) -> None:
-        with self._map_errors, self._reader() as connection:
+        with self._map_errors, self._pool.connection() as connection:
             ((busy, *_),) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         if busy:
             raise StoreBusy(
@@ -283,9 +277,9 @@ class SqliteStore:
     @contextmanager
     def _snapshot(self) -> Iterator[apsw.Connection]:
         """Yield a reading connection inside a transaction on the file at its path."""
-        if self._watch is not None and not self._watch.is_unchanged:
+        if self._watch is not None and not self._watch.is_unchanged():
             self._commit.require_in_place()
-        with self._reader() as connection:
+        with self._pool.connection() as connection:
             connection.execute("BEGIN")
             try:
                 if (
@@ -295,29 +289,6 @@ class SqliteStore:
                 yield connection
             finally:
                 connection.execute("COMMIT")
-
-    def _reader(self) -> AbstractContextManager[apsw.Connection]:
-        return (
-            self._pool_reader()
-            if self._read_only_pool is None
-            else self._read_only_pool.connection()
-        )
-
-    @contextmanager
-    def _pool_reader(self) -> Iterator[apsw.Connection]:
-        """Yield a reading connection: an idle one, or a new one if all are in use."""
-        try:
-            connection = self._idle.pop()
-        except IndexError:
-            connection = self._connect(self._path)
-        try:
-            yield connection
-        finally:
-            # A read may be interrupted in its last statement, the COMMIT.
-            if self._is_closed or connection.in_transaction:
-                connection.close()
-            else:
-                self._idle.append(connection)
 
     def _connect(self, path: str) -> apsw.Connection:
         connection = connect(path, create=False, read_only=self._read_only)

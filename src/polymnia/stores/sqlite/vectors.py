@@ -30,11 +30,6 @@ class VectorCache:
         self._lock = Lock()
         self._indexes: dict[tuple[int, int], VectorIndex] = {}
 
-    @property
-    def is_available(self) -> bool:
-        """True if numpy is installed."""
-        return find_spec("numpy") is not None
-
     def find(self, model: int, template: int) -> "VectorIndex | None":
         """Return the index of a model and template, if there is one yet."""
         with self._lock:
@@ -97,7 +92,7 @@ class SqliteVectors:
             return index.means([(passage, name) for passage, name in owners])
 
     def coverage(self, model: int, template: int) -> tuple[int, int]:
-        if not self._cache.is_available:
+        if not _has_numpy():
             ((embedded,),) = self._port.run("count_vectors", model, template)
             return embedded, self._count_embeddable()
         with self._index(model, template) as index:
@@ -121,7 +116,7 @@ class SqliteVectors:
         k: int,
         allowed: Collection[int] | None,
     ) -> Scores:
-        if self._cache.is_available:
+        if _has_numpy():
             with self._index(model, template) as index:
                 scores = index.nearest(vector, k, allowed)
         else:
@@ -191,3 +186,7 @@ class SqliteVectors:
         if not rows:
             raise StoreError("the vectors of this model were removed; ask again")
         return int(rows[0][0])
+
+
+def _has_numpy() -> bool:
+    return find_spec("numpy") is not None

@@ -1,4 +1,4 @@
-"""Read a SQLite file without changing it, its write-ahead log or its directory."""
+"""Connections that read a SQLite file, also without changing the file, its log or its directory."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -50,46 +50,57 @@ def file_state(path: str) -> FileState:
     return FileState(_stamp(path))
 
 
-class ReadOnlyPool:
-    """Connections to a file that other processes may change."""
+class ReaderPool:
+    """Connections to a file, one for each read that is going on."""
 
-    def __init__(self, path: str, connect: Callable[[str], apsw.Connection]) -> None:
-        """`connect` opens the URI it is given."""
+    def __init__(
+        self, path: str, connect: Callable[[str], apsw.Connection], *, read_only: bool
+    ) -> None:
+        """`connect` opens the path, or the URI, that it is given."""
         self._path = path
         self._connect = connect
+        self._read_only = read_only
         self._state: FileState | None = None
         self._idle: list[apsw.Connection] = []
+        self._is_closed = False
 
     @contextmanager
     def connection(self) -> Iterator[apsw.Connection]:
         """Yield a connection to the present content.
 
-        Raise StoreBusy if that is overwritten during the block.
+        Raise StoreBusy if a file that is only read is overwritten during the block.
         """
-        state = file_state(self._path)
-        if state != self._state:
-            self.close()
-            self._state = state
+        name = self._path
+        state = None
+        if self._read_only:
+            state = file_state(self._path)
+            name = state.uri(self._path)
+            if state != self._state:
+                self._close_idle()
+                self._state = state
         try:
             connection = self._idle.pop()
         except IndexError:
-            connection = self._connect(state.uri(self._path))
+            connection = self._connect(name)
         try:
             yield connection
         finally:
-            if (
-                connection.in_transaction
-            ):  # a read may be interrupted in its last statement, the COMMIT
+            # A read may be interrupted in its last statement, the COMMIT.
+            if self._is_closed or connection.in_transaction:
                 connection.close()
             else:
                 self._idle.append(connection)
             # Without a log nothing is locked: a writer may have changed the pages that were read.
-            if state.log is None and _stamp(self._path) != state.file:
-                self.close()
+            if state is not None and state.log is None and _stamp(self._path) != state.file:
+                self._close_idle()
                 raise StoreBusy(f"{self._path} was changed while it was read; try again")
 
     def close(self) -> None:
-        """Close the idle connections."""
+        """Close the idle connections now, and the others when their reads end."""
+        self._is_closed = True
+        self._close_idle()
+
+    def _close_idle(self) -> None:
         idle, self._idle = self._idle, []
         for connection in idle:
             connection.close()
