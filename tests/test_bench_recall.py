@@ -174,8 +174,8 @@ def test_every_ranking_is_measured(path: Path, capsys: pytest.CaptureFixture[str
         "whole query as substring",
         "BM25, all words",
         "BM25, any word",
-        "BM25, any word, each once",
         "vectors alone",
+        "RRF of both",
         "polymnia, words alone",
         "polymnia, words and meaning",
     ]

@@ -1,5 +1,6 @@
 """One case loaded into a store of its own, and the rankings that are compared on it."""
 
+from collections import defaultdict
 from collections.abc import Callable
 from contextlib import ExitStack
 from math import ceil
@@ -19,6 +20,8 @@ from polymnia.search.terms import STOP_WORDS, fold, words_of
 from polymnia.stores import open_store
 
 _DEEPEST = DEPTHS[-1]
+# How many of each plain ranking are fused.
+_FUSED = 100
 
 _BM25 = """
 WITH best AS MATERIALIZED (
@@ -66,13 +69,14 @@ class Stage:
         found = {
             "whole query as substring": self._substring,
             "BM25, all words": lambda question: self._bm25(words_of(question), " AND "),
-            "BM25, any word": lambda question: self._bm25(_content(question), " OR "),
-            "BM25, any word, each once": lambda question: self._bm25(
-                list(dict.fromkeys(_content(question))), " OR "
-            ),
+            "BM25, any word": self._any_word,
         }
         if self.meaning is not None:
-            found["vectors alone"] = self._vector_ranking()
+            by_vector = self._vector_ranking()
+            found["vectors alone"] = lambda question: by_vector(question)[:_DEEPEST]
+            found["RRF of both"] = lambda question: _fuse(
+                [self._any_word(question, _FUSED), by_vector(question)]
+            )
         found["polymnia, words alone"] = lambda question: self._recall(question, None)
         if self.meaning is not None:
             found["polymnia, words and meaning"] = lambda question: self._recall(
@@ -118,9 +122,12 @@ class Stage:
             ]
         return found[:_DEEPEST]
 
-    def _bm25(self, words: list[str], operator: str) -> list[str]:
+    def _any_word(self, question: str, count: int = _DEEPEST) -> list[str]:
+        return self._bm25(_content(question), " OR ", count)
+
+    def _bm25(self, words: list[str], operator: str, count: int = _DEEPEST) -> list[str]:
         match = operator.join([f'"{word}"' for word in words])
-        rows = self._plain.execute(_BM25, (match, _DEEPEST))
+        rows = self._plain.execute(_BM25, (match, count))
         return [self._labels[name, ordinal] for name, ordinal in rows]
 
     def _vector_ranking(self) -> Ranking:
@@ -132,7 +139,7 @@ class Stage:
         def rank(question: str) -> list[str]:
             assert self._embedder is not None
             (asked,) = self._embedder.embed([question], asking=True)
-            nearest = (-(vectors @ asked)).argsort(kind="stable")[:_DEEPEST]
+            nearest = (-(vectors @ asked)).argsort(kind="stable")[:_FUSED]
             return [self._case.told[place].label for place in nearest]
 
         return rank
@@ -140,6 +147,15 @@ class Stage:
     def _recall(self, question: str, meaning: Meaning | None) -> list[str]:
         memory = Memory(self.memory.store, meaning)
         return rank(memory, question, self._labels, also=self._also(question))
+
+
+def _fuse(rankings: list[list[str]]) -> list[str]:
+    """Return the reciprocal rank fusion of rankings, with the usual constant of 60."""
+    scores: defaultdict[str, float] = defaultdict(float)
+    for ranking in rankings:
+        for place, label in enumerate(ranking, 1):
+            scores[label] += 1 / (60 + place)
+    return sorted(scores, key=lambda label: -scores[label])[:_DEEPEST]
 
 
 def _content(question: str) -> list[str]:

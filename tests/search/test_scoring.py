@@ -1,4 +1,4 @@
-"""Scores: BM25, proximity, neighbours, and the sum on fixed scales."""
+"""Scores: BM25, neighbours, and the sum on fixed scales."""
 
 import pytest
 from hypothesis import given
@@ -22,9 +22,7 @@ from polymnia.search.scoring import (
 
 COUNTS = WordCounts(passages=100, words=1000, having={"rare": 1, "common": 80, "odd": 2})
 SHARES = st.floats(0, 1)
-SIGNALS = st.builds(
-    Signals, words=SHARES, before=SHARES, meaning=st.floats(-1, 1), near=SHARES, entity=SHARES
-)
+SIGNALS = st.builds(Signals, words=SHARES, before=SHARES, meaning=st.floats(-1, 1), entity=SHARES)
 
 
 def query(text: str, names: dict[str, float] | None = None) -> Query:
@@ -82,13 +80,6 @@ def test_among_short_texts_length_matters_little() -> None:
 def test_a_word_in_the_name_counts_less_than_one_in_the_text() -> None:
     matcher = Matcher({"rare": 1.0}, COUNTS)
     assert matcher.score(["rare", "x"]) > matcher.score(["y", "x"], "Something Rare") > 0
-
-
-def test_adjacent_words_of_the_question_count_more() -> None:
-    matcher = Matcher({"rare": 1.0, "odd": 1.0}, COUNTS, ["rare", "odd"])
-    together, near, far = ["rare", "odd"], ["odd", "x", "rare"], ["rare", "x", "x", "x", "x", "odd"]
-    assert matcher.proximity(together) > matcher.proximity(near) > matcher.proximity(far) == 0
-    assert matcher.proximity(["rare", "x"]) == 0
 
 
 def test_a_rare_form_of_a_common_word_counts_no_more_than_the_word() -> None:
@@ -170,13 +161,6 @@ def test_the_share_of_questions_is_counted_in_words(text: str, share: float) -> 
     assert question_share(text) == share
 
 
-def test_words_that_meet_often_count_no_more_than_two_neighbours() -> None:
-    matcher = Matcher(
-        {"rare": 1.0, "odd": 1.0, "common": 1.0}, COUNTS, ["rare", "odd", "common", "rare"]
-    )
-    assert matcher.proximity(["rare", "odd", "common", "rare"]) == 1
-
-
 def test_length_and_questions_say_less_where_texts_are_long() -> None:
     assert brevity(WordCounts(100, 1000, {})) == brevity(WordCounts(0, 0, {})) == 1
     assert brevity(WordCounts(100, 9000, {})) == 0.5
@@ -231,7 +215,7 @@ def test_a_long_question_may_match_all_of_a_long_text() -> None:
 @given(SIGNALS)
 def test_with_a_vector_words_count_less_and_meaning_counts(signals: Signals) -> None:
     assert signals.meaning is not None
-    rest = 2.25 * signals.words + 0.8 * signals.near + 2 * signals.entity
+    rest = 2.25 * signals.words + 2 * signals.entity
     meaning = (signals.meaning - 0.1) / 0.12
     of_turn = rest + signals.before + meaning
     assert score(replace(signals, is_turn=True)) == pytest.approx(of_turn)
@@ -241,7 +225,7 @@ def test_with_a_vector_words_count_less_and_meaning_counts(signals: Signals) -> 
 @given(SIGNALS)
 def test_without_a_vector_words_say_everything(signals: Signals) -> None:
     bare = replace(signals, meaning=None)
-    match = 4 * signals.words + 2.5 * signals.before + 0.8 * signals.near
+    match = 4 * signals.words + 2.5 * signals.before
     assert score(bare) == pytest.approx(match + 2 * signals.entity)
 
 

@@ -35,6 +35,7 @@ def memory(versioned_url: str) -> Iterator[Memory]:
         ("Her careeer?", {"careeer": "career"}, FACTS[1]),
         ("Who plays the voilin?", {"voilin": "violin"}, FACTS[2]),
         ("Which iolin?", {"iolin": "violin"}, FACTS[2]),
+        ("Which orchstras?", {"orchstras": "orchestras"}, FACTS[2]),
         ("Who is a Kestrelwrigt?", {"Kestrelwrigt": "Kestrelwright"}, FACTS[3]),
     ],
 )

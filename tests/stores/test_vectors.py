@@ -47,7 +47,7 @@ def pending(store: SqliteStore, model: int) -> dict[str, int]:
     """Return the passages to embed by their text without the name."""
     with store.reading() as read:
         waiting = read.vectors.pending(model, 100)
-    return {text.partition(": ")[2]: passage for passage, text in waiting}
+    return {text.partition(": ")[2] or text: passage for passage, text in waiting}
 
 
 def embed(store: SqliteStore, model: int, **directions: tuple[float, ...]) -> None:
@@ -113,6 +113,16 @@ def test_a_turn_is_embedded_without_its_speaker_and_a_fact_with_its_entity(
     with store.reading() as read:
         texts = [text for _, text in read.vectors.pending(model, 4)]
     assert texts == ["k: a note", "a line of it", "A: true that day", "said"]
+
+
+def test_only_the_first_facts_of_an_entity_are_embedded_with_its_name(store: SqliteStore) -> None:
+    notes_of_days = [f"day {day}" for day in range(1, 22)]
+    drafts = [EntityDraft("diary", "journal", tuple(notes_of_days))]
+    entities.create(Memory(store), drafts, by="me")
+    model = model_of(store)
+    with store.reading() as read:
+        texts = [text for _, text in read.vectors.pending(model, 2)]
+    assert texts == ["day 21", "diary: day 20"]
 
 
 def test_passages_with_a_vector_are_not_pending(store: SqliteStore) -> None:

@@ -134,7 +134,6 @@ class Signals(Struct, frozen=True, gc=False):
     # The same of what another one said just before, more for a short text and less for a long one.
     before: float = 0.0
     meaning: float | None = None  # cosine with the question; None without a vector
-    near: float = 0.0  # how close together neighbouring words of the question stand in its text
     entity: float = 0.0  # the share of its entity's name that the question contains
     date: float = 0.0  # agreement with the date in the question
     tells_time: float = 0.0  # 1 if the question asks when and the text contains time words

@@ -1,7 +1,7 @@
 """Score passages for a question: one formula, whose weights stand in one table.
 
     score = sum of signal x weight
-    words + before + near + meaning      how well the text matches
+    words + before + meaning             how well the text matches
     entity + date + tells_time           what the question names
     length - asks                        how much a text of that kind says
 
@@ -23,7 +23,6 @@ users of bench/agents, BEAM and Cranfield; leaving any of them out chooses the s
 import re
 from collections.abc import Collection, Mapping, Sequence
 from functools import cache
-from itertools import pairwise
 from math import log
 
 from msgspec import Struct
@@ -39,7 +38,6 @@ from polymnia.search.terms import fold, plain, terms_of
 WEIGHTS: dict[str, tuple[float, float, float]] = {
     "words": (4.0, 2.25, 2.25),
     "before": (2.5, 1.0, 0.0),  # of turns only
-    "near": (0.8, 0.8, 0.8),
     "meaning": (0.0, 1.0, 1.75),
     "entity": (2.0, 2.0, 2.0),  # with 4, a question with a wrong name loses 30 points
     "date": (3.0, 3.0, 3.0),
@@ -59,8 +57,6 @@ NAME_WORD_COUNT = 0.5
 # From this many content words on, a question's rare words count more and its common ones less: of
 # a long question only some words say what it is about.
 LONG_QUESTION_TERMS = 12
-# Two words of the question count as near each other up to this many words apart.
-MAX_WORD_DISTANCE = 4
 MAX_LENGTH_WORDS = 60
 # How much a question sentence counts that speaks of its author: "I have two cats, can you …?"
 # also states something.
@@ -86,7 +82,7 @@ _FIRST_PERSON = (
 
 
 class Matcher:
-    """BM25 and word proximity for the weighted terms of a question, given how common they are.
+    """BM25 for the weighted terms of a question, given how common they are.
 
     `forms` has terms that are other forms of a word: a rare spelling of a common word says no more
     than the word.
@@ -112,13 +108,6 @@ class Matcher:
         average = counts.words / counts.passages if counts.passages else 0
         self._average = max(MIN_AVERAGE_WORDS, average)
         self._in_names: dict[str, Collection[str]] = {}
-        asked = [self._rarity[term] for term in sequence if term in self._rarity]
-        self._mean_rarity = sum(asked) / len(asked) if asked else 1.0
-        self._pairs: list[tuple[str, str, float]] = []
-        for one, other in pairwise(sequence):
-            if one in self._rarity and other in self._rarity:
-                lower = min(self._rarity[one], self._rarity[other])
-                self._pairs.append((one, other, lower))
 
     def score(self, terms: Sequence[str], name: str = "") -> float:
         """Return the BM25 score of a text with these terms, of an entity with that name."""
@@ -162,23 +151,6 @@ class Matcher:
             return 0.0
         return sum(self._rarity[term] for term in terms if term not in known) / total
 
-    def proximity(self, terms: Sequence[str]) -> float:
-        """Return how close together neighbouring words of the question stand among the terms."""
-        present = self._rarity.keys() & terms
-        if len(present) < 2:
-            return 0.0
-        positions: dict[str, list[int]] = {term: [] for term in present}
-        for position, term in enumerate(terms):
-            if term in present:
-                positions[term].append(position)
-        total = 0.0
-        for one, other, rarity in self._pairs:
-            distance = _shortest_distance(positions.get(one, []), positions.get(other, []))
-            if 0 < distance <= MAX_WORD_DISTANCE:
-                total += rarity / distance
-        # At most 1: in a long text such words meet by chance.
-        return min(1.0, total / self._mean_rarity)
-
     def _in_name(self, name: str) -> Collection[str]:
         """Return the terms that a name contains; many passages share one entity."""
         known = self._in_names.get(name)
@@ -186,20 +158,6 @@ class Matcher:
             words = f" {plain(name)}"
             known = self._in_names[name] = [term for term in self._rarity if f" {term}" in words]
         return known
-
-
-def _shortest_distance(ones: Sequence[int], others: Sequence[int]) -> int:
-    """Return the shortest distance between numbers of two ascending lists; 0 if one is empty."""
-    if not ones or not others:
-        return 0
-    shortest, at, beside = abs(ones[0] - others[0]), 0, 0
-    while at < len(ones) and beside < len(others):
-        shortest = min(shortest, abs(ones[at] - others[beside]))
-        if ones[at] < others[beside]:
-            at += 1
-        else:
-            beside += 1
-    return shortest
 
 
 class Query(Struct, frozen=True, kw_only=True):
@@ -309,7 +267,6 @@ def score_passages(
             words=words / USUAL_BEST,
             before=before,
             meaning=meaning,
-            near=query.matcher.proximity(terms),
             entity=0.0 if passage.kind == "entity" else query.names.get(query.subject(passage), 0),
             date=date,
             tells_time=float(question.asks_when and tells_time(terms)),

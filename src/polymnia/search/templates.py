@@ -11,7 +11,9 @@ from polymnia.errors import BadInput
 DOCUMENT_FIELDS = ("text", "name", "type", "date")
 QUERY_FIELDS = ("query",)
 # The template that recall compares. It stands for the words of a turn, which its neighbours
-# explain, and for `Name: text` of a fact: "owns the route planner" says little without a name.
+# explain, and for `Name: text` of a fact: "owns the route planner" says little without a name. Past
+# the first 20 facts of an entity the name only makes them alike: with it, dated notes of one person
+# lost a point of R@10, and the facts of nine users changed in nothing.
 OWN_TEXT = "{text}"
 # Compiled at the first use: a server's start does not need it.
 _compiled = cache(re.compile)

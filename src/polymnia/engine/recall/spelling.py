@@ -11,13 +11,15 @@ from functools import cache
 from string import ascii_lowercase
 
 from polymnia.embedders.wordpiece import read_vocabulary
-from polymnia.search.terms import stem, stems_of, word_with_stem
+from polymnia.search.terms import stem, stems_of
 from polymnia.stores.contract import Reader
 
 # In shorter words one other letter makes another word; longer ones are rarely words.
 MIN_LETTERS, MAX_LETTERS = 5, 20
 # Of a question with many unknown words, most are of another subject or language.
 MAX_CORRECTED = 3
+# Words of the memory with the same first letters.
+MAX_COMPARED = 200
 
 
 def correct_words(read: Reader, words: Collection[str]) -> dict[str, str]:
@@ -30,11 +32,14 @@ def correct_words(read: Reader, words: Collection[str]) -> dict[str, str]:
         english = _english_words()
         if typed in english or stem(typed) in english:
             continue
-        by_stem = {stem(other): other for other in sorted(_respelled(typed) & english)}
-        respelled_stems = set(stems_of(" ".join(sorted(_respelled(typed)))))
-        for term in read.vocabulary(typed[:3], typed[:3] + "\U0010ffff", 200):
-            if term in respelled_stems:
-                by_stem.setdefault(term, word_with_stem(term))
+        respelled = sorted(_respelled(typed))
+        indexed = set(read.vocabulary(typed[:3], typed[:3] + "\U0010ffff", MAX_COMPARED))
+        by_stem: dict[str, str] = {}
+        for other, term in zip(respelled, stems_of(" ".join(respelled)), strict=True):
+            if other in english:
+                by_stem[term] = other
+            elif term in indexed:
+                by_stem.setdefault(term, other)
         if not by_stem:
             continue
         having = read.word_counts(by_stem).having

@@ -66,9 +66,9 @@ class VersionVectors:
         number, template = find_template(self._port, perspective)
         rows = self._port.run("pending_vectors", model, number, limit, above, below or _MAX_ID)
         texts = []
-        for passage, text, name, kind, at, is_noted in rows:
+        for passage, text, name, kind, at, is_named in rows:
             if template == OWN_TEXT:
-                texts.append((passage, f"{name}: {text}" if is_noted else text))
+                texts.append((passage, f"{name}: {text}" if is_named else text))
             else:
                 document = render_document(template, text=text, name=name, kind=kind, at=at)
                 texts.append((passage, document))
