@@ -728,7 +728,7 @@ SELECT c.entity, c.name, c.since, c.until FROM (
     SELECT entity FROM observations WHERE id BETWEEN {first_row} AND {last_row}
     UNION
     SELECT entity FROM observations WHERE until BETWEEN ?1 AND ?2
-) AS o CROSS JOIN cards AS c ON c.entity = o.entity;
+) AS changed CROSS JOIN cards AS c ON c.entity = changed.entity;
 
 -- name: change_sizes
 -- How many rows changes (a JSON array of ids) ended and created: an import has thousands, and a list only counts them.
