@@ -180,3 +180,19 @@ def test_groups_are_a_table_in_the_file_and_json_in_a_variable(tmp_path: Path) -
     assert load(POLYMNIA_GROUPS=text).groups == expected
     with pytest.raises(SettingsError, match="POLYMNIA_GROUPS: not JSON"):
         load(POLYMNIA_GROUPS="staff")
+
+
+@pytest.mark.parametrize(
+    ("language", "embedder"),
+    [
+        ("de_DE.UTF-8", "multilingual"),
+        ("cs_CZ", "multilingual"),
+        ("en_GB.UTF-8", "local"),
+        ("C.UTF-8", "local"),
+    ],
+)
+def test_the_multilingual_model_is_used_where_another_language_is_spoken(
+    language: str, embedder: str
+) -> None:
+    assert load_settings({}, {"LANG": language}).embedder == embedder
+    assert load_settings({}, {"LANG": language, "POLYMNIA_EMBEDDER": "none"}).embedder == "none"

