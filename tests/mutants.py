@@ -18,7 +18,6 @@ import random
 import resource
 import select
 import signal
-import time
 from collections import Counter
 from collections.abc import Iterator
 from itertools import islice
@@ -230,11 +229,11 @@ class Trial:
         os.dup2(silence, 2)
         session.items = nearest_first(session.items, mutant)
         session.config.option.maxfail = 1
-        end = time.process_time() + self.budget
+        end = _processor_seconds() + self.budget
 
         class Stop:
             def pytest_runtest_logfinish(self) -> None:
-                if time.process_time() > end:
+                if _processor_seconds() > end:
                     session.shouldstop = "the budget is used up"
 
         session.config.pluginmanager.register(Stop())
@@ -243,6 +242,12 @@ class Trial:
         except (session.Failed, session.Interrupted):
             pass
         return int(session.testsfailed > 0)
+
+
+def _processor_seconds() -> float:
+    """Return what this process and the programs that it started have used."""
+    used = os.times()
+    return used.user + used.system + used.children_user + used.children_system
 
 
 def replace_code(mutant: Mutant) -> None:
