@@ -123,6 +123,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item, test, slowness in variants:
         if slowness > fastest[test]:
             item.add_marker("matrix")
+    # Modules that take long begin first, and short ones fill the time until all workers are done.
+    items.sort(key=lambda item: not {"slow", "interop"} & set(markers_of(item.path)))
 
 
 def stores_of(item: pytest.Item) -> list[str]:
@@ -159,6 +161,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> Schedulin
     """Schedule marked tests by module. A worker that is done takes unmarked tests from another."""
     if config.option.markexpr == UNMARKED:
         return WorkStealingScheduling(config, log)
+    # The order of collection, not modules with many tests first: those take the least time.
+    config.option.loadscopereorder = False
     return ModuleScheduling(config, log)
 
 
