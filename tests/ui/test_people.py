@@ -169,11 +169,14 @@ def test_a_reset_ends_logins_and_the_password(office: Office) -> None:
 
 
 def test_new_rights_count_at_once(office: Office) -> None:
+    polymnia("workspace", "create", "lab", "--store", office.store)
     visitor = office.join(office.invite("hugo", "--workspace", "shop"))
     assert visitor.get("/ui/?w=shop").status == 200
     polymnia("user", "assign", "hugo", "--can", "read", "--store", office.store)
     assert "hugo, may read" in visitor.get("/ui/more").words
-    assert visitor.get("/ui/?w=shop").status == 403
+    assert visitor.get("/ui/?w=shop").status == 200
+    polymnia("user", "assign", "hugo", "--workspace", "lab", "--store", office.store)
+    assert [visitor.get(f"/ui/?w={name}").status for name in ("shop", "lab")] == [403, 200]
 
 
 def test_people_end_their_logins_themselves(office: Office) -> None:
@@ -225,6 +228,9 @@ def test_a_person_lets_a_program_in(office: Office) -> None:
     principal = office.tokens.recognise(tokens["access_token"], f"{PUBLIC_URL}/mcp")
     assert (principal.person, principal.own_workspace) == ("bob", "personal-bob")
     assert "Claude" in polymnia("token", "list", "--store", office.store)
+    listed = polymnia("token", "list", "--json", "--store", office.store)
+    assert grant.code not in listed
+    assert "argon2" not in listed
     assert "Claude" in polymnia("user", "list", "--store", office.store)
     assert "bob: Claude" in office.visitors["alice"].get("/ui/access").words
 

@@ -62,7 +62,7 @@ def test_the_token_is_copied(ui: Ui, admin: Visit) -> None:
 
 def test_a_token_can_be_limited_and_expires(ui: Ui, admin: Visit) -> None:
     page = admin.open("/ui/access")
-    page.get_by_label("Only these:").check()
+    page.get_by_label("One of its own, and these:").check()
     page.get_by_role("checkbox", name="research-notes").check()
     page.select_option("#tx", label="in a week")
     create_token(page, "limited", "Read")
@@ -172,7 +172,7 @@ def test_the_first_token_must_be_able_to_manage_the_server_and_keeps_the_user_in
         expect(page.locator(".side footer")).to_contain_text("may administer")
         tokens = tokens_of(ui.store)
         assert tokens is not None
-        assert [item.name for item in tokens.all()] == ["mine"]
+        assert [item.name for item in tokens.all("token")] == ["mine"]
         create_token(page, "second", "Read")
         expect(row(page, "second")).to_have_count(1)
 

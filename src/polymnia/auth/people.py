@@ -96,12 +96,19 @@ class People:
         return code
 
     def assign(
-        self, name: str, *, can: Capability | None, workspaces: Iterable[str] | None
+        self,
+        name: str,
+        *,
+        can: Capability | None = None,
+        workspaces: Iterable[str] | None = None,
+        is_everywhere: bool = False,
     ) -> None:
-        """Change what a person may do (None: as before), and in which workspaces (None: in all)."""
+        """Change what a person may do, and in which workspaces. None: as before."""
         with self._store.edit() as tokens:
             user = _find_user(tokens, name)
-            where = None if workspaces is None else tuple(sorted(set(workspaces)))
+            where = user.workspaces if workspaces is None else tuple(sorted(set(workspaces)))
+            if is_everywhere:
+                where = None
             tokens[tokens.index(user)] = replace(user, can=can or user.can, workspaces=where)
 
     def remove(self, name: str) -> None:
@@ -138,6 +145,7 @@ class People:
 
         The first login creates the account. Raise NotAdmitted if the name belongs to another.
         """
+        self._require_writable()
         now = int(time.time())
         with self._store.edit() as tokens:
             name = self.name_of(identity)
@@ -173,6 +181,7 @@ class People:
 
     def accept(self, code: str, password: str) -> Principal:
         """Give an invited person a password, and return who they are. Raise NotAdmitted."""
+        self._require_writable()
         self.find_invitation(code)
         if not MIN_PASSWORD_LENGTH <= len(password) <= MAX_PASSWORD_LENGTH:
             raise BadInput(f"the password is too short: use at least {MIN_PASSWORD_LENGTH} letters")
@@ -248,6 +257,10 @@ class People:
         if session is not None:
             with self._store.edit(session.id) as tokens:
                 tokens[:] = [token for token in tokens if token.id != session.id]
+
+    def _require_writable(self) -> None:
+        if self._max_capability == "read":
+            raise NotAdmitted("this server may only read: log in at another one first")
 
     def _principal(self, token: Token) -> Principal:
         return self._tokens.principal(token).restrict(self._max_capability)

@@ -58,7 +58,8 @@ def add_user(commands: Subparsers) -> None:
             dest="workspaces",
             action="append",
             metavar="NAME",
-            help="a workspace they may use, besides one of their own (repeatable)",
+            help="a workspace they may use, besides one of their own (repeatable"
+            + (")" if action is invite else "; default: as before)"),
         )
         action.add_argument(
             "--all-workspaces",
@@ -91,20 +92,21 @@ def run_user(settings: Settings, options: argparse.Namespace) -> int:
             return 0
         if options.all_workspaces and options.workspaces:
             raise BadInput("--all-workspaces: leave out --workspace")
+        if action == "assign":
+            workspaces = None
+            if options.workspaces:
+                workspaces = choose_workspaces(settings, name, options.workspaces)
+            everywhere = options.all_workspaces
+            people.assign(name, can=options.can, workspaces=workspaces, is_everywhere=everywhere)
+            print_result(f"changed {name}", {"changed": name}, as_json=options.json)
+            return 0
         codes = {}
-        for person in options.names if action == "invite" else [name]:
+        for person in options.names:
             workspaces = None
             if not options.all_workspaces:
                 workspaces = choose_workspaces(settings, person, options.workspaces or ())
-            if action == "invite":
-                codes[person] = people.invite(person, can=options.can, workspaces=workspaces)
-                continue
-            people.assign(name, can=options.can, workspaces=workspaces)
-            where = "every workspace" if workspaces is None else ", ".join(workspaces)
-            shape = {"name": name, "workspaces": workspaces}
-            print_result(f"{name} may use {where}", shape, as_json=options.json)
-    if codes:
-        _print_links(settings, codes, as_json=options.json)
+            codes[person] = people.invite(person, can=options.can, workspaces=workspaces)
+    _print_links(settings, codes, as_json=options.json)
     return 0
 
 
