@@ -33,9 +33,9 @@ PAGES = sorted(
     ]
 )
 MAX_README_LINES = 110
-# A word for each placeholder of a command that takes only some words.
 # What ends a command on its line of the shell.
 COMMAND_ENDS = ("|", "&&", ";", "<", ">", ">>", "&")
+# A word for each placeholder of a command that takes only some words.
 EXAMPLES = {"CLIENT": "cursor", "SHELL": "bash", "ID": "1", "ID…": "1", "ID...": "1"}
 
 

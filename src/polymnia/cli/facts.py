@@ -16,14 +16,13 @@ from polymnia.cli.common import (
     workspace_label,
 )
 from polymnia.engine.facts.erase import erase, erased_remains, remark_on
-from polymnia.engine.facts.forget import ForgetReceipt, Unwanted, forget
+from polymnia.engine.facts.forget import Unwanted, forget
 from polymnia.engine.facts.remember import (
     EntityFacts,
     FactDraft,
-    FactReceipt,
     remember,
 )
-from polymnia.engine.facts.revise import Edit, Revision, RevisionReceipt, revise
+from polymnia.engine.facts.revise import Edit, Revision, revise
 from polymnia.errors import BadInput, EntityNotFound
 from polymnia.search.terms import count_noun
 from polymnia.settings import Settings
@@ -109,7 +108,14 @@ def run_remember(settings: Settings, options: argparse.Namespace) -> int:
     verb = {"created": "created", "added": "added to", "unchanged": "nothing new about"}
     lines = [f"{verb[entity.outcome]} {entity.name} [{entity.type}] in {where}"]
     for fact in entity.facts:
-        lines += _fact_lines(fact)
+        reason = f" ({fact.reason})" if fact.reason else ""
+        lines.append(f"{fact.ordinal:4}  {fact.text}{reason}")
+        if fact.older is not None:
+            lines.append(f"      may contradict {fact.older.ordinal}: {fact.older.text}")
+        if fact.secret:
+            lines.append(
+                f"      looks like {fact.secret}: `polymnia forget --erase` removes it for good"
+            )
     if entity.reason:
         lines.append(f"note: {entity.reason}")
     if entity.similar_names:
@@ -127,10 +133,18 @@ def run_revise(settings: Settings, options: argparse.Namespace) -> int:
             raise unknown_name(settings, [workspace], options.name) from None
         undo = undo_command(settings, workspace, [receipt.change])
         where = workspace_label(settings, workspace)
-    name = receipt.after.name
-    shape = {"workspace": where, "change": receipt.change or None, "name": name}
-    lines = [f"nothing to change: {name} in {where} is like that already"]
-    return _print_receipt(options, undo, shape, _revise_lines(receipt, where) if undo else lines)
+    before, after = receipt.before, receipt.after
+    shape = {"workspace": where, "change": receipt.change or None, "name": after.name}
+    if not undo:
+        unchanged = f"nothing to change: {after.name} in {where} is like that already"
+        return _print_receipt(options, undo, shape, [unchanged])
+    lines = [f"revised {after.name} [{after.type}] in {where}"]
+    if before.name != after.name:
+        lines.append(f"      it was {before.name}; relations that follow: {receipt.relations}")
+    for edit in (*receipt.replaced, *receipt.retracted, *receipt.superseded):
+        lines.append(f"   -  {edit.old.text}")
+        lines.append(f"{edit.new.ordinal:4}  {edit.new.text}")
+    return _print_receipt(options, undo, shape, lines)
 
 
 def run_forget(settings: Settings, options: argparse.Namespace) -> int:
@@ -180,7 +194,16 @@ def run_forget(settings: Settings, options: argparse.Namespace) -> int:
         "facts": receipt.fact_count,
         "relations": len(receipt.relations),
     }
-    lines = _forget_lines(receipt, where, dry_run=options.dry_run)
+    verb = "would forget" if options.dry_run else "forgot"
+    counts = count_noun(receipt.fact_count, "fact")
+    if receipt.relations:
+        counts += f" and {count_noun(len(receipt.relations), 'relation')}"
+    names = ", ".join(entity.name for entity in receipt.entities)
+    lines = [
+        f"{verb} {names} in {where}, with {counts}" if names else f"{verb} {counts} in {where}"
+    ]
+    for owner in receipt.facts:
+        lines += [f"{fact.ordinal:4}  {fact.text}" for fact in owner.facts]
     return _print_receipt(options, undo, shape, lines)
 
 
@@ -201,18 +224,6 @@ def _print_receipt(
     else:
         print_lines([*lines, f"to take it back: {undo}"] if undo else lines)
     return 0
-
-
-def _fact_lines(fact: FactReceipt) -> list[str]:
-    reason = f" ({fact.reason})" if fact.reason else ""
-    lines = [f"{fact.ordinal:4}  {fact.text}{reason}"]
-    if fact.older is not None:
-        lines.append(f"      may contradict {fact.older.ordinal}: {fact.older.text}")
-    if fact.secret:
-        lines.append(
-            f"      looks like {fact.secret}: `polymnia forget --erase` removes it for good"
-        )
-    return lines
 
 
 def _revision(options: argparse.Namespace) -> Revision:
@@ -237,32 +248,6 @@ def _revision(options: argparse.Namespace) -> Revision:
     if revision == Revision():
         raise BadInput("say what to change: OLD NEW, --rename, --type, --summary, --tag or --untag")
     return revision
-
-
-def _revise_lines(receipt: RevisionReceipt, where: str) -> list[str]:
-    before, after = receipt.before, receipt.after
-    lines = [f"revised {after.name} [{after.type}] in {where}"]
-    if before.name != after.name:
-        lines.append(f"      it was {before.name}; relations that follow: {receipt.relations}")
-    for edit in (*receipt.replaced, *receipt.retracted, *receipt.superseded):
-        lines.append(f"   -  {edit.old.text}")
-        lines.append(f"{edit.new.ordinal:4}  {edit.new.text}")
-    return lines
-
-
-def _forget_lines(receipt: ForgetReceipt, where: str, *, dry_run: bool) -> list[str]:
-    verb = "would forget" if dry_run else "forgot"
-    parts = [count_noun(receipt.fact_count, "fact")]
-    if receipt.relations:
-        parts.append(count_noun(len(receipt.relations), "relation"))
-    names = [entity.name for entity in receipt.entities]
-    if names:
-        lines = [f"{verb} {', '.join(names)} in {where}, with {' and '.join(parts)}"]
-    else:
-        lines = [f"{verb} {' and '.join(parts)} in {where}"]
-    for owner in receipt.facts:
-        lines += [f"{fact.ordinal:4}  {fact.text}" for fact in owner.facts]
-    return lines
 
 
 def _fact_reference(text: str) -> int | str:

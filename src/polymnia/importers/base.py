@@ -37,9 +37,9 @@ class ReasonPlaces(Struct):
         if len(self.places) < MAX_EXAMPLES:
             self.places.append(place)
 
-    def sentence(self, what: str = "") -> str:
+    def sentence(self) -> str:
         """Return the places with their reason."""
-        return f"{self.examples}: {what}{self.reason}"
+        return f"{self.examples}: {self.reason}"
 
     @property
     def examples(self) -> str:

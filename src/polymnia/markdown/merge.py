@@ -236,7 +236,12 @@ def _merge_note(
             )
         return copy
     if mine == was:  # only the copy changed it
-        return copy and _rewrite_note(memory, copy)
+        if copy is None:
+            return None
+        embedding = memory.embedding if copy.content == memory.content else b""
+        return replace(
+            memory, content=copy.content, tags=copy.tags, updated_at=0, embedding=embedding
+        )
     if copy is None:
         conflicts.append(
             MergeConflict("deleted note", memory.key, memory.key, "changed", "deleted", lost=False)
@@ -246,11 +251,6 @@ def _merge_note(
             MergeConflict("note", memory.key, memory.key, memory.content, copy.content)
         )
     return memory
-
-
-def _rewrite_note(memory: Note, copy: Note) -> Note:
-    embedding = memory.embedding if copy.content == memory.content else b""
-    return replace(memory, content=copy.content, tags=copy.tags, updated_at=0, embedding=embedding)
 
 
 def _merge_relations(
