@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from polymnia.stores.contract import GraphReader
     from polymnia.stores.paths import PathStep
     from polymnia.stores.sqlite.search import SqliteWords
-    from polymnia.stores.sqlite.vectors import SqliteVectors, VectorCache
+    from polymnia.stores.sqlite.vectors import SqliteVectors, VectorIndexes
 
 _COLLECTIONS = (list, tuple, set, frozenset, dict, KeysView)
 # Padding, so that the last characters of a text start a trigram too.
@@ -27,10 +27,12 @@ _TRIGRAM_PADDING = "\n\n"
 class SqlitePort:
     """The rows as the connection's transaction sees them."""
 
-    def __init__(self, connection: apsw.Connection, lock: ServerLock, cache: "VectorCache") -> None:
+    def __init__(
+        self, connection: apsw.Connection, lock: ServerLock, indexes: "VectorIndexes"
+    ) -> None:
         self.connection = connection
         self._lock = lock
-        self._cache = cache
+        self._indexes = indexes
 
     @property
     def words(self) -> "SqliteWords":
@@ -42,7 +44,7 @@ class SqlitePort:
     def vectors(self) -> "SqliteVectors":
         from polymnia.stores.sqlite.vectors import SqliteVectors
 
-        return SqliteVectors(self, self._cache)
+        return SqliteVectors(self, self._indexes)
 
     @property
     def server(self) -> "SqliteServer":

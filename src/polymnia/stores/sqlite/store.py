@@ -26,7 +26,7 @@ from polymnia.stores.sqlite.readers import ReaderPool
 from polymnia.stores.sqlite.rows import QUERIES, run
 from polymnia.stores.sqlite.schema import migrate, refuse_foreign, require_schema
 from polymnia.stores.sqlite.search import define_functions
-from polymnia.stores.sqlite.vectors import VectorCache
+from polymnia.stores.sqlite.vectors import VectorIndexes
 from polymnia.stores.versioned.reader import VersionReader, VersionWriter
 from polymnia.stores.versioned.vectors import VersionVectorStore
 
@@ -84,7 +84,7 @@ class SqliteStore:
         self._readers: OpenReaders[VersionReader] = OpenReaders()
         self._pool = ReaderPool(path, self._connect, read_only=self._read_only)
         self._server = ServerLock(None if self._in_memory else path)
-        self._cache = VectorCache()
+        self._indexes: VectorIndexes = {}
         self.vectors = VersionVectorStore(self._transaction, self._server.name)
 
     @contextmanager
@@ -239,7 +239,7 @@ class SqliteStore:
         self._writer.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
 
     def _port(self, connection: apsw.Connection) -> SqlitePort:
-        return SqlitePort(connection, self._server, self._cache)
+        return SqlitePort(connection, self._server, self._indexes)
 
     @contextmanager
     def _transaction(self) -> Iterator[SqlitePort]:

@@ -4,7 +4,6 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from heapq import nlargest
 from importlib.util import find_spec
-from threading import Lock
 from typing import TYPE_CHECKING
 
 from polymnia.errors import StoreError
@@ -23,45 +22,16 @@ if TYPE_CHECKING:
 _TEXT_TEMPLATE = 1
 
 
-class VectorCache:
-    """The vector indexes that a store keeps in memory, one per model and template."""
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._indexes: dict[tuple[int, int], VectorIndex] = {}
-
-    def find(self, model: int, template: int) -> "VectorIndex | None":
-        """Return the index of a model and template, if there is one yet."""
-        with self._lock:
-            return self._indexes.get((model, template))
-
-    def add(
-        self, model: int, template: int, dimension: int, in_use: Collection[int]
-    ) -> "VectorIndex":
-        """Return a new index of a model and template.
-
-        Drop those of templates that are no longer in use.
-        """
-        from polymnia.stores.sqlite.vector_index import (
-            VectorIndex,
-        )  # numpy: 70 MB that many servers never need
-
-        with self._lock:
-            self._indexes = {key: index for key, index in self._indexes.items() if key[1] in in_use}
-            return self._indexes.setdefault((model, template), VectorIndex(dimension))
-
-    def clear(self) -> None:
-        """Forget everything; the next search reads the vectors again."""
-        with self._lock:
-            self._indexes.clear()
+# The indexes that a store keeps in memory, by model and template.
+VectorIndexes = dict[tuple[int, int], "VectorIndex"]
 
 
 class SqliteVectors:
     """The vectors in the file, as a transaction sees them."""
 
-    def __init__(self, port: SqlitePort, cache: VectorCache) -> None:
+    def __init__(self, port: SqlitePort, indexes: VectorIndexes) -> None:
         self._port = port
-        self._cache = cache
+        self._indexes = indexes
 
     def nearest(
         self, model: int, template: int, vector: bytes, k: int, within: Within | None
@@ -79,7 +49,7 @@ class SqliteVectors:
 
     def vectors(self, model: int, template: int, passages: Collection[int]) -> dict[int, bytes]:
         # Some vectors by id need no index of all. After a search by meaning there is one.
-        if self._cache.find(model, template) is not None:
+        if (model, template) in self._indexes:
             with self._index(model, template) as index:
                 return index.vectors(passages)
         rows = self._port.run("vectors_by_passage", model, template, list(passages))
@@ -127,10 +97,17 @@ class SqliteVectors:
     @contextmanager
     def _index(self, model: int, template: int) -> "Iterator[VectorIndex]":
         """Yield the index in memory, up to date, for this thread alone."""
-        index = self._cache.find(model, template)
+        index = self._indexes.get((model, template))
         if index is None:
+            from polymnia.stores.sqlite.vector_index import VectorIndex  # numpy needs 70 MB
+
             in_use = {row[0] for row in self._port.run("templates_in_use")}
-            index = self._cache.add(model, template, self._dimension(model), in_use)
+            for key in list(self._indexes):
+                if key[1] not in in_use:
+                    self._indexes.pop(key, None)
+            index = VectorIndex(self._dimension(model))
+            # Another thread may have been first.
+            index = self._indexes.setdefault((model, template), index)
         with index.lock:
             self._bring_up_to_date(index, model, template)
             yield index
