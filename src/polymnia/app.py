@@ -327,7 +327,7 @@ def _warn_if_insecure(settings: Settings, authenticator: "Authenticator") -> Non
 
 def _provider_metadata(settings: Settings) -> dict[str, Any]:
     """Return what clients need to get a token from the identity provider."""
-    from polymnia.auth.provider import SCOPES
+    from polymnia.auth.tokens import SCOPES
 
     return {
         "authorization_servers": [settings.jwt_issuer],

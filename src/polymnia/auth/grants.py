@@ -27,16 +27,15 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from polymnia.auth.clients import Clients, Form
-from polymnia.auth.tokens import Tokens, hash_secret, is_below
+from polymnia.auth.tokens import SCOPES, Tokens, hash_secret, is_below
 from polymnia.errors import BadInput, NotAllowed, OAuthError
-from polymnia.model import CAPABILITIES, LINK_OWNER, Capability, Grant, Principal, Token
+from polymnia.model import LINK_OWNER, Capability, Grant, Principal, Token
 
 logger = logging.getLogger(__name__)
 
 ACCESS_S = 3600
 # A client that was not used for so long has to be allowed in again.
 IDLE_S = 30 * 86_400
-SCOPES: dict[str, Capability] = {f"polymnia:{can}": can for can in CAPABILITIES}
 # Some clients ask for every scope in this list, so it does not have the one of administrators.
 SCOPES_SUPPORTED = ("polymnia:read", "polymnia:write", "offline_access")
 _CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")
@@ -220,8 +219,10 @@ class Grants:
 
         now, secret, problem = int(time.time()), "", ""
         with self._tokens.store.edit(token.id) as tokens:
-            # It may have changed since it was found.
-            index = next(i for i, stored in enumerate(tokens) if stored.id == token.id)
+            # It may have changed or gone since it was found.
+            index = next((i for i, stored in enumerate(tokens) if stored.id == token.id), None)
+            if index is None:
+                raise OAuthError("invalid_grant", f"{field}: unknown; connect again")
             token = tokens[index]
             if self._tokens.state(token) != "active":
                 problem = "the access has ended"
@@ -307,8 +308,8 @@ def _rotate(token: Token, text: str, now: int) -> tuple[Token, str, str]:
     if generation == grant.generation:
         grant = replace(grant, generation=generation + 1, rotated_at=now)
         return replace(token, grant=grant), secret, ""
-    is_repeated = generation == grant.generation - 1 and now - grant.rotated_at <= 10
-    if is_repeated:
+    # Parallel processes of a client repeat a refresh within seconds, a thief any time later.
+    if generation == grant.generation - 1 and now - grant.rotated_at <= 10:
         return token, secret, ""
     return _end(token, now), "", "used twice, so the access has ended"
 

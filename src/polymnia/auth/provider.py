@@ -24,12 +24,12 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from cryptography.hazmat.primitives.serialization import load_pem_public_key
 from msgspec import Struct
 
+from polymnia.auth.tokens import SCOPES
 from polymnia.errors import NotAdmitted, SettingsError
 from polymnia.model import CAPABILITIES, Capability, GroupRights, Principal, own_workspace
 
 logger = logging.getLogger(__name__)
 
-SCOPES = {f"polymnia:{capability}": capability for capability in CAPABILITIES}
 _WORKSPACES = "polymnia_workspaces"
 _TIMEOUT_S = 5.0
 _MAX_BYTES = 256 * 1024

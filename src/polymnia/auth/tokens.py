@@ -11,9 +11,11 @@ from msgspec.structs import replace
 
 from polymnia.auth.token_file import TokenFile
 from polymnia.errors import BadInput, NotAdmitted
-from polymnia.model import Capability, Principal, Token, TokenKind
+from polymnia.model import CAPABILITIES, Capability, Principal, Token, TokenKind
 from polymnia.stores.contract import TokenStore
 
+# The names of rights in tokens and requests of OAuth.
+SCOPES: dict[str, Capability] = {f"polymnia:{can}": can for can in CAPABILITIES}
 _PREFIX = "ply"
 _KEY_ID = "0" * 12
 MAX_NAME_LENGTH = 100
