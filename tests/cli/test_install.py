@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from polymnia.clients.table import CLIENTS
+from tests.auth.oauth import LoginServer
 from tests.cli.commands import run
 from tests.groups import mostly_matrix
 from tests.processes import TIMEOUT_S, polymnia_command
@@ -184,6 +185,19 @@ def test_a_team_server_is_tried_with_its_token(tmp_path: Path) -> None:
     assert entry == {"type": "http", "url": url, "headers": {"Authorization": f"Bearer {token}"}}
     dead = install(tmp_path, "vscode", "--http", url, "--token", token)
     assert (dead.returncode, "cannot be reached" in dead.stderr) == (1, True)
+
+
+def test_a_server_with_logins_needs_no_token_in_the_file(tmp_path: Path) -> None:
+    run("token", "create", "me", "--store", "other.db", directory=tmp_path)
+    with Running(tmp_path / "other.db") as server:
+        done = install(tmp_path, "cursor", "--http", f"http://127.0.0.1:{server.port}/mcp")
+        assert (done.returncode, "it needs a token" in done.stderr) == (1, True)
+    with LoginServer(tmp_path / "team.db") as server:
+        url = f"{server.issuer}/mcp"
+        done = install(tmp_path, "cursor", "--http", url)
+        assert done.returncode == 0, done.stderr
+        assert "lets you log in" in done.stdout
+    assert servers(tmp_path / ".cursor" / "mcp.json")["memory"] == {"url": url}
 
 
 def test_a_client_must_be_named(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Try a server as a client would: start it or connect to it, and ask for its name and tools."""
 
+import re
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -64,6 +65,8 @@ def try_url(url: str, token: str) -> str:
             body: bytes = response.read()
     except HTTPError as exc:
         reason = f"status {exc.code}"
+        if exc.code == 401 and not token and _offers_login(exc.headers["WWW-Authenticate"] or ""):
+            return "a server at which the program lets you log in"
         if exc.code in (401, 403):
             reason = "it needs a token, or this one is not valid"
         raise BadInput(f"{url} rejected the request: {reason}") from exc
@@ -74,6 +77,18 @@ def try_url(url: str, token: str) -> str:
     if not result:
         raise BadInput(f"{url} is not an MCP server: the URL of Polymnia ends in /mcp")
     return _describe(result, None)
+
+
+def _offers_login(challenge: str) -> bool:
+    """Return True if the metadata that a rejected request names has a server for logins."""
+    url = re.search(r'resource_metadata="(https?://[^"]+)"', challenge)
+    if url is None:
+        return False
+    try:
+        with urlopen(url[1], timeout=_TIMEOUT_S) as response:
+            return bool(_decode(response.read()).get("authorization_servers"))
+    except (OSError, ValueError):
+        return False
 
 
 def _request(number: int, method: str, params: dict[str, Any]) -> dict[str, Any]:
