@@ -6,12 +6,15 @@ from contextlib import closing
 import psycopg
 import pytest
 
+from polymnia.engine.facts.briefing import brief_session
 from polymnia.engine.graph import entities
 from polymnia.engine.memory import Memory
 from polymnia.engine.recall import search
+from polymnia.engine.recall.passages import recall
 from polymnia.model import EntityDraft
 from polymnia.stores import open_store
 from polymnia.stores.open import database_gauges
+from polymnia.stores.postgres.transaction import WorkspaceConnection
 from tests.postgres import PostgresServer, running_server, running_standby
 
 ME = "test"
@@ -65,6 +68,28 @@ def test_a_search_reads_the_replica_and_other_reads_the_primary(
             assert names(reader) == ["Ann", "Ben", "Eve"]
         control.execute("SELECT pg_wal_replay_resume()")
     writer.store.close()
+
+
+def test_recall_and_briefing_ask_the_replica_alone(
+    primary: PostgresServer, standby: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+    send = WorkspaceConnection.send
+
+    def record(self: WorkspaceConnection, query: str, *values: object) -> None:
+        asked.append((query, bool(self._database.url.replica)))
+        send(self, query, *values)
+
+    url = f"{primary.url}?workspace=read&replica=127.0.0.1:{standby.port}"
+    with closing(open_store(url)) as store:
+        memory = Memory(store)
+        create(memory, "Ann")
+        wait_until_replayed(primary, standby)
+        monkeypatch.setattr(WorkspaceConnection, "send", record)
+        assert [hit.passage.entity for hit in recall(memory, "who likes tea?").hits] == ["Ann"]
+        brief_session([("read", memory)], by=ME, max_tokens=500)
+    assert len(asked) > 10
+    assert [query for query, is_primary in asked if is_primary] == []
 
 
 def test_without_the_replica_the_primary_answers(primary: PostgresServer) -> None:

@@ -238,7 +238,7 @@ def _migrate(database: Database, row_security: bool | None) -> tuple[SchemaState
         version = read_state(connection).version
     # In a new database they have no rows.
     if 0 < version < newest_schema() and (database.url.direct or not database.is_pooled):
-        with database.maintenance() as connection:
+        with database.maintenance({}) as connection:
             build_indexes(connection, version)
     deadline = monotonic() + 600.0
     while True:

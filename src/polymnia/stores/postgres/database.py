@@ -246,10 +246,11 @@ class Database:
             raise store_error(self.url.title, exc) from exc
 
     @contextmanager
-    def maintenance(self) -> Iterator[PooledConnection]:
-        """Yield a connection of its own, without time limits. Raise StoreError."""
+    def maintenance(self, settings: Mapping[str, str]) -> Iterator[PooledConnection]:
+        """Yield a connection of its own, without time limits and our settings. Raise StoreError."""
+        own = {"search_path": "polymnia,public", "statement_timeout": "0"}
         try:
-            with self._connect_apart({"statement_timeout": "0", "lock_timeout": "0"}) as connection:
+            with self._connect_apart({**own, **settings}) as connection:
                 yield connection
         except psycopg.Error as exc:
             raise store_error(self.url.title, exc) from exc
@@ -257,7 +258,7 @@ class Database:
     def _connect_apart(self, settings: Mapping[str, str] | None = None) -> PooledConnection:
         """Return a connection that is not in the pool."""
         connection = PooledConnection.connect(self.url.direct_conninfo, **_ARGUMENTS)
-        apply_settings(connection, {**self.url.settings, **(settings or {})})
+        apply_settings(connection, settings or self.url.settings)
         connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
         return connection
 

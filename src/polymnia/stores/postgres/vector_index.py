@@ -12,7 +12,7 @@ from threading import Lock, Thread
 import psycopg
 
 from polymnia.errors import StoreError
-from polymnia.stores.postgres.connection import QUERIES, Row, apply_settings
+from polymnia.stores.postgres.connection import QUERIES, Row
 from polymnia.stores.postgres.database import Database
 
 logger = logging.getLogger(__name__)
@@ -65,10 +65,13 @@ class NearVectors:
     def build(self, model: int, template: int, dimension: int) -> None:
         """Build the table of a model and template if it is needed and missing.
 
-        Do nothing while another server builds it. Raise psycopg.Error.
+        Do nothing while another server builds it. Raise StoreError.
         """
         key = (self._workspace, model, template)
-        with self._connect() as connection:
+        # The graph of some 100,000 vectors fits into this. Building it is much slower otherwise.
+        memory = {"maintenance_work_mem": "512MB"}
+        workspace = {"polymnia.workspace": str(self._workspace)}  # for row-level security
+        with self._database.maintenance(memory | workspace) as connection:
             ((is_ours,),) = _run(connection, "lock_near_vectors", *key)
             if not is_ours or not _run(connection, "has_many_vectors", *key, self.indexed_from):
                 return
@@ -93,24 +96,9 @@ class NearVectors:
     def _build(self, model: int, template: int, dimension: int) -> None:
         try:
             self.build(model, template, dimension)
-        except psycopg.Error as exc:
+        except StoreError as exc:
             # Searches stay right without it; they take longer.
             logger.warning("cannot index the vectors of workspace %s: %s", self._workspace, exc)
-
-    def _connect(self) -> psycopg.Connection[Row]:
-        """Return a connection without time limits, outside the pool, which is for requests."""
-        # The graph of some 100,000 vectors fits into this. Building it is much slower otherwise.
-        settings = {
-            "search_path": "polymnia,public",
-            "polymnia.workspace": str(self._workspace),  # for row-level security
-            "statement_timeout": "0",
-            "maintenance_work_mem": "512MB",
-        }
-        connection: psycopg.Connection[Row] = psycopg.connect(
-            self._database.url.direct_conninfo, autocommit=True, cursor_factory=psycopg.RawCursor
-        )
-        apply_settings(connection, settings)
-        return connection
 
 
 def _run(connection: psycopg.Connection[Row], query: str, *values: object) -> list[Row]:
