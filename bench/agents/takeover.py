@@ -72,6 +72,15 @@ class Machine:
         )
         return done.stdout.decode(), perf_counter() - began
 
+    def start(self, *words: str) -> "subprocess.Popen[bytes]":
+        """Start a command in a project."""
+        return subprocess.Popen(
+            [*POLYMNIA, *words],
+            cwd=self.home / "work" / PROJECTS[0],
+            env=self.environment,
+            stdout=subprocess.DEVNULL,
+        )
+
     def count_facts(self) -> int:
         """Return how many facts all workspaces hold."""
         facts = 0
@@ -192,20 +201,14 @@ def _import_in_background(machine: Machine) -> tuple[float, dict[str, list[float
     }
     waits: dict[str, list[float]] = {name: [] for name in steps}
     began = perf_counter()
-    machine.run("install", "--import", "--background")
-    while not waits["remember"] or _is_running(machine):
-        for name, step in steps.items():
-            waits[name].append(step())
-        sleep(_PAUSE_S)
-        if perf_counter() - began > MAX_SECONDS:
-            break
+    with machine.start("install", "--import") as importing:
+        while not waits["remember"] or importing.poll() is None:
+            for name, step in steps.items():
+                waits[name].append(step())
+            sleep(_PAUSE_S)
+            if perf_counter() - began > MAX_SECONDS:
+                importing.terminate()
     return perf_counter() - began, waits
-
-
-def _is_running(machine: Machine) -> bool:
-    """Return True until the log of the import has its last line."""
-    (log,) = machine.home.rglob("takeover.log")
-    return "to take it back" not in log.read_text("utf-8")
 
 
 def _parser() -> argparse.ArgumentParser:
