@@ -272,6 +272,8 @@ def nearest_first(items: list[pytest.Item], mutant: Mutant) -> list[pytest.Item]
             text = item.path.read_text("utf-8")
             is_about = module in item.path.stem or folder in item.path.stem
             ranks[item.path] = (not is_about) + (name not in text) + (module not in text)
+            if "subprocess" in text or "Running(" in text:
+                ranks[item.path] += 3  # a program that a test starts does not have the change
 
     def order(item: pytest.Item) -> tuple[bool, int]:
         is_property = hasattr(getattr(item, "obj", None), "hypothesis")
