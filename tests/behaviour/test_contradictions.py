@@ -22,6 +22,7 @@ from polymnia.model import EntityDraft
         ("the monthly bill is 2,340 euros", "the monthly bill fell to 1,910 euros in May"),
         ("has nine pupils and meets on Mondays", "has eleven pupils since May"),
         ("Meetings are on Tuesdays at 14:00", "Meetings moved to Thursdays at 15:30 by video"),
+        ("on Thursday 12 November at 13:00 in Tallinn", "moved to Tuesday 17 November"),
         ("lives in Berlin", "lives in Munich"),
         ("its nightly backup runs on host alpha", "its nightly backup runs on host beta"),
     ],

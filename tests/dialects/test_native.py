@@ -428,9 +428,8 @@ def test_a_name_that_is_unknown_is_explained(client: Client) -> None:
 def test_review_names_what_needs_care(client: Client) -> None:
     given = [{"name": "Ada Lovelace", "type": "person"}, {"name": "ada lovelace", "type": "person"}]
     client.text("remember", {"entities": given})
-    text = client.text("review", {"kinds": ["duplicates", "orphans"]})
+    text = client.text("review", {"kinds": ["duplicates"]})
     assert "duplicate? Ada Lovelace (person) and ada lovelace (person)" in text
-    assert "orphan: Ada Lovelace" in text
 
 
 def test_pinned_entities_lead_the_briefing(client: Client) -> None:

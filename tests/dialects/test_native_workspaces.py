@@ -136,7 +136,7 @@ def test_toolsets_add_tools(workspaces: Workspaces) -> None:
     server = Server(dialect, workspaces, workspace="app")
     client = Client("native", server)
     assert list(dialect.tools)[10:] == [
-        "write_note", "find_notes", "read_notes", "delete_note", "export", "stats",
+        "write_note", "find_notes", "read_notes", "delete_note",
         "list_workspaces", "manage_workspace", "trash_can", "search", "fetch",
     ]  # fmt: skip
     client.text(
@@ -157,9 +157,6 @@ def test_toolsets_add_tools(workspaces: Workspaces) -> None:
     assert "plan: Drink more tea." in client.text("find_notes", {"query": "tea"})
     client.text("delete_note", {"key": "plan"})
     assert client.text("find_notes") == "No notes found."
-    assert '"entityType":"person"' in client.text("export")
-    assert "graph" in client.text("export", {"format": "mermaid"})
-    assert '"facts":1' in client.text("stats")
     client.text("manage_workspace", {"action": "create", "name": "more", "to": "for later"})
     assert "- more (active): for later" in client.text("list_workspaces")
     client.text("forget", {"name": "Ada", "whole": True, "confirm": True})
@@ -168,7 +165,7 @@ def test_toolsets_add_tools(workspaces: Workspaces) -> None:
     assert "drinks tea" in client.text("open", {"names": ["Ada"]})
     with pytest.raises(
         SettingsError,
-        match="unknown toolset 'magic': use notes, export, admin, search-fetch or all",
+        match="unknown toolset 'magic': use notes, admin, search-fetch or all",
     ):
         open_dialect("native", ServerRules(toolsets=("magic",)))
 

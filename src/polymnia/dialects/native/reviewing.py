@@ -24,24 +24,20 @@ from polymnia.engine.curation.contradictions import contradictions
 from polymnia.engine.curation.findings import (
     Check,
     Progress,
-    orphans,
     part_of,
-    pending,
-    relation_gaps,
     scan,
     take_sample,
 )
-from polymnia.engine.curation.similar import duplicate_names, similar_pairs
+from polymnia.engine.curation.similar import duplicate_names
 from polymnia.engine.facts.names import resolve_name
 from polymnia.engine.facts.todos import OVERDUE, entities_with_status
 from polymnia.engine.facts.work_tree import paths_in, remarks_on_files
 from polymnia.engine.history import changes as histories
 from polymnia.errors import BadInput, Cancelled, PolymniaError
 from polymnia.model import Change, ChangeQuery, Fact
-from polymnia.search.terms import count_noun, fold, one_line
+from polymnia.search.terms import fold, one_line
 from polymnia.search.times import parse_optional_moment
 
-_DEFAULT_KINDS: tuple[ReviewKind, ...] = ("contradictions", "overdue", "duplicates", "files")
 # The facts about files that are compared with the work tree, and how long git may take.
 _MAX_CHECKED_FACTS, _GIT_TIMEOUT_S = 200, 5.0
 _MAX_LISTED_ACTORS = 10
@@ -185,11 +181,10 @@ class ReviewTask(Struct, frozen=True):
 @tool(Review, needs="read", brief=True)
 def review(call: Call, arguments: Review) -> Reply:
     """Find what needs care, worst first: facts that contradict each other, overdue to-dos, names \
-that are probably the same, facts about files that are gone. On request also gaps, orphans, \
-summaries and similar entities. Use it when asked to tidy up."""
+that are probably the same, facts about files that are gone. Use it when asked to tidy up."""
     items: list[Item] = []
     notes: list[str] = []
-    kinds = arguments.kinds or _DEFAULT_KINDS
+    kinds = arguments.kinds or list(_FINDERS)
     read = places(call, arguments.workspace)
     for number, place in enumerate(read):
         sample = take_sample(place.memory, latest=MAX_LATEST, others=MAX_OTHERS)
@@ -273,48 +268,9 @@ def _files(task: ReviewTask) -> Iterator[Item]:
             yield line_item(f"- file? {name} {_quote(fact)}: {remark}: revise or forget it")
 
 
-def _gaps(task: ReviewTask) -> Iterator[Item]:
-    gaps = relation_gaps(task.place.memory, **task.options)
-    for gap in gaps:
-        mentions = f"facts of {gap.entity} mention {gap.referenced} {count_noun(gap.count, 'time')}"
-        line = f"- gap: {mentions}, but no relation joins them"
-        yield line_item(line)
-
-
-def _orphans(task: ReviewTask) -> Iterator[Item]:
-    for entity in orphans(task.place.memory, among=task.among, limit=task.limit):
-        line = f"- orphan: {entity.name} ({entity.type}) has no relations"
-        yield line_item(line)
-
-
-def _summaries(task: ReviewTask) -> Iterator[Item]:
-    entities = pending(task.place.memory, **task.options)
-    for entity in entities:
-        facts = count_noun(entity.facts, "fact")
-        summary = "no summary"
-        if entity.summary_at:
-            summary = f"a summary of {short_time(entity.summary_at)}"
-        last = short_time(entity.last_fact_at)
-        line = f"- summary: {entity.name} has {facts}, last of {last}, and {summary}"
-        yield line_item(line)
-
-
-def _similar(task: ReviewTask) -> Iterator[Item]:
-    pairs = similar_pairs(
-        task.place.memory, limit=task.limit, progress=task.progress, check=task.check
-    )
-    for pair in pairs:
-        line = f"- similar: {pair.a} and {pair.b} ({pair.similarity:.2f}) have no relation"
-        yield line_item(line)
-
-
 _FINDERS: dict[ReviewKind, Callable[[ReviewTask], Iterator[Item]]] = {
     "contradictions": _contradictions,
     "overdue": _overdue,
     "duplicates": _duplicates,
     "files": _files,
-    "gaps": _gaps,
-    "orphans": _orphans,
-    "summaries": _summaries,
-    "similar": _similar,
 }

@@ -9,9 +9,7 @@ Reference = Annotated[Any, Meta(extra_json_schema={"type": "string"})]
 Limit = Annotated[int, Meta(ge=1, le=200)]
 MAX_TOKENS = 20_000
 Tokens = Annotated[int, Meta(ge=50, le=MAX_TOKENS)]
-ReviewKind = Literal[
-    "contradictions", "overdue", "duplicates", "files", "gaps", "orphans", "summaries", "similar"
-]
+ReviewKind = Literal["contradictions", "overdue", "duplicates", "files"]
 
 
 # Names that models use for arguments, and the arguments that they mean.
@@ -166,7 +164,7 @@ class Undo(Arguments, frozen=True, kw_only=True):
 
 
 class Review(Bounded, frozen=True, kw_only=True):
-    kinds: Annotated[list[ReviewKind], Meta(description="default: the first four")] = []
+    kinds: Annotated[list[ReviewKind], Meta(description="default: all")] = []
 
 
 class Briefing(Arguments, frozen=True, kw_only=True):

@@ -20,22 +20,16 @@ from polymnia.dialects.native.shapes import Arguments, Bounded, Found
 from polymnia.dialects.questions import confirmation
 from polymnia.dialects.replies import json_reply
 from polymnia.engine import notes
-from polymnia.engine.graph import entities, traverse
-from polymnia.engine.graph.diagrams import as_dot, as_mermaid
+from polymnia.engine.graph import entities
 from polymnia.engine.history import trash
-from polymnia.engine.memory import Memory
-from polymnia.engine.statistics import statistics
-from polymnia.engine.transfer.document import encode_document
 from polymnia.errors import BadInput, SettingsError
 from polymnia.model import VAULT, Entity, Note, NoteQuery, Relation
 from polymnia.search.terms import one_line
 from polymnia.search.times import iso_time
 
-MAX_EXPORT_BYTES = 20_000
 MAX_READ_CHARACTERS = 4_000_000
 _MAX_RESULTS = 20
 _MAX_FOUND_NOTES = 200
-_MAX_COUNTED_TYPES = 20
 # Between the workspace and the name in the id of a document.
 _SEPARATOR = "::"
 
@@ -60,11 +54,6 @@ class DeleteNotes(Arguments, frozen=True, kw_only=True):
     key: str
 
 
-class ExportMemory(Arguments, frozen=True, kw_only=True):
-    format: Literal["json", "mermaid", "dot"] = "json"
-    names: Annotated[list[str], Meta(description="only these and what is near")] = []
-
-
 class ListWorkspaces(Bounded, frozen=True, kw_only=True):
     pass
 
@@ -78,10 +67,6 @@ class ManageWorkspace(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 class Trash(Bounded, frozen=True, kw_only=True):
     restore: Annotated[str, Meta(description="id or name to bring back")] = ""
-
-
-class ShowStatistics(Arguments, frozen=True, kw_only=True):
-    pass
 
 
 class SearchDocuments(Struct, frozen=True, kw_only=True):
@@ -172,36 +157,6 @@ def delete_note(call: Call, arguments: DeleteNotes) -> Reply:
     return _json_lines([{"key": arguments.key, "deleted": deleted, "workspace": place.name}])
 
 
-@tool(ExportMemory, needs="read", brief=True)
-def export(call: Call, arguments: ExportMemory) -> Reply:
-    """Export the memory, or what is around some names, as JSON, Mermaid or Graphviz. Large \
-exports are refused."""
-    readable = places(call, arguments.workspace)
-    if not readable:
-        raise BadInput("there is nothing here yet")
-    text = _export_text(readable[0].memory, arguments)
-    size = len(text.encode())
-    if size > MAX_EXPORT_BYTES:
-        advice = "name fewer entities, or run `polymnia export`"
-        raise BadInput(f"that is {size:,} bytes, too many for a reply; {advice}")
-    return Reply(text)
-
-
-def _export_text(memory: Memory, arguments: ExportMemory) -> str:
-    if arguments.names:
-        graph = traverse.subgraph(memory, arguments.names, 1)
-    else:
-        graph = entities.read_all(memory)
-    if arguments.format == "mermaid":
-        return as_mermaid(graph)
-    if arguments.format == "dot":
-        return as_dot(graph)
-    exported_notes: Iterable[Note] = ()
-    if not arguments.names:
-        exported_notes = notes.vault_notes(memory)
-    return encode_document(graph, exported_notes).decode()
-
-
 @tool(ListWorkspaces, needs="admin", brief=True)
 def list_workspaces(call: Call, arguments: ListWorkspaces) -> Reply:
     """List the workspaces with their status."""
@@ -265,28 +220,6 @@ def trash_can(call: Call, arguments: Trash) -> Reply:
     return page_reply(items, arguments, note_if_empty="Nothing was deleted.")
 
 
-@tool(ShowStatistics, needs="read", brief=True)
-def stats(call: Call, arguments: ShowStatistics) -> Reply:
-    """Count what the workspaces hold."""
-    items = []
-    for place in places(call, arguments.workspace):
-        known = statistics(place.memory)
-        with place.memory.reading() as read:
-            types = read.type_counts("entities")[:_MAX_COUNTED_TYPES]
-            relation_types = read.type_counts("relations")[:_MAX_COUNTED_TYPES]
-        item = {
-            "workspace": place.name,
-            "entities": known.counts.entities,
-            "facts": known.counts.facts,
-            "relations": known.counts.relations,
-            "text_bytes": known.text_bytes,
-            "types": {counted.type: counted.count for counted in types},
-            "relation_types": {counted.type: counted.count for counted in relation_types},
-        }
-        items.append(item)
-    return _json_lines(items)
-
-
 @tool(SearchDocuments, needs="read", returns=SearchReply)
 def search(call: Call, arguments: SearchDocuments) -> Reply:
     """Search the memory; fetch returns the document of a result."""
@@ -344,7 +277,6 @@ def _json_lines(items: list[dict[str, Any]]) -> Reply:
 
 TOOLSETS: dict[str, tuple[Tool, ...]] = {
     "notes": (write_note, find_notes, read_notes, delete_note),
-    "export": (export, stats),
     "admin": (list_workspaces, manage_workspace, trash_can),
     "search-fetch": (search, fetch),
 }

@@ -155,7 +155,8 @@ def describe_difference(older: str, newer: str, names: Collection[str] = ()) -> 
     least = MIN_DENIAL_SHARE if two.tells_change else MIN_CHANGE_SHARE
     if one.is_denied != two.is_denied and is_related and share >= least:
         return "one denies the other"
-    if differing and ((is_related and share >= MIN_VALUE_SHARE) or (two.is_move and shared)):
+    is_moved = two.is_move and (shared or not other_subject)  # "moved to Tuesday 17 November"
+    if differing and ((is_related and share >= MIN_VALUE_SHARE) or is_moved):
         return "another value"
     if len(shared) > 2 and len(subject - shared) == 1 == len(other_subject - shared):
         return "another word"
