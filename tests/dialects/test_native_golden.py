@@ -40,6 +40,8 @@ Worker (component)
 ADR-7 batch size (decision)
   #1 Batch defer takes at most 500 jobs per call [Mon 16 Nov 2020]
   relations: this -supersedes-> ADR-3 batch size
+release 3.6.0 (milestone, due Wed 4 Dec 2999)
+  #2 Contains batch defer [Tue 10 Nov 2020]
 ADR-3 batch size (decision)
   #1 Batch defer takes at most 1000 jobs per call [Thu 5 Nov 2020; {SUPERSEDED}]
   relations: ADR-7 batch size -supersedes-> this""",
