@@ -15,6 +15,7 @@ from polymnia.auth.authenticator import tokens_of
 from polymnia.auth.clients import Clients
 from polymnia.auth.grants import Grants
 from polymnia.auth.people import MAX_ATTEMPTS_BY_NAME, People
+from polymnia.auth.provider import Identity
 from polymnia.auth.tokens import Tokens, file_tokens
 from polymnia.errors import NotAdmitted
 from tests.cli.commands import run
@@ -151,6 +152,32 @@ def test_logins_that_succeed_are_not_counted(people: People) -> None:
     people.accept(people.invite("ann", can="read", workspaces=None), PASSWORD)
     for _ in range(MAX_ATTEMPTS_BY_NAME + 1):
         assert people.log_in("ann", PASSWORD, "192.0.2.1").name == "ann"
+
+
+def test_the_name_of_another_is_not_given_to_a_person_of_a_provider(people: People) -> None:
+    people.invite("ann@example.com", can="read", workspaces=None)
+    people.remove("ann@example.com")
+    ann = Identity("https://id.example#1", "ann@example.com", "write", ())
+    with pytest.raises(NotAdmitted, match="there is another"):
+        people.admit(ann, ())
+
+
+def test_a_person_of_a_provider_is_the_same_after_a_new_address(people: People) -> None:
+    first = people.admit(Identity("https://id.example#1", "ann@example.com", "write", ()), ("a",))
+    again = people.admit(Identity("https://id.example#1", "ann@new.example", "read", ()), ("a",))
+    assert (again.id, again.name, again.can) == (first.id, first.name, "read")
+    people.remove("ann@example.com")
+    back = people.admit(Identity("https://id.example#1", "ann@example.com", "read", ()), ("a",))
+    assert (back.id != first.id, back.name) == (True, first.name)
+
+
+def test_a_server_that_may_only_read_takes_no_invitations(tmp_path: Path) -> None:
+    tokens = file_tokens(tmp_path / "tokens")
+    code = People(tokens).invite("ann", can="write", workspaces=None)
+    with pytest.raises(NotAdmitted, match="may only read"):
+        People(tokens, "read").accept(code, PASSWORD)
+    People(tokens).accept(code, PASSWORD)
+    assert People(tokens, "read").log_in("ann", PASSWORD, "192.0.2.1").can == "read"
 
 
 def test_a_person_who_is_removed_is_logged_out_at_once(office: Office) -> None:

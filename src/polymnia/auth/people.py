@@ -135,9 +135,12 @@ class People:
         for user in self.all():
             if user.account is not None and user.account.subject == identity.subject:
                 return user.name
-        # Whoever has the name could have the same workspace.
-        if any(token.name == identity.name for token in self._tokens.all("token", "user")):
-            raise NotAdmitted(f"there is another {identity.name} on this server")
+        check_token_name(identity.name)
+        for token in self._tokens.all("token", "user"):
+            is_theirs = token.account is not None and token.account.subject == identity.subject
+            # Who has the name, or had it, may have the same workspace.
+            if token.name == identity.name and not is_theirs:
+                raise NotAdmitted(f"there is another {identity.name} on this server")
         return identity.name
 
     def admit(self, identity: "Identity", workspaces: tuple[str, ...] | None) -> Principal:

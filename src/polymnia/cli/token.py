@@ -9,7 +9,7 @@ from contextlib import closing
 from msgspec import to_builtins
 
 from polymnia.auth.authenticator import tokens_of
-from polymnia.auth.tokens import Tokens
+from polymnia.auth.tokens import Tokens, check_token_name
 from polymnia.cli.common import (
     Subparsers,
     add_json_argument,
@@ -156,6 +156,7 @@ def choose_workspaces(
 
     Create one of their own. Say which others do not exist, and what the new one may use.
     """
+    check_token_name(name)
     is_single = store_kind(settings.store)[0] not in ("directory", "postgres")
     rights: tuple[str, ...] | None = tuple(named) or None
     if is_single and (rights is None or not store_exists(settings.store)):

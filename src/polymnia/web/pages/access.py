@@ -9,7 +9,7 @@ from msgspec import Struct
 from starlette.responses import Response
 
 from polymnia.auth.people import People
-from polymnia.auth.tokens import Tokens
+from polymnia.auth.tokens import Tokens, check_token_name
 from polymnia.clients.configuration import edit
 from polymnia.clients.table import CLIENTS
 from polymnia.engine.statistics import Overview, overview
@@ -17,6 +17,7 @@ from polymnia.engine.workspaces.projects import new_rights
 from polymnia.errors import BadInput, NotAllowed, PolymniaError, StoreError
 from polymnia.model import (
     CAPABILITIES,
+    Capability,
     Change,
     ChangeQuery,
     Token,
@@ -86,21 +87,15 @@ def create_token(page: Page) -> Response:
     """Create a token and show it once."""
     tokens = _tokens(page)
     form = page.form
-    if form.get("can") not in CAPABILITIES:
-        raise BadInput(f"choose what the token allows: {', '.join(CAPABILITIES)}")
-    can = CAPABILITIES[CAPABILITIES.index(form.get("can"))]
-    only = None
+    # Where the page itself needs no token yet, the first one must be able to open it.
+    is_first = not tokens.exist and not page.site.parts.requires_login
     try:
-        # Where the page itself needs no token yet, the first one must be able to open it.
-        is_first = not tokens.exist and not page.site.parts.requires_login
-        gets_all = form.get("scope") == "all"
-        if is_first and (can != "admin" or not gets_all):
+        if is_first and (form.get("can"), form.get("scope")) != ("admin", "all"):
             raise BadInput(
                 "the first token must be an admin token for all workspaces: "
                 "from then on this page needs a token too"
             )
-        if not gets_all:
-            only = new_rights(page.site.parts.workspaces, form["name"], form.getlist("only"))
+        can, only = _chosen_rights(page)
         days = form.number("days") or 0
         text = tokens.create(form["name"], can=can, workspaces=only, lifetime=days * _DAY_S or None)
     except BadInput as exc:
@@ -116,18 +111,12 @@ def create_token(page: Page) -> Response:
 @post("/access/people/invite", needs="admin")
 def invite(page: Page) -> Response:
     """Create an account and show the link for its person once."""
-    people, form = _people(page), page.form
-    name = form["name"].strip()
+    people, name = _people(page), page.form["name"]
     try:
-        if form.get("can") not in CAPABILITIES:
-            raise BadInput(f"choose what they may do: {', '.join(CAPABILITIES)}")
-        can = CAPABILITIES[CAPABILITIES.index(form["can"])]
-        only = None
-        if form.get("scope") != "all":
-            only = new_rights(page.site.parts.workspaces, name, form.getlist("only"))
         # The first account would lock out those who need no login now.
         if not _tokens(page).exist and not page.site.parts.requires_login:
             raise BadInput("create an admin token first: with an account, this page needs a login")
+        can, only = _chosen_rights(page)
         code = people.invite(name, can=can, workspaces=only)
     except BadInput as exc:
         return _render(page, status=400, problem=str(exc))
@@ -287,6 +276,18 @@ def _tokens(page: Page) -> Tokens:
     if page.site.parts.tokens is None:
         raise BadInput("this store has no place for tokens: start the server with --tokens FILE")
     return page.site.parts.tokens
+
+
+def _chosen_rights(page: Page) -> tuple[Capability, tuple[str, ...] | None]:
+    """Return what a new token or person may do, and where (None: everywhere). Raise BadInput."""
+    form = page.form
+    check_token_name(form["name"])
+    if form.get("can") not in CAPABILITIES:
+        raise BadInput(f"choose what is allowed: {', '.join(CAPABILITIES)}")
+    can = CAPABILITIES[CAPABILITIES.index(form["can"])]
+    if form.get("scope") == "all":
+        return can, None
+    return can, new_rights(page.site.parts.workspaces, form["name"], form.getlist("only"))
 
 
 def _people(page: Page) -> People:
