@@ -24,6 +24,7 @@ from polymnia.engine.graph import entities, facts
 from polymnia.engine.memory import Memory
 from polymnia.engine.recall.passages import RecallResult, recall
 from polymnia.engine.semantic import indexer, meaning
+from polymnia.engine.semantic.calibration import measure_scale
 from polymnia.engine.semantic.indexer import index_store
 from polymnia.engine.semantic.meaning import Meaning, SharedEmbedder
 from polymnia.errors import EmbedderError
@@ -486,14 +487,15 @@ def test_a_reply_without_hits_says_that_the_model_is_still_loading(
 
 
 class NarrowEmbedder:
-    """A model whose cosines all lie between 0.5 and 1, as those of some models do."""
+    """A model whose cosines are never near 0, and other ones if a prompt marks a question."""
 
     batch_size, dimension, identity = 32, 65, "narrow/65"
 
     def embed(self, texts: Sequence[str], *, asking: bool = False) -> NDArray[np.float32]:
         vectors = BagEmbedder(64).embed(texts)
-        constant = np.ones((len(vectors), 1), np.float32)
-        return np.asarray(np.hstack((vectors, constant)) / np.sqrt(2), np.float32)
+        own, common = (0.28, 0.96) if asking else (0.5**0.5, 0.5**0.5)
+        constant = np.full((len(vectors), 1), common, np.float32)
+        return np.asarray(np.hstack((own * vectors, constant)), np.float32)
 
 
 def test_the_cosines_of_every_model_count_on_one_scale(path: str) -> None:
@@ -511,6 +513,12 @@ def test_the_cosines_of_every_model_count_on_one_scale(path: str) -> None:
     store.close()
     # Not exactly: the vectors around a fact are mixed with its own before they are compared.
     assert cosines[0] == pytest.approx(cosines[1], abs=0.1)
+
+
+def test_the_scale_of_a_model_is_measured_with_the_prompt_of_questions() -> None:
+    embedder = SharedEmbedder("onnx:narrow", partial(_give, NarrowEmbedder()))
+    least_cosine = 0.96 * 0.5**0.5
+    assert measure_scale(embedder.embed).zero > least_cosine
 
 
 def _give(model: Embedder, url: str) -> Embedder:

@@ -191,7 +191,7 @@ class _LengthEmbedder:
 
     def load(self) -> None: ...
 
-    def embed(self, texts: list[str]) -> list[bytes]:
+    def embed(self, texts: list[str], *, asking: bool = False) -> list[bytes]:
         return [pack("<4f", 1, 0, 0, len(text)) for text in texts]
 
     def release_if_idle(self) -> None: ...

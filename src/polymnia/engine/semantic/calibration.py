@@ -6,8 +6,8 @@ are measured once, with texts of unlike kinds, not with those of the store: thes
 alike, and a ranking must not depend on what else is stored.
 """
 
-from collections.abc import Callable
 from itertools import combinations
+from typing import Protocol
 
 from polymnia.model import CosineScale
 
@@ -73,16 +73,25 @@ _ZERO_DEVIATIONS, _UNIT_DEVIATIONS = 1.04, 1.7
 # A model that gives every text nearly the same vector must not make its noise count.
 _MIN_DEVIATION = 0.005
 
-Embed = Callable[[list[str]], list[bytes]]
+
+class Embed(Protocol):
+    """Embeds texts, or questions, which some models give a prompt."""
+
+    def __call__(self, texts: list[str], *, asking: bool = False) -> list[bytes]: ...
 
 
 def measure_scale(embed: Embed) -> CosineScale:
-    """Return the scale of a model's cosines, measured with texts of unlike kinds."""
+    """Return the scale of a model's cosines, measured with texts of unlike kinds.
+
+    One text of each pair is embedded as a question: a prompt moves all cosines.
+    """
     import numpy as np  # comes with the extra that has a model
 
-    kinds = [kind.splitlines() for kind in _TEXTS.strip().split("\n\n")]
-    groups = [np.array([np.frombuffer(vector, "<f4") for vector in embed(kind)]) for kind in kinds]
-    pairs = [(one @ other.T).ravel() for one, other in combinations(groups, 2)]
+    pairs = []
+    for one, other in combinations(_TEXTS.strip().split("\n\n"), 2):
+        asked = [np.frombuffer(vector, "<f4") for vector in embed(one.splitlines(), asking=True)]
+        texts = [np.frombuffer(vector, "<f4") for vector in embed(other.splitlines())]
+        pairs.append((np.array(asked) @ np.array(texts).T).ravel())
     cosines = np.concatenate(pairs)
     deviation = max(float(cosines.std()), _MIN_DEVIATION)
     zero = float(cosines.mean()) + _ZERO_DEVIATIONS * deviation

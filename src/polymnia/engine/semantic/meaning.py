@@ -92,9 +92,9 @@ class SharedEmbedder:
         """How many texts to give it at once. Raise EmbedderError."""
         return self._use(lambda embedder: embedder.batch_size)
 
-    def embed(self, texts: list[str]) -> list[bytes]:
-        """Return the vectors of texts as float32. Raise EmbedderError."""
-        return self._use(lambda embedder: _pack(embedder.embed(texts)))
+    def embed(self, texts: list[str], *, asking: bool = False) -> list[bytes]:
+        """Return the vectors of texts or questions as float32. Raise EmbedderError."""
+        return self._use(lambda embedder: _pack(embedder.embed(texts, asking=asking)))
 
     def embed_questions(self, questions: Sequence[str]) -> list[QuestionVector]:
         """Return questions as vectors. Raise EmbedderError."""
