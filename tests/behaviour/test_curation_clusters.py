@@ -6,11 +6,11 @@ import pytest
 
 from polymnia.engine.curation import similar
 from polymnia.engine.curation.clusters import clusters
+from polymnia.engine.curation.communities import label_groups
 from polymnia.engine.curation.similar import duplicate_names
 from polymnia.engine.memory import Memory
 from polymnia.errors import Cancelled
 from polymnia.model import EntityDraft
-from polymnia.search.communities import label_groups
 from polymnia.stores import open_store
 from tests.behaviour.graphs import create, link
 from tests.behaviour.vectors import put_vectors

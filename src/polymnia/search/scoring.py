@@ -313,20 +313,13 @@ def fuse(scored: Sequence[Sequence[ScoredPassage]]) -> list[ScoredPassage]:
     known = asked[0].query.known_terms
     queries = [phrasing[0].query for phrasing in others]
     newest = max(query.matcher.new_share(query.terms, known) for query in queries)
-    return [_fuse(versions, ALSO_SHARE * newest) for versions in zip(*scored, strict=True)]
-
-
-def _fuse(versions: Sequence[ScoredPassage], weight: float) -> ScoredPassage:
-    """Join the scores of one passage. The first is its score for the question."""
-    asked, *others = versions
-    best_other = max(version.score for version in others)
-    best = max(versions, key=lambda version: version.score)
-    return replace(best, score=asked.score + weight * (best_other - asked.score))
-
-
-def on_local_scale(cosine: float, scale: CosineScale) -> float:
-    """Return what a cosine of a model with another scale would be with the local model."""
-    return LOCAL_SCALE.zero + (cosine - scale.zero) / scale.unit * LOCAL_SCALE.unit
+    joined = []
+    for versions in zip(*scored, strict=True):
+        first, *rest = versions
+        best = max(versions, key=lambda version: version.score)
+        moved = max(version.score for version in rest) - first.score
+        joined.append(replace(best, score=first.score + ALSO_SHARE * newest * moved))
+    return joined
 
 
 def context_share(words: float) -> float:

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from polymnia.engine.curation.communities import find_communities, label_groups
 from polymnia.engine.curation.findings import Check, Progress, ignore_progress, never_stop, part_of
 from polymnia.engine.curation.similar import load_points
 from polymnia.engine.graph.relations import ends_of
 from polymnia.engine.memory import Memory
-from polymnia.search.communities import find_communities, label_groups
 from polymnia.stores.contract import TEXT, Reader
 
 if TYPE_CHECKING:

@@ -50,7 +50,6 @@ from polymnia.search.scoring import (
     ScoredPassage,
     brevity,
     fuse,
-    on_local_scale,
     score_passages,
 )
 from polymnia.search.terms import choose_rare, fold, plain, terms_of
@@ -479,7 +478,10 @@ def _cosines(
     cosines = context_cosines(vectors.question, vectors.fact_question, found, passages, neighbours)
     if vectors.scale == LOCAL_SCALE:
         return cosines
-    return {passage: on_local_scale(cosine, vectors.scale) for passage, cosine in cosines.items()}
+    # What the cosines would be with the local model, whose scale the weights have.
+    factor = LOCAL_SCALE.unit / vectors.scale.unit
+    shift = LOCAL_SCALE.zero - vectors.scale.zero * factor
+    return {passage: shift + factor * cosine for passage, cosine in cosines.items()}
 
 
 def _with_context(read: Reader, found: list[Hit], count: int) -> list[Hit]:

@@ -97,13 +97,9 @@ def _cosines(
     for model in read.vectors.models():
         if model.identity == vector.identity:
             ids = [passage.id for passage in passages]
-            return _compare(vector.vector, read.vectors.vectors(model.number, ids))
+            asked, norm = unpack_vector(vector.vector), length(vector.vector)
+            cosines = {}
+            for passage_id, stored in read.vectors.vectors(model.number, ids).items():
+                cosines[passage_id] = cosine(asked, norm, stored, length(stored))
+            return cosines
     return {}
-
-
-def _compare(asked: bytes, vectors: dict[int, bytes]) -> dict[int, float]:
-    numbers, norm = unpack_vector(asked), length(asked)
-    cosines = {}
-    for passage_id, vector in vectors.items():
-        cosines[passage_id] = cosine(numbers, norm, vector, length(vector))
-    return cosines

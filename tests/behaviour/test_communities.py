@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polymnia.search.communities import find_communities
+from polymnia.engine.curation.communities import find_communities
 
 
 def links(size: int, *edges: tuple[int, int]) -> list[dict[int, float]]:
