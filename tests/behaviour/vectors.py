@@ -17,9 +17,10 @@ def put_vectors(
     model = memory.store.vectors.add_model(f"test/{url}/{dimension}", url, dimension).number
     with memory.reading() as read:
         waiting = read.vectors.pending(model, 1_000_000, perspective=perspective)
-    rows = [
-        (passage, pack(f"<{dimension}f", *by_text[text]))
-        for passage, text in waiting
-        if text in by_text
-    ]
+    rows = []
+    for passage, named_text in waiting:
+        _, _, own_text = named_text.partition(": ")
+        vector = by_text.get(named_text) or by_text.get(own_text)
+        if vector is not None:
+            rows.append((passage, pack(f"<{dimension}f", *vector)))
     memory.store.vectors.put(model, rows, perspective=perspective)

@@ -30,7 +30,7 @@ def embed(store: Store) -> tuple[int, dict[str, int]]:
     """Give both facts a vector; return the model and the passages by text."""
     model = store.vectors.add_model("m/4", "local", 4).number
     with store.reading() as read:
-        passages = {text: passage for passage, text in read.vectors.pending(model, 100)}
+        passages = {text.removeprefix("A: "): passage for passage, text in read.vectors.pending(model, 100)}
     store.vectors.put(model, [(passages["one"], EAST), (passages["two"], NORTH)])
     return model, passages
 
@@ -65,7 +65,7 @@ def test_a_stored_vector_of_a_wrong_length_is_ignored_named_and_made_anew(
     assert "1 vectors have a wrong length; `polymnia index`" in problem
     assert store.vectors.remove_vectors(100)
     with store.reading() as read:
-        assert [text for _, text in read.vectors.pending(model, 100)] == ["one"]
+        assert [text for _, text in read.vectors.pending(model, 100)] == ["A: one"]
     store.vectors.put(model, [(passages["one"], EAST)])
     with store.reading() as read:
         assert list(read.vectors.nearest(model, EAST, 1)) == [passages["one"]]
