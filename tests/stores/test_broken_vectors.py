@@ -30,7 +30,9 @@ def embed(store: Store) -> tuple[int, dict[str, int]]:
     """Give both facts a vector; return the model and the passages by text."""
     model = store.vectors.add_model("m/4", "local", 4).number
     with store.reading() as read:
-        passages = {text.removeprefix("A: "): passage for passage, text in read.vectors.pending(model, 100)}
+        passages = {
+            text.removeprefix("A: "): passage for passage, text in read.vectors.pending(model, 100)
+        }
     store.vectors.put(model, [(passages["one"], EAST), (passages["two"], NORTH)])
     return model, passages
 
