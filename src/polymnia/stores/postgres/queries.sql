@@ -818,12 +818,12 @@ FROM workspaces AS w WHERE w.workspace_id = $1;
 
 -- name: changes_since
 -- Changes after an id, oldest first; NULL means no limit.
-SELECT id, at, actor, operation, last_row, server FROM changes
+SELECT id, at, actor, operation, server FROM changes
 WHERE row_key > row_key($1, $2) AND row_key <= last_key($1) ORDER BY row_key LIMIT $3;
 
 -- name: latest_changes
 -- Changes between two ids, newest first, perhaps of some actors or operations; NULL allows any.
-SELECT id, at, actor, operation, last_row, server FROM changes
+SELECT id, at, actor, operation, server FROM changes
 WHERE row_key > row_key($1, $2) AND row_key < row_key($1, least($3, 1099511627775))
     AND ($4::text[] IS NULL OR actor = ANY ($4::text[]))
     AND ($5::text[] IS NULL OR operation = ANY ($5::text[]))
@@ -831,7 +831,7 @@ ORDER BY row_key DESC LIMIT $6;
 
 -- name: changes_among
 -- The same among some ids. Only these are read.
-SELECT c.id, c.at, c.actor, c.operation, c.last_row, c.server
+SELECT c.id, c.at, c.actor, c.operation, c.server
 FROM (SELECT DISTINCT row_key($1, unnest($7::bigint[])) AS row_key) AS n
 CROSS JOIN LATERAL (SELECT * FROM changes AS c WHERE c.row_key = n.row_key LIMIT 1) AS c
 WHERE c.id > $2 AND c.id < $3 AND ($4::text[] IS NULL OR c.actor = ANY ($4::text[]))

@@ -585,19 +585,19 @@ SELECT DISTINCT owner, session FROM session_notes;
 
 -- name: changes_since
 -- Changes after an id, oldest first; NULL means no limit.
-SELECT c.id, c.at, a.name, c.operation, c.last_row, a.server FROM changes AS c CROSS JOIN actors AS a ON a.id = c.actor
+SELECT c.id, c.at, a.name, c.operation, a.server FROM changes AS c CROSS JOIN actors AS a ON a.id = c.actor
 WHERE c.id > ?1 ORDER BY c.id LIMIT coalesce(?2, -1);
 
 -- name: latest_changes
 -- Changes between two ids, newest first, perhaps of some actors or operations (JSON arrays; NULL allows any).
-SELECT c.id, c.at, a.name, c.operation, c.last_row, a.server FROM changes AS c CROSS JOIN actors AS a ON a.id = c.actor
+SELECT c.id, c.at, a.name, c.operation, a.server FROM changes AS c CROSS JOIN actors AS a ON a.id = c.actor
 WHERE c.id > ?1 AND c.id < ?2 AND (?3 IS NULL OR a.name IN (SELECT value FROM json_each(?3)))
     AND (?4 IS NULL OR c.operation IN (SELECT value FROM json_each(?4)))
 ORDER BY c.id DESC LIMIT coalesce(?5, -1);
 
 -- name: changes_among
 -- The same among some ids (?6, a JSON array). Only these are read.
-SELECT c.id, c.at, a.name, c.operation, c.last_row, a.server
+SELECT c.id, c.at, a.name, c.operation, a.server
 FROM json_each(?6) AS wanted CROSS JOIN changes AS c ON c.id = wanted.value CROSS JOIN actors AS a ON a.id = c.actor
 WHERE c.id > ?1 AND c.id < ?2 AND (?3 IS NULL OR a.name IN (SELECT value FROM json_each(?3)))
     AND (?4 IS NULL OR c.operation IN (SELECT value FROM json_each(?4)))

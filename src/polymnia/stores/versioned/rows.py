@@ -55,13 +55,12 @@ class NoteRow(NamedTuple):
 
 
 class ChangeColumns(NamedTuple):
-    """A change without its rows. `last_row` is the last row id that it gave out."""
+    """A change without its rows."""
 
     id: int
     at: int
     actor: str
     operation: str
-    last_row: int
     server: str
 
 
