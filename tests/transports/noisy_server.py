@@ -13,8 +13,8 @@ from polymnia.dialects.base import Call, Dialect, Reply, catalogue, tool
 from polymnia.engine.memory import Memory
 from polymnia.engine.workspaces.workspaces import one_workspace
 from polymnia.mcp.server import Server
+from polymnia.stores import open_store
 from polymnia.transports.stdio import serve_stdio
-from tests.oracle import MemoryStore
 
 
 class Nothing(Struct, frozen=True):
@@ -67,4 +67,4 @@ NOISY = Dialect(
 )
 
 if __name__ == "__main__":
-    serve_stdio(Server(NOISY, one_workspace(Memory(MemoryStore()))), limit=1 << 20)
+    serve_stdio(Server(NOISY, one_workspace(Memory(open_store("memory:")))), limit=1 << 20)
