@@ -258,6 +258,24 @@ def test_a_server_without_rights_to_the_schema_indexes_vectors_for_itself_alone(
     store.close()
 
 
+def test_workspaces_that_are_read_together_are_apart(database: str, application: str) -> None:
+    open_store(f"{database}?row_security=on").close()
+    stores = [open_store(f"{application}?workspace={name}") for name in ("one", "two")]
+    for store, name in zip(stores, ("Ann", "Ben"), strict=True):
+        entities.create(Memory(store), [EntityDraft(name, "person", ("tea",))], by=ME)
+    with stores[0].reading() as one, stores[1].reading() as two:
+        first, second, both = one.together(
+            lambda: [entity.name for entity in one.outlines()],
+            lambda: [entity.name for entity in two.outlines()],
+            lambda: one.existing_names(["Ann", "Ben"]) | two.existing_names(["Ann", "Ben"]),
+        )
+        assert "Ann" in first and "Ben" not in first
+        assert "Ben" in second and "Ann" not in second
+        assert both == {"Ann", "Ben"}
+    for store in stores:
+        store.close()
+
+
 def test_a_change_before_the_first_is_no_change_of_another_workspace(catalogue: Catalogue) -> None:
     stores = []
     for name in ("first", "second"):
