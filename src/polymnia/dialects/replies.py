@@ -62,7 +62,7 @@ def matching_notes(memory: Memory, query: str) -> str | None:
         return None
     with memory.reading() as read:
         # Most memories have no notes, and a search for many words takes longer than this.
-        if not read.counts().notes:
+        if not read.notes.has_any():
             return None
     result = notes.search(memory, NoteQuery(text=query, limit=_MAX_NOTES), [VAULT])
     if not result.hits:

@@ -221,6 +221,9 @@ class NoteReader(Protocol):
         They have the key, a key with the prefix, all of the tags, and were created before `before`.
         """
 
+    def has_any(self) -> bool:
+        """Return True if the vault has a note."""
+
     def containing(self, folded: str) -> list[Note]:
         """Return the vault notes whose key or content contains the case-folded text.
 

@@ -1347,6 +1347,10 @@ WHERE n.workspace_id = $1 AND n.until IS NULL AND ($3::bigint IS NULL OR n.creat
     AND coalesce(n.tags, '{}') @> $2::text[] AND ($4::text IS NULL OR n.key >= $4 AND n.key < $5)
 ORDER BY n.created_at, n.id LIMIT $6 OFFSET $7;
 
+-- name: any_note
+-- A row if the vault has a note.
+SELECT 1 FROM notes WHERE workspace_id = $1 AND until IS NULL LIMIT 1;
+
 -- name: notes_by_id
 -- The vault notes that a search found, without vectors.
 SELECT id, key, text, tags, created_at, updated_at, NULL::bytea FROM notes

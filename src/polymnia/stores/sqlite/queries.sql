@@ -517,6 +517,10 @@ WHERE n.until IS NULL AND (?2 IS NULL OR n.created_at < ?2) AND (?3 IS NULL OR n
         = json_array_length(?1)
 ORDER BY n.created_at, n.id LIMIT coalesce(?5, -1) OFFSET ?6;
 
+-- name: any_note
+-- A row if the vault has a note.
+SELECT 1 FROM notes WHERE until IS NULL LIMIT 1;
+
 -- name: notes_by_id
 -- The vault notes that a search found (a JSON array of ids), without vectors.
 SELECT n.id, n.key, n.text, n.tags, n.created_at, n.updated_at, NULL

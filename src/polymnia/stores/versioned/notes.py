@@ -61,6 +61,9 @@ class VersionNotes:
         end = None if limit is None else offset + limit
         return selected[offset:end]
 
+    def has_any(self) -> bool:
+        return bool(self._port.run("any_note"))
+
     def containing(self, folded: str) -> list[Note]:
         return [note for _, note in self._by_id(self._port.words.notes_containing(folded))]
 
