@@ -45,7 +45,7 @@ MAX_PASSAGES_PER_ENTITY = 2
 MAX_RELATIONS = 5
 # The entities that are shown whole if they have few facts and a hit with this share of the best
 # score.
-MAX_WHOLE_ENTITIES, MAX_WHOLE_FACTS, WHOLE_SCORE_SHARE = 3, 8, 0.7
+MAX_WHOLE_ENTITIES, MAX_WHOLE_FACTS, WHOLE_SCORE_SHARE = 3, 8, 0.6
 # What is said of an entity instead of its newest fact.
 _EXPIRED = "all its facts expired; open shows them"
 PlacedHit = tuple[Place, Hit]

@@ -56,8 +56,8 @@ from polymnia.search.tokens import count_tokens
 MAX_RANKED = 200
 # A fact is shown if its score is this share of the best one's. A list has more and shorter facts.
 # With a larger budget than the usual one, proportionally more facts and lower scores are shown.
-MIN_SCORE_SHARE = 0.4
-MAX_FACTS, MAX_TURNS, USUAL_TOKENS = 8, 120, 1_000
+MIN_SCORE_SHARE = 0.3
+MAX_FACTS, MAX_TURNS, USUAL_TOKENS = 10, 120, 1_000
 # A hit with this share of the question's words probably answers it.
 MIN_SURE_SHARE = 0.5
 # Room for what follows the turns.
