@@ -19,7 +19,7 @@ from polymnia.auth.provider import Identity
 from polymnia.auth.tokens import Tokens, file_tokens
 from polymnia.errors import NotAdmitted
 from tests.cli.commands import run
-from tests.transports.running import Running
+from tests.transports.running import Running, Talk
 from tests.ui.client import Shown, Visitor
 
 PASSWORD = "correct horse battery"
@@ -254,6 +254,10 @@ def test_a_person_lets_a_program_in(office: Office) -> None:
     tokens = Grants(office.tokens, PUBLIC_URL, Clients(office.tokens.signing_key)).exchange(form)
     principal = office.tokens.recognise(tokens["access_token"], f"{PUBLIC_URL}/mcp")
     assert (principal.person, principal.own_workspace) == ("bob", "personal-bob")
+    with Talk(office.server.port, tokens["access_token"]) as program:
+        program.call("remember", entities=[{"name": "Till", "facts": ["It is in the hall."]}])
+    history = polymnia("history", "--workspace", "shop", "--store", office.store)
+    assert "(token bob: Claude)" in history
     assert "Claude" in polymnia("token", "list", "--store", office.store)
     listed = polymnia("token", "list", "--json", "--store", office.store)
     assert grant.code not in listed
