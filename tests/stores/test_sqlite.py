@@ -368,6 +368,7 @@ TABLES = Path(schema.__file__).parent / "tables.sql"
 
 # Queries that scan in order and stop at a limit.
 LIMITED = {
+    "any_note",
     "delete_unused_vectors",
     "delete_vectors_of_model",
     "last_change",
