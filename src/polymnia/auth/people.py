@@ -245,6 +245,8 @@ class People:
             return None
         now = int(time.time())
         owner = self._store.read().get(session.owner)
+        if owner is not None:
+            self._store.record_use(owner.id)
         # A login that is used lasts, but not longer than its owner. It is prolonged now and then.
         if owner is not None and (session.expires_at or 0) - now < IDLE_S - 600:
             until = min(owner.expires_at or now + IDLE_S, now + IDLE_S)
