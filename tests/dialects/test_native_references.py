@@ -43,12 +43,6 @@ def test_a_wrong_fact_comes_back_with_undo(client: Client) -> None:
     assert "#1 the cat is black" in client.text("open", {"names": ["cat"]})
 
 
-def test_a_wrong_fact_without_a_new_text_is_refused_with_advice(client: Client) -> None:
-    remember_cat(client)
-    error = client.error("revise", {"name": "cat", "facts": [{"old": "#1", "wrong": True}]})
-    assert error.endswith("give the correct text as new; to remove a wrong fact, use forget")
-
-
 def test_a_number_that_no_fact_has_may_be_the_text_of_one(client: Client) -> None:
     client.text("remember", {"name": "ports", "facts": ["8080"]})
     client.text("revise", {"name": "ports", "facts": [{"old": "8080", "new": "9090"}]})
