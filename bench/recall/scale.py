@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 from time import perf_counter, process_time
 from zlib import crc32
 
+import apsw
 import numpy as np
 from numpy.typing import NDArray
 
@@ -22,13 +23,15 @@ from polymnia.engine.recall.passages import recall
 from polymnia.engine.semantic.indexer import index_store
 from polymnia.engine.semantic.meaning import Meaning, QuestionVector, SharedEmbedder
 from polymnia.model import EntityDraft, FactAddition
+from polymnia.search.question import content_words
 from polymnia.stores import open_store
 
 ME = "bench"
 _VOCABULARY, _WORDS, _PER_ENTITY, _BATCH = 20_000, 12, 10, 500
 _TIMEOUT_S = 600.0
 _WORDS_ALONE, _VECTORS_ALONE, _BOTH = "words alone", "vectors alone", "words and meaning"
-_EMBEDDING = "embedding the question"
+_EMBEDDING, _FTS5 = "embedding the question", "FTS5, any word"
+_BARE = "SELECT rowid FROM words WHERE words MATCH ? ORDER BY rank LIMIT 100"
 
 
 class RandomEmbedder:
@@ -114,17 +117,26 @@ def _searches(path: str, text: ZipfText, count: int) -> Verdict:
     _nearest(memory, _asked(meaning, "anything"), 1)
     print(f"vectors read into memory in {perf_counter() - began:.1f} s")
     words = Memory(memory.store)
+    plain = apsw.Connection(path)
     questions = [f"what about {text.make(5)} of Entity {place * 7}?" for place in range(count)]
     ways: dict[str, Callable[[str], object]] = {
         _WORDS_ALONE: lambda question: recall(words, question),
         _VECTORS_ALONE: lambda question: _nearest(memory, _asked(meaning, question), 100),
         _BOTH: lambda question: recall(memory, question, timeout=_TIMEOUT_S),
         _EMBEDDING: lambda question: _asked(meaning, question),
+        _FTS5: lambda question: plain.execute(
+            _BARE, (" OR ".join(content_words(question)),)
+        ).fetchall(),
     }
     medians = _in_turns(ways, questions)
+    plain.close()
     _close(memory)
     for name, (wall, processor) in medians.items():
         print(f"{name}: {wall:.1f} ms, {processor:.1f} ms of processor time")
+    embedding = medians[_EMBEDDING][1]
+    bare = medians[_FTS5][1] + medians[_VECTORS_ALONE][1] - embedding
+    ratio = (medians[_BOTH][1] - embedding) / bare
+    print(f"{_BOTH}: {ratio:.1f} times the processor time of FTS5 and vectors alone")
     return _judge(medians)
 
 
