@@ -99,7 +99,7 @@ def test_an_entity_comes_before_a_note_with_the_same_name(library: Memory) -> No
 def test_a_note_and_an_fact_with_the_same_text_are_both_shown(library: Memory) -> None:
     facts.add(library, [FactAddition("Caroline", ("warm the kettle",))], by=ME, skip_repeats=True)
     keep(library, "Caroline", "warm the kettle")
-    assert {("Caroline", 3), ("Caroline", NOTE)} <= set(keys(library, "who warms a kettle"))
+    assert set(keys(library, "who warms a kettle")[:2]) == {("Caroline", 3), ("Caroline", NOTE)}
 
 
 def test_a_note_is_found_only_by_its_latest_text(library: Memory) -> None:

@@ -42,7 +42,7 @@ WEIGHTS: dict[str, tuple[float, float, float]] = {
     "entity": (2.0, 2.0, 2.0),  # with 4, a question with a wrong name loses 30 points
     "date": (3.0, 3.0, 3.0),
     "tells_time": (2.0, 2.0, 2.0),
-    "length": (0.6, 0.6, 0.15),
+    "length": (0.15, 0.6, 0.15),
     "asks": (-2.0, -2.0, -2.0),
 }
 # The unit of `words`, and that of `meaning` with its zero: the cosine of unrelated texts with the
