@@ -5,7 +5,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from polymnia.engine.graph import entities
 from polymnia.engine.memory import Memory
+from polymnia.model import EntityDraft
 from polymnia.stores import open_store
 from tests.dialects.conversation import Client
 
@@ -43,3 +45,13 @@ def test_a_history_says_which_entity_a_name_was_taken_for(client: Client) -> Non
 def test_a_change_is_shown_with_its_weekday_and_without_a_version(client: Client) -> None:
     line = r"- default:4, \w{3} \d+ \w{3}( \d\d:\d\d)?, test, remember: "
     assert re.search(line, client.text("history"))
+
+
+def test_a_large_change_is_counted_instead_of_read(client: Client, memory: Memory) -> None:
+    drafts = [EntityDraft(f"Part {number}", "part", ("is spare",)) for number in range(600)]
+    entities.create(memory, drafts, by="import")
+    shown = client.text("history", {"limit": 1})
+    assert "import, create_entities: + 600 entities, 600 facts\n" in shown
+    of_one = client.text("history", {"name": "Part 7"})
+    assert "+ fact Part 7 #1: is spare" in of_one
+    assert "Part 8" not in of_one

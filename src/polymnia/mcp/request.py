@@ -47,8 +47,6 @@ class Request(Call, kw_only=True):
     reported: float | None = None
     # True if the tool reports its own progress.
     has_own_progress: bool = False
-    # The names of the workspaces that it used.
-    used_workspaces: dict[str, None] = field(default_factory=dict)
 
     def begin(self) -> None:
         """Find out who asks, for one run. Raise ProtocolError or NotAdmitted."""

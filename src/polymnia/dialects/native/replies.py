@@ -16,8 +16,9 @@ from polymnia.engine.facts.todos import is_overdue
 from polymnia.engine.history.changes import Difference, client_label
 from polymnia.errors import BadInput
 from polymnia.model import Change, Entity, Relation
+from polymnia.model.changes import ChangeSize
 from polymnia.search.hidden import without_hidden
-from polymnia.search.terms import one_line
+from polymnia.search.terms import count_noun, one_line
 from polymnia.search.times import day_name, iso_time
 from polymnia.search.tokens import estimate_tokens, shorten_to
 
@@ -238,11 +239,18 @@ def relation_item(relation: Relation, label: str = "") -> Item:
     return line_item(f"  {relation.source} -{relation.type}-> {relation.target}{label}")
 
 
-def change_item(change: Change, workspace: str, differences: list[Difference]) -> Item:
-    """Return a change with the first few things that it altered."""
+def change_item(
+    change: Change, workspace: str, differences: list[Difference], size: ChangeSize | None
+) -> Item:
+    """Return a change with the first few things that it altered, or its size if it is large."""
     shown = [one.describe(_excerpt, empty="none") for one in differences[:_MAX_DIFFERENCES]]
     if len(differences) > len(shown):
         shown.append(f"and {len(differences) - len(shown)} more")
+    if size is not None and not shown:
+        sign, part = ("+", size.after) if size.after.total else ("-", size.before)
+        nouns = (("entity", part.entities), ("fact", part.facts), ("relation", part.relations))
+        counts = [count_noun(count, noun) for noun, count in nouns if count]
+        shown.append(f"{sign} {', '.join(counts)}")
     at = day_name(change.at)
     by = client_label(change.actor)
     heading = f"- {workspace}:{change.id}, {at}, {by}, {change.operation}"

@@ -70,15 +70,17 @@ workspaces you can read, or since a time. Gives the change ids that undo takes."
             actor=arguments.actor or None,
             names=names[place.name] or None,
             since=parse_optional_moment(arguments.since, "since"),
+            # An import has thousands of rows, of which a line shows a few.
+            max_rows=1_000,
         )
-        pages.append([(place, change) for change in page.changes])
+        pages.append([(place, change, page.sizes.get(change.id)) for change in page.changes])
         is_more = is_more or page.next is not None
     # Each workspace numbers its own changes, so only their times put them in one order.
     newest = list(heapq.merge(*pages, key=lambda entry: -entry[1].at))[: arguments.limit]
     items = []
-    for place, change in newest:
+    for place, change, size in newest:
         differences = _differences(place, change, names[place.name])
-        items.append(change_item(change, place.name, differences))
+        items.append(change_item(change, place.name, differences, size))
     note = f"Changes in {join_names(read)}, newest first (UTC)."
     if not items:
         note = f"No such changes in {join_names(read)}."
@@ -88,7 +90,7 @@ workspaces you can read, or since a time. Gives the change ids that undo takes."
     cursor = ""
     if is_more or fitting < sum(map(len, pages)):
         # The id of the last change shown of each workspace: new changes do not move a page.
-        shown_ids = {place.name: change.id for place, change in newest[:fitting]}
+        shown_ids = {place.name: change.id for place, change, _ in newest[:fitting]}
         ids = [shown_ids.get(place.name, last) for place, last in zip(read, last_ids, strict=True)]
         cursor = ".".join(map(str, ids))
     return bounded_reply(

@@ -81,7 +81,8 @@ class GroupCommit:
         try:
             self._commit_open_group()
             self._join()
-            # A log that begins with all pages would fit any file (log.py), so it begins with these.
+            # A log that begins with all pages would fit any file, so it begins with these
+            # (lineage.py).
             self._commit_lineage()
             with self._map_errors:
                 self._execute_with_files(query)

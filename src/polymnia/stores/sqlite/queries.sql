@@ -4,7 +4,7 @@ e.id, c.name, c.type, e.uid, e.next_ordinal, c.summary, c.summary_at, c.tags, c.
 c.aliases, c.due, c.status, c.expires
 
 -- fragment: observation_columns
--- The entity, and what `unpack_observation` takes.
+-- The entity, and what `unpack_fact` takes.
 o.entity, o.ordinal, o.text, o.created_at, o.valid_at, o.source, o.expires, o.author
 
 -- name: existing_names
