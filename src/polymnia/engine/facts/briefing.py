@@ -65,7 +65,7 @@ _RULE_WORDS = re.compile(r"\b(?:never|always|must)\b", re.I)
 
 
 class BriefingLine(Struct, frozen=True):
-    """A line of a section: an entity and what is said of it. `at` and `due` are times, or 0."""
+    """A line of a section: an entity and a text about it. `at` and `due` are times, or 0."""
 
     workspace: str
     name: str
@@ -104,7 +104,7 @@ Memories = Sequence[tuple[str, Memory]]
 def brief_session(
     memories: Memories, *, by: str, max_tokens: int, root: Path | None = None
 ) -> SessionBriefing:
-    """Return what a client should know of the memories, by workspace, within a budget.
+    """Return what a client should know from the memories, by workspace, within a budget.
 
     Facts of the first memory that name files of the work tree at `root` are compared with it.
     """
@@ -237,7 +237,7 @@ def _todos(workspace: str, memory: Memory, read: Reader) -> list[BriefingLine]:
 
 
 def _decisions(workspace: str, memory: Memory, read: Reader) -> list[BriefingLine]:
-    """Return the newest fact of each decision of the last days that none supersedes."""
+    """Return the newest fact of each recent decision that nothing supersedes."""
     since = now_us() - DECISION_DAYS * DAY
     lines = []
     for entity in _without_superseded(read, _of_type(read, DECISION)):

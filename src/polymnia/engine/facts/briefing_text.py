@@ -26,7 +26,7 @@ def tokens_for_sections(max_tokens: int) -> int:
 def briefing_text(
     session: SessionBriefing, workspaces: Sequence[str], remarks: Sequence[str] = ()
 ) -> str:
-    """Return the briefing of these workspaces. Those of another than the first are labelled."""
+    """Return the briefing of these workspaces. Lines from all but the first are labelled."""
     home = workspaces[0] if workspaces else ""
     texts = [_head(session)]
     for section in session.sections:

@@ -34,7 +34,7 @@ def resolve_name(read: Reader, name: str) -> str:
 
 
 def resolve_names(read: Reader, names: Collection[str]) -> dict[str, str]:
-    """Return for each name that of the only entity that it can mean; the name itself otherwise.
+    """Map each name to that of the only entity that it can mean, or else to itself.
 
     Only the first MAX_RESOLVED_NAMES unknown names are compared with others.
     """

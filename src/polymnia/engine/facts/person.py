@@ -48,7 +48,7 @@ class PersonalFact(Struct, frozen=True):
 
 
 class PersonalData(Struct, frozen=True, kw_only=True):
-    """What was found. `erasure` names all of it by id, `unwanted` and `summaries` what lives."""
+    """What was found. `erasure` names all by id, `unwanted` and `summaries` what still exists."""
 
     entities: tuple[str, ...]
     facts: tuple[PersonalFact, ...]

@@ -49,7 +49,7 @@ class FactDraft(Struct, frozen=True):
 
 
 class EntityFacts(Struct, frozen=True, kw_only=True):
-    """What to remember of an entity.
+    """What to remember about an entity.
 
     The type counts only if the entity is new. A summary replaces the former one, and so do a due
     time, a status and a time of expiry.
