@@ -141,7 +141,7 @@ def _facts_of(few: list[tuple[Place, list[str]]], within: Within | None) -> list
 
 
 def _with_authors(lines: list[Line], authors: Authors) -> list[Line]:
-    """Return the lines, those without an author with one of these."""
+    """Return the lines, with these authors added where one is missing."""
     signed = []
     for line in lines:
         if line.author is None:

@@ -92,7 +92,7 @@ def usual(lines: list[Line]) -> tuple[str, str]:
 
 
 def fit_lines(lines: list[Line], budget: int, limit: int) -> list[Line]:
-    """Return the facts that fit, best first. What does not fit is passed over, never a stop."""
+    """Return the facts that fit, best first. A fact that does not fit is skipped."""
     shown: list[Line] = []
     subjects: set[tuple[str, str]] = set()
     for line in lines:

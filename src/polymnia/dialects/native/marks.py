@@ -78,7 +78,7 @@ def _is_dispute(older: Line, newer: Line) -> bool:
 
 
 def mark_superseded(lines: list[Line], successors: dict[tuple[str, str], str]) -> list[Line]:
-    """Return the lines; those of an entity that another one supersedes name that one."""
+    """Return the lines, with a note on those of superseded entities."""
     marked = []
     for line in lines:
         successor = successors.get(line.subject)
@@ -90,7 +90,7 @@ def mark_superseded(lines: list[Line], successors: dict[tuple[str, str], str]) -
 
 
 def successors_of(named: Sequence[tuple[Place, str]]) -> dict[tuple[str, str], str]:
-    """Return which of the entities another one supersedes, by workspace and name."""
+    """Return the entities that supersede these, by workspace and name."""
     successors = {}
     for place in {place.name: place for place, _ in named}.values():
         names = {name for owner, name in named if owner.name == place.name}
@@ -101,7 +101,7 @@ def successors_of(named: Sequence[tuple[Place, str]]) -> dict[tuple[str, str], s
 
 
 def mark_files(lines: list[Line]) -> list[Line]:
-    """Return the lines; those that name files of the project say what became of these."""
+    """Return the lines, with a note on those that name changed files of the project."""
     project = [line for line in lines if line.place.root is not None]
     if not project:
         return lines
@@ -117,7 +117,7 @@ def mark_files(lines: list[Line]) -> list[Line]:
 
 
 def mark_replaced(shown: list[Line]) -> list[Line]:
-    """Return the lines; those of the best entity say which text they replaced."""
+    """Return the lines, with the text that they replaced on those of the best entity."""
     if not shown:
         return []
     best = shown[0]

@@ -247,7 +247,7 @@ def _notes(fact: Fact, entity: Entity) -> tuple[str, ...]:
 
 
 def _missing_note(read: list[Place], missing: list[str], at: int | None) -> str:
-    """Return which names are unknown, or were at a time, and what is spelled like them."""
+    """Return which names are unknown, now or at a time, and names spelled like them."""
     sentences = []
     for name in missing[:10]:  # each is compared with many names
         check_cancelled()

@@ -232,7 +232,7 @@ def _unknown_everywhere(results: list[RecallResult]) -> list[str]:
 
 
 def _search_notes(results: list[tuple[Place, RecallResult]]) -> list[str]:
-    """Return sentences on names of before, and on why meaning was left out."""
+    """Return sentences about former names, and about why semantic search was skipped."""
     corrections: dict[str, str] = {}
     notes = []
     for place, result in results:

@@ -146,7 +146,7 @@ def _secret_line(place: Place, subject: str, kind: str, unwanted: dict[str, Any]
 
 
 def attribute_secrets(place: Place, name: str, texts: dict[str, str]) -> Iterator[str]:
-    """Yield which of the new texts of an entity, by what they are, look like keys or tokens."""
+    """Yield a line for each new text of an entity that looks like a key or token."""
     if place.memory.secrets == "warn":
         for what, text in texts.items():
             if kind := find_secret(text):

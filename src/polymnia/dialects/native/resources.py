@@ -25,7 +25,7 @@ def _read_briefing(call: Call) -> str:
 
 
 def _read_entity(call: Call, uri: str) -> str | None:
-    """Return what all of the client's workspaces know of the entity; None if none has it."""
+    """Return the entity from all of the client's workspaces; None if none has it."""
     if not uri.startswith(_ENTITY):
         return None
     name = unquote(uri.removeprefix(_ENTITY))
