@@ -101,7 +101,7 @@ def successors_of(named: Sequence[tuple[Place, str]]) -> dict[tuple[str, str], s
 
 
 def mark_files(lines: list[Line]) -> list[Line]:
-    """Return the lines, with a note on those that name changed files of the project."""
+    """Return the lines, with a note on those that name changed or deleted project files."""
     project = [line for line in lines if line.place.root is not None]
     if not project:
         return lines
