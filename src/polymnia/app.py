@@ -210,11 +210,15 @@ def _serve_http(
     host, port = address.parse_bind(settings.address)
     provider = provider_of(settings)
     authenticator = _authenticator(settings, tokens, provider, is_strict=requires_login)
+    public_path = address.parse_public_path(settings.public_url)
     address.require_protection(
-        settings.address, host, protected=authenticator.requires_token, insecure=settings.insecure
+        settings.address,
+        host,
+        settings.public_url,
+        protected=authenticator.requires_token,
+        insecure=settings.insecure,
     )
     public = urlsplit(settings.public_url)
-    public_path = address.parse_public_path(settings.public_url)
     allowed_hosts = address.require_hosts((host, *settings.allow_hosts))
     origins = address.require_origins(settings.allow_origins)
     proxies = parse_proxies(settings.trusted_proxies)

@@ -59,6 +59,16 @@ def test_a_name_counts_as_reachable_from_other_machines() -> None:
         require_protection("example.org:80", "example.org", protected=False, insecure=False)
 
 
+def test_a_public_server_behind_a_proxy_on_this_machine_needs_credentials() -> None:
+    public = ("127.0.0.1:80", "127.0.0.1", "https://example.org/memory")
+    with pytest.raises(SettingsError, match="polymnia user invite"):
+        require_protection(*public, protected=False, insecure=False)
+    require_protection(*public, protected=True, insecure=False)
+    require_protection(*public, protected=False, insecure=True)
+    local = ("127.0.0.1:80", "127.0.0.1", "http://localhost:8080")
+    require_protection(*local, protected=False, insecure=False)
+
+
 @pytest.mark.parametrize(
     ("url", "path"),
     [

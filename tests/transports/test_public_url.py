@@ -14,7 +14,7 @@ PREFIX = "/memory"
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Running]:
     settings = {"POLYMNIA_PUBLIC_URL": f"https://example.org{PREFIX}"}
-    bind = ("--bind", "127.0.0.1:0", "--also", "graph", "--log-level", "info")
+    bind = ("--bind", "127.0.0.1:0", "--also", "graph", "--log-level", "info", "--insecure")
     with Running(tmp_path / "memory.db", *bind, settings=settings) as running:
         yield running
 
@@ -47,9 +47,8 @@ def test_every_path_is_also_below_the_prefix(server: Running) -> None:
 
 
 def test_a_prefix_that_is_also_a_path_hides_nothing(tmp_path: Path) -> None:
-    with Running(
-        tmp_path / "memory.db", settings={"POLYMNIA_PUBLIC_URL": "https://example.org/mcp"}
-    ) as server:
+    settings = {"POLYMNIA_PUBLIC_URL": "https://example.org/mcp"}
+    with Running(tmp_path / "memory.db", "--insecure", settings=settings) as server:
         for path in ("/mcp", "/mcp/", "/mcp/mcp"):
             talk = Talk(server.port, path=path)
             assert talk.ask("ping")["result"] == {}

@@ -6,6 +6,7 @@ import re
 import socket
 from collections.abc import Iterable
 from ipaddress import ip_address
+from urllib.parse import urlsplit
 
 from polymnia.errors import SettingsError
 
@@ -135,11 +136,25 @@ def require_hosts(hosts: Iterable[str]) -> frozenset[str]:
     return frozenset(spelled)
 
 
-def require_protection(bind: str, host: str, *, protected: bool, insecure: bool) -> None:
-    """Raise SettingsError if any host of the network could read and change the memory."""
-    if not (protected or insecure or is_loopback(host)):
+def require_protection(
+    bind: str, host: str, public_url: str = "", *, protected: bool, insecure: bool
+) -> None:
+    """Raise SettingsError if any host of the network could read and change the memory.
+
+    A proxy on this machine makes a server on loopback public at `public_url`.
+    """
+    if protected or insecure:
+        return
+    if not is_loopback(host):
         raise SettingsError(
             f"{bind} can be reached from other machines, and anyone there could read and change "
             "the memory: create a token with `polymnia token create`, bind to 127.0.0.1, "
             "or pass --insecure to allow it"
+        )
+    public_host = urlsplit(public_url).hostname
+    if public_host and not is_loopback(public_host):
+        raise SettingsError(
+            f"public_url: anyone who can reach {public_url} could read and change the memory: "
+            "invite a person with `polymnia user invite`, create a token with "
+            "`polymnia token create`, or pass --insecure to allow it"
         )
