@@ -23,7 +23,6 @@ import polymnia.stores.clock
 import polymnia.stores.sqlite.commit
 import polymnia.stores.sqlite.connection
 import polymnia.stores.sqlite.vector_index
-import polymnia.stores.sqlite.vectors
 import polymnia.stores.versioned.vectors
 from polymnia.disk.lock import _try_lock
 from polymnia.errors import StoreBusy
@@ -166,7 +165,6 @@ class Scheduler:
         replacements: list[tuple[Any, str, object]] = [
             (apsw, "Connection", _connection_class(self)),
             (sqlite.commit, "threading", SimpleNamespace(Lock=lock, Event=event)),
-            (sqlite.vectors, "Lock", lock),
             (sqlite.vector_index, "Lock", lock),
             (sqlite.connection, "sleep", self.sleep),
             (sqlite.connection, "monotonic", self.monotonic),
