@@ -89,7 +89,8 @@ def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
     tokens = tokens_of(store)
     assert tokens is not None
     settings = {"POLYMNIA_PUBLIC_URL": PUBLIC_URL}
-    flags = ("--transport", "http", "--embedder", "none")
+    # The first person is invited after the server has started.
+    flags = ("--transport", "http", "--embedder", "none", "--insecure")
     with Running(store, *flags, dialect="native", settings=settings) as server, closing(tokens):
         office = Office(server, store, tokens, {})
         alice = office.invite("alice", "--can", "admin", "--all-workspaces")
