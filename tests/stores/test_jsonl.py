@@ -136,21 +136,42 @@ def test_no_temporary_file_is_left(path: Path, tmp_path: Path) -> None:
     assert sorted(file.name for file in tmp_path.iterdir()) == ["memory.jsonl", "memory.jsonl.lock"]
 
 
-def test_half_of_a_surrogate_pair_becomes_a_replacement_character(path: Path) -> None:
-    lines = (
-        rb'{"type":"entity","name":"A\ud800","entityType":"x",'
-        rb'"observations":["cut \ud83d","whole \ud83d\ude00"]}',
-        rb'{"type":"relation","from":"A\ud800","to":"B","relationType":"\udfff r"}',
-    )
-    path.write_bytes(b"\n".join(lines))
+# What npm's server writes for texts with half of a surrogate pair.
+HALF_PAIRS = [
+    rb'{"type":"entity","name":"A","entityType":"x","observations":["cut \ud83d","whole"]}',
+    b'{"type":"entity","name":"\\udc00B\xc3\xa9\\n","entityType":"\\ud800",'
+    b'"observations":["\\ud800","\\ud801","\xef\xbf\xbd"]}',
+    rb'{"type":"entity","name":"\ud800","entityType":"x","observations":[]}',
+    rb'{"type":"entity","name":"\ud801","entityType":"x","observations":[]}',
+    rb'{"type":"relation","from":"\ud800","to":"\ud801","relationType":"\udfff r"}',
+]
+
+
+def test_half_of_a_surrogate_pair_is_readable_and_different_texts_stay_different(
+    path: Path,
+) -> None:
+    path.write_bytes(b"\n".join(HALF_PAIRS))
     memory = opened(path)
     graph = entities.read_all(memory)
-    assert graph.entities[0].name == "A\ufffd"
-    assert graph.entities[0].texts == ("cut \ufffd", "whole \U0001f600")
-    assert [relation.key for relation in graph.relations] == [("A\ufffd", "B", "\ufffd r")]
+    assert graph.entities[0].texts == ("cut \ufffd", "whole")
+    assert len({entity.name for entity in graph.entities}) == 4
+    assert len(set(graph.entities[1].texts)) == 3
+    assert graph.entities[1].texts[2] == "\ufffd"
+    (relation,) = graph.relations
+    assert (relation.source, relation.target) == (graph.entities[2].name, graph.entities[3].name)
     assert memory.store.check() == []
-    facts.remove(memory, [("A\ufffd", ("cut \ufffd",))], by="test")
-    assert path.read_text("utf-8").count("\ufffd") == 3
+
+
+def test_a_write_leaves_half_of_a_surrogate_pair_as_it_was(path: Path) -> None:
+    path.write_bytes(b"\n".join(HALF_PAIRS))
+    memory = opened(path)
+    entities.create(memory, [EntityDraft("new", "x")], by="test")
+    facts.remove(memory, [("A", ("whole",))], by="test")
+    new = b'{"type":"entity","name":"new","entityType":"x","observations":[]}'
+    first = HALF_PAIRS[0].replace(b',"whole"', b"")
+    assert path.read_bytes().split(b"\n") == [first, *HALF_PAIRS[1:4], new, HALF_PAIRS[4]]
+    facts.remove(memory, [("A", ("cut \ufffd",))], by="test")
+    assert b"cut" not in path.read_bytes()
     assert not Path(f"{path}.rejected").exists()
 
 

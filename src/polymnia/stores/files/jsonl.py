@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from msgspec import DecodeError, Struct, ValidationError, field
+from msgspec import DecodeError, Struct, ValidationError, convert, field, to_builtins
 from msgspec.json import Decoder, Encoder
 
 from polymnia.disk.replace import fsync, fsync_directory, open_private, replace_file
@@ -22,6 +22,7 @@ logger = logging.getLogger(__name__)
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _LINES_PER_CHUNK = 2000
 _ORDINALS = range(1, 1 << 60)
+_HALF_PAIR = re.compile("[\ud800-\udfff]")
 
 
 def adopt_legacy(path: Path) -> None:
@@ -106,7 +107,8 @@ class JsonlFile:
             fsync_directory(aside.parent)
             logger.warning("%d lines that could not be loaded are now in %s", len(rejected), aside)
             rejected.clear()
-        replace_file(self._path, encode_lines(self.graph.entities(), self.graph.relations()))
+        lines = encode_lines(self.graph.entities(), self.graph.relations(), self._loaded.originals)
+        replace_file(self._path, lines)
         self.graph.applied.clear()
         self._file.mark_replaced()
 
@@ -157,6 +159,7 @@ class LoadedFile:
         self.rejected: list[bytes] = []
         self.problems: list[tuple[int, str]] = []
         self.foreign_lines: set[int] = set()  # valid JSON of another type
+        self.originals: dict[str, str] = {}  # by readable text: the file's, with half a pair
 
     def reject(self, number: int, line: bytes, reason: str) -> None:
         """Note a line that cannot be loaded."""
@@ -170,7 +173,7 @@ def parse(data: bytes) -> LoadedFile:
     data = data.removeprefix(_BYTE_ORDER_MARK)
     items = _parse_at_once(data)
     if items is None:
-        items = _parse_lines(data, loaded)
+        items = _replace_half_pairs(_parse_lines(data, loaded), loaded.originals)
     _put_all(loaded.graph, items)
     return loaded
 
@@ -205,7 +208,7 @@ def _parse_line(line: bytes) -> _Line:
     try:
         return _decoder.decode(line)
     except DecodeError as exc:
-        item = _parse_bare(line) if isinstance(exc, ValidationError) else _parse_surrogates(line)
+        item = _parse_bare(line) if isinstance(exc, ValidationError) else _parse_half_pairs(line)
         if item is None:
             raise
         return item
@@ -220,28 +223,72 @@ def _parse_bare(line: bytes) -> _EntityObject | None:
     return _EntityObject(bare.name, bare.entityType, [])
 
 
-def _parse_surrogates(line: bytes) -> _Line | None:
-    r"""Parse a line with halves of surrogate pairs, which become U+FFFD; None without any.
-
-    JavaScript writes them as `\ud800`, but they are not characters, and UTF-8 cannot hold them.
-    """
+def _parse_half_pairs(line: bytes) -> _Line | None:
+    r"""Parse a line with half of a surrogate pair, such as `\ud83d`; None without any."""
     try:
-        text = json.dumps(json.loads(line), ensure_ascii=False)
+        value = json.loads(line)
+        is_half = _HALF_PAIR.search(json.dumps(value, ensure_ascii=False))
+        item: _Line | None = convert(value, _Line) if is_half else None
     except ValueError:
         return None
-    readable = re.sub("[\ud800-\udfff]", "\ufffd", text)
-    return None if readable == text else _decoder.decode(readable.encode())
+    return item
 
 
-def encode_lines(entities: Iterable[Entity], relations: Iterable[Relation]) -> Iterator[bytes]:
-    """Encode a file in chunks: all entities, then all relations, a newline between two lines."""
+def _replace_half_pairs(items: list[_Line], originals: dict[str, str]) -> list[_Line]:
+    """Make texts with half of a surrogate pair readable, and note what each of them was.
+
+    JavaScript writes such halves where it cuts a text, but UTF-8 cannot hold them. They become
+    U+FFFD, and more are appended where two texts of the file would become one.
+    """
+    texts = dict.fromkeys(text for item in items for text in _texts(item))
+    readable: dict[str, str] = {}
+    for text in filter(_HALF_PAIR.search, texts):
+        replacement = _HALF_PAIR.sub("\ufffd", text)
+        while replacement in texts or replacement in originals:
+            replacement += "\ufffd"
+        readable[text] = replacement
+        originals[replacement] = text
+    return [_map_texts(item, readable) for item in items] if readable else items
+
+
+def _texts(item: _Line) -> list[str]:
+    if isinstance(item, _RelationObject):
+        return [item.source, item.target, item.relationType]
+    return [item.name, item.entityType, *item.observations]
+
+
+def _map_texts(item: _Line, by_text: dict[str, str]) -> _Line:
+    texts = [by_text.get(text, text) for text in _texts(item)]
+    if isinstance(item, _RelationObject):
+        return _RelationObject(*texts)
+    return _EntityObject(texts[0], texts[1], texts[2:])
+
+
+def encode_lines(
+    entities: Iterable[Entity],
+    relations: Iterable[Relation],
+    originals: dict[str, str] | None = None,
+) -> Iterator[bytes]:
+    """Encode a file in chunks: all entities, then all relations, a newline between two lines.
+
+    A text that is a key of `originals` is written as its value.
+    """
     items: list[_Line] = [
         _EntityObject(entity.name, entity.type, list(entity.texts)) for entity in entities
     ]
     items += [_RelationObject(*relation.key) for relation in relations]
     for start in range(0, len(items), _LINES_PER_CHUNK):
-        lines = [_encoder.encode(item) for item in items[start : start + _LINES_PER_CHUNK]]
+        chunk = items[start : start + _LINES_PER_CHUNK]
+        lines = [_encode_line(item, originals or {}) for item in chunk]
         yield (b"\n" if start else b"") + b"\n".join(lines)
+
+
+def _encode_line(item: _Line, originals: dict[str, str]) -> bytes:
+    if not originals or originals.keys().isdisjoint(_texts(item)):
+        return _encoder.encode(item)
+    line = to_builtins(_map_texts(item, originals))
+    text = json.dumps(line, ensure_ascii=False, separators=(",", ":"))
+    return text.encode(errors="backslashreplace")  # half a pair as JavaScript writes it: \ud83d
 
 
 def _put_all(graph: MemoryGraph, items: list[_Line]) -> None:
