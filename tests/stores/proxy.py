@@ -1,12 +1,52 @@
 """A TCP proxy between a store and its database that loses connections and answers on demand."""
 
 import socket
+import struct
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from threading import Event, Lock, Thread
 
 # How the end of a transaction looks on the wire: the statement, and PostgreSQL's answer.
 _COMMIT, _COMMITTED = b"COMMIT\x00", b"COMMIT\x00"
+# The code of the message that starts a connection, after those that ask for encryption.
+_PROTOCOL_3 = 3 << 16
+
+
+class Requests:
+    """The messages of one client, to count how often it waits for an answer.
+
+    Packets would not do: a busy machine cuts one request into several.
+    """
+
+    def __init__(self) -> None:
+        self._pending = b""
+        self._has_started = False
+        self._expects_answer = False
+
+    def count_waits(self, data: bytes) -> int:
+        """Return how many of the messages that this data completes ask for an answer at once.
+
+        Query and Sync always do. Flush does if the client has sent something since.
+        """
+        self._pending += data
+        waits = 0
+        while True:
+            header = 1 if self._has_started else 0  # the first messages have no type
+            if len(self._pending) < header + 4:
+                return waits
+            (length,) = struct.unpack_from("!i", self._pending, header)
+            if len(self._pending) < header + length:
+                return waits
+            kind = self._pending[:header]
+            if not self._has_started:
+                (code,) = struct.unpack_from("!i", self._pending, 4)
+                self._has_started = code == _PROTOCOL_3
+            elif kind in (b"Q", b"S") or (kind == b"H" and self._expects_answer):
+                waits += 1
+                self._expects_answer = False
+            else:
+                self._expects_answer = kind != b"H"
+            self._pending = self._pending[header + length :]
 
 
 class Proxy:
@@ -25,8 +65,7 @@ class Proxy:
             False  # lose the next connection that commits, before the server hears of it
         )
         self.lose_answer = False  # the same, after the server has committed
-        self.trips = 0  # how often a client sent something after an answer
-        self._answered: set[socket.socket] = set()
+        self.trips = 0  # how often a client waited for an answer
         Thread(target=self._accept, daemon=True).start()
 
     def stall(self) -> None:
@@ -64,12 +103,12 @@ class Proxy:
             Thread(target=self._forward_answers, args=(server, client), daemon=True).start()
 
     def _forward(self, client: socket.socket, server: socket.socket) -> None:
+        requests = Requests()
         with suppress(OSError):
             while data := client.recv(65536):
                 self._flows.wait()
                 with self._lock:
-                    self.trips += server in self._answered
-                    self._answered.discard(server)
+                    self.trips += requests.count_waits(data)
                 if self.lose_request and _COMMIT in data:
                     self.lose_request = False
                     break
@@ -81,8 +120,6 @@ class Proxy:
         with suppress(OSError):
             while data := server.recv(65536):
                 self._flows.wait()
-                with self._lock:
-                    self._answered.add(server)
                 if self.lose_answer and _COMMITTED in data:
                     self.lose_answer = False
                     break

@@ -17,7 +17,7 @@ from polymnia.stores import open_store
 from polymnia.stores.postgres import database
 from tests.growth.counting import client_of, fill
 from tests.postgres import new_database, new_workspace, shared_server
-from tests.stores.proxy import proxied
+from tests.stores.proxy import Requests, proxied
 
 ME = "test"
 
@@ -61,6 +61,15 @@ TOOL_TRIPS: list[tuple[str, dict[str, Any], int]] = [
     ("remember", {"entities": [{"name": "Known 2", "facts": ["was seen today"]}]}, 5),
     ("remember", {"entities": [{"name": "Zoe", "type": "cat", "facts": ["sleeps"]}]}, 7),
 ]
+
+
+def test_a_request_that_arrives_in_pieces_is_one_wait() -> None:
+    start = b"\x00\x00\x00\x09\x00\x03\x00\x00\x00"
+    flushed = b"B\x00\x00\x00\x06ab" + b"H\x00\x00\x00\x04"
+    synced = b"S\x00\x00\x00\x04" + b"H\x00\x00\x00\x04"  # the flush asks for nothing new
+    messages = start + flushed + synced
+    requests = Requests()
+    assert sum(requests.count_waits(bytes([byte])) for byte in messages) == 2
 
 
 def test_a_tool_waits_for_the_server_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
