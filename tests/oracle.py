@@ -17,9 +17,11 @@ from polymnia.model import (
     PassageKey,
     RowCounts,
     Rows,
+    Within,
 )
+from polymnia.search.terms import terms_of
 from polymnia.stores.contract import Capabilities
-from polymnia.stores.memory.graph import GraphOnlyStore, MemoryGraph, passages_of
+from polymnia.stores.files.graph import GraphOnlyStore, MemoryGraph
 
 
 class MemoryHistory:
@@ -150,8 +152,15 @@ def _touches(change: Change, names: set[str] | None) -> bool:
     return not names.isdisjoint(touched)
 
 
+def passages_of(entity: Entity) -> list[Passage]:
+    """Return the card of an entity, then its facts."""
+    summary = entity.summary or ""
+    card = Passage(entity.name, entity.type, 0, summary, entity.created_at, tags=entity.tags)
+    return [card, *(Passage.of(entity, fact) for fact in entity.facts)]
+
+
 class _RecordedGraph(MemoryGraph):
-    """A graph that numbers its changes and can be asked for its history."""
+    """A graph that numbers its changes, has a history, and finds words by reading everything."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -163,6 +172,28 @@ class _RecordedGraph(MemoryGraph):
     @property
     def history(self) -> MemoryHistory:
         return MemoryHistory(self.applied, self._marks)
+
+    def candidates(
+        self,
+        terms: Collection[str],
+        limit: int,
+        within: Within | None = None,
+        *,
+        every: bool = False,
+        newest: bool = False,
+    ) -> list[Passage]:
+        passages = []
+        for entity in self.entities():
+            for passage in passages_of(entity):
+                found = set(terms_of(passage.text if passage.ordinal else passage.words))
+                matches = found.issuperset(terms) if every else not found.isdisjoint(terms)
+                if matches and terms and (within is None or within.has(passage)):
+                    passages.append(passage)
+        return passages[:limit]
+
+    def names_with(self, terms: Collection[str], limit: int) -> list[str]:
+        names = [entity.name for entity in self.entities()]
+        return [name for name in names if not set(terms).isdisjoint(terms_of(name))][:limit]
 
 
 class MemoryStore(GraphOnlyStore):

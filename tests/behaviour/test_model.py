@@ -49,7 +49,7 @@ from polymnia.model import (
 )
 from polymnia.search.terms import terms_of
 from polymnia.stores import open_store
-from polymnia.stores.memory.graph import MemoryGraph
+from polymnia.stores.files.graph import MemoryGraph
 from tests.conftest import ON_DISK, STORES
 from tests.groups import mostly_matrix
 from tests.oracle import MemoryStore

@@ -20,7 +20,7 @@ from typing import NamedTuple
 from unittest.mock import patch
 
 from polymnia.errors import PolymniaError, StoreStopped
-from polymnia.stores.files.binlog import log as binlog
+from polymnia.stores.files import binlog
 from tests.durability.power import MODELS, Disk, Event, read_events
 from tests.durability.shim import CRASHED, Shim, restart_with_shim
 from tests.durability.subjects import NAMES, Subject, find_problems, open_subject

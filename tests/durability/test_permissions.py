@@ -14,7 +14,7 @@ import pytest
 
 from polymnia.errors import StoreError
 from polymnia.stores import open_store
-from polymnia.stores.files.binlog.forms import salvage
+from polymnia.stores.files.binlog import salvage
 from tests.durability.graphs import create, names_at, opened
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="files have no modes here")

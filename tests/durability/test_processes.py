@@ -16,7 +16,7 @@ from polymnia.engine.graph import entities, facts
 from polymnia.engine.memory import Memory
 from polymnia.errors import EntityNotFound, StoreBusy, StoreError
 from polymnia.model import Entity, FactAddition, Rows
-from polymnia.stores.files.binlog.forms import salvage
+from polymnia.stores.files.binlog import salvage
 from polymnia.stores.sqlite import connection
 from tests.durability.graphs import create, names, names_at, opened, read
 from tests.durability.servers import ServerProcess, creation, is_error, names_in, tool_call

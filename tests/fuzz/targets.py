@@ -24,7 +24,7 @@ from polymnia.markdown.properties import front_matter, split_file
 from polymnia.mcp.server import Server
 from polymnia.mcp.session import Session
 from polymnia.model import EntityDraft
-from polymnia.stores.files.binlog.forms import form_of, load, salvage
+from polymnia.stores.files.binlog import form_of, load, salvage
 from polymnia.stores.sqlite.lineage import log_fits
 from polymnia.stores.sqlite.store import SqliteStore
 

@@ -26,8 +26,8 @@ from polymnia.model import (
     Rows,
 )
 from polymnia.stores import open_store
-from polymnia.stores.files.binlog.forms import OURS, load, salvage
-from polymnia.stores.files.binlog.records import encode_change, encode_graph, encode_payload
+from polymnia.stores.files.binlog import OURS, load, salvage
+from polymnia.stores.files.records import encode_change, encode_graph, encode_payload
 from tests.groups import mostly_matrix
 from tests.stores.binlog_reader import Picture, change_ends, read_change, read_log, record_ends
 

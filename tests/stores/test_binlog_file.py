@@ -15,7 +15,7 @@ from polymnia.errors import StoreError, StoreFull, StoreStopped
 from polymnia.model import Entity, EntityDraft, FactAddition, Relation, Rows
 from polymnia.stores import open_store
 from polymnia.stores.contract import Store
-from polymnia.stores.files.binlog import log as binlog
+from polymnia.stores.files import binlog
 from tests.processes import TIMEOUT_S
 from tests.stores.binlog_reader import read_log, record_ends
 

@@ -13,8 +13,8 @@ from polymnia.errors import StoreDamaged
 from polymnia.model import Entity, EntityDraft
 from polymnia.stores import open_store
 from polymnia.stores.contract import Store
-from polymnia.stores.files.binlog.forms import salvage
-from polymnia.stores.files.binlog.records import encode_graph
+from polymnia.stores.files.binlog import salvage
+from polymnia.stores.files.records import encode_graph
 from tests.stores.binlog_reader import Picture, read_log
 
 Encode = Callable[[int, bytes], bytes]

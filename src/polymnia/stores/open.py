@@ -45,7 +45,7 @@ def open_store(url: str, *, read_only: bool = False) -> Store:
     from polymnia.stores.files.store import FileStore
 
     if kind == "binlog":
-        from polymnia.stores.files.binlog.log import BinlogFile
+        from polymnia.stores.files.binlog import BinlogFile
 
         return FileStore(path, BinlogFile(path), read_only=read_only)
     from polymnia.stores.files.jsonl import JsonlFile
@@ -184,7 +184,7 @@ def salvage(url: str, target: str = "") -> tuple[Path, Counts, list[str]]:
         raise BadInput(
             f"--salvage works on binary logs (.mcpmem, .bin) and SQLite files (.db), not on {url}"
         )
-    from polymnia.stores.files.binlog.forms import salvage as salvage_log
+    from polymnia.stores.files.binlog import salvage as salvage_log
 
     new = Path(target or f"{path}.salvaged.mcpmem")
     counts, gaps = salvage_log(Path(path), new)

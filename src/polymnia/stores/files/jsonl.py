@@ -14,8 +14,8 @@ from msgspec.json import Decoder, Encoder
 
 from polymnia.disk.replace import fsync, fsync_directory, open_private, replace_file
 from polymnia.model import Entity, Fact, Relation
+from polymnia.stores.files.graph import MemoryGraph
 from polymnia.stores.files.known_file import KnownFile
-from polymnia.stores.memory.graph import MemoryGraph
 
 logger = logging.getLogger(__name__)
 

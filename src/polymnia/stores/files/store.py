@@ -11,7 +11,7 @@ from polymnia.disk.lock import file_lock, refuse_other_names
 from polymnia.disk.replace import Leftovers, make_parent
 from polymnia.errors import StoreError, StoreStopped
 from polymnia.stores.contract import Capabilities, OpenReaders
-from polymnia.stores.memory.graph import GraphOnlyStore, MemoryGraph
+from polymnia.stores.files.graph import GraphOnlyStore, MemoryGraph
 
 
 class GraphFile(Protocol):

@@ -14,7 +14,7 @@ from zlib import crc32
 from msgspec.structs import replace
 
 from polymnia.model import Change, Entity, Fact, FactSet, Relation
-from polymnia.stores.memory.graph import MemoryGraph
+from polymnia.stores.files.graph import MemoryGraph
 
 (
     CREATE_ENTITY,

@@ -22,12 +22,12 @@ from polymnia.model import (
     PastFact,
     Relation,
     RelationKey,
+    Rows,
     Traces,
     TrashItem,
     TypeCount,
     Within,
     WordCounts,
-    drop_expired,
 )
 from polymnia.search.fulltext import TextQuery
 from polymnia.search.terms import fold
@@ -40,10 +40,9 @@ from polymnia.stores.contract import (
     VectorReader,
     VectorStore,
 )
-from polymnia.stores.memory.trigrams import TrigramIndex
 
 if TYPE_CHECKING:
-    from polymnia.stores.memory.word_index import WordIndex
+    from polymnia.stores.sqlite.store import SqliteStore
 
 T = TypeVar("T")
 
@@ -66,8 +65,9 @@ class MemoryGraph:
         self._relations: dict[RelationKey, tuple[int, Relation]] = {}
         # The relations of each name; None until they are first needed.
         self._touching: Touching | None = defaultdict(dict)
-        self._substrings: TrigramIndex | None = None
-        self._words: WordIndex | None = None
+        # The folded texts of entities that were searched, by name.
+        self._folded: dict[str, str] = {}
+        self._copy: SqliteStore | None = None
         self._created = 0
 
     def existing_names(self, names: Collection[str]) -> set[str]:
@@ -94,9 +94,15 @@ class MemoryGraph:
         return entities[offset:] if limit is None else entities[offset : offset + limit]
 
     def containing(self, folded: str, *, outlines: bool = False) -> list[Entity]:
-        entities = [self._entities[name][1] for name in self._substring_index().containing(folded)]
-        if _SEPARATOR in folded:
-            entities = [entity for entity in entities if _contains(entity, folded)]
+        # A scan of 20,000 entities takes some milliseconds.
+        entities = []
+        for name, (_, entity) in self._entities.items():
+            text = self._folded.get(name)
+            if text is None:
+                parts = (entity.name, entity.type, *entity.texts)
+                text = self._folded[name] = fold(_SEPARATOR.join(parts))
+            if folded in text and (_SEPARATOR not in folded or _contains(entity, folded)):
+                entities.append(entity)
         return [replace(entity, facts=()) for entity in entities] if outlines else entities
 
     def find_relations(self, keys: Collection[RelationKey]) -> dict[RelationKey, Relation]:
@@ -186,10 +192,12 @@ class MemoryGraph:
         return Counts(len(self._entities), facts, len(self._relations))
 
     def word_counts(self, terms: Collection[str]) -> WordCounts:
-        return self._word_index().word_counts(terms)
+        with self._in_sqlite().reading() as read:
+            return read.word_counts(terms)
 
     def vocabulary(self, first: str, last: str, limit: int) -> list[str]:
-        return self._word_index().vocabulary(first, last, limit)
+        with self._in_sqlite().reading() as read:
+            return read.vocabulary(first, last, limit)
 
     def candidates(
         self,
@@ -200,27 +208,30 @@ class MemoryGraph:
         every: bool = False,
         newest: bool = False,
     ) -> list[Passage]:
-        return drop_expired(self._word_index().candidates(terms, limit, within, every=every))
+        with self._in_sqlite().reading() as read:
+            return read.candidates(terms, limit, within, every=every, newest=newest)
 
     def names_with(self, terms: Collection[str], limit: int) -> list[str]:
-        return self._word_index().names_with(terms, limit)
+        with self._in_sqlite().reading() as read:
+            return read.names_with(terms, limit)
 
     def neighbours(self, passages: Collection[Passage]) -> dict[PassageKey, Neighbours]:
-        return self._word_index().neighbours(passages)
+        with self._in_sqlite().reading() as read:
+            return read.neighbours(passages)
 
     def passages(
         self, ids: Collection[int] = (), *, cards_of: Collection[str] = ()
     ) -> list[Passage]:
-        return drop_expired([card_of(entity) for entity in self.entities(cards_of)])
+        with self._in_sqlite().reading() as read:
+            return read.passages(ids, cards_of=cards_of)
 
     def passages_containing(self, folded: str, limit: int) -> list[Passage]:
-        passages: list[Passage] = []
-        for entity in self.containing(folded):
-            for passage in passages_of(entity):
-                text = passage.text if passage.ordinal else passage.words
-                if folded in fold(text):
-                    passages.append(passage)
-        return drop_expired(passages)[:limit]
+        with self._in_sqlite().reading() as read:
+            return read.passages_containing(folded, limit)
+
+    def facts_between(self, start: int, end: int, limit: int) -> list[Passage]:
+        with self._in_sqlite().reading() as read:
+            return read.facts_between(start, end, limit)
 
     def fact_counts(self, names: Collection[str]) -> dict[str, int]:
         return {entity.name: len(entity.facts) for entity in self.entities(names)}
@@ -264,9 +275,6 @@ class MemoryGraph:
         """Return the time for a change made now, which is later than that of the last change."""
         last_at = self.applied[-1].at if self.applied else 0
         return next_change_time(last_at)
-
-    def facts_between(self, start: int, end: int, limit: int) -> list[Passage]:
-        return drop_expired(self._word_index().facts_between(start, end, limit))
 
     def apply(self, change: Change) -> int:
         """Remove the rows of `before` and add those of `after`.
@@ -314,10 +322,7 @@ class MemoryGraph:
             entity = replace(entity, aliases=())
         known = self._entities.get(entity.name)
         self._entities[entity.name] = (known[0] if known else self._next(), entity)
-        if self._substrings is not None:
-            self._substrings.put(self._entities[entity.name][0], entity.name, _fold_entity(entity))
-        if self._words is not None:
-            self._words.put(self._entities[entity.name][0], entity)
+        self._forget_texts(entity.name)
 
     def link(self, relation: Relation) -> None:
         """Add the relation, or replace the one with the same key."""
@@ -330,11 +335,8 @@ class MemoryGraph:
 
     def remove(self, name: str) -> None:
         """Remove the entity with that name, and nothing else."""
-        number, _ = self._entities.pop(name)
-        if self._substrings is not None:
-            self._substrings.remove(number)
-        if self._words is not None:
-            self._words.remove(name)
+        del self._entities[name]
+        self._forget_texts(name)
 
     def unlink(self, key: RelationKey) -> None:
         """Remove the relation with that key."""
@@ -383,21 +385,33 @@ class MemoryGraph:
                 self._touching[relation.target][number] = relation
         return self._touching
 
-    def _substring_index(self) -> TrigramIndex:
-        """Return the substring index, which is built at the first search and kept current."""
-        if self._substrings is None:
-            self._substrings = TrigramIndex()
-            for name, (number, entity) in self._entities.items():
-                self._substrings.put(number, name, _fold_entity(entity))
-        return self._substrings
+    def _forget_texts(self, name: str) -> None:
+        """Search the present texts of an entity from now on."""
+        self._folded.pop(name, None)
+        if self._copy is not None:
+            self._copy.close()
+            self._copy = None
 
-    def _word_index(self) -> "WordIndex":
-        """Return the words index, which is built at the first search and kept current."""
-        if self._words is None:
-            from polymnia.stores.memory.word_index import WordIndex  # few servers need it
+    def _in_sqlite(self) -> "SqliteStore":
+        """Return a copy of the entities in SQLite, made at the first such search after a change.
 
-            self._words = WordIndex(self._entities.values())
-        return self._words
+        The dialects of file stores search for substrings; the command line and the web interface
+        also search for words.
+        """
+        if self._copy is None:
+            from polymnia.stores.sqlite.store import SqliteStore
+
+            self._copy = SqliteStore(":memory:")
+            cards, facts = [], []
+            for number, entity in self._entities.values():
+                cards.append(replace(entity, id=str(number), facts=()))
+                if entity.facts:
+                    facts.append(FactSet(entity.name, entity.facts))
+            # Facts of their own change are in the order in which they were written.
+            for after in (Rows(entities=tuple(cards)), Rows(facts=tuple(facts))):
+                with self._copy.writing() as writer:
+                    writer.apply(Change("copy", "polymnia", writer.clock(), after=after))
+        return self._copy
 
 
 class GraphOnlyStore:
@@ -420,25 +434,6 @@ class GraphOnlyStore:
         raise not_supported("a trash")
 
 
-def passages_of(entity: Entity) -> list[Passage]:
-    """Return the card of an entity, then its facts."""
-    facts = [Passage.of(entity, fact) for fact in entity.facts]
-    return [card_of(entity), *facts]
-
-
-def card_of(entity: Entity) -> Passage:
-    """Return the card of an entity."""
-    return Passage(
-        entity.name,
-        entity.type,
-        0,
-        entity.summary or "",
-        entity.created_at,
-        tags=entity.tags,
-        expires=entity.expires,
-    )
-
-
 def not_supported(what: str) -> NotSupported:
     """Return the error of a store that lacks a capability."""
     return NotSupported(f"this kind of store has no {what}; {USE_A_DATABASE}")
@@ -450,10 +445,6 @@ def _in_order(numbered: list[tuple[int, T]]) -> list[T]:
 
 def _contains(entity: Entity, folded: str) -> bool:
     return any(folded in fold(text) for text in (entity.name, entity.type, *entity.texts))
-
-
-def _fold_entity(entity: Entity) -> str:
-    return fold(_SEPARATOR.join((entity.name, entity.type, *entity.texts)))
 
 
 def _without_facts(entity: Entity, removed: FactSet, at: int) -> Entity:

@@ -1,1 +1,0 @@
-"""A log of changes in one file: its store, its records, and the forms of older programs."""

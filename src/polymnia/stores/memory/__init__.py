@@ -1,1 +1,0 @@
-"""The graph in memory: the base of the file stores."""
