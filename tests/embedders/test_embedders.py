@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from polymnia import embedders
 from polymnia.embedders import open_embedder
-from polymnia.embedders.base import Embedder
+from polymnia.embedders.base import Embedder, model_fingerprint
 from polymnia.embedders.onnx import open_minilm, split_by_tokens
 from polymnia.embedders.service import open_service
 from polymnia.errors import EmbedderError, SettingsError
@@ -122,16 +122,70 @@ def test_a_directory_gives_the_same_vectors_as_the_package(
     assert embedder.identity != local.identity
 
 
-def test_the_prompts_and_pooling_of_a_directory_are_used(directory: Path, local: Embedder) -> None:
-    prompts = {"prompts": {"query": "query: ", "document": ""}}
-    (directory / "config_sentence_transformers.json").write_bytes(msgspec.json.encode(prompts))
-    (directory / "1_Pooling").mkdir()
-    (directory / "1_Pooling" / "config.json").write_bytes(b'{"pooling_mode_cls_token": true}')
+# The files as sentence-transformers wrote them for models that many people use.
+SNOWFLAKE_PROMPTS = b"""{
+  "prompts": {"query": "Represent this sentence for searching relevant passages: "},
+  "default_prompt_name": null,
+  "similarity_fn_name": "cosine"
+}"""
+BGE_POOLING = b"""{
+  "word_embedding_dimension": 384,
+  "pooling_mode_cls_token": true,
+  "pooling_mode_mean_tokens": false,
+  "pooling_mode_max_tokens": false,
+  "pooling_mode_mean_sqrt_len_tokens": false
+}"""
+
+
+def configure(directory: Path, pooling: bytes = b"", prompts: bytes = b"") -> Embedder:
+    """Write the files of a model beside its weights, if they have any content, and load it."""
+    (directory / "1_Pooling").mkdir(exist_ok=True)
+    for path, content in (
+        ("1_Pooling/config.json", pooling),
+        ("config_sentence_transformers.json", prompts),
+    ):
+        if content:
+            (directory / path).write_bytes(content)
     embedder = open_embedder(f"onnx:{directory}")
     assert embedder is not None
-    assert "query: " in embedder.identity
-    assert not np.allclose(embedder.embed(TEXTS), embedder.embed(TEXTS, asking=True), atol=1e-3)
-    assert not np.allclose(embedder.embed(TEXTS), local.embed(TEXTS), atol=1e-3)
+    return embedder
+
+
+def test_the_prompts_of_a_directory_are_used(directory: Path) -> None:
+    embedder = configure(directory, prompts=SNOWFLAKE_PROMPTS)
+    assert "searching relevant passages: " in embedder.identity
+    (asked,) = embedder.embed(["puppy"], asking=True)
+    (text,) = embedder.embed(["Represent this sentence for searching relevant passages: puppy"])
+    assert np.allclose(asked, text, atol=1e-5)
+
+
+@pytest.mark.parametrize("pooling", [BGE_POOLING, b'{"pooling_mode": "cls"}'])
+def test_the_pooling_of_a_directory_is_used(
+    directory: Path, local: Embedder, pooling: bytes
+) -> None:
+    mean = configure(directory, b'{"pooling_mode": "mean"}')
+    first_token = configure(directory, pooling)
+    assert np.allclose(mean.embed(TEXTS), local.embed(TEXTS), atol=1e-5)
+    assert not np.allclose(first_token.embed(TEXTS), mean.embed(TEXTS), atol=1e-3)
+    # Their vectors cannot be compared, and a shared process must not go on with the former one.
+    assert first_token.identity != mean.identity
+
+
+def test_a_changed_pooling_or_prompt_is_another_model(directory: Path) -> None:
+    url = f"onnx:{directory}"
+    marks = [model_fingerprint(url)]
+    configure(directory, BGE_POOLING)
+    marks.append(model_fingerprint(url))
+    configure(directory, prompts=SNOWFLAKE_PROMPTS)
+    marks.append(model_fingerprint(url))
+    assert len(set(marks)) == 3
+
+
+def test_a_pooling_that_is_not_built_in_is_an_error(directory: Path) -> None:
+    with pytest.raises(EmbedderError, match="pooling 'max'"):
+        configure(
+            directory, b'{"pooling_mode_mean_tokens": false, "pooling_mode_max_tokens": true}'
+        )
 
 
 def test_a_directory_without_a_model_is_an_error(tmp_path: Path) -> None:

