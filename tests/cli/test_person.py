@@ -4,6 +4,7 @@ import json
 from contextlib import closing
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from polymnia.cli.main import main
@@ -12,6 +13,7 @@ from polymnia.engine.facts.remember import EntityFacts, FactDraft, remember
 from polymnia.engine.facts.revise import Edit, Revision, revise
 from polymnia.engine.memory import Memory
 from polymnia.engine.workspaces.workspaces import open_workspaces
+from tests.postgres import new_database, shared_server
 
 ALICE, BOB = "claude (token alice)", "codex (token bob)"
 # Each has the name, or was written by alice, somewhere where a search for living facts fails.
@@ -23,9 +25,14 @@ SECRETS = (
 )
 
 
-def make_store(directory: Path) -> str:
-    """Return a store in whose two workspaces Quentin is an entity, a mention and a summary."""
+def make_files(directory: Path) -> str:
     url = f"{directory / 'data'}/"
+    make_store(url)
+    return url
+
+
+def make_store(url: str) -> None:
+    """Make a store in whose two workspaces Quentin is an entity, a mention and a summary."""
     with closing(open_workspaces(url)) as workspaces:
         for name in ("home", "work"):
             workspaces.create(name)
@@ -42,7 +49,6 @@ def make_store(directory: Path) -> str:
         forget(work, Unwanted(facts=(("Cy", 1),)), by=BOB)
         revise(work, "Cy", Revision(summary="A friend of quentin moreau since school."), by=BOB)
         revise(work, "Cy", Revision(summary="A friend."), by=BOB)
-    return url
 
 
 def store(memory: Memory, name: str, *texts: str, by: str) -> None:
@@ -65,7 +71,7 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
 def test_a_person_is_erased_by_name_from_the_present_and_the_past_of_all_workspaces(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    url = make_store(tmp_path)
+    url = make_files(tmp_path)
     _, out, _ = run(capsys, "erase", "--about", "Quentin Moreau", "--dry-run", "--store", url)
     assert "home: Quentin Moreau; 3 facts" in out and "#1  Quentin Moreau sold" in out
     assert in_files(url, "Quentin")
@@ -85,7 +91,7 @@ def test_a_person_is_erased_by_name_from_the_present_and_the_past_of_all_workspa
 def test_what_an_author_wrote_is_erased_and_what_others_wrote_stays(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    url = make_store(tmp_path)
+    url = make_files(tmp_path)
     status, out, _ = run(capsys, "erase", "--by", "alice", "--yes", "--store", url)
     assert status == 0 and "nothing is left" in out
     for text in (SECRETS[1], SECRETS[3], "plays chess", "speaks three"):
@@ -97,7 +103,7 @@ def test_what_an_author_wrote_is_erased_and_what_others_wrote_stays(
 def test_a_text_is_erased_wherever_it_stands(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    url = make_store(tmp_path)
+    url = make_files(tmp_path)
     status, _, _ = run(capsys, "erase", "--matching", "BLUE", "--yes", "--store", url)
     assert status == 0
     assert not in_files(url, "blue") and in_files(url, SECRETS[0])
@@ -106,7 +112,7 @@ def test_a_text_is_erased_wherever_it_stands(
 def test_without_agreement_nothing_is_erased(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    url = make_store(tmp_path)
+    url = make_files(tmp_path)
     status, _, err = run(capsys, "erase", "--by", "bob", "--json", "--store", url)
     assert status == 1 and "add --yes" in err
     assert in_files(url, SECRETS[0])
@@ -115,8 +121,58 @@ def test_without_agreement_nothing_is_erased(
 def test_a_person_gets_what_they_wrote_from_every_workspace(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    url = make_store(tmp_path)
+    url = make_files(tmp_path)
     _, out, _ = run(capsys, "export", "--by", "alice", "--store", url)
     facts = [json.loads(line) for line in out.splitlines()]
     texts = [(line["workspace"], line["fact"]["text"]) for line in facts]
     assert texts == [("home", "plays chess on Mondays"), ("work", "speaks three languages")]
+
+
+def test_no_byte_of_a_person_is_left_in_postgresql_once_the_receipt_is_followed(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    tables = ("cards", "observations", "relations", "notes", "words", "terms", "entities")
+    with (
+        new_database(shared_server()) as url,
+        psycopg.connect(url, autocommit=True) as connection,
+    ):
+        ((directory,),) = connection.execute("SHOW data_directory").fetchall()
+        ((number,),) = connection.execute(
+            "SELECT oid FROM pg_database WHERE datname = current_database()"
+        ).fetchall()
+        files = f"{directory}/base/{number}"
+        make_store(url)
+        connection.execute("CHECKPOINT")
+        assert in_files(files, SECRETS[2])
+        words = ("erase", "--about", "Quentin Moreau", "--yes", "--json", "--store", url)
+        status, out, _ = run(capsys, *words)
+        receipt = json.loads(out)
+        assert (status, receipt["verified"], receipt["still_found"]) == (0, True, [])
+        left_to_do = " ".join(receipt["left_to_do"])
+        for part in ("Backups", "archived log", "VACUUM FULL"):
+            assert part in left_to_do
+        for table in tables:
+            connection.execute(f"VACUUM FULL polymnia.{table}".encode())
+        connection.execute("CHECKPOINT")
+        for text in (*SECRETS[:3], "Quentin", "Moreau"):
+            assert not in_files(files, text)
+        assert in_files(files, "is painted blue every year")
+
+
+def test_words_that_an_erasure_left_in_an_index_are_found(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with new_database(shared_server()) as url:
+        make_store(url)
+        erase = ("erase", "--about", "Quentin Moreau", "--store", url)
+        with psycopg.connect(url) as connection:  # a word of the text that comes back by itself
+            connection.execute(
+                "CREATE FUNCTION keep() RETURNS trigger LANGUAGE plpgsql AS "
+                "$$ BEGIN IF OLD.term = 'quentin' THEN RETURN NULL; END IF; RETURN OLD; END $$"
+            )
+            connection.execute(
+                "CREATE TRIGGER keep BEFORE DELETE ON polymnia.terms "
+                "FOR EACH ROW EXECUTE FUNCTION keep()"
+            )
+        status, out, _ = run(capsys, *erase, "--yes")
+        assert (status, "still found: home: terms" in out) == (1, True)

@@ -19,12 +19,12 @@ from polymnia.engine.facts.erase import erased_remains
 from polymnia.engine.facts.person import PersonalData, PersonQuery, erase_person, find_person
 from polymnia.engine.memory import Memory
 from polymnia.engine.workspaces.workspaces import Workspaces, open_workspaces
-from polymnia.errors import BadInput
+from polymnia.errors import BadInput, StoreError
 from polymnia.search.terms import count_noun
 from polymnia.search.times import iso_time
 from polymnia.settings import Settings
 from polymnia.stores.clock import now_us
-from polymnia.stores.size import store_files
+from polymnia.stores.size import find_texts
 from polymnia.workspace_choice import require_store
 
 _BY = "polymnia erase"
@@ -81,6 +81,7 @@ def run_erase(settings: Settings, options: argparse.Namespace) -> int:
     if query is None:
         raise BadInput("an empty text selects nothing: name a person, an author or a text")
     found: dict[str, PersonalData] = {}
+    remains: list[str] = []
     with open_all(settings, read_only=options.dry_run) as (workspaces, names):
         for name in names:
             data = find_person(workspaces.memory(name), query)
@@ -95,9 +96,7 @@ def run_erase(settings: Settings, options: argparse.Namespace) -> int:
                 others = partial(_others, workspaces, names, name)
                 memory = workspaces.memory(name)
                 erase_person(memory, data, by=_BY, other_memories=others)
-        remains = [erased_remains(workspaces.memory(name)) for name in names[:1]]
-        if query.by:
-            remains.append(f"The history still names {query.by} as the author of changes.")
+            remains = _remains(workspaces.memory(names[0]), query)
     left: list[str] = []
     if found and not options.dry_run:
         left = _look_again(settings, query, found)
@@ -145,26 +144,47 @@ def _confirm(options: argparse.Namespace) -> None:
         raise BadInput("nothing was erased")
 
 
+def _remains(memory: Memory, query: PersonQuery) -> list[str]:
+    """Free the space of erased rows. Return sentences on what the command cannot erase."""
+    remains = [erased_remains(memory)]
+    if memory.store.capabilities.keeps_deleted:
+        try:
+            memory.store.compact()
+        except StoreError as exc:
+            remains.append(f"{exc}.")
+        remains.append(
+            "VACUUM leaves bytes of deleted rows in the free space of its pages: as the owner of "
+            "the tables, run VACUUM FULL on those of the schema polymnia. Let the archive of WAL "
+            "expire."
+        )
+    if query.by:
+        remains.append(f"The history still names {query.by} as the author of changes.")
+    return remains
+
+
 def _look_again(
     settings: Settings, query: PersonQuery, erased: dict[str, PersonalData]
 ) -> list[str]:
-    """Return where the data is still found: in rows of any age, or in the bytes of the files."""
+    """Return where the data is still found: in rows of any age, in indexes, or in files."""
     left = []
-    kept: set[str] = set()  # texts that others have too, and keep
+    kept: list[str] = []  # texts that others have too, and keep
     with open_all(settings, read_only=True) as (workspaces, names):
         for name in names:
-            data = find_person(workspaces.memory(name), query)
+            memory = workspaces.memory(name)
+            data = find_person(memory, query)
             left += [f"{name}: {fact.entity} #{fact.ordinal}" for fact in data.facts]
             left += [f"{name}: {label}" for label in (*data.entities, *data.notes)]
-            with workspaces.memory(name).reading() as read:
-                kept |= {row[3] for row in read.read_rows("observations")}
-    texts = set().union(*(data.texts for data in erased.values())) - kept
-    searched = [text.encode() for text in texts if len(text.encode()) >= _MIN_SEARCHED_BYTES]
-    for path in store_files(settings.store):
-        content = path.read_bytes()
-        if any(text in content for text in searched):
-            left.append(str(path))
-    return left
+            if name in erased:
+                left += [f"{name}: {problem}" for problem in memory.store.check()]
+            with memory.reading() as read:
+                kept += [row[3] for row in read.read_rows("observations")]
+                kept += [row[2] for row in read.read_rows("notes")]
+    texts = set().union(*(data.texts for data in erased.values()))
+    all_kept = "\n".join(kept)
+    searched = [
+        text for text in texts if len(text.encode()) >= _MIN_SEARCHED_BYTES and text not in all_kept
+    ]
+    return left + find_texts(settings.store, searched, list(erased))
 
 
 def _receipt(

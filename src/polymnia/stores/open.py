@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -104,6 +104,13 @@ def database_gauges(url: str) -> dict[str, float]:
         from polymnia.stores.postgres.url import parse_url
     with closing(open_database(parse_url(url))) as database:
         return database.gauges()
+
+
+def find_in_tables(url: str, texts: Collection[str], workspaces: Collection[str]) -> list[str]:
+    """Return the tables that have one of the texts in a workspace. Raise StoreError."""
+    with _postgres():
+        from polymnia.stores.postgres import catalogue
+    return catalogue.find_in_tables(url, texts, workspaces)
 
 
 def wait_for_store(url: str) -> None:

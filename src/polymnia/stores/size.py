@@ -1,9 +1,10 @@
-"""The size of a store on disk, and what else monitoring wants to know of it."""
+"""The bytes of a store: how many there are, and which files or tables have a text."""
 
+from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 
-from polymnia.stores.open import database_gauges, has_files, store_kind
+from polymnia.stores.open import database_gauges, find_in_tables, has_files, store_kind
 
 
 def store_gauges(url: str) -> dict[str, float]:
@@ -25,12 +26,21 @@ def file_bytes(path: str) -> int | None:
     return sum(sizes) if sizes else None
 
 
-def store_files(url: str) -> list[Path]:
-    """Return the files of a store, with their logs; none for a store on a server."""
+def find_texts(url: str, texts: Collection[str], workspaces: Collection[str]) -> list[str]:
+    """Return the files of a store that have one of the texts, or the tables of its database.
+
+    Files are searched whole, tables only for the workspaces. Raise StoreError.
+    """
     kind, path = store_kind(url)
-    if not has_files(kind, path):
-        return []
-    return [file for file in _files_of(path) if file.is_file()]
+    if kind == "postgres":
+        return find_in_tables(url, texts, workspaces)
+    places = []
+    if has_files(kind, path):
+        for file in filter(Path.is_file, _files_of(path)):
+            content = file.read_bytes()
+            if any(text.encode() in content for text in texts):
+                places.append(str(file))
+    return places
 
 
 def _files_of(path: str) -> list[Path]:

@@ -1,8 +1,8 @@
 """The workspaces of a database."""
 
 import logging
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
 from time import monotonic, sleep, time_ns
 from uuid import uuid4
 
@@ -154,6 +154,11 @@ class PostgresCatalogue:
             name for name, store in ours if (name, store.workspace, store.generation) in current
         }
 
+    def find_texts(self, name: str, texts: Collection[str]) -> list[str]:
+        """Return the tables with a row of the workspace that has one of the texts."""
+        with self._database.transaction(self._row(name)[6], once=True) as connection:
+            return [table for (table,) in connection.ask("tables_with_texts", texts)]
+
     def close(self) -> None:
         self._database.close()
 
@@ -268,6 +273,15 @@ def check_database(url: str) -> list[WorkspaceReport]:
         return [_report(catalogue, item.name) for item in catalogue.find_all("active")]
     finally:
         catalogue.close()
+
+
+def find_in_tables(url: str, texts: Collection[str], workspaces: Collection[str]) -> list[str]:
+    """Return the tables that have one of the texts in a workspace. Raise StoreError."""
+    places = []
+    with closing(PostgresCatalogue(url, read_only=True)) as catalogue:
+        for name in workspaces:
+            places += [f"{name}: {table}" for table in catalogue.find_texts(name, texts)]
+    return places
 
 
 def _report(catalogue: PostgresCatalogue, name: str) -> WorkspaceReport:

@@ -816,6 +816,29 @@ SELECT
         WHERE v.workspace_id = $1 AND vector_dims(v.vector::vector) <> m.dimension)
 FROM workspaces AS w WHERE w.workspace_id = $1;
 
+-- name: tables_with_texts
+-- The tables with a row that has one of the texts, living or not: an erasure is verified by it. Of `terms`, words of the texts
+-- that no passage has any more.
+WITH stored AS (
+    SELECT 'cards' AS place, concat_ws(E'\n', name, type, summary, tags::text, aliases::text, folded) AS content FROM cards
+    WHERE row_key BETWEEN row_key($1, 0) AND last_key($1)
+    UNION ALL SELECT 'observations', concat_ws(E'\n', text, source, folded) FROM observations
+    WHERE row_key BETWEEN row_key($1, 0) AND last_key($1)
+    UNION ALL SELECT 'relations', concat_ws(E'\n', source, type, target) FROM relations
+    WHERE row_key BETWEEN row_key($1, 0) AND last_key($1)
+    UNION ALL SELECT 'notes', concat_ws(E'\n', key, text, tags::text, folded) FROM notes
+    WHERE row_key BETWEEN row_key($1, 0) AND last_key($1)
+    UNION ALL SELECT 'session_notes', concat_ws(E'\n', key, text, tags::text) FROM session_notes WHERE workspace_id = $1
+    UNION ALL SELECT 'note_tags', tag FROM note_tags WHERE workspace_id = $1
+)
+SELECT DISTINCT s.place FROM stored AS s, unnest($2::text[]) AS t (text) WHERE strpos(s.content, t.text) > 0
+UNION
+SELECT 'terms' FROM (
+    SELECT term FROM terms WHERE workspace_id = $1
+    EXCEPT SELECT unnest(tsvector_to_array(terms)) FROM words WHERE workspace_id = $1
+) AS unused, unnest($2::text[]) AS t (text)
+WHERE strpos(lower(t.text), unused.term) > 0;
+
 -- name: changes_since
 -- Changes after an id, oldest first; NULL means no limit.
 SELECT id, at, actor, operation, server FROM changes
