@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -50,6 +51,7 @@ def root(tmp_path: Path) -> Path:
 @pytest.fixture
 def client(tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Client]:
     monkeypatch.chdir(root)
+    monkeypatch.setattr(work_tree, "WAIT_S", 60.0)  # however busy the machine is
     store = open_store(str(tmp_path / "memory.db"))
     client = Client("native", Memory(store))
     client.session.client.is_local = True
@@ -94,23 +96,49 @@ def test_a_server_for_many_clients_looks_at_no_files(client: Client) -> None:
     assert "gone" not in text
 
 
-def test_git_runs_only_for_facts_with_a_path_and_at_most_twice(
+def test_git_runs_once_for_the_paths_of_a_commit(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    calls: list[tuple[object, ...]] = []
-    run = work_tree._git
+    runs: list[list[str]] = []
+    run = subprocess.run
 
-    def count(*arguments: Any) -> str:
-        calls.append(arguments)
-        return run(*arguments)
+    def count(command: list[str], **options: Any) -> Any:
+        runs.append(command)
+        return run(command, **options)
 
-    monkeypatch.setattr(work_tree, "_git", count)
+    monkeypatch.setattr(work_tree, "WAIT_S", 60.0)
+    monkeypatch.setattr(subprocess, "run", count)
     assert work_tree.remarks_on_files(root, [("We use Node.js, e.g. for tests", 0)]) == [""]
-    assert calls == []
-    remarks = work_tree.remarks_on_files(root, [(f"see src/old{n}.py", 0) for n in range(30)])
-    assert remarks == [""] * 30
-    assert len(calls) == 2
-    assert len([part for part in calls[0] if "old" in str(part)]) == work_tree.MAX_CHECKED_FACTS
+    assert runs == []
+    facts = [(f"see src/old{number}.py", 1) for number in range(30)]
+    for _ in range(3):
+        assert work_tree.remarks_on_files(root, facts) == [""] * 30
+    (command,) = runs
+    assert len([part for part in command if "old" in part]) == work_tree.MAX_CHECKED_FACTS
+    work_tree.remarks_on_files(root, [("see config/default.toml", 1)])
+    assert runs[1][-1] == "config/default.toml"
+    git(root, "commit", "-q", "--allow-empty", "-m", "another")
+    runs.clear()
+    assert work_tree.remarks_on_files(root, facts) == [""] * 30
+    assert len(runs) == 1
+
+
+def test_what_git_says_too_late_is_in_the_next_reply(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answered = threading.Event()
+    run = subprocess.run
+
+    def run_late(command: list[str], **options: Any) -> Any:
+        answered.wait(60)
+        return run(command, **options)
+
+    monkeypatch.setattr(subprocess, "run", run_late)
+    monkeypatch.setattr(work_tree, "WAIT_S", 0.0)
+    facts = [("Tokens are checked in src/auth/jwt.py", 1)]
+    assert work_tree.remarks_on_files(root, facts) == [""]
+    answered.set()
+    assert work_tree.remarks_on_files(root, facts, wait=60) == ["src/auth/jwt.py is gone"]
 
 
 def test_personal_facts_are_not_compared(root: Path) -> None:

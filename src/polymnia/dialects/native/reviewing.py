@@ -39,7 +39,7 @@ from polymnia.search.terms import fold, one_line
 from polymnia.search.times import parse_optional_moment
 
 # The facts about files that are compared with the work tree, and how long git may take.
-_MAX_CHECKED_FACTS, _GIT_TIMEOUT_S = 200, 5.0
+_MAX_CHECKED_FACTS, _GIT_WAIT_S = 200, 5.0
 _MAX_LISTED_ACTORS = 10
 # Entities of a workspace that a review looks at: those that changed last, and others each day.
 MAX_LATEST, MAX_OTHERS = 1_000, 500
@@ -263,7 +263,7 @@ def _files(task: ReviewTask) -> Iterator[Item]:
         root,
         [(fact.text, fact.created_at) for _, fact in facts],
         limit=_MAX_CHECKED_FACTS,
-        timeout=_GIT_TIMEOUT_S,
+        wait=_GIT_WAIT_S,
     )
     for (name, fact), remark in zip(facts, remarks, strict=True):
         if remark.endswith("gone"):
