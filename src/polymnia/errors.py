@@ -7,6 +7,7 @@
     │   ├── TextChanged       another client changed the text meanwhile
     │   ├── WorkspaceNotFound no workspace has the name
     │   ├── WorkspaceArchived the workspace is archived
+    │   ├── FormerWorkspace   a new token or person would get the workspace of a former one
     │   ├── NoWorkspace       the client has not selected a workspace
     │   └── OverLimit         a token calls too often, or a workspace is full
     ├── NotAllowed            the caller lacks the capability, or may not use the workspace
@@ -107,6 +108,17 @@ class WorkspaceArchived(BadInput):
             hint=f"run `polymnia workspace restore {name}` to use it again",
         )
         self.name = name
+
+
+class FormerWorkspace(BadInput):
+    """A new token or person would get the workspace of a former one of the same name."""
+
+    def __init__(self, name: str, workspace: str) -> None:
+        super().__init__(
+            f"the workspace {workspace!r} of a former {name} still exists: choose another name",
+            hint="give it to the new one with --keep-workspace, or delete it with "
+            f"`polymnia workspace delete {workspace}`",
+        )
 
 
 class NoWorkspace(BadInput):

@@ -14,7 +14,7 @@ from msgspec import Struct
 from polymnia.auth.authenticator import tokens_of
 from polymnia.auth.clients import Clients
 from polymnia.auth.grants import Grants
-from polymnia.auth.people import MAX_ATTEMPTS_BY_NAME, People
+from polymnia.auth.people import MAX_ATTEMPTS_BY_NAME, MAX_LOGINS_EACH, People
 from polymnia.auth.provider import Identity
 from polymnia.auth.tokens import Tokens, file_tokens
 from polymnia.errors import NotAdmitted
@@ -232,6 +232,37 @@ def test_an_administrator_invites_ends_and_removes_on_the_access_page(office: Of
     assert "jim" not in jim.get("/ui/more").words
     assert "Removed jim" in alice.post("/ui/access/people/remove", name="jim").words
     assert office.visitors["bob"].post("/ui/access/people/remove", name="alice").status == 403
+
+
+def test_a_new_person_does_not_get_the_memory_of_a_former_one(office: Office) -> None:
+    alice = office.visitors["alice"]
+    gus = office.join(office.invite("gus"))
+    gus.post("/ui/new/entity?w=personal-gus", name="Salary", type="fact", facts="100 a year")
+    polymnia("user", "remove", "gus", "--store", office.store)
+    for command in (("user", "invite", "gus"), ("token", "create", "gus")):
+        refused = run(*command, "--store", office.store, directory=Path())
+        assert refused.returncode == 1
+        assert "'personal-gus' of a former gus still exists" in refused.stderr
+    fields = {"name": "gus", "can": "read", "scope": "only"}
+    shown = alice.post("/ui/access/people/invite", **fields)
+    assert (shown.status, "former one's memory" in shown.words) == (400, True)
+    kept = alice.post("/ui/access/people/invite", **fields, keep="1")
+    code = kept.text.partition("/ui/join?code=")[2].partition("<")[0]
+    assert "Salary" in office.join(code).get("/ui/").words
+    polymnia("user", "remove", "gus", "--store", office.store)
+    polymnia("workspace", "delete", "personal-gus", "--yes", "--store", office.store)
+    assert "Salary" not in office.join(office.invite("gus")).get("/ui/").words
+
+
+def test_many_logins_of_a_person_log_no_other_out(people: People) -> None:
+    people.invite("ann", can="read", workspaces=())
+    people.invite("ben", can="read", workspaces=())
+    ann, ben = people.all()
+    kept = people.open_session(ann.principal)
+    secrets = [people.open_session(ben.principal) for _ in range(MAX_LOGINS_EACH + 1)]
+    assert people.find_session(kept) is not None
+    assert people.find_session(secrets[0]) is None
+    assert people.find_session(secrets[1]) is not None
 
 
 def test_a_person_lets_a_program_in(office: Office) -> None:

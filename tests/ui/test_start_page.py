@@ -103,7 +103,7 @@ def test_sessions_are_checked_imported_and_the_first_fact_is_shown(machine: Mach
     source = shown.text.split('name="source" value="')[1].split('"')[0]
     assert owner.post("/ui/start/check", source="/etc/passwd").status == 400
     shown = owner.post("/ui/start/check", source=source)
-    assert "new item" in shown.words
+    assert "new, 0 extended" in shown.words
     number = shown.text.split('name="id" value="')[1].split('"')[0]
     assert "Imported." in owner.post("/ui/import/run", id=number).words
     shown = owner.get("/ui/start/wait", HX_Request="true")

@@ -49,9 +49,7 @@ def test_an_import_is_previewed_run_and_undone(admin: Visit, file: Path) -> None
     expect(page.locator(".file")).to_contain_text(
         "memory.json or memory.jsonl of the reference server"
     )
-    expect(page.locator(".sums a")).to_have_text(
-        ["3new", "1known already", "1in conflict", "1skipped"]
-    )
+    expect(page.locator(".sums a")).to_have_text(["3new", "1extended", "1in conflict", "1skipped"])
     expect(page.locator("#skipped")).to_contain_text("line 5")
     admin.audit()
     page.get_by_role("button", name="Import", exact=True).click()

@@ -29,7 +29,8 @@ INVITATION_S = 7 * 86_400
 IDENTITY_S = 30 * 86_400
 # A login ends when it was not used for this long, and with the person or token that made it.
 IDLE_S = 12 * 3600
-MAX_SESSIONS = 1_000
+# The oldest login of a name ends with the next one, so that nobody can log others out.
+MAX_LOGINS_EACH = 50
 MIN_PASSWORD_LENGTH, MAX_PASSWORD_LENGTH = 12, 1_000
 # The failed logins that a name and an address may have in this many seconds.
 ATTEMPTS_S, MAX_ATTEMPTS_BY_NAME, MAX_ATTEMPTS_BY_ADDRESS = 600, 20, 30
@@ -55,7 +56,7 @@ class People:
 
     def all(self) -> list[Token]:
         """Return the people who were not removed, oldest first. Raise StoreError."""
-        return [user for user in self._tokens.all("user") if user.revoked_at is None]
+        return self._tokens.held("user")
 
     def logins(self, user: Token) -> list[Token]:
         """Return the browsers in which a person is logged in, and the clients they let in."""
@@ -230,10 +231,10 @@ class People:
             owner=owner,
         )
         with self._store.edit() as tokens:
-            ended = {token.id for token in tokens if token.state(now) != "active"}
-            sessions = [token.id for token in tokens if token.kind == "session"]
-            dropped = {identifier for identifier in sessions if identifier in ended}
-            dropped.update(sessions[: max(len(sessions) - len(dropped) - MAX_SESSIONS + 1, 0)])
+            sessions = [token for token in tokens if token.kind == "session"]
+            dropped = {token.id for token in sessions if token.state(now) != "active"}
+            own = [token.id for token in sessions if token.name == session.name]
+            dropped.update(own[: -(MAX_LOGINS_EACH - 1)])
             tokens[:] = [token for token in tokens if token.id not in dropped]
             tokens.append(session)
         return secret

@@ -48,6 +48,14 @@ class Tokens:
         shown = kinds or ("token", "user", "session", "grant")
         return [token for token in self.store.read().values() if token.kind in shown]
 
+    def held(self, *kinds: TokenKind) -> list[Token]:
+        """Return those that were not revoked, nor their owners, oldest first. Raise StoreError."""
+        return [token for token in self.all(*kinds) if self.state(token) != "revoked"]
+
+    def has_name(self, name: str) -> bool:
+        """Return True if a token or person has the name. Raise StoreError."""
+        return any(holder.name == name for holder in self.held("token", "user"))
+
     def signing_key(self) -> bytes:
         """Return the key with which all servers of the store sign. Create it if there is none.
 

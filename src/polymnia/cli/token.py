@@ -87,6 +87,7 @@ def add_token(commands: Subparsers) -> None:
             )
     revoke = actions.add_parser("revoke", help="revoke a token immediately")
     revoke.add_argument("name", metavar="NAME")
+    add_keep_argument(create)
     for action in (create, rotate):
         action.add_argument(
             "--expires", metavar="TIME", help="lifetime, e.g. 30d, 12h or 45m (default: unlimited)"
@@ -112,7 +113,7 @@ def run_token(settings: Settings, options: argparse.Namespace) -> int:
             print_result(f"revoked {name}", {"revoked": name}, as_json=options.json)
             return 0
         if action == "assign":
-            workspaces = choose_workspaces(settings, name, options.workspaces or ())
+            workspaces = choose_workspaces(settings, name, options.workspaces or (), keeps=True)
             if workspaces is None:
                 raise BadInput(f"{settings.store} holds one workspace: there is nothing to choose")
             tokens.assign(name, workspaces)
@@ -133,7 +134,9 @@ def run_token(settings: Settings, options: argparse.Namespace) -> int:
                 raise BadInput("--all-workspaces: leave out --workspace")
             workspaces = None
             if not options.all_workspaces:
-                workspaces = choose_workspaces(settings, name, options.workspaces or ())
+                keeps = options.keep_workspace or tokens.has_name(name)
+                named = options.workspaces or ()
+                workspaces = choose_workspaces(settings, name, named, keeps=keeps)
             text = tokens.create(
                 name,
                 can=options.can,
@@ -149,12 +152,21 @@ def run_token(settings: Settings, options: argparse.Namespace) -> int:
     return 0
 
 
+def add_keep_argument(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--keep-workspace",
+        action="store_true",
+        help="give the new one the workspace of a former one of the same name, with its memory",
+    )
+
+
 def choose_workspaces(
-    settings: Settings, name: str, named: Sequence[str]
+    settings: Settings, name: str, named: Sequence[str], *, keeps: bool
 ) -> tuple[str, ...] | None:
     """Return the workspaces of a new token or person; None for the only one of a store.
 
-    Create one of their own. Say which others do not exist, and what the new one may use.
+    Create one of their own, or take the one of that name if it `keeps` it. Say which others do not
+    exist, and what the new one may use.
     """
     check_token_name(name)
     is_single = store_kind(settings.store)[0] not in ("directory", "postgres")
@@ -164,7 +176,7 @@ def choose_workspaces(
     only = settings.workspace if is_single else ""
     with closing(open_workspaces(settings.store, only, read_only=is_single)) as workspaces:
         if not is_single:
-            rights = new_rights(workspaces, name, named)
+            rights = new_rights(workspaces, name, named, keeps=keeps)
         known = [workspace.name for workspace in workspaces.find_all()]
     store = hide_passwords(settings.store)
     for missing in named:

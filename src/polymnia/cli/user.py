@@ -16,7 +16,7 @@ from polymnia.cli.common import (
     print_result,
     print_table,
 )
-from polymnia.cli.token import choose_workspaces
+from polymnia.cli.token import add_keep_argument, choose_workspaces
 from polymnia.errors import BadInput
 from polymnia.model import CAPABILITIES
 from polymnia.settings import Settings
@@ -43,6 +43,7 @@ def add_user(commands: Subparsers) -> None:
     )
     listing = actions.add_parser("list", help="list the people and where they are logged in")
     invite.add_argument("names", metavar="NAME", nargs="+")
+    add_keep_argument(invite)
     for action in (assign, reset, remove):
         action.add_argument("name", metavar="NAME")
     for action in (invite, assign):
@@ -95,7 +96,7 @@ def run_user(settings: Settings, options: argparse.Namespace) -> int:
         if action == "assign":
             workspaces = None
             if options.workspaces:
-                workspaces = choose_workspaces(settings, name, options.workspaces)
+                workspaces = choose_workspaces(settings, name, options.workspaces, keeps=True)
             everywhere = options.all_workspaces
             people.assign(name, can=options.can, workspaces=workspaces, is_everywhere=everywhere)
             print_result(f"changed {name}", {"changed": name}, as_json=options.json)
@@ -104,7 +105,9 @@ def run_user(settings: Settings, options: argparse.Namespace) -> int:
         for person in options.names:
             workspaces = None
             if not options.all_workspaces:
-                workspaces = choose_workspaces(settings, person, options.workspaces or ())
+                keeps = options.keep_workspace or tokens.has_name(person)
+                named = options.workspaces or ()
+                workspaces = choose_workspaces(settings, person, named, keeps=keeps)
             codes[person] = people.invite(person, can=options.can, workspaces=workspaces)
     _print_links(settings, codes, as_json=options.json)
     return 0

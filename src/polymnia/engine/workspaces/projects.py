@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from polymnia.engine.workspaces.workspaces import Workspaces
-from polymnia.errors import BadInput, WorkspaceNotFound
+from polymnia.errors import BadInput, FormerWorkspace, WorkspaceNotFound
 from polymnia.model import Workspace, own_workspace
 
 PERSONAL = "personal"
@@ -71,17 +71,22 @@ def session_workspaces(workspaces: Workspaces, named: str, directory: Path) -> l
     return list(dict.fromkeys([named or default_workspace(workspaces, directory), PERSONAL]))
 
 
-def new_rights(workspaces: Workspaces, name: str, named: Sequence[str]) -> tuple[str, ...] | None:
+def new_rights(
+    workspaces: Workspaces, name: str, named: Sequence[str], *, keeps: bool
+) -> tuple[str, ...] | None:
     """Return the workspaces of a new token or person: those named, and one of their own.
 
-    The own one is created. Who gets `personal` shares that instead. Return None, which means all,
-    for a store with one workspace unless that is named.
+    The own one is created. Unless `keeps`, raise BadInput if it exists: it has the memory of
+    another one, who had the name before. Who gets `personal` shares that instead. Return None,
+    which means all, for a store with one workspace unless that is named.
     """
     if workspaces.sole is not None:
         return tuple(named) or None
     if PERSONAL in named:
         return tuple(named)
     own = own_workspace(name)
+    if not keeps and own not in named and _find(workspaces, own) is not None:
+        raise FormerWorkspace(name, own)
     create_missing(workspaces, own, f"what concerns {name}")
     return (*named, own)
 

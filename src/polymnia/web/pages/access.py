@@ -14,7 +14,7 @@ from polymnia.clients.configuration import edit
 from polymnia.clients.table import CLIENTS
 from polymnia.engine.statistics import Overview, overview
 from polymnia.engine.workspaces.projects import new_rights
-from polymnia.errors import BadInput, NotAllowed, PolymniaError, StoreError
+from polymnia.errors import BadInput, FormerWorkspace, NotAllowed, PolymniaError, StoreError
 from polymnia.model import (
     CAPABILITIES,
     Capability,
@@ -95,11 +95,11 @@ def create_token(page: Page) -> Response:
                 "the first token must be an admin token for all workspaces: "
                 "from then on this page needs a token too"
             )
-        can, only = _chosen_rights(page)
+        can, only = _chosen_rights(page, tokens)
         days = form.number("days") or 0
         text = tokens.create(form["name"], can=can, workspaces=only, lifetime=days * _DAY_S or None)
     except BadInput as exc:
-        return _render(page, status=400, problem=str(exc))
+        return _render_problem(page, exc)
     made = NewToken(form["name"], text, list(_configurations(page.site.parts.mcp_url, text)))
     if is_first and not page.principal.id:
         # This user needed no token until now, and continues with the new one.
@@ -114,12 +114,13 @@ def invite(page: Page) -> Response:
     people, name = _people(page), page.form["name"]
     try:
         # The first account would lock out those who need no login now.
-        if not _tokens(page).exist and not page.site.parts.requires_login:
+        tokens = _tokens(page)
+        if not tokens.exist and not page.site.parts.requires_login:
             raise BadInput("create an admin token first: with an account, this page needs a login")
-        can, only = _chosen_rights(page)
+        can, only = _chosen_rights(page, tokens)
         code = people.invite(name, can=can, workspaces=only)
     except BadInput as exc:
-        return _render(page, status=400, problem=str(exc))
+        return _render_problem(page, exc)
     return _render(page, invited=(name, _join_url(page, code)))
 
 
@@ -168,10 +169,10 @@ def ask_revoke(page: Page) -> Response:
     """Ask before a token is revoked: this cannot be undone."""
     tokens = _tokens(page)
     name = page.query["name"]
-    held = [token for token in tokens.all() if token.name == name and token.revoked_at is None]
-    if not held:
+    named = [token for token in tokens.held() if token.name == name]
+    if not named:
         raise BadInput(f"there is no token {name}")
-    is_own = any(token.id == page.principal.id for token in held)
+    is_own = any(token.id == page.principal.id for token in named)
     return _render(page, fragment="access/revoke.html", revoking=name, is_own=is_own)
 
 
@@ -236,7 +237,8 @@ def delete_workspace(page: Page) -> Response:
 
 def _render(page: Page, *, status: int = 200, fragment: str = "", **values: object) -> Response:
     tokens = page.site.parts.tokens if page.principal.administers else None
-    rows = _access_rows(page, tokens)
+    # Who administers only some workspaces sees these, but no tokens.
+    rows = _access_rows(page, tokens) if tokens is not None else []
     catalogue = page.site.parts.workspaces
     own = [space for space in catalogue.find_all() if page.principal.enters(space.name)]
     start = page.query.number("at") or 0
@@ -244,6 +246,7 @@ def _render(page: Page, *, status: int = 200, fragment: str = "", **values: obje
     dialogs = {
         "made": None,
         "problem": "",
+        "is_former": False,
         "revoking": "",
         "is_own": False,
         "managing": None,
@@ -269,6 +272,12 @@ def _render(page: Page, *, status: int = 200, fragment: str = "", **values: obje
     )
 
 
+def _render_problem(page: Page, exc: BadInput) -> Response:
+    """Show the form again with what is wrong."""
+    is_former = isinstance(exc, FormerWorkspace)
+    return _render(page, status=400, problem=exc.public, is_former=is_former)
+
+
 def _tokens(page: Page) -> Tokens:
     """Return the tokens of the server. Raise NotAllowed unless the user manages all of it."""
     if not page.principal.administers:
@@ -278,7 +287,7 @@ def _tokens(page: Page) -> Tokens:
     return page.site.parts.tokens
 
 
-def _chosen_rights(page: Page) -> tuple[Capability, tuple[str, ...] | None]:
+def _chosen_rights(page: Page, tokens: Tokens) -> tuple[Capability, tuple[str, ...] | None]:
     """Return what a new token or person may do, and where (None: everywhere). Raise BadInput."""
     form = page.form
     check_token_name(form["name"])
@@ -287,7 +296,9 @@ def _chosen_rights(page: Page) -> tuple[Capability, tuple[str, ...] | None]:
     can = CAPABILITIES[CAPABILITIES.index(form["can"])]
     if form.get("scope") == "all":
         return can, None
-    return can, new_rights(page.site.parts.workspaces, form["name"], form.getlist("only"))
+    workspaces, name = page.site.parts.workspaces, form["name"]
+    keeps = "keep" in form or tokens.has_name(name)
+    return can, new_rights(workspaces, name, form.getlist("only"), keeps=keeps)
 
 
 def _people(page: Page) -> People:
@@ -308,7 +319,7 @@ def _join_url(page: Page, code: str) -> str:
     return f"{page.site.base_url}{UI_PATH}/join?{urlencode({'code': code})}"
 
 
-def _access_rows(page: Page, tokens: Tokens | None) -> list[AccessRow]:
+def _access_rows(page: Page, tokens: Tokens) -> list[AccessRow]:
     """Return the living tokens, the latest first, then who else wrote to the workspace."""
     counts: Counter[tuple[str, str]] = Counter()
     clients: dict[tuple[str, str], dict[str, None]] = {}
@@ -323,13 +334,9 @@ def _access_rows(page: Page, tokens: Tokens | None) -> list[AccessRow]:
     rows = []
     now = time.time()
     people = page.site.parts.people
-    kinds = reversed(tokens.all("token", "user", "grant")) if tokens is not None else ()
-    for token in kinds:
-        state = tokens.state(token) if tokens is not None else ""
-        if state == "revoked" or tokens is None:
-            continue
+    for token in reversed(tokens.held("token", "user", "grant")):
         used = tokens.last_used(token.id) or 0
-        warning = "expired" if state == "expired" else ""
+        warning = "expired" if tokens.state(token) == "expired" else ""
         idle = now - (used or token.created_at)
         if not warning and token.expires_at is not None and token.expires_at - now < _SOON_S:
             days = max(int((token.expires_at - now) // _DAY_S), 0)

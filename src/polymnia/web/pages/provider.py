@@ -69,7 +69,7 @@ def finish(page: Page) -> Response:
         )
         name, workspaces = parts.people.name_of(identity), identity.workspaces
         if workspaces is not None:
-            workspaces = new_rights(parts.workspaces, name, workspaces)
+            workspaces = new_rights(parts.workspaces, name, workspaces, keeps=True)
         principal = parts.people.admit(identity, workspaces)
     except NotAdmitted as exc:
         return show_form(page, f"{exc.public[:1].upper()}{exc.public[1:]}.", 403)
