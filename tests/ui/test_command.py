@@ -126,6 +126,24 @@ def test_a_server_without_visitors_loads_no_page() -> None:
     assert not {"jinja2", "polymnia.web.page"} & set(shown)
 
 
+def test_the_pages_need_no_package_of_an_extra() -> None:
+    optional = ["argon2", "cryptography", "jwt", "numpy", "onnxruntime", "opentelemetry", "psycopg"]
+    script = (
+        f"import sys; sys.modules.update(dict.fromkeys({optional}))\n"
+        "from importlib import import_module\n"
+        "import polymnia.web.site, polymnia.web.pages\n"
+        "for name in polymnia.web.pages.MODULES: import_module(f'polymnia.web.pages.{name}')"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
 def test_a_read_only_interface_writes_nothing(tmp_path: Path) -> None:
     store = str(tmp_path / "memory.db")
     open_store(store).close()

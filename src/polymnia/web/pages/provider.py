@@ -2,15 +2,18 @@
 
 import hmac
 import secrets
+from typing import TYPE_CHECKING
 
 from msgspec import DecodeError, Struct, json
 from starlette.responses import HTMLResponse, Response
 
-from polymnia.auth.provider import Provider
 from polymnia.engine.workspaces.projects import new_rights
 from polymnia.errors import BadInput, NotAdmitted
 from polymnia.web.page import Page, get
 from polymnia.web.pages.login import show_form
+
+if TYPE_CHECKING:  # its packages are optional
+    from polymnia.auth.provider import Provider
 
 _PATH = "/login/provider"
 _LIFETIME_S = 600
@@ -85,7 +88,7 @@ def _redirect_uri(page: Page) -> str:
     return f"{page.site.base_url}/ui{_PATH}/back"
 
 
-def _provider(page: Page) -> Provider:
+def _provider(page: Page) -> "Provider":
     provider = page.site.parts.provider
     if provider is None or not provider.client_id:
         raise BadInput("this server has no identity provider: set oidc_client_id")
