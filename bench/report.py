@@ -1,6 +1,9 @@
 """The report: figures and verdicts as tables to read, or as JSON to keep."""
 
+import subprocess
+import sys
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import msgspec
 
@@ -10,6 +13,7 @@ from bench.machine import Machine
 from bench.rows import PROBE, ROWS, Probe, Row
 from bench.servers import FLOOR, NPM, OURS, REFERENCE_VERSION, SERVER_NAMES
 
+ROOT = Path(__file__).parent.parent
 PROBES = tuple(row.probe for row in ROWS if row.probe is not None)
 
 Cells = Sequence[str]
@@ -27,6 +31,23 @@ def machine_line(machine: Machine) -> str:
     """Describe the machine in a sentence. A load near the number of cores spoils the figures."""
     python, cores, load = machine.python, machine.cores, machine.load_before
     return f"Medians, on Python {python} and {cores} cores; load before the run: {load}."
+
+
+def commit() -> str:
+    """Return the commit of this checkout; it ends with "-dirty" if files differ from it."""
+    describe = ["git", "-C", str(ROOT), "describe", "--always", "--dirty"]
+    return subprocess.check_output(describe, text=True).strip()
+
+
+def replace_between(page: Path, begin: str, end: str, section: str) -> int:
+    """Replace what a page has between two marks. Return 1, with a message, if it lacks them."""
+    before, found_begin, rest = page.read_text("utf-8").partition(begin)
+    _, found_end, after = rest.partition(end)
+    if not (found_begin and found_end):
+        print(f"error: {page} lacks {begin} or {end}", file=sys.stderr)
+        return 1
+    page.write_text(f"{before}{begin}\n\n{section}\n\n{end}{after}", "utf-8")
+    return 0
 
 
 def size_section(figures: Figures, size: int) -> str:

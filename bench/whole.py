@@ -8,7 +8,6 @@ recall. The table replaces what is between the markers of the page, with the com
 
 import argparse
 import sqlite3
-import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import closing
@@ -31,7 +30,7 @@ from bench.http.contestants import POLYMNIA as OVER_HTTP
 from bench.machine import describe_machine
 from bench.pipe import Launch
 from bench.recall.scale import RandomEmbedder, ZipfText
-from bench.report import machine_line, table
+from bench.report import ROOT, commit, machine_line, replace_between, table
 from bench.rows import ROWS
 from bench.servers import (
     FLOOR,
@@ -51,7 +50,6 @@ from polymnia.engine.semantic.meaning import Meaning, SharedEmbedder
 from polymnia.model import EntityDraft
 from polymnia.stores import open_store
 
-ROOT = Path(__file__).parent.parent
 BEGIN, END = "<!-- bench-all -->", "<!-- end of bench-all -->"
 STDIO_ROWS = (
     "start",
@@ -104,18 +102,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"error: {exc}", file=sys.stderr)
         return 1
     heads = ["what", "entities or passages", "Polymnia", "beside", "ratio"]
-    describe = ["git", "-C", str(ROOT), "describe", "--always", "--dirty"]
-    commit = subprocess.check_output(describe, text=True).strip()
-    head = f"Commit {commit}, {machine.date[:10]}. {machine_line(machine)}"
+    head = f"Commit {commit()}, {machine.date[:10]}. {machine_line(machine)}"
     section = f"{head}\n\n{table(heads, [line.cells() for line in lines])}"
-    before, begin, rest = options.page.read_text("utf-8").partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not (begin and end):
-        print(f"error: {options.page} lacks {BEGIN} or {END}", file=sys.stderr)
-        return 1
-    options.page.write_text(f"{before}{BEGIN}\n\n{section}\n\n{END}{after}", "utf-8")
     print(section)
-    return 0
+    return replace_between(options.page, BEGIN, END, section)
 
 
 def reference_lines(options: argparse.Namespace, cache: Path) -> list[Line]:

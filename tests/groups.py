@@ -25,6 +25,7 @@ MARKED = {
         "test_bench_curation.py",
         "test_bench_meaning.py",
         "test_bench_moving.py",
+        "test_bench_peers.py",
         "test_bench_recall.py",
         "test_bench_web.py",
         "test_bench_whole.py",
