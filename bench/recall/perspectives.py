@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from bench.recall.measures import DEPTHS, MEASURES, Score, mean, score
 from bench.recall.questions import Case
 from bench.recall.sets import load_cases
-from polymnia.dialects.workspace.perspectives import DEFAULT_PERSPECTIVES
+from polymnia.dialects.workspace.tools import DEFAULT_PERSPECTIVES
 from polymnia.embedders import open_embedder
 from polymnia.embedders.base import Embedder
 from polymnia.errors import PolymniaError

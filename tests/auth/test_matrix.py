@@ -17,7 +17,7 @@ from polymnia.arguments import json_schema
 from polymnia.auth.tokens import file_tokens
 from polymnia.dialects import DIALECTS, open_dialect
 from polymnia.dialects.base import Tool
-from polymnia.dialects.project import projects
+from polymnia.dialects.project import tools as projects
 from polymnia.model import CAPABILITIES, ChangeQuery
 from polymnia.stores.sqlite.store import SqliteStore
 from tests.auth.arguments import made_for, sensible

@@ -8,8 +8,13 @@ import pytest
 
 from bench.agents.takeover import PROJECTS, Machine
 from polymnia.clients import takeover
-from polymnia.clients.past import PastSource, find_past_sources
-from polymnia.clients.takeover import TakeoverReceipt, take_over, undo_takeover
+from polymnia.clients.takeover import (
+    PastSource,
+    TakeoverReceipt,
+    find_past_sources,
+    take_over,
+    undo_takeover,
+)
 from polymnia.disk.lock import file_lock
 from polymnia.engine.facts.forget import Unwanted, forget
 from polymnia.engine.graph import entities

@@ -4,10 +4,41 @@ from collections.abc import Mapping
 from typing import Any
 
 from msgspec import Struct
-from msgspec.json import encode
+from msgspec.json import Decoder, encode
 
 from polymnia.dialects.base import Call, Prompt, Reply, tool
-from polymnia.dialects.questions import Elicited, Question, elicitation, list_roots, sampling
+from polymnia.dialects.questions import Elicited, Question, elicitation, list_roots
+
+
+class SampledContent(Struct, frozen=True):
+    type: str
+    text: str = ""
+
+
+class Sampled(Struct, frozen=True):
+    """What the client's model wrote."""
+
+    content: SampledContent | list[SampledContent]
+    model: str = ""
+
+    @property
+    def text(self) -> str:
+        blocks = self.content if isinstance(self.content, list) else [self.content]
+        return "".join(block.text for block in blocks if block.type == "text")
+
+
+def sampling(
+    key: str, text: str, *, max_tokens: int, system: str | None = None
+) -> Question[Sampled]:
+    """Return a request to the client's model to continue a text."""
+    params: dict[str, Any] = {
+        "messages": [{"role": "user", "content": {"type": "text", "text": text}}],
+        "maxTokens": max_tokens,
+    }
+    if system is not None:
+        params["systemPrompt"] = system
+    return Question(key, "sampling/createMessage", "sampling", params, Decoder(Sampled))
+
 
 TEXT = {"type": "string"}
 NAME = elicitation("user_name", "What is your name?", {"name": TEXT}, required=["name"])

@@ -17,8 +17,8 @@ from polymnia.dialects.base import (
     catalogue,
     tool,
 )
-from polymnia.dialects.content import Audio, Contents, Embedded, Image
 from polymnia.errors import BadInput, MissingCapability
+from polymnia.mcp.catalogue import Contents
 from tests.conformance.asking import ASKING_PROMPT, ASKING_TOOLS, NAME
 
 # One red pixel, and no sound at all.
@@ -29,6 +29,20 @@ PIXEL = bytes.fromhex(
 SILENCE = bytes.fromhex(
     "524946462400000057415645666d74201000000001000100401f0000803e0000020010006461746100000000"
 )
+
+
+class Image(Struct, frozen=True, tag_field="type", tag="image", rename="camel"):
+    data: bytes
+    mime_type: str
+
+
+class Audio(Struct, frozen=True, tag_field="type", tag="audio", rename="camel"):
+    data: bytes
+    mime_type: str
+
+
+class Embedded(Struct, frozen=True, tag_field="type", tag="resource"):
+    resource: Contents
 
 
 class Nothing(Struct, frozen=True):

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from polymnia.dialects.workspace.perspectives import DEFAULT_PERSPECTIVES
+from polymnia.dialects.workspace.tools import DEFAULT_PERSPECTIVES
 from polymnia.embedders import open_embedder
 from polymnia.engine.graph import entities, relations
 from polymnia.engine.semantic import perspectives

@@ -18,7 +18,7 @@ from polymnia.engine.recall.search import full_text
 from polymnia.engine.workspaces.workspaces import one_workspace
 from polymnia.errors import PolymniaError
 from polymnia.importers.base import Report
-from polymnia.importers.run import open_source
+from polymnia.importers.registry import open_source
 from polymnia.importers.source import Source
 from polymnia.markdown.properties import front_matter, split_file
 from polymnia.mcp.server import Server

@@ -20,7 +20,7 @@ from polymnia.engine.transfer.document import memory_lines
 from polymnia.engine.transfer.intake import take_in
 from polymnia.errors import BadInput
 from polymnia.importers.base import Report
-from polymnia.importers.document import IMPORTER
+from polymnia.importers.own_files import DOCUMENT as IMPORTER
 from polymnia.importers.source import Source
 from polymnia.model import EntityDraft, Note, Relation
 from polymnia.stores import open_store

@@ -16,8 +16,7 @@ from polymnia.engine.memory import Memory
 from polymnia.engine.transfer.intake import take_in
 from polymnia.errors import BadInput, PolymniaError
 from polymnia.importers.base import Report
-from polymnia.importers.registry import KINDS
-from polymnia.importers.run import open_source
+from polymnia.importers.registry import KINDS, open_source
 from polymnia.importers.source import MIN_BOMB_BYTES, Source
 from polymnia.markdown.sync import sync_folder
 from polymnia.model import Entity

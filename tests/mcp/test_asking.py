@@ -10,10 +10,11 @@ from msgspec import Struct
 from msgspec.json import decode, encode
 
 from polymnia.dialects.base import Call, Dialect, Reply, catalogue, tool
-from polymnia.dialects.questions import confirmation, elicitation, list_roots, sampling
+from polymnia.dialects.questions import confirmation, elicitation, list_roots
 from polymnia.errors import BadInput
 from polymnia.mcp import asking
 from polymnia.mcp.server import Server
+from tests.conformance.asking import sampling
 from tests.mcp.conversation import (
     JSON,
     LATEST,

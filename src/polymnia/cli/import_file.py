@@ -22,10 +22,9 @@ from polymnia.cli.common import (
 from polymnia.engine.transfer.intake import IntakeReceipt
 from polymnia.errors import BadInput
 from polymnia.importers.base import Report
-from polymnia.importers.registry import KINDS
-from polymnia.importers.run import import_items, open_source, require_some
+from polymnia.importers.own_files import read_store
+from polymnia.importers.registry import KINDS, import_items, open_source, require_some
 from polymnia.importers.source import Source
-from polymnia.importers.stores import read_store
 from polymnia.search.terms import count_noun
 from polymnia.search.times import iso_time
 from polymnia.settings import Settings

@@ -45,8 +45,8 @@ GROUPS = {
     },
     "a server and its stores": {
         "serve": "serve",
-        "token": "token",
-        "user": "user",
+        "token": "access",
+        "user": "access",
         "workspace": "workspace",
         "erase": "person",
         "doctor": "doctor",
@@ -87,7 +87,7 @@ _SYNONYMS = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return the exit status."""
-    words = sys.argv[1:] if arguments is None else arguments
+    words = [_as_utf_8(word) for word in sys.argv[1:]] if arguments is None else arguments
     with suppress(AttributeError):  # a stream that is closed, or replaced by a test
         sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:
@@ -108,6 +108,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _complain(str(exc) or "interrupted")
         return 130  # what a shell reports for a program that Ctrl-C ended
     return status
+
+
+def _as_utf_8(word: str) -> str:
+    """Return an argument as it was typed, also where the system's locale is not UTF-8."""
+    with suppress(UnicodeError):
+        return os.fsencode(word).decode()
+    return word
 
 
 def run_and_exit() -> NoReturn:

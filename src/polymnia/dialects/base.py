@@ -8,7 +8,6 @@ from uuid import uuid4
 from msgspec import DecodeError, Raw, Struct, field
 from msgspec.json import Decoder
 
-from polymnia.dialects.content import Block
 from polymnia.dialects.questions import Askable, Elicited, Question, T
 from polymnia.engine.memory import Memory
 from polymnia.engine.workspaces.workspaces import Workspaces
@@ -28,6 +27,8 @@ _capabilities: Decoder[dict[str, Raw]] = Decoder(dict[str, Raw])
 MAX_SESSION_ID_LENGTH = 200
 # More rows than any store holds, and few enough for the integers of every store.
 MAX_ROWS = 1 << 40
+# A block of content besides text: a struct with the fields that the protocol gives it.
+Block = Struct
 
 
 class ServerRules(Struct, frozen=True, kw_only=True):

@@ -41,23 +41,6 @@ class Elicited(Struct, frozen=True):
         return self.action == "accept" and (self.content or {}).get(_CONFIRMED, True) is True
 
 
-class SampledContent(Struct, frozen=True):
-    type: str
-    text: str = ""
-
-
-class Sampled(Struct, frozen=True):
-    """What the client's model wrote."""
-
-    content: SampledContent | list[SampledContent]
-    model: str = ""
-
-    @property
-    def text(self) -> str:
-        blocks = self.content if isinstance(self.content, list) else [self.content]
-        return "".join(block.text for block in blocks if block.type == "text")
-
-
 class Root(Struct, frozen=True):
     """A directory that the client works in."""
 
@@ -91,7 +74,6 @@ class Question(Struct, Generic[T], frozen=True):
 
 _CONFIRMED = "confirmed"
 _elicited: Decoder[Elicited] = Decoder(Elicited)
-_sampled: Decoder[Sampled] = Decoder(Sampled)
 _roots: Decoder[ListedRoots] = Decoder(ListedRoots)
 
 
@@ -108,19 +90,6 @@ def confirmation(key: str, message: str) -> Question[Elicited]:
     """Return a question that the user answers with yes or no."""
     checkbox = {_CONFIRMED: {"type": "boolean", "title": "Confirm", "default": False}}
     return elicitation(key, message, checkbox, required=[_CONFIRMED])
-
-
-def sampling(
-    key: str, text: str, *, max_tokens: int, system: str | None = None
-) -> Question[Sampled]:
-    """Return a request to the client's model to continue a text."""
-    params: dict[str, Any] = {
-        "messages": [{"role": "user", "content": {"type": "text", "text": text}}],
-        "maxTokens": max_tokens,
-    }
-    if system is not None:
-        params["systemPrompt"] = system
-    return Question(key, "sampling/createMessage", "sampling", params, _sampled)
 
 
 def list_roots(key: str = "roots") -> Question[ListedRoots]:

@@ -13,8 +13,8 @@ from polymnia.importers.base import (
     text_of,
     time_of,
 )
+from polymnia.importers.graphiti import TemporalFact, TemporalGraph
 from polymnia.importers.source import Source, parse_leniently
-from polymnia.importers.temporal import TemporalFact, TemporalGraph
 from polymnia.model import Entity
 from polymnia.stores.open import foreign_rows, foreign_tables
 

@@ -3,12 +3,22 @@
 import re
 from typing import Any
 
+from msgspec import UNSET, Struct, UnsetType
+
 from polymnia.dialects.base import Prompt, PromptMessage, Resource, ResourceTemplate
-from polymnia.dialects.content import contents
 from polymnia.errors import InvalidParams, ProtocolError
 from polymnia.mcp.params import Complete, GetPrompt, Listing, ReadResource
 from polymnia.mcp.request import Request
 from polymnia.mcp.tools import TextContent, refuse_cursor
+
+
+class Contents(Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """The contents of a resource: text or bytes."""
+
+    uri: str
+    mime_type: str
+    text: str | UnsetType = UNSET
+    blob: bytes | UnsetType = UNSET
 
 
 def list_resources(request: Request, params: Listing) -> dict[str, Any]:
@@ -34,12 +44,18 @@ def read_resource(request: Request, params: ReadResource) -> dict[str, Any]:
     uri = params.uri
     for resource in request.dialect.resources:
         if resource.uri == uri:
-            return {"contents": [contents(uri, resource.mime_type, resource.read(request))]}
+            return {"contents": [_contents(uri, resource.mime_type, resource.read(request))]}
     for template in request.dialect.templates:
         data = template.read(request, uri)
         if data is not None:
-            return {"contents": [contents(uri, template.mime_type, data)]}
+            return {"contents": [_contents(uri, template.mime_type, data)]}
     raise _not_found(request, uri)
+
+
+def _contents(uri: str, mime_type: str, data: str | bytes) -> Contents:
+    if isinstance(data, bytes):
+        return Contents(uri, mime_type, blob=data)
+    return Contents(uri, mime_type, data)
 
 
 def list_prompts(request: Request, params: Listing) -> dict[str, Any]:

@@ -7,8 +7,7 @@ from typing import Any
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from polymnia.arguments import decode_arguments, json_schema
-from polymnia.dialects.base import Tool
-from polymnia.dialects.content import Block
+from polymnia.dialects.base import Block, Tool
 from polymnia.errors import (
     Cancelled,
     InputRequired,

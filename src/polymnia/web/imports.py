@@ -23,7 +23,7 @@ from polymnia.engine.memory import Memory
 from polymnia.engine.transfer.intake import IntakeReceipt
 from polymnia.errors import BadInput, PolymniaError, StoreDamaged
 from polymnia.importers.base import Importer, Report
-from polymnia.importers.run import import_items, open_source
+from polymnia.importers.registry import import_items, open_source
 from polymnia.importers.source import Source
 from polymnia.model import Principal
 from polymnia.transports.http.context import HttpContext

@@ -12,8 +12,7 @@ from msgspec.structs import replace
 from polymnia.cli.common import ask
 from polymnia.cli.install.past import import_past, offer_import, server_options
 from polymnia.clients.configuration import change_servers, edit, read_servers
-from polymnia.clients.connect import own_command, write_entry
-from polymnia.clients.handshake import try_command, try_url
+from polymnia.clients.connect import own_command, try_command, try_url, write_entry
 from polymnia.clients.table import ClientProgram, is_polymnia, is_reference_server
 from polymnia.embedders.base import MULTILINGUAL, missing_package
 from polymnia.engine.workspaces.projects import PERSONAL, create_missing

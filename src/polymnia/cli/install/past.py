@@ -9,8 +9,7 @@ from msgspec import to_builtins
 
 from polymnia.cli.common import Progress, ask, print_json
 from polymnia.clients.connect import store_options
-from polymnia.clients.past import PastSource, find_past_sources
-from polymnia.clients.takeover import ACTOR, take_over, undo_takeover
+from polymnia.clients.takeover import ACTOR, PastSource, find_past_sources, take_over, undo_takeover
 from polymnia.search.terms import count_noun
 from polymnia.settings import Settings, client_roots
 
@@ -81,7 +80,10 @@ def server_options(settings: Settings, options: argparse.Namespace) -> list[str]
 def _print_sources(sources: list[PastSource]) -> None:
     for source in sources:
         files = count_noun(len(source.files), "file")
-        print(f"found {source.title}: {files} ({source.size / 1e6:.1f} MB) in {source.path}")
+        size = f"{source.size / 1e6:,.1f} MB"
+        if source.size < 100_000:
+            size = f"{source.size / 1e3:.1f} kB"
+        print(f"found {source.title}: {files} ({size}) in {source.path}")
 
 
 def _undo(settings: Settings, *, as_json: bool) -> None:

@@ -1,9 +1,11 @@
-"""The 24 tools: those that write, those that read, and those that follow relations."""
+"""The 24 tools and the JSON of their arguments: writing, reading, following relations."""
 
+from typing import Annotated, Literal
+
+from msgspec import Meta
 from msgspec.json import encode
 
 from polymnia.dialects.base import MAX_ROWS, Call, Reply, StrictArguments, catalogue, tool
-from polymnia.dialects.graph import shapes
 from polymnia.dialects.reference import tools as reference
 from polymnia.dialects.replies import in_order, matching_notes
 from polymnia.engine.facts.merge import merge
@@ -14,12 +16,144 @@ from polymnia.engine.statistics import statistics
 from polymnia.errors import EntityNotFound
 from polymnia.model import Graph
 
+# Unknown arguments are rejected by name.
+Names = Annotated[list[str], Meta(description="Exact entity names")]
+Name = Annotated[str, Meta(description="The exact name of an entity")]
+OneType = Annotated[str | None, Meta(description="Only entities of this type")]
+Offset = Annotated[int, Meta(ge=0, description="How many to skip")]
+Limit = Annotated[int, Meta(ge=0, description="Maximum number to return")]
+Depth = Annotated[int, Meta(ge=0, le=100, description="Maximum number of relations to follow")]
+
+
+class GraphEntityArgument(
+    reference.ReferenceEntityShape, frozen=True, forbid_unknown_fields=True, rename="camel"
+):
+    observations: Annotated[
+        list[str], Meta(description="What is known about it, one fact each")
+    ] = []
+
+
+class GraphRelationArgument(
+    reference.ReferenceRelationShape, frozen=True, forbid_unknown_fields=True, rename="camel"
+):
+    pass
+
+
+class GraphAdditionArgument(
+    reference.Addition, frozen=True, forbid_unknown_fields=True, rename="camel"
+):
+    pass
+
+
+class GraphDeletionArgument(
+    reference.Deletion, frozen=True, forbid_unknown_fields=True, rename="camel"
+):
+    pass
+
+
+class Entities(StrictArguments, frozen=True):
+    entities: list[GraphEntityArgument]
+
+
+class GraphRelations(StrictArguments, frozen=True):
+    relations: list[GraphRelationArgument]
+
+
+class GraphAddObservations(StrictArguments, frozen=True):
+    observations: list[GraphAdditionArgument]
+
+
+class GraphDeleteEntities(StrictArguments, frozen=True, rename="camel"):
+    entity_names: Names
+
+
+class GraphDeleteObservations(StrictArguments, frozen=True):
+    deletions: list[GraphDeletionArgument]
+
+
+class Merge(StrictArguments, frozen=True):
+    source: Annotated[str, Meta(description="The entity to merge and then delete")]
+    target: Annotated[str, Meta(description="The entity that remains and receives everything")]
+
+
+class GraphPage(StrictArguments, frozen=True, rename="camel"):
+    entity_type: OneType = None
+    offset: Offset = 0
+    limit: Limit | None = None
+
+
+class GraphSearch(StrictArguments, frozen=True, rename="camel"):
+    query: Annotated[
+        str, Meta(description="A part of a name, type or observation, or several words")
+    ]
+    entity_type: OneType = None
+    offset: Offset = 0
+    limit: Limit | None = None
+
+
+class Several(StrictArguments, frozen=True):
+    names: Names
+
+
+class One(StrictArguments, frozen=True):
+    name: Name
+
+
+class RelationFilter(
+    StrictArguments,
+    frozen=True,
+    rename={"source": "from", "target": "to", "relation_type": "relationType"},
+):
+    source: Annotated[str | None, Meta(description="Where the relation starts")] = None
+    target: Annotated[str | None, Meta(description="Where the relation ends")] = None
+    relation_type: Annotated[str | None, Meta(description="The relation's type")] = None
+
+
+class Ends(StrictArguments, frozen=True, rename={"source": "from", "target": "to"}):
+    source: Name
+    target: Name
+
+
+class AllPaths(
+    Ends,
+    frozen=True,
+    rename={"source": "from", "target": "to", "max_depth": "maxDepth", "max_paths": "maxPaths"},
+):
+    max_depth: Annotated[
+        int, Meta(ge=0, le=100, description="Maximum number of relations on a path")
+    ] = 6
+    max_paths: Annotated[
+        int, Meta(ge=1, le=100_000, description="Maximum number of paths to return")
+    ] = 50
+
+
+class Subgraph(StrictArguments, frozen=True):
+    names: Names
+    depth: Depth = 1
+
+
+class GraphNeighbours(StrictArguments, frozen=True, rename="camel"):
+    name: Name
+    depth: Depth = 1
+    relation_type: Annotated[str | None, Meta(description="Follow only relations of this type")] = (
+        None
+    )
+    direction: Annotated[
+        Literal["out", "in", "both"],
+        Meta(description="Follow relations from the entity, to it, or in both directions"),
+    ] = "both"
+
+
+class GraphExport(StrictArguments, frozen=True):
+    format: Annotated[Literal["json", "mermaid", "dot"], Meta(description="Export format")] = "json"
+
+
 # Larger replies say how to get smaller ones: clients cut them off, or a model's context overflows.
 MAX_USUAL_BYTES = 25 * 1024
 
 
-@tool(shapes.Entities, needs="write")
-def create_entities(call: Call, arguments: shapes.Entities) -> Reply:
+@tool(Entities, needs="write")
+def create_entities(call: Call, arguments: Entities) -> Reply:
     """Create entities. Existing names are left unchanged. Returns the entities that were \
 created."""
     drafts = reference.entity_drafts(arguments.entities)
@@ -27,8 +161,8 @@ created."""
     return _reply([reference.entity_shape(entity) for entity in created])
 
 
-@tool(shapes.GraphRelations, needs="write")
-def create_relations(call: Call, arguments: shapes.GraphRelations) -> Reply:
+@tool(GraphRelations, needs="write")
+def create_relations(call: Call, arguments: GraphRelations) -> Reply:
     """Create directed relations. The entities at their ends need not exist yet. Existing \
 relations are skipped. Returns the relations that were created."""
     requested = reference.named_relations(arguments.relations)
@@ -36,8 +170,8 @@ relations are skipped. Returns the relations that were created."""
     return _reply(reference.relation_shapes(created.new))
 
 
-@tool(shapes.GraphAddObservations, needs="write")
-def add_observations(call: Call, arguments: shapes.GraphAddObservations) -> Reply:
+@tool(GraphAddObservations, needs="write")
+def add_observations(call: Call, arguments: GraphAddObservations) -> Reply:
     """Add observations to existing entities, except those they already have. Returns what was \
 added to each entity."""
     drafts = reference.observation_drafts(arguments.observations)
@@ -45,8 +179,8 @@ added to each entity."""
     return _reply(reference.added_shapes(additions))
 
 
-@tool(shapes.GraphDeleteEntities, needs="write", destructive=True, idempotent=True)
-def delete_entities(call: Call, arguments: shapes.GraphDeleteEntities) -> Reply:
+@tool(GraphDeleteEntities, needs="write", destructive=True, idempotent=True)
+def delete_entities(call: Call, arguments: GraphDeleteEntities) -> Reply:
     """Delete entities by name, and every relation that touches them. Returns the names that were \
 deleted and the number of relations."""
     graph = entities.delete(call.memory, set(arguments.entity_names), by=call.by)
@@ -54,24 +188,24 @@ deleted and the number of relations."""
     return _reply({"deletedEntities": names, "deletedRelations": len(graph.relations)})
 
 
-@tool(shapes.GraphDeleteObservations, needs="write", destructive=True, idempotent=True)
-def delete_observations(call: Call, arguments: shapes.GraphDeleteObservations) -> Reply:
+@tool(GraphDeleteObservations, needs="write", destructive=True, idempotent=True)
+def delete_observations(call: Call, arguments: GraphDeleteObservations) -> Reply:
     """Delete observations from entities by their exact text. Returns how many were deleted."""
     removals = reference.removals(arguments.deletions)
     removed = facts.remove(call.memory, removals, by=call.by)
     return _reply({"deletedObservations": sum(len(removal.facts) for removal in removed)})
 
 
-@tool(shapes.GraphRelations, needs="write", destructive=True, idempotent=True)
-def delete_relations(call: Call, arguments: shapes.GraphRelations) -> Reply:
+@tool(GraphRelations, needs="write", destructive=True, idempotent=True)
+def delete_relations(call: Call, arguments: GraphRelations) -> Reply:
     """Delete relations by their exact from, to and relationType. Returns how many were deleted."""
     unwanted = reference.named_relations(arguments.relations)
     deleted = relations.delete(call.memory, unwanted, by=call.by)
     return _reply({"deletedRelations": len(deleted)})
 
 
-@tool(shapes.Entities, needs="write", idempotent=True)
-def upsert_entities(call: Call, arguments: shapes.Entities) -> Reply:
+@tool(Entities, needs="write", idempotent=True)
+def upsert_entities(call: Call, arguments: Entities) -> Reply:
     """Create entities or add the observations that existing ones lack. An existing entity keeps \
 its type."""
     drafts = reference.entity_drafts(arguments.entities)
@@ -82,8 +216,8 @@ its type."""
     return _reply(results)
 
 
-@tool(shapes.Merge, needs="write", destructive=True)
-def merge_entities(call: Call, arguments: shapes.Merge) -> Reply:
+@tool(Merge, needs="write", destructive=True)
+def merge_entities(call: Call, arguments: Merge) -> Reply:
     """Merge one entity into another: observations and relations move to the target, the source is \
 deleted."""
     merged = merge(call.memory, [arguments.source], arguments.target, by=call.by)
@@ -107,20 +241,20 @@ def compact(call: Call, arguments: StrictArguments) -> Reply:
     return _reply({"compacted": True, "entities": counts.entities, "relations": counts.relations})
 
 
-@tool(shapes.GraphPage, needs="read", idempotent=True)
-def read_graph(call: Call, arguments: shapes.GraphPage) -> Reply:
+@tool(GraphPage, needs="read", idempotent=True)
+def read_graph(call: Call, arguments: GraphPage) -> Reply:
     """Read the whole graph, or one page of it: entities of one type, from an offset, up to a \
 limit, and the relations among them. The whole graph can be large: set a limit, or use \
 search_nodes."""
-    if arguments == shapes.GraphPage():
+    if arguments == GraphPage():
         return _graph_reply(entities.read_all(call.memory))
     offset, limit = _page_bounds(arguments)
     page = entities.page(call.memory, kind=arguments.entity_type, offset=offset, limit=limit)
     return _graph_reply(page)
 
 
-@tool(shapes.GraphSearch, needs="read", idempotent=True)
-def search_nodes(call: Call, arguments: shapes.GraphSearch) -> Reply:
+@tool(GraphSearch, needs="read", idempotent=True)
+def search_nodes(call: Call, arguments: GraphSearch) -> Reply:
     """Find entities by a part of their name, type or observations, best match first, with their \
 relations. With several words, entities that have all of them come before those that have some. \
 Without a limit every match is returned."""
@@ -134,8 +268,8 @@ Without a limit every match is returned."""
     return _graph_reply(graph, note)
 
 
-@tool(shapes.Several, needs="read", idempotent=True)
-def open_nodes(call: Call, arguments: shapes.Several) -> Reply:
+@tool(Several, needs="read", idempotent=True)
+def open_nodes(call: Call, arguments: Several) -> Reply:
     """Get entities by exact name, in the order given, and every relation that touches one of \
 them."""
     graph = entities.open_named(call.memory, set(arguments.names))
@@ -143,8 +277,8 @@ them."""
     return _reply(reference.graph_shape(Graph(entities_in_order, graph.relations)))
 
 
-@tool(shapes.One, needs="read", idempotent=True)
-def get_entity(call: Call, arguments: shapes.One) -> Reply:
+@tool(One, needs="read", idempotent=True)
+def get_entity(call: Call, arguments: One) -> Reply:
     """Get one entity by exact name, with its observations but without relations."""
     graph = entities.open_named(call.memory, (arguments.name,))
     if not graph.entities:
@@ -152,8 +286,8 @@ def get_entity(call: Call, arguments: shapes.One) -> Reply:
     return _reply(reference.entity_shape(graph.entities[0]))
 
 
-@tool(shapes.Several, needs="read", idempotent=True)
-def batch_get_entities(call: Call, arguments: shapes.Several) -> Reply:
+@tool(Several, needs="read", idempotent=True)
+def batch_get_entities(call: Call, arguments: Several) -> Reply:
     """Get several entities by exact name, in the order given, with null for each that does not \
 exist."""
     with call.memory.reading() as read:
@@ -181,8 +315,8 @@ def graph_stats(call: Call, arguments: StrictArguments) -> Reply:
     )
 
 
-@tool(shapes.RelationFilter, needs="read", idempotent=True)
-def search_relations(call: Call, arguments: shapes.RelationFilter) -> Reply:
+@tool(RelationFilter, needs="read", idempotent=True)
+def search_relations(call: Call, arguments: RelationFilter) -> Reply:
     """Find relations by start, end and type. An omitted or empty argument matches everything."""
     matching = relations.find(
         call.memory,
@@ -205,8 +339,8 @@ def list_relation_types(call: Call, arguments: StrictArguments) -> Reply:
     return _reply(relations.types(call.memory))
 
 
-@tool(shapes.GraphExport, needs="read", idempotent=True)
-def export_graph(call: Call, arguments: shapes.GraphExport) -> Reply:
+@tool(GraphExport, needs="read", idempotent=True)
+def export_graph(call: Call, arguments: GraphExport) -> Reply:
     """Export the whole graph as JSON, as a Mermaid flowchart or as a Graphviz DOT file. The \
 result can be large."""
     graph = entities.read_all(call.memory)
@@ -217,15 +351,15 @@ result can be large."""
     return _reply(reference.graph_shape(graph))
 
 
-@tool(shapes.Ends, needs="read", idempotent=True)
-def find_path(call: Call, arguments: shapes.Ends) -> Reply:
+@tool(Ends, needs="read", idempotent=True)
+def find_path(call: Call, arguments: Ends) -> Reply:
     """Find the shortest path between two entities along relations in either direction. Returns \
 the names on it, both ends included, or an empty list."""
     return _reply(traverse.shortest_path(call.memory, arguments.source, arguments.target).names)
 
 
-@tool(shapes.AllPaths, needs="read", idempotent=True)
-def find_all_paths(call: Call, arguments: shapes.AllPaths) -> Reply:
+@tool(AllPaths, needs="read", idempotent=True)
+def find_all_paths(call: Call, arguments: AllPaths) -> Reply:
     """Find every path between two entities that visits no entity twice, shortest first, up to \
 maxDepth relations and maxPaths paths."""
     result = traverse.all_paths(
@@ -241,15 +375,15 @@ maxDepth relations and maxPaths paths."""
     return Reply(encode(result.paths).decode(), note=note)
 
 
-@tool(shapes.Subgraph, needs="read", idempotent=True)
-def extract_subgraph(call: Call, arguments: shapes.Subgraph) -> Reply:
+@tool(Subgraph, needs="read", idempotent=True)
+def extract_subgraph(call: Call, arguments: Subgraph) -> Reply:
     """Get the entities within depth steps of the named ones, and the relations among them."""
     graph = traverse.subgraph(call.memory, set(arguments.names), arguments.depth)
     return _reply(reference.graph_shape(graph))
 
 
-@tool(shapes.GraphNeighbours, needs="read", idempotent=True)
-def get_neighbors(call: Call, arguments: shapes.GraphNeighbours) -> Reply:
+@tool(GraphNeighbours, needs="read", idempotent=True)
+def get_neighbors(call: Call, arguments: GraphNeighbours) -> Reply:
     """Get an entity and those around it, up to depth steps along relations of a given type and \
 direction, and the relations among them."""
     graph = traverse.neighbours(
@@ -262,8 +396,8 @@ direction, and the relations among them."""
     return _reply(reference.graph_shape(graph))
 
 
-@tool(shapes.One, needs="read", idempotent=True)
-def describe_entity(call: Call, arguments: shapes.One) -> Reply:
+@tool(One, needs="read", idempotent=True)
+def describe_entity(call: Call, arguments: One) -> Reply:
     """Get one entity with its observations, every relation that touches it, the names at their \
 other ends, and the number of relations."""
     description = traverse.describe(call.memory, arguments.name)
@@ -320,7 +454,7 @@ def _graph_reply(graph: Graph, note: str | None = None) -> Reply:
     return Reply(encoded.decode(), note="\n".join(notes) or None)
 
 
-def _page_bounds(arguments: shapes.GraphPage | shapes.GraphSearch) -> tuple[int, int | None]:
+def _page_bounds(arguments: GraphPage | GraphSearch) -> tuple[int, int | None]:
     """Return offset and limit in a range that every store can count to."""
     limit = arguments.limit
     if limit is not None:

@@ -1,10 +1,10 @@
 """The `project` dialect: seven tools to manage isolated projects, nine for the graph of one."""
 
 from polymnia.dialects.base import Dialect, catalogue
-from polymnia.dialects.project import projects, tools
+from polymnia.dialects.project import tools
 
 _INSTRUCTIONS = """\
-A lasting memory in isolated projects. Each holds entities, their observations and the relations \
+A lasting memory in isolated tools. Each holds entities, their observations and the relations \
 between them.
 Begin with list_projects, then switch_project to the one this conversation is about.
 Look before you answer: search_nodes finds by words, open_nodes by exact name."""
@@ -23,13 +23,13 @@ DIALECT = Dialect(
     any_store=False,
     chooses_workspace=True,
     tools=catalogue(
-        projects.list_projects,
-        projects.create_project,
-        projects.switch_project,
-        projects.get_current_project,
-        projects.archive_project,
-        projects.delete_project,
-        projects.restore_project,
+        tools.list_projects,
+        tools.create_project,
+        tools.switch_project,
+        tools.get_current_project,
+        tools.archive_project,
+        tools.delete_project,
+        tools.restore_project,
         tools.create_entities,
         tools.add_observations,
         tools.create_relations,

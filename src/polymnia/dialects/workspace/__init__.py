@@ -1,7 +1,7 @@
 """The `workspace` dialect: 24 tools over named workspaces that a team shares."""
 
 from polymnia.dialects.base import Dialect, catalogue
-from polymnia.dialects.workspace import consolidation, graph, nodes
+from polymnia.dialects.workspace import tools
 
 _INSTRUCTIONS = """\
 A team's shared memory: nodes with a type, a summary, tags and numbered observations, and typed \
@@ -10,7 +10,7 @@ Look before you answer: search_nodes finds by meaning or by words, open_nodes op
 get_neighborhood shows what a node is related to."""
 _WRITE_INSTRUCTIONS = """\
 Keep what you learn: create_entities, add_observations with one fact each, create_relations \
-between existing nodes.
+between existing tools.
 Now and then look at get_pending_consolidation and write summaries with set_summary."""
 
 DIALECT = Dialect(
@@ -22,29 +22,29 @@ DIALECT = Dialect(
     any_store=False,
     requires_workspace=True,
     tools=catalogue(
-        nodes.create_entities,
-        nodes.delete_entities,
-        nodes.open_nodes,
-        nodes.get_nodes_by_type,
-        nodes.get_recently_modified,
-        nodes.set_summary,
-        nodes.set_tags,
-        nodes.add_observations,
-        nodes.replace_observation,
-        nodes.delete_observations,
-        nodes.query_observations,
-        graph.create_relations,
-        graph.delete_relations,
-        graph.update_relation_type,
-        graph.get_relations_between,
-        graph.get_neighborhood,
-        graph.get_path,
-        consolidation.get_orphans,
-        consolidation.get_relation_gaps,
-        consolidation.find_similar_nodes,
-        nodes.search_nodes,
-        consolidation.get_consolidation_report,
-        consolidation.get_pending_consolidation,
-        consolidation.get_stats,
+        tools.create_entities,
+        tools.delete_entities,
+        tools.open_nodes,
+        tools.get_nodes_by_type,
+        tools.get_recently_modified,
+        tools.set_summary,
+        tools.set_tags,
+        tools.add_observations,
+        tools.replace_observation,
+        tools.delete_observations,
+        tools.query_observations,
+        tools.create_relations,
+        tools.delete_relations,
+        tools.update_relation_type,
+        tools.get_relations_between,
+        tools.get_neighborhood,
+        tools.get_path,
+        tools.get_orphans,
+        tools.get_relation_gaps,
+        tools.find_similar_nodes,
+        tools.search_nodes,
+        tools.get_consolidation_report,
+        tools.get_pending_consolidation,
+        tools.get_stats,
     ),
 )

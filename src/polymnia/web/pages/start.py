@@ -6,7 +6,7 @@ from typing import Any
 from starlette.responses import Response
 
 from polymnia.clients.connect import FoundClient, connect, disconnect, find_clients
-from polymnia.clients.past import PastSource, find_past_sessions
+from polymnia.clients.takeover import PastSource, find_past_sessions
 from polymnia.engine.history.changes import MAX_WHOLE_ROWS, latest
 from polymnia.errors import BadInput, NotAllowed, PolymniaError
 from polymnia.model import LINK_OWNER

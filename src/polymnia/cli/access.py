@@ -1,14 +1,16 @@
-"""`polymnia token`: create, list, rotate and revoke tokens."""
+"""`polymnia token` and `user`: the tokens of programs, and the accounts of people."""
 
 import argparse
 import re
 import sys
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from urllib.parse import urlencode
 
 from msgspec import to_builtins
 
 from polymnia.auth.authenticator import tokens_of
+from polymnia.auth.people import INVITATION_S, People
 from polymnia.auth.tokens import Tokens, check_token_name
 from polymnia.cli.common import (
     Subparsers,
@@ -22,7 +24,7 @@ from polymnia.cli.common import (
     printable,
 )
 from polymnia.engine.workspaces.projects import new_rights
-from polymnia.engine.workspaces.workspaces import open_workspaces
+from polymnia.engine.workspaces.workspaces import DEFAULT, open_workspaces
 from polymnia.errors import BadInput
 from polymnia.model import CAPABILITIES
 from polymnia.settings import Settings
@@ -41,13 +43,10 @@ def add_token(commands: Subparsers) -> None:
     create.add_argument(
         "--can", choices=CAPABILITIES, default="read", help="what it allows (default: %(default)s)"
     )
-    create.add_argument(
-        "--workspace",
-        dest="workspaces",
-        action="append",
-        metavar="NAME",
-        help="a workspace it may use, besides one of its own (repeatable); personal is that of "
-        "the commands on this machine",
+    _add_workspaces(
+        create,
+        "a workspace it may use, besides one of its own (repeatable); personal is that of the "
+        "commands on this machine",
     )
     create.add_argument(
         "--all-workspaces", action="store_true", help="let it use every workspace, also new ones"
@@ -55,19 +54,11 @@ def add_token(commands: Subparsers) -> None:
     assign = actions.add_parser(
         "assign", help="let a token use its own workspace and the named ones, and no others"
     )
-    assign.add_argument("name", metavar="NAME")
-    assign.add_argument(
-        "--workspace",
-        dest="workspaces",
-        action="append",
-        metavar="NAME",
-        help="a workspace it may use, besides one of its own (repeatable)",
-    )
+    _add_workspaces(assign, "a workspace it may use, besides one of its own (repeatable)")
     listing = actions.add_parser("list", help="list the tokens without their secrets")
     rotate = actions.add_parser(
         "rotate", help="replace a token by a new one with the same name and rights"
     )
-    rotate.add_argument("name", metavar="NAME")
     rotate.add_argument(
         "--overlap",
         metavar="TIME",
@@ -76,7 +67,9 @@ def add_token(commands: Subparsers) -> None:
     limit = actions.add_parser(
         "limit", help="limit the calls of a token; without numbers, remove its limits"
     )
-    limit.add_argument("name", metavar="NAME")
+    revoke = actions.add_parser("revoke", help="revoke a token immediately")
+    for action in (assign, rotate, limit, revoke):
+        action.add_argument("name", metavar="NAME")
     for action in (create, limit):
         for kind in ("requests", "writes"):
             action.add_argument(
@@ -85,35 +78,28 @@ def add_token(commands: Subparsers) -> None:
                 metavar="N",
                 help=f"{kind} a minute; 0 is unlimited (default: the server's setting)",
             )
-    revoke = actions.add_parser("revoke", help="revoke a token immediately")
-    revoke.add_argument("name", metavar="NAME")
-    add_keep_argument(create)
+    _add_keep_argument(create)
     for action in (create, rotate):
         action.add_argument(
             "--expires", metavar="TIME", help="lifetime, e.g. 30d, 12h or 45m (default: unlimited)"
         )
     for action in (create, assign, listing, limit, rotate, revoke):
-        add_json_argument(action)
-        add_tokens_argument(action)
-        add_store_arguments(action)
+        _add_shared(action)
 
 
 def run_token(settings: Settings, options: argparse.Namespace) -> int:
     """Carry out the action. Raise BadInput, StoreError."""
     action, name = options.action, getattr(options, "name", "")
-    tokens = tokens_of(settings.store, settings.tokens, read_only=action == "list")
-    if tokens is None:
-        raise BadInput(f"{settings.store} is not stored anywhere: name a token file with --tokens")
-    with closing(tokens):
+    with _open_tokens(settings, read_only=action == "list") as tokens:
         if action == "list":
-            _list(tokens, as_json=options.json)
+            _list_tokens(tokens, as_json=options.json)
             return 0
         if action == "revoke":
             tokens.revoke(name)
             print_result(f"revoked {name}", {"revoked": name}, as_json=options.json)
             return 0
         if action == "assign":
-            workspaces = choose_workspaces(settings, name, options.workspaces or (), keeps=True)
+            workspaces = _choose_workspaces(settings, name, options.workspaces or (), keeps=True)
             if workspaces is None:
                 raise BadInput(f"{settings.store} holds one workspace: there is nothing to choose")
             tokens.assign(name, workspaces)
@@ -136,7 +122,7 @@ def run_token(settings: Settings, options: argparse.Namespace) -> int:
             if not options.all_workspaces:
                 keeps = options.keep_workspace or tokens.has_name(name)
                 named = options.workspaces or ()
-                workspaces = choose_workspaces(settings, name, named, keeps=keeps)
+                workspaces = _choose_workspaces(settings, name, named, keeps=keeps)
             text = tokens.create(
                 name,
                 can=options.can,
@@ -152,7 +138,7 @@ def run_token(settings: Settings, options: argparse.Namespace) -> int:
     return 0
 
 
-def add_keep_argument(parser: argparse.ArgumentParser) -> None:
+def _add_keep_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--keep-workspace",
         action="store_true",
@@ -160,7 +146,28 @@ def add_keep_argument(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def choose_workspaces(
+def _add_workspaces(action: argparse.ArgumentParser, meaning: str) -> None:
+    action.add_argument(
+        "--workspace", dest="workspaces", action="append", metavar="NAME", help=meaning
+    )
+
+
+def _add_shared(action: argparse.ArgumentParser) -> None:
+    add_json_argument(action)
+    add_tokens_argument(action)
+    add_store_arguments(action)
+
+
+@contextmanager
+def _open_tokens(settings: Settings, *, read_only: bool) -> Iterator[Tokens]:
+    tokens = tokens_of(settings.store, settings.tokens, read_only=read_only)
+    if tokens is None:
+        raise BadInput(f"{settings.store} is not stored anywhere: name a token file with --tokens")
+    with closing(tokens):
+        yield tokens
+
+
+def _choose_workspaces(
     settings: Settings, name: str, named: Sequence[str], *, keeps: bool
 ) -> tuple[str, ...] | None:
     """Return the workspaces of a new token or person; None for the only one of a store.
@@ -171,6 +178,8 @@ def choose_workspaces(
     check_token_name(name)
     is_single = store_kind(settings.store)[0] not in ("directory", "postgres")
     rights: tuple[str, ...] | None = tuple(named) or None
+    if is_single and set(named) - {DEFAULT}:
+        raise BadInput(f"{settings.store} holds one workspace: leave out --workspace")
     if is_single and (rights is None or not store_exists(settings.store)):
         return rights
     only = settings.workspace if is_single else ""
@@ -189,7 +198,7 @@ def choose_workspaces(
     return rights
 
 
-def _list(tokens: Tokens, *, as_json: bool) -> None:
+def _list_tokens(tokens: Tokens, *, as_json: bool) -> None:
     shapes = []
     heads = ("name", "can", "workspaces", "state", "created", "expires", "last used", "a minute")
     rows: list[tuple[str, ...]] = [heads]
@@ -221,3 +230,123 @@ def _seconds(flag: str, text: str | None) -> int | None:
     if duration is None:
         raise BadInput(f"{flag}: invalid duration {text!r}: use e.g. 30d, 12h or 45m")
     return int(duration[1]) * {"m": 60, "h": 3600, "d": 86400}[duration[2]]
+
+
+def add_user(commands: Subparsers) -> None:
+    parser = commands.add_parser(
+        "user", help="invite people, who log in with a password, and say what they may do"
+    )
+    actions = parser.add_subparsers(
+        dest="action", metavar="ACTION", required=True, prog="polymnia user"
+    )
+    invite = actions.add_parser(
+        "invite", help="create accounts, and print the links with which their people log in"
+    )
+    assign = actions.add_parser(
+        "assign", help="change what a person may do, and in which workspaces"
+    )
+    reset = actions.add_parser(
+        "reset", help="forget a person's password, end their logins, and print a new link"
+    )
+    remove = actions.add_parser(
+        "remove", help="remove a person: their logins and programs are refused at once"
+    )
+    listing = actions.add_parser("list", help="list the people and where they are logged in")
+    invite.add_argument("names", metavar="NAME", nargs="+")
+    _add_keep_argument(invite)
+    for action in (assign, reset, remove):
+        action.add_argument("name", metavar="NAME")
+    invite.add_argument(
+        "--can",
+        choices=CAPABILITIES,
+        default="write",
+        help="what they may do (default: %(default)s)",
+    )
+    assign.add_argument("--can", choices=CAPABILITIES, help="what they may do (default: as before)")
+    own = "a workspace they may use, besides one of their own (repeatable"
+    _add_workspaces(invite, f"{own})")
+    _add_workspaces(assign, f"{own}; default: as before)")
+    for action in (invite, assign):
+        action.add_argument(
+            "--all-workspaces",
+            action="store_true",
+            help="let them use every workspace, also new ones",
+        )
+    for action in (invite, assign, reset, remove, listing):
+        _add_shared(action)
+
+
+def run_user(settings: Settings, options: argparse.Namespace) -> int:
+    """Carry out the action. Raise BadInput, StoreError."""
+    action, name = options.action, getattr(options, "name", "")
+    with _open_tokens(settings, read_only=action == "list") as tokens:
+        people = People(tokens)
+        if action == "list":
+            _list_people(people, as_json=options.json)
+            return 0
+        if action == "remove":
+            people.remove(name)
+            print_result(f"removed {name}", {"removed": name}, as_json=options.json)
+            return 0
+        if action == "reset":
+            _print_links(settings, {name: people.reset(name)}, as_json=options.json)
+            return 0
+        if options.all_workspaces and options.workspaces:
+            raise BadInput("--all-workspaces: leave out --workspace")
+        if action == "assign":
+            workspaces = None
+            if options.workspaces:
+                workspaces = _choose_workspaces(settings, name, options.workspaces, keeps=True)
+            everywhere = options.all_workspaces
+            people.assign(name, can=options.can, workspaces=workspaces, is_everywhere=everywhere)
+            print_result(f"changed {name}", {"changed": name}, as_json=options.json)
+            return 0
+        codes = {}
+        for person in options.names:
+            workspaces = None
+            if not options.all_workspaces:
+                keeps = options.keep_workspace or tokens.has_name(person)
+                named = options.workspaces or ()
+                workspaces = _choose_workspaces(settings, person, named, keeps=keeps)
+            codes[person] = people.invite(person, can=options.can, workspaces=workspaces)
+    _print_links(settings, codes, as_json=options.json)
+    return 0
+
+
+def _print_links(settings: Settings, codes: dict[str, str], *, as_json: bool) -> None:
+    base = settings.public_url.rstrip("/") or f"http://{settings.address}"
+    links = {name: f"{base}/ui/join?{urlencode({'code': code})}" for name, code in codes.items()}
+    lines = [f"{name}: {link}" for name, link in links.items()]
+    lines.append(f"Each link works once, for {INVITATION_S // 86_400} days.")
+    shapes = [{"name": name, "link": link} for name, link in links.items()]
+    print_result("\n".join(lines), shapes, as_json=as_json)
+
+
+def _list_people(people: People, *, as_json: bool) -> None:
+    shapes = []
+    rows: list[tuple[str, ...]] = [("name", "can", "workspaces", "state", "since", "logged in")]
+    for user in people.all():
+        account = user.account
+        state = "invited" if account is not None and account.invitation else "active"
+        logins = people.logins(user)
+        programs = [login.grant.client for login in logins if login.grant is not None]
+        browsers = sum(login.kind == "session" for login in logins)
+        shapes.append(
+            {
+                "name": user.name,
+                "can": user.can,
+                "workspaces": user.workspaces,
+                "state": state,
+                "created_at": user.created_at,
+                "browsers": browsers,
+                "programs": programs,
+            }
+        )
+        where = "all" if user.workspaces is None else ", ".join(user.workspaces)
+        named = [f"{browsers} in a browser"] if browsers else []
+        since = format_seconds(user.created_at)
+        rows.append((user.name, user.can, where, state, since, ", ".join([*named, *programs])))
+    if as_json:
+        print_json(shapes)
+    else:
+        print_table(rows, cut_column=2)
