@@ -165,8 +165,8 @@ def _serve_stdio(settings: Settings, server: Server) -> None:
         sys.stderr.write(
             f"polymnia speaks MCP ({settings.dialect} dialect) on standard input and output; "
             f"the memory is {hide_passwords(settings.store)}.\n"
-            "An MCP client is supposed to start it: the README says how to add it to yours.\n"
-            "To look inside, press Ctrl-D and run `polymnia export` or `polymnia doctor`.\n"
+            "An MCP client is supposed to start it: `polymnia install CLIENT` adds it to yours.\n"
+            "To look inside, press Ctrl-D and run `polymnia ui`.\n"
         )
     serve_stdio(
         server,

@@ -25,6 +25,8 @@ SECRETS = {
     + ".eyJzdWIiOiIxMjM0NTY3ODkwIn0"
     + ".dozjgNryP4J3jVmNHl0w5N",
     "a password in a URL": "the database is postgres://app:s3cr3tPass@db.internal/main",
+    "a Discord token": "MTk4NjIyNDgzNDcxOTI1MjQ4" + ".Cl2FMQ." + "ZnCjm1XVW7vRze4b7Cq4se7kKWs",
+    "a password for curl": "curl -s -u admin:Hj7kk29xQ https://ci.example",
     "a password in a connection string": "Server=db;User Id=app;Password=geheim;",
     "a Polymnia token": "ply_" + "0a1b2c3d4e5f_" + "aB3_dEf6hIj9kLm2nOp5qRs8tUv1wXy4zAb7cDe0fGh",
     "a password or token": "the password is hunter2!Xy",

@@ -99,6 +99,18 @@ def test_a_narrow_encoding_shows_escapes(command: str, encoding: str, place: Pat
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_arguments_are_read_as_utf_8_in_a_locale_without_it(place: Path) -> None:
+    polymnia(
+        place,
+        *("remember", "Zoë", "lives in Zürich", "--store", "z.db"),
+        LC_ALL="C",
+        PYTHONUTF8="0",
+        PYTHONCOERCECLOCALE="0",
+    )
+    shown = polymnia(place, "show", "Zoë", "--store", "z.db").stdout
+    assert shown == "Zoë [thing] in z.db\n   1  lives in Zürich\n"
+
+
 def test_what_cp1252_lacks_is_escaped(place: Path) -> None:
     memory = "\n".join(
         json.dumps(

@@ -13,12 +13,20 @@ from tests.transports.running import Running
 def test_a_token_for_a_workspace_that_does_not_exist_is_created_with_a_warning(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    store = str(tmp_path / "memory.db")
-    fill(store)
-    words = ["token", "create", "me", "--workspace", "sales", "--store", store]
-    assert main(words) == 0
+    store = f"{tmp_path}/data/"
+    assert main(["workspace", "create", "shop", "--store", store]) == 0
+    words = ["token", "create", "me", "--workspace", "sales"]
+    assert main([*words, "--store", store]) == 0
     err = capsys.readouterr().err
-    assert err == f"there is no workspace 'sales' in {store} yet; there are default\n"
+    assert f"there is no workspace 'sales' in {store} yet; there are personal-me, shop\n" in err
+    file = str(tmp_path / "memory.db")
+    assert main([*words, "--store", file]) == 1
+    assert f"{file} holds one workspace: leave out --workspace" in capsys.readouterr().err
+
+
+def test_a_backup_that_is_missing_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["restore", "nope"]) == 1
+    assert capsys.readouterr().err == "polymnia: there is no file nope\n"
 
 
 def test_the_doctor_does_not_advise_to_run_the_doctor(

@@ -19,7 +19,7 @@ from polymnia.engine.memory import Memory
 from polymnia.engine.transfer.intake import Item, take_in
 from polymnia.errors import BadInput
 from polymnia.importers.base import Report
-from polymnia.importers.markdown import IMPORTER
+from polymnia.importers.own_files import MARKDOWN as IMPORTER
 from polymnia.importers.source import Source
 from polymnia.markdown.merge import State
 from polymnia.markdown.sync import export_folder, state_of, sync_folder
@@ -220,7 +220,7 @@ def create(folder: Path, state: State, number: int) -> State:
         "## Relations\n\n- about [[B]]\n"
     )
     (folder / "Mine.md").write_text(text, "utf-8")
-    entity = Entity("Mine", "idea", (), "new", 1, "A thought\n\n- and a fact")
+    entity = Entity("Mine", "idea", (Fact(1, "and a fact"),), "new", 2, "A thought")
     return State(
         {**state.entities, "new": entity},
         {**state.relations, ("Mine", "B", "about"): Relation("Mine", "B", "about")},

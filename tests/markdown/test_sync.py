@@ -200,6 +200,15 @@ def test_a_file_whose_name_is_taken_stays_and_is_not_copied_again(
     assert {path for path in folder.rglob("*") if path.is_file()} == before
 
 
+def test_a_file_of_a_person_needs_no_heading(memory: Memory, folder: Path) -> None:
+    text = "---\npolymnia: entity\n---\nWho he is.\n\n- a fact\n- another\n"
+    (folder / "Bob.md").write_text(text, "utf-8")
+    sync(memory, folder)
+    assert texts(memory, "Bob") == ("a fact", "another")
+    with memory.reading() as read:
+        assert read.entities(["Bob"])[0].summary == "Who he is."
+
+
 @pytest.mark.parametrize("heading", ["## Facts\n", ""])
 def test_facts_under_another_heading_stay_facts(memory: Memory, folder: Path, heading: str) -> None:
     edit(folder / "A.md", "## Observations\n", heading)

@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+from pathlib import Path
 
 from polymnia.cli.common import (
     Progress,
@@ -89,6 +90,8 @@ def run_backup(settings: Settings, options: argparse.Namespace) -> int:
 
 def run_restore(settings: Settings, options: argparse.Namespace) -> int:
     """Replace the store of the settings. Raise BadInput, StoreError."""
+    if not Path(options.source).exists() and ":" not in options.source:
+        raise BadInput(f"there is no file {options.source}")
     require_store(options.source)
     with show_work("copying and checking the backup"):
         former = restore(settings.store, options.source)

@@ -145,7 +145,8 @@ class ServiceEmbedder:
             raise kind(f"{self._url} refused the request ({exc.code}): {text}") from exc
         except (URLError, OSError, HTTPException) as exc:
             raise _Unavailable(
-                f"{self._url} cannot be reached ({exc}); is the server running?"
+                f"{self._url} cannot be reached ({getattr(exc, 'reason', exc)}); "
+                "is the server running?"
             ) from exc
 
 

@@ -254,7 +254,8 @@ def _plain_summary(summary: str | None) -> str | None:
     """Return the summary if it comes back as it was when it is written before the sections."""
     if not summary or not _is_verbatim(summary):
         return None
-    return summary if _sections(_split_records(f"\n{summary}\n")[0])[0] == summary else None
+    text, _ = _split_records(f"\n{summary}\n\n{OBSERVATIONS}\n")
+    return summary if _sections(text)[0] == summary else None
 
 
 def _is_verbatim(text: str) -> bool:
@@ -321,27 +322,33 @@ def _sections(text: str) -> tuple[str, list[str], list[str]]:
     observed: list[str] = []
     related: list[str] = []
     target = shown
+    has_heading = False
     for line in text.split("\n"):
         if line.rstrip() in (OBSERVATIONS, RELATIONS):
             target = observed if line.rstrip() == OBSERVATIONS else related
+            has_heading = has_heading or target is observed
         elif target is related and line.startswith("#"):
             target = observed
             target += ["", line]
         else:
             target.append(line)
-    start = _first_numbered(shown)
+    start = _first_fact(shown, needs_ordinal=has_heading)
     return "\n".join(shown[:start]).strip("\n"), [*shown[start:], "", *observed], related
 
 
-def _first_numbered(lines: Sequence[str]) -> int:
-    """Return the line of the first item with an ordinal, which is always a fact."""
+def _first_fact(lines: Sequence[str], *, needs_ordinal: bool) -> int:
+    """Return the line of the first item that is a fact.
+
+    An item with an ordinal always is. Without our heading, which we always write, a person wrote
+    the file, and every item is one.
+    """
     start = -1
     for number, line in enumerate(lines):
         if _BULLET.fullmatch(line):
             start = number
         elif line and not line[0].isspace():
             start = -1
-        if start >= 0 and _ORDINAL.search(line):
+        if start >= 0 and (_ORDINAL.search(line) or not needs_ordinal):
             return start
     return len(lines)
 

@@ -57,6 +57,16 @@ _FORMATS = (
         ("eyJ",),
         r"(?<![A-Za-z0-9_\-])eyJ[A-Za-z0-9_\-]{10,}\.eyJ[A-Za-z0-9_\-]{10,}\.[A-Za-z0-9_\-]{10,}",
     ),
+    (
+        "a Discord token",
+        (".",),
+        r"\b[MNO][A-Za-z0-9_\-]{23,27}\.[A-Za-z0-9_\-]{6}\.[A-Za-z0-9_\-]{27,40}",
+    ),
+    (
+        "a password for curl",
+        ("curl ",),
+        r"\bcurl [^\n]{0,200}?(?<=\s)(?:-u|--user)[ =]?['\"]?[^\s:'\"]{1,60}:([^\s'\"]{3,})",
+    ),
     ("an Azure storage key", ("AccountKey=",), r"\bAccountKey=[A-Za-z0-9+/]{60,}={0,2}"),
     (
         "a password in a URL",

@@ -163,7 +163,9 @@ def require_schema(title: str, connection: PooledConnection) -> None:
     state = read_state(connection)
     state.require_usable(title)
     if not state.version:
-        raise StoreError(f"there is no memory in {title}; start without --read-only to create one")
+        raise StoreError(
+            f"there is no memory in {title}; `polymnia migrate-schema` creates its tables"
+        )
     if state.version < newest_schema():
         raise StoreError(
             f"{title} has schema {state.version} and needs {newest_schema()}; open it once without "

@@ -57,7 +57,8 @@ def require_schema(path: str, connection: apsw.Connection) -> None:
         raise StoreError(f"{path} is empty: it holds no memory")
     if version < newest:
         raise StoreOutdated(
-            f"{path} has schema {version} and needs {newest}; open it once without --read-only"
+            f"{path} has schema {version} and needs {newest}; open it once without --read-only, "
+            "for example with `polymnia serve`"
         )
 
 
