@@ -195,6 +195,34 @@ def test_superseded_facts_are_hidden_and_can_be_listed(versioned_url: str) -> No
     memory.store.close()
 
 
+@pytest.mark.parametrize("through", ["revise", "remember"])
+def test_each_fact_follows_the_one_that_it_replaced(through: str) -> None:
+    memory = Memory(open_store(":memory:"))
+    create(memory, EntityDraft("Ann", "person", ("sings bass", "takes 5 mg", "lives in Berlin")))
+    new = [(3, "moved to Munich"), (2, "nimmt jetzt 10"), (1, "sings tenor")]
+    if through == "revise":
+        revise(memory, "Ann", Revision(supersede=tuple(Edit(*edit) for edit in new)), by=ME)
+    else:
+        drafts = [FactDraft(text, replaces=old) for old, text in new]
+        remember(memory, [EntityFacts(name="Ann", facts=tuple(drafts))], by=ME)
+    successors = {
+        past.old.ordinal: [fact.text for fact in past.new]
+        for past in history.superseded_facts(memory, "Ann")
+    }
+    assert successors == {old: [text] for old, text in new}
+
+
+def test_a_fact_stored_beside_a_replacement_replaces_nothing() -> None:
+    memory = Memory(open_store(":memory:"))
+    create(memory, EntityDraft("Ann", "person", ("lives in Berlin", "tea")))
+    drafts = (FactDraft("plays chess"), FactDraft("lives in Munich", replaces=1))
+    receipt = remember(memory, [EntityFacts(name="Ann", facts=drafts)], by=ME)
+    told = [(fact.text, fact.replaced) for fact in receipt.entities[0].facts]
+    (past,) = history.superseded_facts(memory, "Ann")
+    assert [fact.text for fact in past.new] == ["lives in Munich"]
+    assert sorted(told) == [("lives in Munich", 1), ("plays chess", 0)]
+
+
 def test_merged_entities_keep_the_times_of_their_facts(versioned_url: str) -> None:
     memory = Memory(open_store(versioned_url))
     given = [

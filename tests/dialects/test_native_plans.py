@@ -286,3 +286,24 @@ def test_the_receipt_names_the_day_that_a_relative_due_date_means(client: Client
 def test_the_receipt_does_not_repeat_a_date(client: Client) -> None:
     call = {"name": "docs", "type": "todo", "due": "2999-11-20"}
     assert "2999" not in client.text("remember", call)
+
+
+@pytest.mark.parametrize("through", ["remember", "revise"])
+def test_a_fact_stays_until_the_one_that_replaces_it_becomes_true(
+    client: Client, through: str
+) -> None:
+    client.text("remember", {"entities": [{"name": "pricing", "facts": ["a call costs 18 cents"]}]})
+    day = (datetime.now(UTC) + timedelta(days=20)).date().isoformat()
+    if through == "remember":
+        fact = {"text": "a call costs 21 cents", "replaces": "#1", "when": day}
+        receipt = client.text("remember", {"entities": [{"name": "pricing", "facts": [fact]}]})
+        assert "#2 (replaces #1 on " in receipt
+    else:
+        edit = {"old": "#1", "new": "a call costs 21 cents", "when": day}
+        receipt = client.text("revise", {"name": "pricing", "facts": [edit]})
+        assert "#1 replaced by #2 on " in receipt
+    assert "18 cents [until " in client.text("recall", {"query": "what does a call cost?"})
+    assert "18 cents" in client.text("open", {"names": ["pricing"]})
+    then = client.text("open", {"names": ["pricing"], "true_on": day})
+    assert "21 cents" in then
+    assert "18 cents" not in then

@@ -13,6 +13,8 @@ from polymnia.engine.graph.relations import find_successors
 from polymnia.engine.history import changes as history
 from polymnia.engine.history.changes import client_label
 from polymnia.search.terms import one_line, terms_of
+from polymnia.search.times import day_name
+from polymnia.stores.clock import now_us
 
 # The length of the text that a fact replaced.
 MAX_FORMER_CHARACTERS = 80
@@ -36,6 +38,8 @@ def mark_outdated(lines: list[Line], successors: dict[tuple[str, str], str]) -> 
             if _is_dispute(older, newer):
                 notes[older.key] = f"disagrees with #{newer.passage.ordinal}"
                 notes[newer.key] = f"disagrees with #{older.passage.ordinal}"
+            elif newer.passage.valid_at > now_us():
+                notes[older.key] = f"until {day_name(newer.passage.valid_at)}"
             else:
                 notes[older.key] = f"newer: #{newer.passage.ordinal}"
     marked = []

@@ -149,9 +149,12 @@ def _past_name(place: Place, name: str, at: int) -> str:
 
 
 def _true_facts(place: Place, entity: Entity, day: int) -> tuple[Fact, ...]:
-    """Return the facts that had become true by the end of a day and were not replaced before it."""
+    """Return the facts that had become true by the end of a day and had not ended before it."""
     end = day + DAY - 1
-    facts = [fact for fact in entity.facts if _became_true(fact) <= end]
+    facts = []
+    for fact in entity.facts:
+        if _became_true(fact) <= end and (not fact.expires or fact.expires > end):
+            facts.append(fact)
     for past in history.superseded_facts(place.memory, entity.name):
         ended_at = past.ended_at
         if past.new:

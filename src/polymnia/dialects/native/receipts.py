@@ -115,7 +115,8 @@ def _name_facts(facts: Sequence[tuple[EntityReceipt, FactReceipt]]) -> str:
 def _name_fact(entity: EntityReceipt, fact: FactReceipt) -> str:
     text = f"{entity.name} #{fact.ordinal}"
     if fact.replaced:
-        text += f" (replaces #{fact.replaced})"
+        then = f" on {day_name(fact.replaced_at)}" if fact.replaced_at else ""
+        text += f" (replaces #{fact.replaced}{then})"
     return text
 
 
@@ -190,7 +191,8 @@ def revision_lines(place: Place, receipt: RevisionReceipt) -> list[str]:
     before, after = receipt.before, receipt.after
     parts = []
     for edit in receipt.superseded:
-        parts.append(f"#{edit.old.ordinal} replaced by #{edit.new.ordinal}")
+        then = f" on {day_name(edit.new.valid_at)}" if edit.new.valid_at > receipt.at else ""
+        parts.append(f"#{edit.old.ordinal} replaced by #{edit.new.ordinal}{then}")
     for edit in receipt.replaced:
         parts.append(f"#{edit.new.ordinal} corrected")
     for edit in receipt.retracted:

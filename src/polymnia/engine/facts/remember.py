@@ -69,7 +69,7 @@ class FactReceipt(Struct, frozen=True):
     """What became of a text: its ordinal, why it was not added, and a fact that it may contradict.
 
     `secret` is the kind of key or token that the text seems to contain, `replaced` the ordinal of
-    the fact that it ended, `older` a fact of the entity that it may contradict, and `conflict` one
+    the fact that it ends, at `replaced_at` if that is in the future, `older` a fact of the entity that it may contradict, and `conflict` one
     of another entity.
     """
 
@@ -80,6 +80,7 @@ class FactReceipt(Struct, frozen=True):
     older: Fact | None = None
     secret: str = ""
     replaced: int = 0
+    replaced_at: int = 0
     conflict: Conflict | None = None
 
 
@@ -293,19 +294,27 @@ class _Extension:
         self._given = facts
         self._facts: list[_StoredFact] = []
         self._present = {normalize_text(fact.text): fact for fact in entity.facts}
-        self._index = FactIndex(entity)
-        for fact in facts.facts:
-            self._facts.append(self._store(fact, times))
+        index = FactIndex(entity)
+        ended_by = [
+            None if fact.replaces is None else index.find(fact.replaces) for fact in facts.facts
+        ]
+        # New facts are numbered in the order of those that they end: history pairs them by that.
+        pairs = list(zip(facts.facts, ended_by, strict=True))
+        pairs.sort(key=lambda pair: pair[1].ordinal if pair[1] else entity.next_ordinal)
+        for fact, older in pairs:
+            self._facts.append(self._store(fact, older, times))
         added = [fact.stored for fact in self._facts if fact.is_new]
-        self.added = FactSet(entity.name, tuple(added))
         ended = {fact.ended.ordinal: fact.ended for fact in self._facts if fact.ended}
+        self._at = next(times)
+        for fact in self._facts:
+            # A fact stays until the one that replaces it becomes true.
+            if fact.ended and fact.is_new and fact.stored.valid_at > self._at:
+                added.append(replace(fact.ended, expires=fact.stored.valid_at))
+        self.added = FactSet(entity.name, tuple(added))
         self.ended = FactSet(entity.name, tuple(ended.values()))
-        self.card = self._new_card(next(times))
+        self.card = self._new_card(self._at)
 
-    def _store(self, fact: FactDraft, times: Iterator[int]) -> _StoredFact:
-        ended = None
-        if fact.replaces is not None:
-            ended = self._index.find(fact.replaces)
+    def _store(self, fact: FactDraft, ended: Fact | None, times: Iterator[int]) -> _StoredFact:
         text = normalize_text(fact.text)
         is_new = text not in self._present
         if is_new:
@@ -329,15 +338,18 @@ class _Extension:
 
     def _fact_receipt(self, fact: _StoredFact) -> FactReceipt:
         text, ordinal = fact.given.text, fact.stored.ordinal
-        replaced = 0
+        replaced = replaced_at = 0
         if fact.ended is not None:
             replaced = fact.ended.ordinal
+            replaced_at = fact.stored.valid_at if fact.stored.valid_at > self._at else 0
         if not fact.is_new:
             return FactReceipt(text, "unchanged", ordinal, "already known", replaced=replaced)
         # What this call ends needs no advice to revise it.
         facts = tuple([fact for fact in self.entity.facts if fact not in self.ended.facts])
         older = find_changed(text, replace(self.entity, facts=facts))
-        return FactReceipt(text, "added", ordinal, "", older, replaced=replaced)
+        return FactReceipt(
+            text, "added", ordinal, "", older, replaced=replaced, replaced_at=replaced_at
+        )
 
     def _new_card(self, at: int) -> Entity | None:
         tags = tuple(dict.fromkeys((*self.entity.tags, *self._given.tags)))

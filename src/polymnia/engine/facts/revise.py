@@ -39,7 +39,7 @@ class Revision(Struct, frozen=True, kw_only=True):
     """What to change about an entity.
 
     `replace` corrects a fact, which was never true; `supersede` ends it and adds a newer
-    fact. If the entity has the new text already, the old fact ends and that one remains.
+    fact. If that becomes true in the future, the older one stays until then. If the entity has the new text already, the old fact ends and that one remains.
     `tags` replaces all tags. A summary and `tags` count as written now, even if they stay. A
     summary of None, and a due time or time of expiry of 0, removes it.
     """
@@ -233,13 +233,19 @@ class _Edits:
         self._next_ordinal = entity.next_ordinal
         # Facts that end in favour of one that the entity has already.
         self._linked: list[Replacement] = []
+        # Facts that stay until the one that replaces them becomes true.
+        self._ending: dict[int, Fact] = {}
         self.replaced: list[Replacement] = []
         self.superseded: list[Replacement] = []
         for edit in revision.replace:
             self._correct(edit)
         self.retracted = list(self._linked)
-        for edit in revision.supersede:
-            self._supersede(edit)
+        supersede = [
+            (_find_expected(entity, self._index, edit), edit) for edit in revision.supersede
+        ]
+        # New facts are numbered in the order of the old ones: history pairs them by that.
+        for old, edit in sorted(supersede, key=lambda pair: pair[0].ordinal):
+            self._supersede(old, edit)
         self._written = [*self.replaced, *self.superseded]
         self.superseded += self._linked[len(self.retracted) :]
         self.entity = replace(entity, facts=self._outcome(), next_ordinal=self._next_ordinal)
@@ -259,11 +265,12 @@ class _Edits:
         )
         self.replaced.append(Replacement(old, new))
 
-    def _supersede(self, edit: Edit) -> None:
-        old = _find_expected(self._entity, self._index, edit)
+    def _supersede(self, old: Fact, edit: Edit) -> None:
         if self._link(old, edit):
             return
         new = Fact(self._next_ordinal, _require_text(edit), self._at, edit.valid_at)
+        if edit.valid_at > self._at:
+            self._ending[old.ordinal] = replace(old, expires=edit.valid_at)
         self.superseded.append(Replacement(old, new))
         self._next_ordinal += 1
 
@@ -289,7 +296,7 @@ class _Edits:
         return self._set([edit.old for edit in (*self._written, *self._linked)])
 
     def new_sets(self) -> tuple[FactSet, ...]:
-        return self._set([edit.new for edit in self._written])
+        return self._set([*self._ending.values(), *[edit.new for edit in self._written]])
 
     def _set(self, facts: Collection[Fact]) -> tuple[FactSet, ...]:
         return (FactSet(self._entity.name, tuple(facts)),) if facts else ()
@@ -309,6 +316,7 @@ class _Edits:
                     f"#{edit.new.ordinal} of {self._entity.name} cannot replace "
                     f"#{edit.old.ordinal}: it is revised in the same call"
                 )
+        facts |= self._ending
         facts |= {edit.new.ordinal: edit.new for edit in self._written}
         return tuple(facts[ordinal] for ordinal in sorted(facts))
 

@@ -23,7 +23,7 @@ from polymnia.model import (
     Rows,
 )
 from polymnia.search.dates import day_of
-from polymnia.search.terms import fold, one_line
+from polymnia.search.terms import fold, one_line, terms_of
 from polymnia.stores.contract import HistoryReader, Reader
 
 What = Literal[
@@ -350,8 +350,16 @@ def _superseded_by(change: Change, names: Collection[str]) -> list[SupersededFac
         return []
     facts = []
     for place, old in enumerate(ended):
-        # As many new facts as old ones: each replaces its own. Otherwise it is unknown.
-        successors = (new[place],) if len(new) == len(ended) else tuple(new)
+        # As many new facts as old ones: each replaces its own, in the order of their numbers. A
+        # call may add others beside: then the successor is the one that has most of its words.
+        successors = tuple(new)
+        if len(new) == len(ended):
+            successors = (new[place],)
+        elif len(new) > len(ended):
+            words = set(terms_of(old.text))
+            shared = [len(words.intersection(terms_of(fact.text))) for fact in new]
+            if max(shared):
+                successors = (new[shared.index(max(shared))],)
         facts.append(SupersededFact(old, successors, change.at, change.actor, change.id))
     return facts
 
