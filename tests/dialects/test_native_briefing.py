@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from polymnia.engine.memory import Memory
 from tests.dialects.conversation import Client
 from tests.dialects.golden import golden_clients
 
@@ -112,3 +113,16 @@ def test_a_superseded_decision_is_not_among_the_decisions(clients: tuple[Client,
     text = client.text("briefing", {"max_tokens": 4000})
     assert "ADR-9: Queues are in PostgreSQL" in text
     assert "Redis" not in text
+
+
+def test_what_other_sections_leave_shows_more_about_the_user(memory: Memory) -> None:
+    client = Client("native", memory)
+    facts = [
+        f"fact number {number} about the user, which is not a preference" for number in range(9)
+    ]
+    client.text("remember", {"entities": [{"name": "user", "type": "person", "facts": facts}]})
+    text = client.text("briefing", {"max_tokens": 800})
+    assert [fact for fact in facts if fact not in text] == []
+    shorter = client.text("briefing", {"max_tokens": 120})
+    assert facts[0] in shorter  # who it is comes before the newest facts
+    assert "more)" in shorter

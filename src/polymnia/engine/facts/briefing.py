@@ -50,7 +50,7 @@ USER = "user"
 RULE, PREFERENCE, DECISION = "rule", "preference", "decision"
 DECISION_DAYS = 14
 MAX_CANDIDATES, MAX_CHANGES = 200, 30
-# Shares of the budget. What a section does not use is left for those after it.
+# Shares of the budget. What a section does not use is left for those after it, and then for all.
 _SHARES = {
     "About the user": 0.2,
     "Rules": 0.15,
@@ -164,35 +164,42 @@ def _brief(
 
 def _fit(lines: dict[str, list[BriefingLine]], max_tokens: int) -> list[Section]:
     """Return the sections with the lines that fit. A text is said once."""
-    sections: list[Section] = []
     said: set[tuple[str, str, str]] = set()
+    fitting: dict[str, list[BriefingLine]] = {title: [] for title in _SHARES}
+    waiting: dict[str, list[BriefingLine]] = {title: [] for title in _SHARES}
     left = 0.0
-    for title, share in _SHARES.items():
-        left += share * max_tokens
-        fitting: list[BriefingLine] = []
-        candidates = []
-        for line in lines[title]:
-            if (line.workspace, line.name, line.text) not in said:
-                candidates.append(line)
-        for line in candidates:
-            cost = estimate_tokens(f"{line.name} {line.type} {line.text}") + 12
-            if cost > left and (fitting or sections):
-                break
-            left -= cost
-            fitting.append(line)
-            said.add((line.workspace, line.name, line.text))
-        if fitting:
-            sections.append(Section(title, tuple(fitting), len(candidates) - len(fitting)))
+    for share_of in (_SHARES, dict.fromkeys(_SHARES, 0.0)):
+        for title, share in share_of.items():
+            left += share * max_tokens
+            candidates = waiting[title] if fitting[title] or waiting[title] else lines[title]
+            waiting[title] = []
+            for line in candidates:
+                key = (line.workspace, line.name, line.text)
+                cost = estimate_tokens(f"{line.name} {line.type} {line.text}") + 12
+                if key in said:
+                    continue
+                if waiting[title] or (cost > left and said):
+                    waiting[title].append(line)
+                    continue
+                left -= cost
+                fitting[title].append(line)
+                said.add(key)
+    sections = []
+    for title, shown in fitting.items():
+        if shown:
+            sections.append(Section(title, tuple(shown), len(waiting[title])))
     return sections
 
 
 def _about_user(workspace: str, memory: Memory, read: Reader) -> list[BriefingLine]:
-    """Return facts about the user: preferences first, then the newest."""
+    """Return facts about the user: preferences, what was said first, and then the newest."""
     named, preferences = read.together(
         lambda: read.entities([USER, "User"]), lambda: _of_type(read, PREFERENCE)
     )
     entities = drop_expired_facts(named) + preferences
-    facts = [(entity, fact) for entity in entities for fact in entity.facts[::-1]]
+    facts = []
+    for entity in entities:
+        facts += [(entity, fact) for fact in (*entity.facts[:1], *entity.facts[:0:-1])]
     facts.sort(
         key=lambda pair: pair[0].type != PREFERENCE and not _PREFERENCE_WORDS.search(pair[1].text)
     )

@@ -69,8 +69,8 @@ class FactReceipt(Struct, frozen=True):
     """What became of a text: its ordinal, why it was not added, and a fact that it may contradict.
 
     `secret` is the kind of key or token that the text seems to contain, `replaced` the ordinal of
-    the fact that it ends, at `replaced_at` if that is in the future, `older` a fact of the entity that it may contradict, and `conflict` one
-    of another entity.
+    the fact that it ends, at `replaced_at` if that is in the future, `older` a fact of the entity
+    that it may contradict, and `conflict` one of another entity.
     """
 
     text: str
@@ -306,10 +306,10 @@ class _Extension:
         added = [fact.stored for fact in self._facts if fact.is_new]
         ended = {fact.ended.ordinal: fact.ended for fact in self._facts if fact.ended}
         self._at = next(times)
-        for fact in self._facts:
+        for item in self._facts:
             # A fact stays until the one that replaces it becomes true.
-            if fact.ended and fact.is_new and fact.stored.valid_at > self._at:
-                added.append(replace(fact.ended, expires=fact.stored.valid_at))
+            if item.ended and item.is_new and item.stored.valid_at > self._at:
+                added.append(replace(item.ended, expires=item.stored.valid_at))
         self.added = FactSet(entity.name, tuple(added))
         self.ended = FactSet(entity.name, tuple(ended.values()))
         self.card = self._new_card(self._at)

@@ -39,9 +39,10 @@ class Revision(Struct, frozen=True, kw_only=True):
     """What to change about an entity.
 
     `replace` corrects a fact, which was never true; `supersede` ends it and adds a newer
-    fact. If that becomes true in the future, the older one stays until then. If the entity has the new text already, the old fact ends and that one remains.
-    `tags` replaces all tags. A summary and `tags` count as written now, even if they stay. A
-    summary of None, and a due time or time of expiry of 0, removes it.
+    fact. If that becomes true in the future, the older one stays until then. If the entity has
+    the new text already, the old fact ends and that one remains. `tags` replaces all tags. A
+    summary and `tags` count as written now, even if they stay. A summary of None, and a due time
+    or time of expiry of 0, removes it.
     """
 
     name: str | None = None
