@@ -104,7 +104,12 @@ def open_servers(settings: Settings, tokens: "Tokens | None" = None) -> Iterator
         read_only=settings.read_only,
         meaning=open_meaning(settings),
         secrets=settings.secrets,
-        quota=Quota(settings.max_facts, settings.max_fact_bytes),
+        quota=Quota(
+            facts=settings.max_facts,
+            fact_bytes=settings.max_fact_bytes,
+            bytes=settings.max_workspace_bytes,
+            workspaces=settings.max_workspaces,
+        ),
     )
     limiter = RateLimiter(requests=settings.requests_per_minute, writes=settings.writes_per_minute)
     with closing(opened) as workspaces:
@@ -220,7 +225,6 @@ def _serve_http(
     )
     public = urlsplit(settings.public_url)
     allowed_hosts = address.require_hosts((host, *settings.allow_hosts))
-    origins = address.require_origins(settings.allow_origins)
     proxies = parse_proxies(settings.trusted_proxies)
     listener = address.listen(host, port, reuse_port=settings.reuse_port)
 
@@ -237,7 +241,7 @@ def _serve_http(
         requires_token=lambda: authenticator.requires_token,
         holds=authenticator.holds,
         hosts=allowed_hosts | address.require_hosts((urlsplit(base).hostname or host,)),
-        origins=origins,
+        origins=address.require_origins(settings.allow_origins),
         is_local=address.is_loopback(host),
         base_url=base,
     )
@@ -273,6 +277,7 @@ def _serve_http(
             provider=provider,
             grants=grants,
             state=state,
+            limiter=server.limiter,
             public_origin=f"{public.scheme}://{public.netloc}" if settings.public_url else "",
             store=settings.store,
             backups=settings.backups,

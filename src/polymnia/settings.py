@@ -77,6 +77,8 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     writes_per_minute: Annotated[int, Meta(ge=0)] = 0
     max_facts: Annotated[int, Meta(ge=0)] = 0
     max_fact_bytes: Annotated[int, Meta(ge=1)] = MAX_FACT_BYTES
+    max_workspace_bytes: Annotated[int, Meta(ge=0)] = 0
+    max_workspaces: Annotated[int, Meta(ge=0)] = 0
     log_level: str = "warning"
     log_format: Literal["text", "json"] = "text"
     max_message_bytes: int = 64 * 1024 * 1024

@@ -162,27 +162,34 @@ class Transaction:
             self.change = replace(change, id=self._writer.apply(change))
 
     def _require_space(self, change: Change) -> None:
-        """Raise OverLimit if the change would add facts to a full workspace."""
-        most = self._quota.facts
-        added = _count_facts(change.after) - _count_facts(change.before)
-        if not most or added <= 0:
-            return
-        stored = self.read.counts().facts
-        if stored + added > most:
-            logger.warning("a workspace is full: %s of %s facts", stored, most)
-            raise OverLimit(
-                f"this workspace is full: it has {stored:,} of at most {most:,} facts, and this "
-                f"would add {added:,}; nothing was stored, so forget what is no longer needed"
-            )
+        """Raise OverLimit if the change would add facts or bytes to a full workspace."""
+        old, new = _fact_sizes(change.before), _fact_sizes(change.after)
+        limits = (
+            ("facts", self._quota.facts, len(new) - len(old)),
+            ("bytes", self._quota.bytes, sum(new) - sum(old)),
+        )
+        for kind, most, added in limits:
+            if not most or added <= 0:
+                continue
+            stored = self.read.counts().facts if kind == "facts" else self.read.stored_bytes()
+            if stored + added > most:
+                logger.warning("a workspace is full: %s of %s %s", stored, most, kind)
+                raise OverLimit(
+                    f"this workspace is full: it has {stored:,} of at most {most:,} {kind}, and "
+                    f"this would add {added:,}; nothing was stored, so forget what is no longer "
+                    "needed"
+                )
 
     def erase(self, traces: Traces) -> None:
         """Replace those of the rows that have ended, after `apply`."""
         self._writer.erase(traces)
 
 
-def _count_facts(rows: Rows) -> int:
-    facts = [len(entity.facts) for entity in rows.entities]
-    return sum(facts) + sum(len(part.facts) for part in rows.facts)
+def _fact_sizes(rows: Rows) -> list[int]:
+    """Return the bytes of each fact."""
+    facts = [fact for entity in rows.entities for fact in entity.facts]
+    facts += [fact for part in rows.facts for fact in part.facts]
+    return [len(fact.text.encode("utf-8", "surrogatepass")) for fact in facts]
 
 
 def find_by_name(read: Reader, names: Collection[str]) -> dict[str, Entity]:

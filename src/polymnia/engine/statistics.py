@@ -48,7 +48,8 @@ class Coverage(Struct, frozen=True):
 class Overview(Struct, frozen=True, kw_only=True):
     """How much a memory holds.
 
-    `bytes` is None for a store without files, `change` is 0 without a history.
+    `bytes` are those of its file, in PostgreSQL of its facts, None in memory. `change` is 0 without
+    a history.
     """
 
     counts: Counts
@@ -64,10 +65,13 @@ def overview(memory: Memory) -> Overview:
     """Return how much the memory holds, and its last change."""
     with memory.reading() as read:
         change, at, actor = _last_change(memory, read)
+        size = file_bytes(memory.store.url)
+        if memory.store.capabilities.keeps_deleted:  # a database server has no file of its own
+            size = read.stored_bytes()
         return Overview(
             counts=read.counts(),
             notes=read.counts().notes if memory.store.capabilities.notes else 0,
-            bytes=file_bytes(memory.store.url),
+            bytes=size,
             changed_at=at,
             changed_by=actor,
             change=change,

@@ -124,11 +124,15 @@ class TrashItem(Struct, frozen=True):
 MAX_FACT_BYTES = 1_000_000
 
 
-class Quota(Struct, frozen=True):
-    """How many facts a workspace may hold (0: any number), and how many bytes each."""
+class Quota(Struct, frozen=True, kw_only=True):
+    """How many facts and bytes a workspace may hold, how many bytes a fact, and how many workspaces
+    there may be. 0 is any number.
+    """
 
     facts: int = 0
     fact_bytes: int = MAX_FACT_BYTES
+    bytes: int = 0
+    workspaces: int = 0
 
 
 DEFAULT_QUOTA = Quota()

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from polymnia.auth.tokens import Tokens
     from polymnia.engine.facts.secrets import SecretRule
     from polymnia.engine.workspaces.workspaces import Workspaces
+    from polymnia.mcp.limits import RateLimiter
     from polymnia.stores.contract import WebStateStore
     from polymnia.transports.http.context import HttpContext
     from polymnia.web.login import WebSessions
@@ -28,8 +29,8 @@ class SiteParts(Struct, frozen=True, kw_only=True):
     usual one, and `secrets` says what an import does with keys and tokens. With `requires_login`
     (`polymnia ui`) the pages ask for a login even if there are no tokens, and end with the command.
     `state` is where a database keeps dismissed findings. `people` have accounts, or log
-    in at the `provider`, and `grants` lets programs in, on servers with a public URL. Uploads are
-    kept below `scratch`, which ends with the server.
+    in at the `provider`, and `grants` lets programs in, on servers with a public URL. `limiter`
+    counts the calls of each token. Uploads are kept below `scratch`, which ends with the server.
     """
 
     workspaces: "Workspaces"
@@ -40,6 +41,7 @@ class SiteParts(Struct, frozen=True, kw_only=True):
     provider: "Provider | None" = None
     grants: "Grants | None" = None
     state: "WebStateStore | None" = None
+    limiter: "RateLimiter | None" = None
     public_origin: str = ""
     store: str = ""
     backups: str = ""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NoReturn
 from polymnia.engine.facts.secrets import SecretRule, refuse_secrets
 from polymnia.engine.history.trash import Retention
 from polymnia.engine.memory import Memory
-from polymnia.errors import BadInput, StoreError, WorkspaceArchived, WorkspaceNotFound
+from polymnia.errors import BadInput, OverLimit, StoreError, WorkspaceArchived, WorkspaceNotFound
 from polymnia.model import Change, Status, Workspace
 from polymnia.model.changes import DEFAULT_QUOTA, Quota
 from polymnia.stores import open_catalogue, open_store
@@ -63,7 +63,10 @@ def open_workspaces(
 def one_workspace(memory: Memory, name: str = DEFAULT, *, trash_days: int = 0) -> "Workspaces":
     """Return the only workspace of a store that holds one."""
     workspaces = Workspaces(
-        OneStore(memory.store, name), trash_days=trash_days, meaning=memory.meaning
+        OneStore(memory.store, name),
+        trash_days=trash_days,
+        meaning=memory.meaning,
+        quota=memory.quota,
     )
     workspaces._use(name, memory)
     return workspaces
@@ -105,7 +108,7 @@ class Workspaces:
         self.sole: str | None = catalogue.name if isinstance(catalogue, OneStore) else None
         self._catalogue = catalogue
         self._secrets: SecretRule = secrets
-        self._quota = quota
+        self.quota = quota
         self._max_open = max_open or catalogue.max_open
         self._retention = Retention(trash_days)
         self._meaning = meaning
@@ -197,8 +200,15 @@ class Workspaces:
             self._retention.apply(memory)
 
     def create(self, name: str, description: str = "") -> Workspace:
-        """Create a workspace. Raise BadInput if the name is invalid or taken."""
+        """Create a workspace. Raise BadInput if the name is invalid or taken, or OverLimit."""
         self._require_no_secret(name, description)
+        most = self.quota.workspaces
+        if most and len(self.find_all()) >= most:
+            logger.warning("there are %s workspaces, as many as may be", most)
+            raise OverLimit(
+                f"there are {most:,} workspaces already, as many as this server may have; "
+                "delete one first"
+            )
         return self._catalogue.create(name, description)
 
     def archive(self, name: str) -> Workspace:
@@ -264,7 +274,7 @@ class Workspaces:
 
     def _open_memory(self, name: str, unused: list[Memory]) -> Memory:
         store = self._catalogue.open(name)
-        memory = Memory(store, self._meaning, secrets=self._secrets, quota=self._quota)
+        memory = Memory(store, self._meaning, secrets=self._secrets, quota=self.quota)
         # Calls hold a reference to the memory while they run: its store is closed with the last
         # reference.
         weakref.finalize(memory, store.close)

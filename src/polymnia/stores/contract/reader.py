@@ -121,6 +121,9 @@ class GraphReader(Protocol):
     def counts(self) -> Counts:
         """Return the number of rows of each kind."""
 
+    def stored_bytes(self) -> int:
+        """Return how much is stored: the bytes of a SQLite file, elsewhere those of the facts."""
+
 
 class SearchReader(Protocol):
     """Searches over living passages: entity cards, facts and vault notes.

@@ -191,6 +191,10 @@ class MemoryGraph:
         facts = sum(len(entity.facts) for _, entity in self._entities.values())
         return Counts(len(self._entities), facts, len(self._relations))
 
+    def stored_bytes(self) -> int:
+        texts = [fact.text for _, entity in self._entities.values() for fact in entity.facts]
+        return sum(len(text.encode()) for text in texts)
+
     def word_counts(self, terms: Collection[str]) -> WordCounts:
         with self._in_sqlite().reading() as read:
             return read.word_counts(terms)

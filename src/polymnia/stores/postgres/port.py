@@ -129,6 +129,10 @@ class PostgresPort:
     def counts(self) -> Counts:
         return Counts(*self.run("count_living")[0])
 
+    def stored_bytes(self) -> int:
+        ((stored,),) = self.run("stored_bytes")
+        return int(stored)
+
     def last_change(self) -> LastChange:
         return self.connection.last_change()
 

@@ -348,15 +348,34 @@ SELECT
 {living}
 FROM workspaces AS w WHERE w.workspace_id = $1;
 
+-- fragment: living_bytes
+-- The bytes of the living facts, in the same way. Versions before this one counted no bytes: then all facts are read once.
+    coalesce(w.counted[5], (
+        SELECT sum(octet_length(c.text)) FROM observations AS c
+        WHERE c.row_key BETWEEN row_key($1, 0) AND row_key($1, w.counted_row)
+            AND (c.until IS NULL OR c.until > w.counted_change)
+    ), 0) + (
+        SELECT coalesce(sum(octet_length(c.text)), 0) FROM observations AS c
+        WHERE c.row_key > row_key($1, w.counted_row) AND c.row_key <= last_key($1) AND c.until IS NULL
+    ) - (
+        SELECT coalesce(sum(octet_length(c.text)), 0) FROM observations AS c
+        WHERE c.workspace_id = $1 AND c.until > w.counted_change AND c.id <= w.counted_row
+    )
+
+-- name: stored_bytes
+-- The bytes of the living facts, for a reader.
+SELECT ({living_bytes})::bigint FROM workspaces AS w WHERE w.workspace_id = $1;
+
 -- name: keep_counts
 -- Count the living rows once for all later readers.
 UPDATE workspaces AS w SET counted_row = w.last_row, counted_change = w.last_change, counted = ARRAY[
-{living}
+{living},
+{living_bytes}
 ] WHERE w.workspace_id = $1;
 
 -- name: forget_counts
 -- Let the next count read all rows: ended ones that it would subtract are deleted.
-UPDATE workspaces SET counted_row = 0, counted_change = 0, counted = '{0, 0, 0, 0}' WHERE workspace_id = $1;
+UPDATE workspaces SET counted_row = 0, counted_change = 0, counted = '{0, 0, 0, 0, 0}' WHERE workspace_id = $1;
 
 -- name: last_change
 -- The last change: its id, its time, the last row id given out, and the last one that was counted.

@@ -95,6 +95,10 @@ class SqlitePort:
         rows = run(self.connection, "totals") or run(self.connection, "count_living")
         return Counts(*rows[0])
 
+    def stored_bytes(self) -> int:
+        ((stored,),) = run(self.connection, "stored_bytes")
+        return int(stored)
+
     def last_change(self) -> LastChange:
         rows = run(self.connection, "last_change")
         return LastChange(*rows[0]) if rows else LastChange()

@@ -202,6 +202,11 @@ SELECT
     (SELECT count(*) FROM relations INDEXED BY relations_by_target WHERE until IS NULL),
     (SELECT count(*) FROM notes INDEXED BY notes_living WHERE until IS NULL);
 
+-- name: stored_bytes
+-- How many bytes of the file are in use.
+SELECT (page_count - freelist_count) * page_size
+FROM pragma_page_count, pragma_freelist_count, pragma_page_size;
+
 -- name: last_change
 -- The last change: its id, its time, the last row id given out, and the last one that is ranked.
 SELECT id, at, last_row, (SELECT last FROM ranked_row) FROM changes ORDER BY id DESC LIMIT 1;

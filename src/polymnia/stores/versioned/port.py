@@ -175,6 +175,9 @@ class DatabasePort(Protocol):
     def counts(self) -> Counts:
         """Return how many rows live."""
 
+    def stored_bytes(self) -> int:
+        """Return the bytes of the file, or of the living facts."""
+
     def last_change(self) -> LastChange:
         """Return the last change before this transaction."""
 

@@ -153,6 +153,9 @@ class VersionReader:
     def counts(self) -> Counts:
         return self._port.counts()
 
+    def stored_bytes(self) -> int:
+        return self._port.stored_bytes()
+
     def containing(self, folded: str, *, outlines: bool = False) -> list[Entity]:
         if not folded:
             return self.outlines() if outlines else self.entities()

@@ -15,11 +15,13 @@ from polymnia.clients.table import CLIENTS
 from polymnia.engine.statistics import Overview, overview
 from polymnia.engine.workspaces.projects import new_rights
 from polymnia.errors import BadInput, FormerWorkspace, NotAllowed, PolymniaError, StoreError
+from polymnia.mcp.limits import KINDS
 from polymnia.model import (
     CAPABILITIES,
     Capability,
     Change,
     ChangeQuery,
+    Principal,
     Token,
     Workspace,
     split_actor,
@@ -41,7 +43,8 @@ class AccessRow(Struct, frozen=True, kw_only=True):
     """A token, or a client that wrote without one. Times are in microseconds, 0 for never.
 
     A token that is not here may be revoked, or that of another server. `changes` are those in the
-    chosen workspace among the latest MAX_COUNTED.
+    chosen workspace among the latest MAX_COUNTED. `usage` says how many calls of the last minute
+    count towards its limits.
     """
 
     name: str
@@ -51,6 +54,7 @@ class AccessRow(Struct, frozen=True, kw_only=True):
     logins: int = 0
     changes: int = 0
     last_at: int = 0
+    usage: str = ""
     warning: str = ""
     is_own: bool = False
 
@@ -184,6 +188,24 @@ def revoke(page: Page) -> Response:
     return page.done(f"Revoked {name}", page.url("/access"))
 
 
+@get("/access/tokens/limit", needs="admin")
+def ask_limits(page: Page) -> Response:
+    """Show the limits of a token or person."""
+    name = page.query["name"]
+    for token in _tokens(page).all("token", "user"):
+        if token.name == name and token.revoked_at is None:
+            return _render(page, fragment="access/limits.html", limiting=token)
+    raise BadInput(f"there is no token {name}")
+
+
+@post("/access/tokens/limit", needs="admin")
+def set_limits(page: Page) -> Response:
+    """Limit the calls a minute of a token or person; an empty field is the server's setting."""
+    name, form = page.form["name"], page.form
+    _tokens(page).limit(name, requests=form.number("requests"), writes=form.number("writes"))
+    return page.done(f"Changed the limits of {name}", page.url("/access"))
+
+
 @post("/access/workspaces/create", needs="admin")
 def create_workspace(page: Page) -> Response:
     """Create a workspace."""
@@ -250,6 +272,7 @@ def _render(page: Page, *, status: int = 200, fragment: str = "", **values: obje
         "revoking": "",
         "is_own": False,
         "managing": None,
+        "limiting": None,
         "invited": None,
         "person": None,
     }
@@ -268,6 +291,7 @@ def _render(page: Page, *, status: int = 200, fragment: str = "", **values: obje
         workspace_count=len(own),
         next_at=end if len(own) > end else None,
         sole=catalogue.sole,
+        quota=catalogue.quota,
         **{**dialogs, **values},
     )
 
@@ -352,6 +376,7 @@ def _access_rows(page: Page, tokens: Tokens) -> list[AccessRow]:
                 logins=len(people.logins(token)) if people is not None and token.account else 0,
                 changes=counts[key],
                 last_at=max(used * 1_000_000, last.get(key, 0)),
+                usage=_usage(page, tokens.principal(token)),
                 warning=warning,
                 is_own=token.id == page.principal.id,
             )
@@ -368,6 +393,18 @@ def _access_rows(page: Page, tokens: Tokens) -> list[AccessRow]:
             )
         )
     return rows
+
+
+def _usage(page: Page, principal: Principal) -> str:
+    """Return the calls of a token in the last minute, for each limit that it has."""
+    limiter = page.site.parts.limiter
+    parts = []
+    if limiter is not None:
+        for kind in KINDS:
+            limit = limiter.limit(principal, kind)
+            if limit:
+                parts.append(f"{limiter.count(principal, kind)} of {limit} {kind}")
+    return ", ".join(parts)
 
 
 def _change_heads(page: Page) -> list[Change]:
