@@ -23,7 +23,7 @@ from bench.servers import load_by_import
 from polymnia.dialects.base import Client, ServerRules
 from polymnia.dialects.registry import open_dialect
 from polymnia.engine.memory import Memory
-from polymnia.engine.workspaces.workspaces import one_workspace
+from polymnia.engine.workspaces import one_workspace
 from polymnia.mcp.server import Server
 from polymnia.mcp.session import Session
 from polymnia.model import OWNER

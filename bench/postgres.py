@@ -24,7 +24,7 @@ from bench.rounds import Limits, take_rounds
 from polymnia.engine.graph import entities, relations
 from polymnia.engine.memory import Memory
 from polymnia.engine.recall import search
-from polymnia.engine.workspaces.workspaces import Workspaces, open_workspaces
+from polymnia.engine.workspaces import Workspaces, open_workspaces
 from polymnia.model import EntityDraft, PassageKind, Relation
 from polymnia.search.fulltext import TextQuery
 from tests.postgres import new_database, running_server

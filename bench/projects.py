@@ -19,7 +19,7 @@ from bench.pipe import Launch
 from bench.rounds import Limits, take_rounds
 from bench.servers import POLYMNIA, POLYMNIA_VARIABLES, clean_environment
 from polymnia.engine.graph import entities
-from polymnia.engine.workspaces.workspaces import open_workspaces
+from polymnia.engine.workspaces import open_workspaces
 from polymnia.model import EntityDraft
 
 # A switch opens the project, and a server keeps some projects open: compare directories with more

@@ -22,9 +22,10 @@ from polymnia.model import (
 from polymnia.search.terms import terms_of
 from polymnia.stores.contract import Capabilities
 from polymnia.stores.files.graph import GraphOnlyStore, MemoryGraph
+from polymnia.stores.versioned.history import HistoryReader
 
 
-class MemoryHistory:
+class MemoryHistory(HistoryReader):
     """The history of a graph, read from the list of its changes."""
 
     def __init__(self, changes: list[Change], marks: dict[str, Mark]) -> None:

@@ -22,7 +22,7 @@ from time import perf_counter, sleep
 
 from bench.servers import POLYMNIA, clean_environment
 from polymnia.engine.transfer.intake import take_in
-from polymnia.engine.workspaces.workspaces import open_workspaces
+from polymnia.engine.workspaces import open_workspaces
 from polymnia.model import Entity, Fact
 
 ENTITIES = 20_000

@@ -21,7 +21,7 @@ from polymnia.dialects.base import Client
 from polymnia.embedders.base import Embedder
 from polymnia.engine.memory import Memory
 from polymnia.engine.semantic.meaning import Meaning, PendingQuestion, SharedEmbedder
-from polymnia.engine.workspaces.workspaces import one_workspace
+from polymnia.engine.workspaces import one_workspace
 from polymnia.mcp.server import Server
 from polymnia.mcp.session import Session
 from polymnia.model import OWNER

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from polymnia.dialects.base import Dialect, ServerRules
 from polymnia.dialects.registry import find_spec, open_dialect
 from polymnia.engine.memory import Memory
-from polymnia.engine.workspaces.workspaces import Workspaces, first_workspace, open_workspaces
+from polymnia.engine.workspaces import Workspaces, first_workspace, open_workspaces
 from polymnia.errors import SettingsError
 from polymnia.mcp.asking import RequestStates
 from polymnia.mcp.limits import RateLimiter

@@ -14,13 +14,15 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from polymnia.engine.memory import Memory
-from polymnia.engine.workspaces.projects import (
+from polymnia.engine.workspaces import (
+    DEFAULT,
     PERSONAL,
+    Workspaces,
     create_missing,
+    open_workspaces,
     session_workspaces,
     workspace_to_write,
 )
-from polymnia.engine.workspaces.workspaces import DEFAULT, Workspaces, open_workspaces
 from polymnia.errors import BadInput, WorkspaceNotFound
 from polymnia.settings import Settings, default_store, runtime_directory
 from polymnia.stores.open import open_store, store_exists, store_kind

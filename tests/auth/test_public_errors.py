@@ -8,7 +8,7 @@ from polymnia import errors
 from polymnia.auth.authenticator import Authenticator
 from polymnia.auth.tokens import file_tokens
 from polymnia.engine.memory import Memory
-from polymnia.engine.workspaces.workspaces import one_workspace
+from polymnia.engine.workspaces import one_workspace
 from polymnia.errors import (
     BadInput,
     NotAdmitted,

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from polymnia.engine.doctor import check_one
 from polymnia.engine.facts.revise import Revision, revise
 from polymnia.engine.graph import entities, facts, relations
+from polymnia.engine.health import check_one
 from polymnia.engine.history import changes as history
 from polymnia.engine.history import trash, undo
 from polymnia.engine.memory import Memory

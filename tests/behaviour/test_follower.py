@@ -5,7 +5,7 @@ from threading import enumerate as all_threads
 
 import pytest
 
-from polymnia.engine.workspaces.workspaces import open_workspaces
+from polymnia.engine.workspaces import open_workspaces
 from tests.processes import TIMEOUT_S
 
 

@@ -1,8 +1,7 @@
 """How much a memory holds, on every store."""
 
-from polymnia.engine.doctor import check_one
+from polymnia.engine.health import check_one, overview
 from polymnia.engine.memory import Memory
-from polymnia.engine.statistics import overview
 from polymnia.model import Counts, EntityDraft
 from tests.behaviour.graphs import ME, create, link
 

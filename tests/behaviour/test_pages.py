@@ -3,9 +3,9 @@
 import pytest
 
 from polymnia.engine.graph import entities, facts, relations
+from polymnia.engine.health import statistics
 from polymnia.engine.memory import Memory
 from polymnia.engine.recall import search
-from polymnia.engine.statistics import statistics
 from polymnia.model import EntityDraft, FactAddition, Relation, Rows
 from tests.behaviour.graphs import ME, create, keys, link, names
 

@@ -14,7 +14,7 @@ from polymnia.engine.graph import entities, facts, relations
 from polymnia.engine.history import trash, undo
 from polymnia.engine.memory import Memory
 from polymnia.engine.recall import search
-from polymnia.engine.workspaces.workspaces import one_workspace
+from polymnia.engine.workspaces import one_workspace
 from polymnia.errors import BadInput
 from polymnia.model import (
     VAULT,

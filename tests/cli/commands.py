@@ -14,7 +14,7 @@ import pytest
 from polymnia.cli.main import main
 from polymnia.engine.graph import entities, relations
 from polymnia.engine.memory import Memory
-from polymnia.engine.workspaces.workspaces import open_workspaces
+from polymnia.engine.workspaces import open_workspaces
 from polymnia.model import EntityDraft, Relation
 from polymnia.stores import open_store
 

@@ -12,7 +12,7 @@ from polymnia.engine.facts.forget import Unwanted, forget
 from polymnia.engine.facts.remember import EntityFacts, FactDraft, remember
 from polymnia.engine.facts.revise import Edit, Revision, revise
 from polymnia.engine.memory import Memory
-from polymnia.engine.workspaces.workspaces import open_workspaces
+from polymnia.engine.workspaces import open_workspaces
 from tests.postgres import new_database, shared_server
 
 ALICE, BOB = "claude (token alice)", "codex (token bob)"

@@ -9,7 +9,7 @@ import pytest
 
 from polymnia.cli.main import main
 from polymnia.engine.graph import entities, facts
-from polymnia.engine.workspaces.workspaces import open_workspaces
+from polymnia.engine.workspaces import open_workspaces
 from polymnia.model import EntityDraft
 from tests.processes import TIMEOUT_S, polymnia_command
 

@@ -12,7 +12,7 @@ from polymnia.cli.main import main
 from polymnia.engine.graph import entities
 from polymnia.engine.memory import Memory
 from polymnia.engine.recall.passages import RecallResult
-from polymnia.engine.workspaces.workspaces import open_workspaces
+from polymnia.engine.workspaces import open_workspaces
 from polymnia.model import EntityDraft
 from polymnia.settings import Settings
 from polymnia.workspace_choice import open_workspaces_to_read

@@ -18,7 +18,7 @@ from polymnia.clients.takeover import (
 from polymnia.disk.lock import file_lock
 from polymnia.engine.facts.forget import Unwanted, forget
 from polymnia.engine.graph import entities
-from polymnia.engine.workspaces.workspaces import open_workspaces
+from polymnia.engine.workspaces import open_workspaces
 from polymnia.errors import BadInput, StoreBusy
 from polymnia.settings import Settings, client_roots, load_settings, takeover_file
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from polymnia.dialects import open_dialect
-from polymnia.engine.workspaces.workspaces import open_workspaces
+from polymnia.engine.workspaces import open_workspaces
 from polymnia.mcp.server import Server
 from tests.dialects.conversation import Client
 

@@ -20,7 +20,7 @@ from threading import Lock, Thread
 from typing import Any
 
 from polymnia.auth.tokens import file_tokens
-from polymnia.engine.workspaces.workspaces import open_workspaces
+from polymnia.engine.workspaces import open_workspaces
 from tests.embedders.ollama import serve_ollama
 from tests.processes import TIMEOUT_S
 from tests.transports.process import POLYMNIA, Process

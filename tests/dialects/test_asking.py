@@ -12,7 +12,7 @@ from msgspec.json import decode, encode
 from polymnia.dialects import open_dialect
 from polymnia.dialects.base import ServerRules
 from polymnia.engine.memory import Memory
-from polymnia.engine.workspaces.workspaces import open_workspaces
+from polymnia.engine.workspaces import open_workspaces
 from polymnia.mcp.server import Server
 from polymnia.stores import open_store
 from tests.dialects.conversation import Client

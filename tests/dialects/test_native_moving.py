@@ -7,7 +7,7 @@ import pytest
 from msgspec.json import decode
 
 from polymnia.dialects import open_dialect
-from polymnia.engine.workspaces.workspaces import open_workspaces
+from polymnia.engine.workspaces import open_workspaces
 from polymnia.mcp.server import Server
 from tests.dialects.conversation import Client
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from polymnia.dialects import open_dialect
-from polymnia.engine.workspaces.workspaces import open_workspaces
+from polymnia.engine.workspaces import open_workspaces
 from polymnia.mcp.server import Server
 from tests.dialects.conversation import Client
 

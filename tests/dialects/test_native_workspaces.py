@@ -12,13 +12,14 @@ import pytest
 
 from polymnia.dialects import open_dialect
 from polymnia.dialects.base import ServerRules
-from polymnia.engine.workspaces.projects import (
+from polymnia.engine.workspaces import (
     PERSONAL,
+    Workspaces,
     default_workspace,
     find_project,
+    open_workspaces,
     project_workspace,
 )
-from polymnia.engine.workspaces.workspaces import Workspaces, open_workspaces
 from polymnia.errors import SettingsError
 from polymnia.mcp.server import Server
 from polymnia.model import Principal

@@ -14,7 +14,7 @@ from msgspec.json import decode, encode
 from polymnia.app import open_servers
 from polymnia.arguments import json_schema
 from polymnia.dialects import open_dialect
-from polymnia.engine.workspaces.workspaces import open_workspaces
+from polymnia.engine.workspaces import open_workspaces
 from polymnia.errors import SettingsError
 from polymnia.mcp.server import Server
 from polymnia.model import Principal

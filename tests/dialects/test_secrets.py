@@ -14,7 +14,7 @@ from polymnia.engine.facts.remember import EntityFacts, FactDraft, remember
 from polymnia.engine.graph import entities, relations
 from polymnia.engine.history import trash, undo
 from polymnia.engine.memory import Memory
-from polymnia.engine.workspaces.workspaces import DEFAULT, one_workspace, open_workspaces
+from polymnia.engine.workspaces import DEFAULT, one_workspace, open_workspaces
 from polymnia.errors import BadInput
 from polymnia.mcp.server import Server
 from polymnia.model import EntityDraft, Relation

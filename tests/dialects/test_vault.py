@@ -13,7 +13,7 @@ import pytest
 from polymnia.dialects import open_dialect
 from polymnia.engine import notes
 from polymnia.engine.memory import Memory
-from polymnia.engine.workspaces.workspaces import DEFAULT
+from polymnia.engine.workspaces import DEFAULT
 from polymnia.errors import NotSupported, SettingsError
 from polymnia.mcp.server import Server
 from polymnia.model import VAULT, Principal

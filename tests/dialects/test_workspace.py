@@ -16,7 +16,7 @@ from polymnia.dialects.base import Client as Caller
 from polymnia.embedders import open_embedder
 from polymnia.engine.history import trash
 from polymnia.engine.semantic.meaning import Meaning, SharedEmbedder
-from polymnia.engine.workspaces.workspaces import Workspaces, open_workspaces
+from polymnia.engine.workspaces import Workspaces, open_workspaces
 from polymnia.errors import Cancelled
 from polymnia.mcp.server import Server
 from polymnia.model import OWNER, Principal

@@ -11,7 +11,7 @@ import pytest
 
 from polymnia.auth.tokens import Tokens, file_tokens
 from polymnia.engine.graph import entities
-from polymnia.engine.workspaces.workspaces import open_workspaces
+from polymnia.engine.workspaces import open_workspaces
 from polymnia.model import EntityDraft
 from polymnia.settings import load_settings
 from tests.dialects.isolation import Caller

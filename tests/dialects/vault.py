@@ -8,7 +8,7 @@ from polymnia.dialects.base import Client as Caller
 from polymnia.dialects.base import ServerRules
 from polymnia.dialects.vault import make_dialect
 from polymnia.engine.memory import Memory
-from polymnia.engine.workspaces.workspaces import one_workspace
+from polymnia.engine.workspaces import one_workspace
 from polymnia.mcp.server import Server
 from polymnia.mcp.session import Session
 from polymnia.model import OWNER, Principal

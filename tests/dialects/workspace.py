@@ -11,7 +11,7 @@ from polymnia.embedders import open_embedder
 from polymnia.engine.graph import entities, relations
 from polymnia.engine.semantic import perspectives
 from polymnia.engine.semantic.meaning import Meaning, SharedEmbedder
-from polymnia.engine.workspaces.workspaces import open_workspaces
+from polymnia.engine.workspaces import open_workspaces
 from polymnia.model import EntityDraft, Relation
 
 TEAM = "team"

@@ -8,7 +8,7 @@ import pytest
 
 from polymnia.engine.graph import entities
 from polymnia.engine.memory import Memory
-from polymnia.engine.workspaces.workspaces import Workspaces
+from polymnia.engine.workspaces import Workspaces
 from polymnia.model import EntityDraft
 from polymnia.stores.directory import catalogue as catalogue_module
 from polymnia.stores.directory import files

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from polymnia.engine.workspaces.workspaces import Workspaces
+from polymnia.engine.workspaces import Workspaces
 from tests.directory.directories import names_in, on_disk, opened, write
 
 PROJECTS = ("a", "b", "c")

@@ -15,7 +15,7 @@ import pytest
 
 from polymnia.engine.graph import entities
 from polymnia.engine.history import trash
-from polymnia.engine.workspaces.workspaces import Workspaces, first_workspace, open_workspaces
+from polymnia.engine.workspaces import Workspaces, first_workspace, open_workspaces
 from polymnia.errors import (
     BadInput,
     SettingsError,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from polymnia.engine.workspaces.workspaces import Workspaces
+from polymnia.engine.workspaces import Workspaces
 from polymnia.errors import WorkspaceArchived, WorkspaceNotFound
 from polymnia.model import Workspace
 from tests.directory.directories import CRASHES, Crash, crash_at, names_in, on_disk, opened, write

@@ -24,7 +24,7 @@ from polymnia.engine.memory import Memory
 from polymnia.engine.recall.passages import recall
 from polymnia.engine.semantic import indexer
 from polymnia.engine.semantic.meaning import Meaning, SharedEmbedder
-from polymnia.engine.workspaces.workspaces import DEFAULT, Workspaces, open_workspaces
+from polymnia.engine.workspaces import DEFAULT, Workspaces, open_workspaces
 from polymnia.errors import StoreError
 from polymnia.mcp.server import Server
 from polymnia.model import Change, EntityDraft, NoteScope
@@ -39,7 +39,7 @@ PROCESS = """
 import sys
 from polymnia.engine.graph import entities
 from polymnia.engine import notes
-from polymnia.engine.workspaces.workspaces import open_workspaces
+from polymnia.engine.workspaces import open_workspaces
 from polymnia.model import EntityDraft, Note, NoteScope
 
 memory = open_workspaces(sys.argv[1]).memory("alpha")

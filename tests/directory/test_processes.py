@@ -11,7 +11,7 @@ from tests.processes import TIMEOUT_S
 WRITER = """
 import sys
 from polymnia.engine.graph import entities
-from polymnia.engine.workspaces.workspaces import Workspaces
+from polymnia.engine.workspaces import Workspaces
 from polymnia.errors import StoreError, WorkspaceArchived
 from polymnia.model import EntityDraft
 from polymnia.stores.directory.catalogue import DirectoryCatalogue

@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from polymnia.engine.graph import entities
-from polymnia.engine.workspaces.workspaces import Workspaces, open_workspaces
+from polymnia.engine.workspaces import Workspaces, open_workspaces
 from polymnia.errors import StoreBusy, StoreError, StoreForeign, WorkspaceNotFound
 from polymnia.stores import open_catalogue
 from tests.directory.directories import names_in, opened, snapshot, write
@@ -25,7 +25,7 @@ from tests.processes import TIMEOUT_S
 WRITER = """
 import sys
 from polymnia.engine.graph import entities
-from polymnia.engine.workspaces.workspaces import open_workspaces
+from polymnia.engine.workspaces import open_workspaces
 from polymnia.model import EntityDraft
 
 workspaces = open_workspaces(sys.argv[1])
@@ -38,7 +38,7 @@ workspaces.close()
 READER = """
 import os, sys
 from polymnia.engine.graph import entities
-from polymnia.engine.workspaces.workspaces import open_workspaces
+from polymnia.engine.workspaces import open_workspaces
 
 def look():
     workspaces = open_workspaces(sys.argv[1], read_only=True)

@@ -6,13 +6,13 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol
 
-from polymnia.engine.doctor import check_all, check_one
 from polymnia.engine.graph import entities
+from polymnia.engine.health import check_all, check_one
 from polymnia.engine.history import changes, trash
 from polymnia.engine.history.undo import undo
 from polymnia.engine.memory import Memory
 from polymnia.engine.notes import page
-from polymnia.engine.workspaces.workspaces import Workspaces
+from polymnia.engine.workspaces import Workspaces
 from polymnia.model import VAULT, EntityDraft
 from polymnia.stores import open_store
 from polymnia.stores.backup import back_up

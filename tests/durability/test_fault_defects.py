@@ -17,7 +17,7 @@ from polymnia.stores.backup import back_up
 from polymnia.stores.directory import files
 from polymnia.stores.directory import registry as registry_module
 from polymnia.stores.directory.registry import Registry
-from polymnia.stores.sqlite.connection import _require_writable
+from polymnia.stores.sqlite.connection import require_writable
 from tests.directory.directories import Crash, crash_at, write
 from tests.directory.directories import opened as opened_directory
 from tests.durability.disks import SqliteDisk
@@ -196,7 +196,7 @@ def test_a_connection_that_can_only_read_is_refused_if_the_file_can_be_written(
     # SQLite opens a file like this if opening it for writing fails once.
     reader = apsw.Connection(str(database), flags=apsw.SQLITE_OPEN_READONLY)
     with closing(reader), pytest.raises(apsw.CantOpenError):
-        _require_writable(reader, str(database))
+        require_writable(reader, str(database))
 
 
 def test_undoing_a_seal_overwrites_one_that_only_the_log_has(database: Path) -> None:

@@ -204,7 +204,8 @@ def test_a_process_that_dies_in_a_rewrite_loses_nothing(tmp_path: Path) -> None:
         "from polymnia.engine.memory import Memory\n"
         "from polymnia.stores.sqlite.store import SqliteStore\n"
         "store = SqliteStore(sys.argv[1])\n"
-        "store._empty_log = lambda: os._exit(9)\n"
+        "rewrite = store._commit.rewrite_file\n"
+        "store._commit.rewrite_file = lambda query: (rewrite(query), os._exit(9))\n"
         "trash.purge(Memory(store), days=0)\n"
     )
     ended = subprocess.run([sys.executable, "-c", script, str(path)], check=False)

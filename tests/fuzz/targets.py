@@ -15,7 +15,7 @@ from polymnia.dialects.registry import open_dialect
 from polymnia.engine.graph import entities
 from polymnia.engine.memory import Memory
 from polymnia.engine.recall.search import full_text
-from polymnia.engine.workspaces.workspaces import one_workspace
+from polymnia.engine.workspaces import one_workspace
 from polymnia.errors import PolymniaError
 from polymnia.importers.base import Report
 from polymnia.importers.registry import open_source

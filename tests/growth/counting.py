@@ -11,7 +11,7 @@ from typing import Any
 import apsw
 
 from polymnia.dialects import open_dialect
-from polymnia.engine.workspaces.workspaces import open_workspaces
+from polymnia.engine.workspaces import open_workspaces
 from polymnia.mcp.server import Server
 from tests.dialects.conversation import Client
 from tests.growth.calls import UNDO_LAST

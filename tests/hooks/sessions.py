@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from polymnia.engine.transfer.intake import take_in
-from polymnia.engine.workspaces.workspaces import open_workspaces
+from polymnia.engine.workspaces import open_workspaces
 from polymnia.model import Entity, Fact
 from polymnia.settings import Settings
 

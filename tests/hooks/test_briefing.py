@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from polymnia.engine.facts.briefing import DEFAULT_TOKENS
 from polymnia.engine.transfer.intake import take_in
-from polymnia.engine.workspaces.workspaces import open_workspaces
+from polymnia.engine.workspaces import open_workspaces
 from polymnia.errors import StoreOutdated
 from polymnia.hooks.events import answer_hook
 from polymnia.search.tokens import estimate_tokens

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from polymnia.engine.facts.erase import erase
 from polymnia.engine.facts.forget import Unwanted, forget
 from polymnia.engine.graph import entities
-from polymnia.engine.workspaces.workspaces import open_workspaces
+from polymnia.engine.workspaces import open_workspaces
 from polymnia.hooks import checkpoint
 from polymnia.hooks.checkpoint import save_checkpoint
 from polymnia.hooks.events import answer_hook

@@ -4,7 +4,7 @@ import sys
 
 from polymnia.dialects.base import Dialect
 from polymnia.engine.memory import Memory
-from polymnia.engine.workspaces.workspaces import one_workspace
+from polymnia.engine.workspaces import one_workspace
 from polymnia.mcp.server import Server
 from polymnia.model import OWNER
 from polymnia.transports.address import listen

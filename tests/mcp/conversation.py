@@ -11,7 +11,7 @@ from msgspec.json import decode, encode
 
 from polymnia.dialects.base import Dialect
 from polymnia.engine.memory import Memory
-from polymnia.engine.workspaces.workspaces import one_workspace
+from polymnia.engine.workspaces import one_workspace
 from polymnia.mcp.message import Channel
 from polymnia.mcp.server import Server
 from polymnia.mcp.session import Session

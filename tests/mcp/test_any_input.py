@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from polymnia.dialects.registry import DIALECTS, open_dialect
-from polymnia.engine.workspaces.workspaces import DEFAULT, open_workspaces
+from polymnia.engine.workspaces import DEFAULT, open_workspaces
 from polymnia.mcp.server import Server
 from polymnia.mcp.session import Session, cancelled_request, parse
 from tests.mcp.conversation import JSON, envelope, new_session

@@ -10,7 +10,7 @@ from msgspec.json import decode, encode
 from polymnia.dialects.registry import open_dialect
 from polymnia.engine.graph import entities
 from polymnia.engine.memory import Memory
-from polymnia.engine.workspaces.workspaces import one_workspace
+from polymnia.engine.workspaces import one_workspace
 from polymnia.mcp import request
 from polymnia.mcp.server import Server
 from polymnia.mcp.session import Session

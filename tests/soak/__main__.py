@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import monotonic, sleep
 
-from polymnia.engine.doctor import check_all
+from polymnia.engine.health import check_all
 from tests.directory.directories import opened
 from tests.soak.costs import CALLS, MAX_LATENCY_RATIO, Sample, measure_growth, take_sample
 from tests.soak.load import WORKSPACES, Load

@@ -16,7 +16,7 @@ from polymnia.engine.memory import Memory
 from polymnia.errors import Cancelled, ChangeInDoubt, StoreBusy, StoreError, StoreUnavailable
 from polymnia.model import Change, ChangeQuery, EntityDraft, FactAddition
 from polymnia.stores import open_store
-from polymnia.stores.contract.limits import CANCELLED
+from polymnia.stores.contract.reads import CANCELLED
 from polymnia.stores.postgres.catalogue import PostgresCatalogue
 from tests.postgres import new_workspace, shared_server
 from tests.stores.proxy import Proxy, proxied

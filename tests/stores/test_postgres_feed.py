@@ -13,7 +13,7 @@ import pytest
 from polymnia.engine import notes
 from polymnia.engine.graph import entities
 from polymnia.engine.memory import Memory
-from polymnia.engine.workspaces.workspaces import open_workspaces
+from polymnia.engine.workspaces import open_workspaces
 from polymnia.model import Change, EntityDraft, Note, NoteScope
 from polymnia.stores import open_store
 from polymnia.stores.contract import Store
@@ -121,7 +121,7 @@ def test_a_server_follows_more_workspaces_than_a_directory_has_files_open() -> N
 def test_a_server_of_many_workspaces_follows_them_again_after_an_outage(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    caplog.set_level(logging.INFO, "polymnia.engine.workspaces.workspaces")
+    caplog.set_level(logging.INFO, "polymnia.engine.workspaces")
     with new_database(shared_server()) as database, proxied(database) as (proxy, url):
         theirs = open_store(f"{database}?workspace=one")
         mine = open_workspaces(f"{url}?timeout=1")

@@ -15,7 +15,7 @@ from polymnia.engine import notes
 from polymnia.engine.graph import entities, facts
 from polymnia.engine.history import trash
 from polymnia.engine.memory import Memory
-from polymnia.engine.workspaces.workspaces import Workspaces
+from polymnia.engine.workspaces import Workspaces
 from polymnia.errors import BadInput, StoreError, StoreSealed, WorkspaceArchived, WorkspaceNotFound
 from polymnia.model import ChangeQuery, EntityDraft, FactAddition, Note, PassageKind
 from polymnia.search.fulltext import TextQuery

@@ -22,7 +22,7 @@ from polymnia.stores import open_catalogue, open_store, versioned
 from polymnia.stores.contract import TABLES
 from polymnia.stores.postgres import connection as postgres
 from polymnia.stores.sql import load_migrations
-from polymnia.stores.sqlite import rows as sqlite
+from polymnia.stores.sqlite import connection as sqlite
 from tests.postgres import new_database, shared_server
 
 # They belong to no workspace: on several nodes every node has a copy.

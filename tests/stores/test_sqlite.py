@@ -33,8 +33,7 @@ from polymnia.search.fulltext import TextQuery
 from polymnia.stores.contract import Reader, find_note
 from polymnia.stores.sql import load_migrations, read_queries
 from polymnia.stores.sqlite import schema
-from polymnia.stores.sqlite.connection import SEALED_ID, connect
-from polymnia.stores.sqlite.rows import QUERIES
+from polymnia.stores.sqlite.connection import QUERIES, SEALED_ID, connect
 from polymnia.stores.sqlite.store import SqliteStore
 
 KNOWN = load_migrations(Path(schema.__file__).parent)

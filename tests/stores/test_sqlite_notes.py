@@ -20,8 +20,8 @@ from polymnia.errors import StoreBusy, StoreError, StoreForeign
 from polymnia.model import VAULT, ChangeQuery, Note, NoteQuery, NoteScope
 from polymnia.search.embedding import pack_vector
 from polymnia.settings import Settings
-from polymnia.stores.sqlite import adopt
-from polymnia.stores.sqlite.adopt import adopt_memories
+from polymnia.stores.sqlite import foreign as foreign_files
+from polymnia.stores.sqlite.foreign import adopt_memories
 from polymnia.stores.sqlite.store import SqliteStore
 
 SESSION = NoteScope("one", "ann")
@@ -318,7 +318,7 @@ def test_a_file_of_ours_and_a_file_of_anybody_else_are_left_alone(path: str) -> 
 def test_a_file_that_the_other_program_still_writes_to_is_left_alone(
     foreign: apsw.Connection, path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(adopt, "BUSY_TIMEOUT_MS", 10)
+    monkeypatch.setattr(foreign_files, "BUSY_TIMEOUT_MS", 10)
     foreign.execute("BEGIN IMMEDIATE")
     with pytest.raises(StoreBusy):
         adopt_memories(path)

@@ -9,8 +9,7 @@ import pytest
 from apsw.ext import query_info
 
 from polymnia.stores import open_store
-from polymnia.stores.sqlite.connection import connect
-from polymnia.stores.sqlite.rows import QUERIES
+from polymnia.stores.sqlite.connection import QUERIES, connect
 
 # What statements are given: a text, an array of texts, an array of ids, a number, nothing.
 VALUES = ("alpha", '["alpha", "beta"]', "[1, 2]", 7, None)

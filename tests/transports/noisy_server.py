@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from polymnia.dialects.base import Call, Dialect, Reply, catalogue, tool
 from polymnia.engine.memory import Memory
-from polymnia.engine.workspaces.workspaces import one_workspace
+from polymnia.engine.workspaces import one_workspace
 from polymnia.mcp.server import Server
 from polymnia.stores import open_store
 from polymnia.transports.stdio import serve_stdio

@@ -8,7 +8,7 @@ import pytest
 from polymnia.auth.tokens import file_tokens
 from polymnia.engine.graph import entities
 from polymnia.engine.memory import Memory
-from polymnia.engine.workspaces.workspaces import open_workspaces
+from polymnia.engine.workspaces import open_workspaces
 from polymnia.errors import OverLimit
 from polymnia.model import EntityDraft
 from polymnia.model.changes import Quota

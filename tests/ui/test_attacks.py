@@ -11,7 +11,7 @@ from urllib.parse import quote
 import pytest
 
 from polymnia.engine.graph import entities
-from polymnia.engine.workspaces.workspaces import open_workspaces
+from polymnia.engine.workspaces import open_workspaces
 from polymnia.model import EntityDraft
 from tests.transports.running import Running
 from tests.ui.client import Visitor, make_token, serve

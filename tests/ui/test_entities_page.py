@@ -9,7 +9,7 @@ import pytest
 from polymnia.engine.graph import entities, facts
 from polymnia.engine.graph.entities import open_named
 from polymnia.engine.memory import Memory
-from polymnia.engine.workspaces.workspaces import open_workspaces
+from polymnia.engine.workspaces import open_workspaces
 from polymnia.model import EntityDraft, FactAddition
 from tests.ui.client import Shown, Visitor, make_token, serve
 from tests.ui.pages import harbour

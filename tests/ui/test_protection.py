@@ -8,7 +8,7 @@ from importlib import import_module
 
 import pytest
 
-from polymnia.engine.workspaces.workspaces import open_workspaces
+from polymnia.engine.workspaces import open_workspaces
 from polymnia.web.page import HANDLERS, Handler
 from polymnia.web.pages import MODULES
 from tests.transports.running import Running

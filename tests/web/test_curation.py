@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 
 from polymnia.cli.demo import MAIN
 from polymnia.engine.graph import entities, facts
-from polymnia.engine.workspaces.workspaces import open_workspaces
+from polymnia.engine.workspaces import open_workspaces
 from polymnia.model import EntityDraft, FactAddition
 from polymnia.web.findings import KINDS
 from tests.web.browser import PHONE, Visit

@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, Page, StorageState
 
 from polymnia.engine import notes
 from polymnia.engine.graph import entities, relations
-from polymnia.engine.workspaces.workspaces import open_workspaces
+from polymnia.engine.workspaces import open_workspaces
 from polymnia.model import CAPABILITIES, EntityDraft, Note, Relation
 from polymnia.web.page import HANDLERS
 from polymnia.web.pages import MODULES, PAGES

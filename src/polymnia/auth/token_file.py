@@ -10,10 +10,8 @@ from threading import Lock
 
 from msgspec import Struct
 
-from polymnia.disk.errors import map_os_errors
-from polymnia.disk.json_file import decode_file, write_file
+from polymnia.disk.files import decode_file, make_parent, map_os_errors, write_file
 from polymnia.disk.lock import file_lock
-from polymnia.disk.replace import make_parent
 from polymnia.model import Token
 
 logger = logging.getLogger(__name__)

@@ -23,8 +23,7 @@ from polymnia.cli.common import (
     print_table,
     printable,
 )
-from polymnia.engine.workspaces.projects import new_rights
-from polymnia.engine.workspaces.workspaces import DEFAULT, open_workspaces
+from polymnia.engine.workspaces import DEFAULT, new_rights, open_workspaces
 from polymnia.errors import BadInput
 from polymnia.model import CAPABILITIES
 from polymnia.settings import Settings

@@ -32,7 +32,7 @@ from polymnia.model import Change, Rows, TrashItem
 from polymnia.search.terms import count_noun
 from polymnia.search.times import iso_time, parse_moment
 from polymnia.settings import Settings
-from polymnia.stores.size import file_bytes
+from polymnia.stores.open import file_bytes
 from polymnia.workspace_choice import (
     OpenedWorkspace,
     find_sole_workspace,

@@ -23,7 +23,7 @@ from polymnia.engine.graph import entities, facts, relations
 from polymnia.engine.history.changes import latest
 from polymnia.engine.memory import Memory, Transaction
 from polymnia.engine.transfer.intake import take_in
-from polymnia.engine.workspaces.workspaces import open_workspaces
+from polymnia.engine.workspaces import open_workspaces
 from polymnia.errors import EmbedderError
 from polymnia.model import Entity, EntityDraft, Fact, FactAddition, Note, Relation
 from polymnia.settings import Settings

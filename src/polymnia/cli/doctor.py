@@ -16,7 +16,7 @@ from polymnia.cli.common import (
     printable,
     show_work,
 )
-from polymnia.engine.doctor import Findings, cannot_read, check_all, check_one
+from polymnia.engine.health import Findings, cannot_read, check_all, check_one
 from polymnia.errors import StoreError
 from polymnia.search.terms import count_noun
 from polymnia.settings import Settings, default_store

@@ -23,8 +23,7 @@ from polymnia.cli.common import (
     workspace_label,
 )
 from polymnia.cli.person import add_person_arguments, open_all, person_query
-from polymnia.disk.errors import map_os_errors
-from polymnia.disk.replace import replace_file
+from polymnia.disk.files import map_os_errors, replace_file
 from polymnia.engine.facts.person import PersonQuery, find_person
 from polymnia.engine.graph.entities import read_all
 from polymnia.engine.notes import count_notes

@@ -18,13 +18,13 @@ from polymnia.cli.common import (
 from polymnia.engine.facts.erase import erased_remains
 from polymnia.engine.facts.person import PersonalData, PersonQuery, erase_person, find_person
 from polymnia.engine.memory import Memory
-from polymnia.engine.workspaces.workspaces import Workspaces, open_workspaces
+from polymnia.engine.workspaces import Workspaces, open_workspaces
 from polymnia.errors import BadInput, StoreError
 from polymnia.search.terms import count_noun
 from polymnia.search.times import iso_time
 from polymnia.settings import Settings
 from polymnia.stores.clock import now_us
-from polymnia.stores.size import find_texts
+from polymnia.stores.open import find_texts
 from polymnia.workspace_choice import require_store
 
 _BY = "polymnia erase"

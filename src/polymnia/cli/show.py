@@ -22,7 +22,7 @@ from polymnia.search.terms import count_noun
 from polymnia.settings import Settings
 from polymnia.stores import hide_passwords
 from polymnia.stores.contract import Reader, Store
-from polymnia.stores.size import file_bytes
+from polymnia.stores.open import file_bytes
 from polymnia.workspace_choice import (
     OpenedWorkspace,
     open_workspaces_to_read,

@@ -14,7 +14,7 @@ from polymnia.cli.common import (
     print_table,
     printable,
 )
-from polymnia.engine.workspaces.workspaces import Workspaces, open_workspaces
+from polymnia.engine.workspaces import Workspaces, open_workspaces
 from polymnia.errors import BadInput
 from polymnia.search.times import iso_time
 from polymnia.settings import Settings

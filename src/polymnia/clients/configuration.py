@@ -8,8 +8,8 @@ from typing import Any
 
 from polymnia.clients import jsonc, toml
 from polymnia.clients.table import ClientProgram
+from polymnia.disk.files import dated_name, make_directory, replace_file
 from polymnia.disk.lock import file_lock
-from polymnia.disk.replace import dated_name, make_directory, replace_file
 from polymnia.errors import BadInput
 from polymnia.settings import runtime_directory
 

@@ -18,18 +18,19 @@ from msgspec.json import decode, encode
 
 from polymnia.clients.configuration import read_servers
 from polymnia.clients.table import CLIENTS, SCOPES, is_polymnia
+from polymnia.disk.files import make_parent, replace_file
 from polymnia.disk.lock import file_lock
-from polymnia.disk.replace import make_parent, replace_file
 from polymnia.engine.history.undo import changes_since, undo
 from polymnia.engine.memory import Memory
 from polymnia.engine.transfer.intake import Item
-from polymnia.engine.workspaces.projects import (
+from polymnia.engine.workspaces import (
     PERSONAL,
+    Workspaces,
     create_missing,
     find_project,
+    open_workspaces,
     workspace_to_write,
 )
-from polymnia.engine.workspaces.workspaces import Workspaces, open_workspaces
 from polymnia.errors import BadInput, PolymniaError, StoreBusy, WorkspaceNotFound
 from polymnia.importers import claude_code, codex, copilot, gemini
 from polymnia.importers.base import Report

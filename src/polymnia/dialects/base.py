@@ -10,7 +10,7 @@ from msgspec.json import Decoder
 
 from polymnia.dialects.questions import Askable, Elicited, Question, T
 from polymnia.engine.memory import Memory
-from polymnia.engine.workspaces.workspaces import Workspaces
+from polymnia.engine.workspaces import Workspaces
 from polymnia.errors import (
     BadInput,
     Cancelled,

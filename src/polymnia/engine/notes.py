@@ -4,6 +4,7 @@ A note is a text under a key.
 """
 
 from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -24,7 +25,10 @@ from polymnia.model import (
 from polymnia.search.fulltext import first_matches, wants_everything
 from polymnia.search.relevance import MAX_INEXACT
 from polymnia.stores.clock import now_us
-from polymnia.stores.contract import NoteReader, Reader, find_note
+from polymnia.stores.contract import Reader, find_note
+
+if TYPE_CHECKING:
+    from polymnia.stores.contract import NoteReader
 
 # The names of a passage's columns in queries.
 _COLUMNS = {"key": "name", "content": "content", "tags": "labels"}
@@ -211,7 +215,7 @@ def require(memory: Memory) -> None:
         raise NotSupported(f"{memory.store.url} cannot hold notes; {USE_A_DATABASE}")
 
 
-def notes_of(memory: Memory, reader: Reader) -> NoteReader:
+def notes_of(memory: Memory, reader: Reader) -> "NoteReader":
     """Return the notes behind a reader. Raise NotSupported if the store cannot hold notes."""
     require(memory)
     return reader.notes

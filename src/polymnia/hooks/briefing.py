@@ -9,8 +9,7 @@ from polymnia.engine.facts.briefing import DEFAULT_TOKENS, brief_session
 from polymnia.engine.facts.briefing_text import briefing_text as session_text
 from polymnia.engine.facts.briefing_text import tokens_for_sections
 from polymnia.engine.memory import Memory
-from polymnia.engine.workspaces.projects import find_project, session_workspaces
-from polymnia.engine.workspaces.workspaces import Workspaces, open_workspaces
+from polymnia.engine.workspaces import Workspaces, find_project, open_workspaces, session_workspaces
 from polymnia.errors import StoreOutdated, WorkspaceArchived, WorkspaceNotFound
 from polymnia.hooks.session import ACTOR
 from polymnia.search.tokens import count_tokens

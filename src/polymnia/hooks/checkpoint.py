@@ -11,12 +11,11 @@ from typing import IO
 
 from msgspec.structs import replace
 
-from polymnia.disk.errors import map_os_errors
+from polymnia.disk.files import map_os_errors
 from polymnia.engine.facts.secrets import find_secret
 from polymnia.engine.memory import Memory, find_by_name
 from polymnia.engine.transfer.intake import take_in
-from polymnia.engine.workspaces.projects import create_missing, workspace_to_write
-from polymnia.engine.workspaces.workspaces import open_workspaces
+from polymnia.engine.workspaces import create_missing, open_workspaces, workspace_to_write
 from polymnia.hooks.positions import Position, Positions
 from polymnia.hooks.session import ACTOR
 from polymnia.importers import claude_code, codex, copilot, gemini

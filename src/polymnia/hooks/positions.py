@@ -5,8 +5,8 @@ from pathlib import Path
 from msgspec import DecodeError, Struct
 from msgspec.json import decode, encode
 
+from polymnia.disk.files import make_parent, replace_file
 from polymnia.disk.lock import file_lock
-from polymnia.disk.replace import make_parent, replace_file
 
 # The latest sessions are remembered. Others are read again, which adds nothing.
 MAX_SESSIONS = 500

@@ -14,8 +14,7 @@ from polymnia.engine.recall.prompted import (
     facts_for_prompt,
     searchable_text,
 )
-from polymnia.engine.workspaces.projects import find_project, session_workspaces
-from polymnia.engine.workspaces.workspaces import Workspaces, open_workspaces
+from polymnia.engine.workspaces import Workspaces, find_project, open_workspaces, session_workspaces
 from polymnia.errors import EmbedderError, WorkspaceArchived, WorkspaceNotFound
 from polymnia.hooks.session import SessionFile
 from polymnia.search.hits import excerpt

@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from time import time
 
-from polymnia.disk.replace import open_private
+from polymnia.disk.files import open_private
 
 # Who writes what a hook stores.
 ACTOR = "polymnia hook"

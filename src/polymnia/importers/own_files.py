@@ -13,8 +13,7 @@ from polymnia.engine.transfer.document import (
     parse_relation,
 )
 from polymnia.engine.transfer.intake import Item
-from polymnia.engine.workspaces.projects import existing_default
-from polymnia.engine.workspaces.workspaces import open_workspaces
+from polymnia.engine.workspaces import existing_default, open_workspaces
 from polymnia.errors import BadInput
 from polymnia.importers.base import Importer, Report, decode_part
 from polymnia.importers.source import Source, parts_of

@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, Any
 from msgspec import DecodeError, Raw, ValidationError
 from msgspec.json import decode, encode
 
-from polymnia.disk.errors import map_os_errors
+from polymnia.disk.files import map_os_errors
 from polymnia.errors import BadInput
 
 if TYPE_CHECKING:

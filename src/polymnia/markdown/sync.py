@@ -8,10 +8,10 @@ from msgspec import DecodeError, Struct, field
 from msgspec.json import decode, encode
 from msgspec.structs import replace
 
-from polymnia.disk.errors import map_os_errors
-from polymnia.disk.replace import (
+from polymnia.disk.files import (
     dated_name,
     make_directory,
+    map_os_errors,
     replace_file,
     replace_quickly,
     sync_files,

@@ -10,7 +10,7 @@ from msgspec import Raw
 
 from polymnia import __version__
 from polymnia.dialects.base import Call, Client, Dialect
-from polymnia.engine.workspaces.workspaces import DEFAULT, Workspaces
+from polymnia.engine.workspaces import DEFAULT, Workspaces
 from polymnia.errors import PolymniaError
 from polymnia.mcp.asking import Deadlines, RequestStates
 from polymnia.mcp.limits import RateLimiter

@@ -15,7 +15,7 @@ from msgspec import UNSET, Raw
 from msgspec.json import Decoder
 
 from polymnia.dialects.base import Client
-from polymnia.engine.workspaces.workspaces import USED_WORKSPACES
+from polymnia.engine.workspaces import USED_WORKSPACES
 from polymnia.errors import (
     BadInput,
     Cancelled,

@@ -10,15 +10,15 @@ from itertools import count
 from pathlib import Path
 from time import gmtime, strftime
 
-from polymnia.disk.errors import map_os_errors
-from polymnia.disk.lock import file_lock
-from polymnia.disk.replace import (
+from polymnia.disk.files import (
     dated_name,
     fsync_directory,
     make_parent,
+    map_os_errors,
     replace_file,
     sync_directory,
 )
+from polymnia.disk.lock import file_lock
 from polymnia.errors import BadInput, SettingsError
 from polymnia.stores.open import is_in_memory, open_store, store_kind
 
@@ -52,7 +52,19 @@ def back_up(url: str, target: str, *, overwrite: bool = False) -> None:
     with _new_path(goal) as new:
         _copy(kind, Path(path), new)
         with map_os_errors(target), sync_directory(goal.resolve().parent):
-            _rename(new, goal, overwrite=overwrite)
+            if new.is_dir() and goal.exists():
+                goal.rename(dated_name(goal, _KEPT))  # it cannot be replaced in one step
+            if new.is_dir():
+                new.rename(goal)
+            elif overwrite:
+                new.replace(goal)
+            else:
+                try:
+                    goal.hardlink_to(new)
+                except FileExistsError:
+                    raise  # another process has created it meanwhile
+                except OSError:  # not every file system has hard links
+                    new.replace(goal)
 
 
 def back_up_now(url: str, folder: str = "") -> Path:
@@ -106,7 +118,17 @@ def restore(url: str, source: str) -> Path | None:
     make_parent(target)
     with _new_path(target) as new:
         _copy(kind, Path(backup), new)
-        return (_replace_sqlite if kind == "sqlite" else _replace_file)(new, target)
+        if kind == "sqlite":
+            from polymnia.stores.sqlite.backup import replace_store
+
+            name = dated_name(target, _KEPT)
+            return name if replace_store(new, target, name) else None
+        kept = dated_name(target, _KEPT) if target.exists() else None
+        with map_os_errors(str(target)), file_lock(target):
+            if kept is not None:
+                shutil.copy2(target, kept)
+            replace_file(target, [new.read_bytes()])
+        return kept
 
 
 def _find_store(url: str) -> tuple[str, str]:
@@ -156,23 +178,6 @@ def _new_path(goal: Path) -> Iterator[Path]:
             new.unlink(missing_ok=True)
 
 
-def _rename(new: Path, goal: Path, *, overwrite: bool) -> None:
-    if new.is_dir():
-        if goal.exists():
-            goal.rename(dated_name(goal, _KEPT))  # a directory cannot be replaced in one step
-        new.rename(goal)
-        return
-    if overwrite:
-        new.replace(goal)
-        return
-    try:
-        goal.hardlink_to(new)
-    except FileExistsError:
-        raise  # another process has created it meanwhile
-    except OSError:  # not every file system has hard links
-        new.replace(goal)
-
-
 def _copy(kind: str, source: Path, target: Path) -> None:
     """Copy a store of that kind and check the copy."""
     if kind == "directory":
@@ -210,22 +215,6 @@ def _copy_directory(source: Path, target: Path) -> None:
                 copy_database(file, target / part / file.name)
             fsync_directory(target / part)
         fsync_directory(target)
-
-
-def _replace_sqlite(new: Path, target: Path) -> Path | None:
-    from polymnia.stores.sqlite.backup import replace_store
-
-    kept = dated_name(target, _KEPT)
-    return kept if replace_store(new, target, kept) else None
-
-
-def _replace_file(new: Path, target: Path) -> Path | None:
-    kept = dated_name(target, _KEPT) if target.exists() else None
-    with map_os_errors(str(target)), file_lock(target):
-        if kept is not None:
-            shutil.copy2(target, kept)
-        replace_file(target, [new.read_bytes()])
-    return kept
 
 
 def _restore_directory(backup: Path, directory: Path) -> Path | None:

@@ -3,11 +3,11 @@
 import os
 import re
 from collections.abc import Collection, Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from polymnia.disk.errors import map_os_errors
+from polymnia.disk.files import map_os_errors
 from polymnia.errors import BadInput, SettingsError, StoreError
 from polymnia.model import Counts, Graph, Workspace
 from polymnia.stores.contract import Catalogue, Store, TokenStore, WebStateStore
@@ -106,13 +106,6 @@ def database_gauges(url: str) -> dict[str, float]:
         return database.gauges()
 
 
-def find_in_tables(url: str, texts: Collection[str], workspaces: Collection[str]) -> list[str]:
-    """Return the tables that have one of the texts in a workspace. Raise StoreError."""
-    with _postgres():
-        from polymnia.stores.postgres import catalogue
-    return catalogue.find_in_tables(url, texts, workspaces)
-
-
 def wait_for_store(url: str) -> None:
     """Return when the database at a URL accepts connections; at once for any other store."""
     if store_kind(url)[0] == "postgres":
@@ -169,7 +162,7 @@ def adopt_legacy(form: str, url: str) -> None:
 
         adopt_json_file(Path(path))
     elif form == "memories-table" and kind == "sqlite" and Path(path).is_file():
-        from polymnia.stores.sqlite.adopt import adopt_memories
+        from polymnia.stores.sqlite.foreign import adopt_memories
 
         adopt_memories(path)
 
@@ -281,3 +274,47 @@ def store_kind(url: str) -> tuple[str, str]:
         f"{url!r} is not a store; use a path ending in .db, .sqlite, .jsonl or .mcpmem, "
         "a directory (ending in / to create one), postgresql://…, or `memory:`"
     )
+
+
+def store_gauges(url: str) -> dict[str, float]:
+    """Return what monitoring wants to know of a store, by name. Raise StoreError."""
+    kind, path = store_kind(url)
+    if kind == "postgres":
+        return database_gauges(url)
+    size = file_bytes(path) if has_files(kind, path) else None
+    return {} if size is None else {"store_bytes": float(size)}
+
+
+def file_bytes(path: str) -> int | None:
+    """Return the size of a file with its log, or of a directory's files; None if there are none."""
+    sizes = []
+    for file in _files_of(path):
+        with suppress(OSError):  # deleted meanwhile, or not readable
+            if file.is_file():
+                sizes.append(file.stat().st_size)
+    return sum(sizes) if sizes else None
+
+
+def find_texts(url: str, texts: Collection[str], workspaces: Collection[str]) -> list[str]:
+    """Return the files of a store that have one of the texts, or the tables of its database.
+
+    Files are searched whole, tables only for the workspaces. Raise StoreError.
+    """
+    kind, path = store_kind(url)
+    if kind == "postgres":
+        with _postgres():
+            from polymnia.stores.postgres import catalogue
+        return catalogue.find_in_tables(url, texts, workspaces)
+    places = []
+    if has_files(kind, path):
+        for file in filter(Path.is_file, _files_of(path)):
+            content = file.read_bytes()
+            if any(text.encode() in content for text in texts):
+                places.append(str(file))
+    return places
+
+
+def _files_of(path: str) -> list[Path]:
+    if Path(path).is_dir():
+        return list(Path(path).rglob("*"))
+    return [Path(path), Path(path + "-wal")]  # the log of a SQLite file is part of the store

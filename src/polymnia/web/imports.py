@@ -17,7 +17,7 @@ from msgspec import Struct
 from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
 
-from polymnia.disk.errors import map_os_errors
+from polymnia.disk.files import map_os_errors
 from polymnia.engine.facts.secrets import SecretRule
 from polymnia.engine.memory import Memory
 from polymnia.engine.transfer.intake import IntakeReceipt

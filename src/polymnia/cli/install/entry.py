@@ -15,8 +15,7 @@ from polymnia.clients.configuration import change_servers, edit, read_servers
 from polymnia.clients.connect import own_command, try_command, try_url, write_entry
 from polymnia.clients.table import ClientProgram, is_polymnia, is_reference_server
 from polymnia.embedders.base import MULTILINGUAL, missing_package
-from polymnia.engine.workspaces.projects import PERSONAL, create_missing
-from polymnia.engine.workspaces.workspaces import open_workspaces
+from polymnia.engine.workspaces import PERSONAL, create_missing, open_workspaces
 from polymnia.errors import BadInput
 from polymnia.settings import Settings, client_roots, speaks_english
 from polymnia.stores import store_kind

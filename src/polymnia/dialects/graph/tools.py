@@ -10,9 +10,9 @@ from polymnia.dialects.reference import tools as reference
 from polymnia.dialects.replies import in_order, matching_notes
 from polymnia.engine.facts.merge import merge
 from polymnia.engine.graph import entities, facts, relations, traverse
-from polymnia.engine.graph.diagrams import as_dot, as_mermaid
+from polymnia.engine.graph.drawing import as_dot, as_mermaid
+from polymnia.engine.health import statistics
 from polymnia.engine.recall import search
-from polymnia.engine.statistics import statistics
 from polymnia.errors import EntityNotFound
 from polymnia.model import Graph
 

@@ -9,7 +9,7 @@ from polymnia.dialects.native.reviewing import history, review
 from polymnia.dialects.native.scope import describe_workspaces
 from polymnia.dialects.native.undoing import undo
 from polymnia.dialects.native.writing import forget, remember, revise
-from polymnia.engine.workspaces.projects import PERSONAL, default_workspace
+from polymnia.engine.workspaces import PERSONAL, default_workspace
 
 # Some clients cut instructions after 512 characters: with the first sentence on writing, these are
 # fewer.

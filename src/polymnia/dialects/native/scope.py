@@ -9,13 +9,13 @@ from msgspec import Struct
 from polymnia.dialects.base import Call, Client
 from polymnia.dialects.questions import list_roots
 from polymnia.engine.memory import Memory
-from polymnia.engine.workspaces.projects import (
+from polymnia.engine.workspaces import (
     PERSONAL,
+    Workspaces,
     create_missing,
     find_project,
     project_workspace,
 )
-from polymnia.engine.workspaces.workspaces import Workspaces
 from polymnia.errors import BadInput, Unanswered, WorkspaceNotFound
 from polymnia.search.terms import fold
 

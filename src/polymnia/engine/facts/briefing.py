@@ -21,7 +21,7 @@ from polymnia.engine.history.changes import (
     read_changes,
 )
 from polymnia.engine.memory import Memory, find_by_name, one_snapshot
-from polymnia.engine.workspaces.projects import PERSONAL
+from polymnia.engine.workspaces import PERSONAL
 from polymnia.model import (
     ChangeQuery,
     Entity,

@@ -1,7 +1,7 @@
 """Erase facts, entities, relations and notes for good: from the present, the past and all copies.
 
 Erasing removes a text of an entity in all its versions and under all its names. Other entities that
-have the same text keep it; the receipt names them. `stores/versioned/erasure.py` finds the rows.
+have the same text keep it; the receipt names them. `stores/versioned/trash.py` finds the rows.
 """
 
 from collections.abc import Callable, Iterable

@@ -118,18 +118,14 @@ def surroundings(memory: Memory, name: str, depth: int) -> tuple[Graph, bool]:
     with memory.reading() as read:
         reached, is_complete = _expand(read, {name}, depth, max_names=MAX_NAMES)
         nearer, _ = _expand(read, {name}, depth - 1, max_names=MAX_NAMES)
-        relations = relations_among(read, reached) + _open_relations(read, nearer, reached)
+        relations = relations_among(read, reached)
+        touching = read.relations(nearer)
+        missing = set(ends_of(touching)) - reached
+        missing -= read.existing_names(missing)
+        relations += [relation for relation in touching if missing.intersection(relation.ends)]
         if not relations:
             _require_known(read, (name,))
         return Graph(read.outlines(reached), relations), is_complete
-
-
-def _open_relations(read: Reader, names: set[str], reached: set[str]) -> list[Relation]:
-    """Return the relations between the names and ends that no entity has."""
-    relations = read.relations(names)
-    missing = set(ends_of(relations)) - reached
-    missing -= read.existing_names(missing)
-    return [relation for relation in relations if missing.intersection(relation.ends)]
 
 
 def neighbours(
@@ -180,24 +176,17 @@ def _expand(
             break
         ends: set[str] = set()
         for relation in read.relations(front):
-            ends.update(_ends(relation, front, kind, direction))
+            if kind is not None and relation.type != kind:
+                continue
+            if direction != "in" and relation.source in front:
+                ends.add(relation.target)
+            if direction != "out" and relation.target in front:
+                ends.add(relation.source)
         front = read.existing_names(ends - reached)
         if max_names is not None and len(reached) + len(front) > max_names:
             return reached, False
         reached |= front
     return reached, True
-
-
-def _ends(relation: Relation, front: set[str], kind: str | None, direction: Direction) -> list[str]:
-    """Return where the relation leads from the front."""
-    if kind is not None and relation.type != kind:
-        return []
-    ends = []
-    if direction != "in" and relation.source in front:
-        ends.append(relation.target)
-    if direction != "out" and relation.target in front:
-        ends.append(relation.source)
-    return ends
 
 
 def _links_around(read: Reader, source: str, target: str, max_depth: int) -> tuple[Links, bool]:
@@ -230,13 +219,12 @@ def _walk(
 ) -> Iterator[list[str] | None]:
     """Yield the paths, shortest first. After the deadline yield None and stop."""
     # How many links each name is away from the target.
-    distances = {target: 0}
+    remaining = {target: 0}
     front = [target]
     while front:
-        reached = [end for name in front for end in links.get(name, ()) if end not in distances]
-        distances.update(dict.fromkeys(reached, distances[front[0]] + 1))
+        reached = [end for name in front for end in links.get(name, ()) if end not in remaining]
+        remaining.update(dict.fromkeys(reached, remaining[front[0]] + 1))
         front = list(dict.fromkeys(reached))
-    remaining = distances
     if source not in remaining:
         return
     if source == target:
@@ -267,7 +255,9 @@ def _paths_of_length(
         left = length - len(path)
         name = None
         for end in branches[-1]:
-            if end not in visited and _fits(end, target, left, remaining):
+            # The target is the end of a path, and others must reach it in the steps that are left.
+            fits = left == 0 if end == target else 0 < remaining.get(end, left + 1) <= left
+            if end not in visited and fits:
                 name = end
                 break
         if name is None:
@@ -279,10 +269,3 @@ def _paths_of_length(
             path.append(name)
             visited.add(name)
             branches.append(iter(links.get(name, ())))
-
-
-def _fits(name: str, target: str, left: int, remaining: dict[str, int]) -> bool:
-    """Return True if a path through this name can reach the target in exactly `left` more steps."""
-    if name == target:
-        return left == 0
-    return left > 0 and remaining.get(name, left + 1) <= left

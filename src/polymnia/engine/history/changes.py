@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Callable, Collection, Sequence
-from typing import Literal
+from contextlib import suppress
+from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -24,7 +25,10 @@ from polymnia.model import (
 )
 from polymnia.search.dates import day_of
 from polymnia.search.terms import fold, one_line, terms_of
-from polymnia.stores.contract import HistoryReader, Reader
+from polymnia.stores.contract import Reader
+
+if TYPE_CHECKING:
+    from polymnia.stores.contract import HistoryReader
 
 What = Literal[
     "entity",
@@ -44,6 +48,10 @@ DEFAULT_LIMIT, MAX_LIMIT = 20, 200
 MAX_WHOLE_ROWS = 100
 # How many changes of an entity are searched for superseded facts.
 _MAX_SEARCHED = 1_000
+# These end a fact only if another one replaces it. `correct` ends facts that were never true.
+LINKING_OPERATIONS = ("remember", "revise")
+# Changes that are searched for a name.
+_MAX_NAME_CHANGES = 200
 # The version in an actor's name: `claude-code 2.1.0 (token laptop)`.
 _VERSION = re.compile(r" v?\d[\w.+-]*(?= \(|$)")
 
@@ -150,10 +158,14 @@ def all_actors(memory: Memory) -> list[str]:
 
 def differences(change: Change, names: Collection[str] | None = None) -> list[Difference]:
     """Return what a change altered, or only what concerns some names."""
-    relations = _relation_differences(change, names)
+    changed: list[Difference] = []
+
+    def add(what: What, name: str, old: str | None, new: str | None, ordinal: int = 0) -> None:
+        if names is None or name in names:
+            changed.append(Difference(what, name, old, new, ordinal))
+
     before = {entity.id or entity.name: entity for entity in change.before.entities}
     after = {entity.id or entity.name: entity for entity in change.after.entities}
-    changed = []
     for key in dict.fromkeys((*before, *after)):
         old, new = before.get(key), after.get(key)
         if old is not None and new is not None:
@@ -166,20 +178,36 @@ def differences(change: Change, names: Collection[str] | None = None) -> list[Di
                 ("status", old.status, new.status),
                 ("expires", day_of(old.expires), day_of(new.expires)),
             )
-            card_differences = [
-                Difference(what, new.name, one, other) for what, one, other in pairs if one != other
-            ]
-            changed += card_differences
+            for what, one, other in pairs:
+                if one != other:
+                    add(what, new.name, one, other)
         elif new is not None:
-            changed += _whole_differences(new, is_new=True)
+            add("entity", new.name, None, new.type)
+            for fact in new.facts:
+                add("fact", new.name, None, fact.text, fact.ordinal)
         elif old is not None:
-            changed += _whole_differences(old, is_new=False)
-    others = [*changed, *_fact_differences(change)]
-    notes = _note_differences(change)
-    if names is not None:
-        others = [difference for difference in others if difference.name in names]
-        notes = [difference for difference in notes if difference.name in names]
-    return [*others, *relations, *notes]
+            add("entity", old.name, old.type, None)
+            for fact in old.facts:
+                add("fact", old.name, fact.text, None, fact.ordinal)
+    old_facts, new_facts = _by_ordinal(change.before), _by_ordinal(change.after)
+    for name, ordinal in dict.fromkeys((*old_facts, *new_facts)):
+        ended, created = old_facts.get((name, ordinal)), new_facts.get((name, ordinal))
+        old_text = None if ended is None else ended.text
+        add("fact", name, old_text, None if created is None else created.text, ordinal)
+    old_links = {relation.key: relation for relation in change.before.relations}
+    new_links = {relation.key: relation for relation in change.after.relations}
+    for triple, relation in (*old_links.items(), *new_links.items()):
+        is_kept = triple in old_links and triple in new_links
+        if is_kept or not (names is None or any(end in names for end in relation.ends)):
+            continue
+        text = f"{relation.type} {relation.target}"
+        values = (text, None) if triple in old_links else (None, text)
+        changed.append(Difference("relation", relation.source, *values))
+    old_notes = {note.key: note.content for note in change.before.notes}
+    new_notes = {note.key: note.content for note in change.after.notes}
+    for note_key in dict.fromkeys((*old_notes, *new_notes)):
+        add("note", note_key, old_notes.get(note_key), new_notes.get(note_key))
+    return changed
 
 
 def names_of(memory: Memory, name: str) -> set[str]:
@@ -214,7 +242,27 @@ def superseded_facts(
             lambda: read.history.all_names([name]),
             lambda: read_changes(read.history, query, MAX_WHOLE_ROWS, about=(name,)),
         )
-    return [fact for change in changes for fact in _superseded_by(change, names)]
+    facts = []
+    for change in changes:
+        before, after = _by_ordinal(change.before), _by_ordinal(change.after)
+        ended = [fact for key, fact in before.items() if key[0] in names and key not in after]
+        new = [fact for key, fact in after.items() if key[0] in names and key not in before]
+        # A fact that ended in favour of one that the entity had already has no successor here.
+        if not new and change.operation not in LINKING_OPERATIONS:
+            continue
+        for place, old in enumerate(ended):
+            # As many new facts as old ones: each replaces its own, in the order of their numbers. A
+            # call may add others beside: then the successor is the one with most of its words.
+            successors = tuple(new)
+            if len(new) == len(ended):
+                successors = (new[place],)
+            elif len(new) > len(ended):
+                words = set(terms_of(old.text))
+                shared = [len(words.intersection(terms_of(fact.text))) for fact in new]
+                if max(shared):
+                    successors = (new[shared.index(max(shared))],)
+            facts.append(SupersededFact(old, successors, change.at, change.actor, change.id))
+    return facts
 
 
 def find_successor(memory: Memory, name: str, ordinal: int) -> int:
@@ -239,7 +287,7 @@ def as_of(memory: Memory, time: int, names: Collection[str] | None = None) -> Gr
     return Graph(list(rows.entities), list(rows.relations))
 
 
-def history_of(memory: Memory, read: Reader) -> HistoryReader:
+def history_of(memory: Memory, read: Reader) -> "HistoryReader":
     """Return the history behind a reader. Raise NotSupported if the store has none."""
     if not memory.store.capabilities.history:
         raise NotSupported(f"{memory.store.url} has no history; {USE_A_DATABASE}")
@@ -251,7 +299,7 @@ def client_label(actor: str) -> str:
     return _VERSION.sub("", one_line(actor))
 
 
-def find_actors(history: HistoryReader, wanted: str) -> tuple[str, ...]:
+def find_actors(history: "HistoryReader", wanted: str) -> tuple[str, ...]:
     """Return the actors whose name contains the text, in any case.
 
     Raise BadInput if there are none.
@@ -264,38 +312,6 @@ def find_actors(history: HistoryReader, wanted: str) -> tuple[str, ...]:
     return matching
 
 
-def _whole_differences(entity: Entity, *, is_new: bool) -> list[Difference]:
-    """Return an entity that appears or disappears, with its facts."""
-    changed = [_one_sided("entity", entity.name, entity.type, is_new=is_new)]
-    for fact in entity.facts:
-        difference = _one_sided(
-            "fact",
-            entity.name,
-            fact.text,
-            is_new=is_new,
-            ordinal=fact.ordinal,
-        )
-        changed.append(difference)
-    return changed
-
-
-def _one_sided(what: What, name: str, text: str, *, is_new: bool, ordinal: int = 0) -> Difference:
-    """Return something that the change created or, if it is not new, ended."""
-    if is_new:
-        return Difference(what, name, None, text, ordinal)
-    return Difference(what, name, text, None, ordinal)
-
-
-def _fact_differences(change: Change) -> list[Difference]:
-    before, after = _by_ordinal(change.before), _by_ordinal(change.after)
-    changed = []
-    for name, ordinal in dict.fromkeys((*before, *after)):
-        old = before.get((name, ordinal))
-        new = after.get((name, ordinal))
-        changed.append(Difference("fact", name, _text(old), _text(new), ordinal))
-    return changed
-
-
 def _by_ordinal(rows: Rows) -> dict[tuple[str, int], Fact]:
     """Return the facts by the name of their entity and their ordinal."""
     numbered = {}
@@ -303,82 +319,6 @@ def _by_ordinal(rows: Rows) -> dict[tuple[str, int], Fact]:
         for fact in part.facts:
             numbered[part.entity, fact.ordinal] = fact
     return numbered
-
-
-def _text(fact: Fact | None) -> str | None:
-    return None if fact is None else fact.text
-
-
-def _relation_differences(change: Change, names: Collection[str] | None) -> list[Difference]:
-    old_keys = {relation.key for relation in change.before.relations}
-    new_keys = {relation.key for relation in change.after.relations}
-    kept = old_keys & new_keys
-    changed = []
-    for relations, is_new in ((change.before.relations, False), (change.after.relations, True)):
-        for relation in relations:
-            if relation.key in kept:
-                continue
-            if names is not None and not (relation.source in names or relation.target in names):
-                continue
-            text = f"{relation.type} {relation.target}"
-            changed.append(_one_sided("relation", relation.source, text, is_new=is_new))
-    return changed
-
-
-def _note_differences(change: Change) -> list[Difference]:
-    before = {note.key: note.content for note in change.before.notes}
-    after = {note.key: note.content for note in change.after.notes}
-    return [
-        Difference("note", key, before.get(key), after.get(key))
-        for key in dict.fromkeys((*before, *after))
-    ]
-
-
-# These end a fact only if another one replaces it. `correct` ends facts that were never true.
-LINKING_OPERATIONS = ("remember", "revise")
-
-
-def _superseded_by(change: Change, names: Collection[str]) -> list[SupersededFact]:
-    """Return the facts that a change ended while it added others to the same entity.
-
-    A fact that ended in favour of one that the entity had already has no successor here.
-    """
-    before, after = _by_ordinal(change.before), _by_ordinal(change.after)
-    new = _facts_of(names, after, without=before)
-    ended = _facts_of(names, before, without=after)
-    if not new and change.operation not in LINKING_OPERATIONS:
-        return []
-    facts = []
-    for place, old in enumerate(ended):
-        # As many new facts as old ones: each replaces its own, in the order of their numbers. A
-        # call may add others beside: then the successor is the one that has most of its words.
-        successors = tuple(new)
-        if len(new) == len(ended):
-            successors = (new[place],)
-        elif len(new) > len(ended):
-            words = set(terms_of(old.text))
-            shared = [len(words.intersection(terms_of(fact.text))) for fact in new]
-            if max(shared):
-                successors = (new[shared.index(max(shared))],)
-        facts.append(SupersededFact(old, successors, change.at, change.actor, change.id))
-    return facts
-
-
-def _facts_of(
-    names: Collection[str],
-    facts: dict[tuple[str, int], Fact],
-    *,
-    without: dict[tuple[str, int], Fact],
-) -> list[Fact]:
-    chosen = []
-    for (name, ordinal), fact in facts.items():
-        if name in names and (name, ordinal) not in without:
-            chosen.append(fact)
-    return chosen
-
-
-# Changes that are searched for a name, and renames that are followed.
-_MAX_NAME_CHANGES = 200
 
 
 class Whereabouts(Struct, frozen=True):
@@ -449,7 +389,7 @@ def _last_end(read: Reader, name: str) -> Whereabouts | None:
     return None
 
 
-def count_events(history: HistoryReader, since: int = 0) -> EventCounts:
+def count_events(history: "HistoryReader", since: int = 0) -> EventCounts:
     """Return how much happened after the change with that id. Purged rows are not counted."""
     creates = updates = deletes = 0
     changes = history.changes(ChangeQuery(after=since, limit=None))
@@ -466,7 +406,7 @@ def count_events(history: HistoryReader, since: int = 0) -> EventCounts:
 
 
 def read_changes(
-    history: HistoryReader,
+    history: "HistoryReader",
     query: ChangeQuery,
     max_rows: int,
     *,
@@ -485,22 +425,18 @@ def read_changes(
     small_ids = tuple(head.id for head in heads if head.id not in large)
     changes = history.changes(ChangeQuery(limit=None, ids=small_ids)) if small_ids else []
     for head in heads:
-        if head.id in large:
-            changes.append(_part_of(history, head, names))
+        if head.id not in large:
+            continue
+        changes.append(head)
+        if names:
+            # Its rows stay missing if they were purged.
+            with suppress(BadInput):
+                before = history.state_before(head.id, names)
+                after = history.state_before(head.id + 1, names)
+                rows = {"before": _subtract(before, after), "after": _subtract(after, before)}
+                changes[-1] = replace(head, **rows)
     changes.sort(key=lambda change: -change.id)
     return changes, large
-
-
-def _part_of(history: HistoryReader, head: Change, names: Collection[str]) -> Change:
-    """Return a change with the rows of some entities only; without rows if they were purged."""
-    if not names:
-        return head
-    try:
-        before = history.state_before(head.id, names)
-        after = history.state_before(head.id + 1, names)
-    except BadInput:
-        return head
-    return replace(head, before=_subtract(before, after), after=_subtract(after, before))
 
 
 def _subtract(state: Rows, other: Rows) -> Rows:

@@ -1,5 +1,6 @@
 """Verbs on deleted things: list them, restore them, purge them on request or after some days."""
 
+from collections import defaultdict
 from collections.abc import Iterable
 from itertools import chain
 from time import time
@@ -7,7 +8,7 @@ from weakref import WeakKeyDictionary
 
 from polymnia.engine.memory import Memory
 from polymnia.errors import USE_A_DATABASE, BadInput
-from polymnia.model import VAULT, Change, ChangeQuery, Counts, Relation, Rows, TrashItem
+from polymnia.model import VAULT, ChangeQuery, Counts, Relation, Rows, TrashItem
 from polymnia.stores.contract import Reader, find_note
 
 _DAY_S = 86_400
@@ -38,7 +39,18 @@ def restore_item(memory: Memory, wanted: str, *, by: str) -> tuple[Rows, int]:
     BadInput if there is no such item, or if its name is in use again.
     """
     with memory.writing("restore", by) as transaction:
-        item = _find(_items(memory, transaction.read), wanted)
+        deleted = _items(memory, transaction.read)
+        item = next((one for one in deleted if one.id == wanted), None)
+        for named in deleted if item is None else ():
+            rows = named.rows
+            if wanted in [*(one.name for one in rows.entities), *(one.key for one in rows.notes)]:
+                item = named
+                break
+        if item is None:
+            raise BadInput(
+                f"nothing that was deleted is called {wanted}; "
+                "`polymnia trash list` shows what there is"
+            )
         restored = _restorable_rows(transaction.read, item)
         transaction.apply(after=restored)
     return restored, transaction.change_id
@@ -93,64 +105,37 @@ def _items(memory: Memory, read: Reader) -> list[TrashItem]:
         return deleted
     first = min(item.change for item in parts)
     moves = read.history.changes(ChangeQuery(limit=None, after=first - 1, operations=_MOVES))
-    moved = {item.id for item in _find_moved(parts, moves)}
-    return [item for item in deleted if item.id not in moved]
-
-
-def _find_moved(items: Iterable[TrashItem], moves: Iterable[Change]) -> list[TrashItem]:
-    """Return the items whose fact or relation the same change created elsewhere.
-
-    An undone merge does that: its facts go back to the entity they came from, so restoring one
-    would only repeat it at the wrong entity.
-    """
+    # Leave out a fact or relation that the same change created elsewhere. An undone merge does
+    # that: its facts go back to the entity they came from, so restoring one would only repeat it
+    # at the wrong entity.
     facts: set[tuple[int, str, int]] = set()
-    relations: dict[tuple[int, str, int], list[Relation]] = {}
+    relations: defaultdict[tuple[int, str, int], list[Relation]] = defaultdict(list)
     for change in moves:
         created = [entity.facts for entity in change.after.entities]
         created += [part.facts for part in change.after.facts]
         for fact in chain.from_iterable(created):
             facts.add((change.id, fact.text, fact.created_at))
         for relation in change.after.relations:
-            key = (change.id, relation.type, relation.created_at)
-            relations.setdefault(key, []).append(relation)
-    moved: list[TrashItem] = []
-    for item in items:
+            relations[change.id, relation.type, relation.created_at].append(relation)
+    moved: set[str] = set()
+    for item in parts:
         for part in item.rows.facts:
             fact = part.facts[0]
             if (item.change, fact.text, fact.created_at) in facts:
-                moved.append(item)
-        for relation in item.rows.relations:
-            successors = relations.get((item.change, relation.type, relation.created_at), ())
-            if any(_is_redirected(relation, successor) for successor in successors):
-                moved.append(item)
-    return moved
-
-
-def _is_redirected(old: Relation, new: Relation) -> bool:
-    """Return True if one relation is the other with a new name at one end, or at both of a loop."""
-    if old.source == old.target:
-        return new.source == new.target
-    return old.source == new.source or old.target == new.target
+                moved.add(item.id)
+        for old in item.rows.relations:
+            for new in relations[item.change, old.type, old.created_at]:
+                # It has a new name at one end, or at both of a loop.
+                is_loop = old.source == old.target
+                keeps_end = old.source == new.source or old.target == new.target
+                if (new.source == new.target) if is_loop else keeps_end:
+                    moved.add(item.id)
+    return [item for item in deleted if item.id not in moved]
 
 
 def _require_trash(memory: Memory) -> None:
     if not memory.store.capabilities.trash:
         raise BadInput(f"{memory.store.url} keeps nothing that is deleted; {USE_A_DATABASE}")
-
-
-def _find(items: list[TrashItem], wanted: str) -> TrashItem:
-    for item in items:
-        if wanted == item.id:
-            return item
-    for item in items:
-        names = [entity.name for entity in item.rows.entities] + [
-            note.key for note in item.rows.notes
-        ]
-        if wanted in names:
-            return item
-    raise BadInput(
-        f"nothing that was deleted is called {wanted}; `polymnia trash list` shows what there is"
-    )
 
 
 def _restorable_rows(read: Reader, item: TrashItem) -> Rows:
@@ -172,20 +157,11 @@ def _restorable_rows(read: Reader, item: TrashItem) -> Rows:
         raise BadInput(f"its entity is deleted too; restore that first: {item.owner}")
     if not names and (gone := deleted_ends(read, rows.relations, item.change)):
         raise BadInput(f"the entity {gone.pop()} at its end is deleted too; restore that first")
-    relations = [
-        relation
-        for relation in rows.relations
-        if not names or _has_other_end(read, relation, names)
-    ]
-    linked = read.find_relations({relation.key for relation in relations})
-    return Rows(
-        rows.entities,
-        rows.facts,
-        tuple(relation for relation in relations if relation.key not in linked),
-        rows.notes,
-    )
-
-
-def _has_other_end(read: Reader, relation: Relation, restored: set[str]) -> bool:
-    ends = {relation.source, relation.target} - restored
-    return read.existing_names(ends) == ends
+    links = []
+    for relation in rows.relations:
+        others = set(relation.ends) - names
+        if not names or read.existing_names(others) == others:
+            links.append(relation)
+    linked = read.find_relations({relation.key for relation in links})
+    missing = tuple(relation for relation in links if relation.key not in linked)
+    return Rows(rows.entities, rows.facts, missing, rows.notes)

@@ -15,19 +15,11 @@ from polymnia.engine.history.changes import (
 )
 from polymnia.engine.memory import Memory
 from polymnia.model import Change, ChangeQuery, Entity, Fact, Relation
-from polymnia.stores.contract import Reader
 
 # The latest changes of an entity that are read for its versions and for causes.
 MAX_VERSIONS = 60
 
 How = Literal["same", "changed", "gone", "came"]
-
-
-class EntityState(Struct, frozen=True):
-    """An entity and the relations that touch it, at a time."""
-
-    entity: Entity | None
-    relations: tuple[Relation, ...]
 
 
 class ComparedFact(Struct, frozen=True):
@@ -81,38 +73,44 @@ def compare(memory: Memory, name: str, time: int) -> Comparison | None:
     """
     names = names_of(memory, name)
     with memory.reading() as read:
-        now = _state_now(read, name)
-        then = _state_then(memory, read, names, now.entity, time)
-        if then.entity is None:
+        now = next(iter(read.entities([name])), None)
+        links_now = [] if now is None else read.relations([name])
+        rows = history_of(memory, read).state_at(time, names)
+        # It may have had another name; its id is the same.
+        then = next((one for one in rows.entities if now is None or one.id == now.id), None)
+        if then is None:
             return None
+        links_then = [link for link in rows.relations if then.name in link.ends]
         query = ChangeQuery(limit=200, names=tuple(names), since=time + 1)
         changes, _ = read_changes(read.history, query, MAX_WHOLE_ROWS)
     causes = _Causes(changes, names)
-    return Comparison(
-        then.entity,
-        now.entity,
-        tuple(_compare_facts(then.entity, now.entity, causes)),
-        tuple(_compare_relations(then.relations, now.relations, causes)),
-    )
 
+    present = {fact.ordinal: fact for fact in now.facts} if now else {}
+    facts = []
+    for fact in then.facts:
+        current = present.pop(fact.ordinal, None)
+        how: How = "same"
+        if current is None:
+            how = "gone"
+        elif current.text != fact.text:
+            how = "changed"
+        cause = None if how == "same" else causes.of_fact(fact.ordinal, how)
+        facts.append(ComparedFact(how, fact, current, cause))
+    for later in present.values():
+        facts.append(ComparedFact("came", None, later, causes.of_fact(later.ordinal, "came")))
 
-def _state_now(read: Reader, name: str) -> EntityState:
-    entities = read.entities([name])
-    if not entities:
-        return EntityState(None, ())
-    return EntityState(entities[0], tuple(read.relations([name])))
-
-
-def _state_then(
-    memory: Memory, read: Reader, names: Collection[str], now: Entity | None, time: int
-) -> EntityState:
-    """Return the entity at a time. It may have had another name; its id is the same."""
-    rows = history_of(memory, read).state_at(time, names)
-    for entity in rows.entities:
-        if now is None or entity.id == now.id:
-            own = [item for item in rows.relations if entity.name in (item.source, item.target)]
-            return EntityState(entity, tuple(own))
-    return EntityState(None, ())
+    keys_now = {link.key for link in links_now}
+    keys_then = {link.key for link in links_then}
+    links = []
+    for link in links_then:
+        if link.key in keys_now:
+            links.append(ComparedRelation("same", link))
+        else:
+            links.append(ComparedRelation("gone", link, causes.of_relation(link)))
+    for link in links_now:
+        if link.key not in keys_then:
+            links.append(ComparedRelation("came", link, causes.of_relation(link)))
+    return Comparison(then, now, tuple(facts), tuple(links))
 
 
 class _Causes:
@@ -139,37 +137,3 @@ class _Causes:
     def of_relation(self, relation: Relation) -> Change | None:
         causes = self._relations.get((relation.source, f"{relation.type} {relation.target}"), [])
         return causes[0] if causes else None
-
-
-def _compare_facts(then: Entity, now: Entity | None, causes: _Causes) -> list[ComparedFact]:
-    present = {fact.ordinal: fact for fact in now.facts} if now else {}
-    versions = []
-    for fact in then.facts:
-        current = present.pop(fact.ordinal, None)
-        how: How = "same"
-        if current is None:
-            how = "gone"
-        elif current.text != fact.text:
-            how = "changed"
-        cause = None if how == "same" else causes.of_fact(fact.ordinal, how)
-        versions.append(ComparedFact(how, fact, current, cause))
-    for later in present.values():
-        versions.append(ComparedFact("came", None, later, causes.of_fact(later.ordinal, "came")))
-    return versions
-
-
-def _compare_relations(
-    then: Sequence[Relation], now: Sequence[Relation], causes: _Causes
-) -> list[ComparedRelation]:
-    present = {relation.key for relation in now}
-    former = {relation.key for relation in then}
-    versions = []
-    for relation in then:
-        if relation.key in present:
-            versions.append(ComparedRelation("same", relation))
-        else:
-            versions.append(ComparedRelation("gone", relation, causes.of_relation(relation)))
-    for relation in now:
-        if relation.key not in former:
-            versions.append(ComparedRelation("came", relation, causes.of_relation(relation)))
-    return versions

@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 from weakref import WeakKeyDictionary, WeakSet, ref
 
 from polymnia.embedders.base import LOCAL
@@ -16,7 +16,10 @@ from polymnia.engine.semantic.calibration import measure_scale
 from polymnia.errors import BadInput, EmbedderError, StoreError
 from polymnia.model import EmbeddingModel, Perspective
 from polymnia.search.templates import uses_name
-from polymnia.stores.contract import Store, VectorReader
+from polymnia.stores.contract import Store
+
+if TYPE_CHECKING:
+    from polymnia.stores.contract import VectorReader
 
 logger = logging.getLogger(__name__)
 
@@ -285,7 +288,7 @@ class Embedding:
         return model
 
     def _is_complete(
-        self, vectors: VectorReader, perspectives: list[Perspective], top: int
+        self, vectors: "VectorReader", perspectives: list[Perspective], top: int
     ) -> bool:
         """Return True if nothing is pending, without loading the embedder to find out."""
         if not top:
@@ -302,7 +305,7 @@ class Embedding:
                 return False
         return True
 
-    def _forget_renamed(self, vectors: VectorReader, perspectives: list[Perspective]) -> None:
+    def _forget_renamed(self, vectors: "VectorReader", perspectives: list[Perspective]) -> None:
         """Check all passages again if some lost their vectors because their entity was renamed."""
         for perspective in perspectives:
             name = perspective.name
@@ -317,7 +320,7 @@ class Embedding:
 
     def _pending(
         self,
-        vectors: VectorReader,
+        vectors: "VectorReader",
         model: EmbeddingModel,
         perspective: Perspective,
         below: int | None = None,
@@ -424,7 +427,7 @@ class Embedding:
             is_removed = self._store.vectors.remove_vectors(_REMOVE_BATCH_SIZE, model=model.number)
 
 
-def distinct_perspectives(vectors: VectorReader) -> list[Perspective]:
+def distinct_perspectives(vectors: "VectorReader") -> list[Perspective]:
     """Return one perspective for each document template, oldest first.
 
     Perspectives with the same template share their vectors.

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from msgspec import Struct
@@ -12,7 +13,10 @@ from polymnia.engine.semantic.indexer import distinct_perspectives
 from polymnia.errors import BadInput
 from polymnia.model import EmbeddingModel, Perspective
 from polymnia.search.templates import DOCUMENT_FIELDS, QUERY_FIELDS, check_template
-from polymnia.stores.contract import Reader, VectorReader
+from polymnia.stores.contract import Reader
+
+if TYPE_CHECKING:
+    from polymnia.stores.contract import VectorReader
 
 MAX_PERSPECTIVES = 20
 _NAME = re.compile(r"[\w-]{1,50}")
@@ -53,7 +57,7 @@ def coverage(memory: Memory) -> float:
 
 
 def own_perspectives(
-    memory: Memory, vectors: VectorReader, defaults: Sequence[Perspective]
+    memory: Memory, vectors: "VectorReader", defaults: Sequence[Perspective]
 ) -> list[Perspective]:
     """Return the memory's own perspectives, or else the defaults that embed its text."""
     text, *own = vectors.perspectives()
@@ -113,7 +117,7 @@ def remove(memory: Memory, name: str) -> None:
     memory.store.vectors.remove_perspective(name)
 
 
-def current_model(memory: Memory, vectors: VectorReader) -> EmbeddingModel | None:
+def current_model(memory: Memory, vectors: "VectorReader") -> EmbeddingModel | None:
     """Return the newest model that the memory's embedder made vectors with."""
     for model in reversed(vectors.models()):
         # Without an embedder, any model's vectors can be looked at.

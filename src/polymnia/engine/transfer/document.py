@@ -87,7 +87,9 @@ def document_lines(
     """Yield the document piece by piece."""
     sections: dict[str, Iterable[Struct]] = {
         "entities": map(_entity_shape, entities),
-        "relations": map(_relation_shape, relations),
+        "relations": (
+            RelationShape(*relation.key, iso_time(relation.created_at)) for relation in relations
+        ),
         "notes": map(_note_shape, notes),
     }
     yield HEADER
@@ -138,37 +140,30 @@ def _read_pages(read: Callable[[int], list[T]]) -> Iterator[T]:
 
 def parse_entity(data: bytes, place: str) -> Entity:
     """Return an entity. Raise BadInput."""
-    return _entity(_decode(_ENTITIES, data, place), place)
-
-
-def parse_relation(data: bytes, place: str) -> Relation:
-    """Return a relation. Raise BadInput."""
-    shape = _decode(_RELATIONS, data, place)
-    created_at = _parse_optional_time(shape.created_at, f"{place}.createdAt")
-    return Relation(shape.source, shape.target, shape.type, created_at)
-
-
-def parse_note(data: bytes, place: str) -> Note:
-    """Return a note. Raise BadInput."""
-    return _note(_decode(_NOTES, data, place), place)
-
-
-def _decode(decoder: Decoder[T], data: bytes, place: str) -> T:
-    try:
-        return decoder.decode(data)
-    except (DecodeError, UnicodeDecodeError, RecursionError) as exc:
-        raise BadInput(f"{place}: {exc}") from exc
-
-
-def _entity(shape: EntityShape, place: str) -> Entity:
-    facts = tuple(_facts(shape, place))
-    last_ordinal = facts[-1].ordinal if facts else 0
+    shape = _decode(_ENTITIES, data, place)
+    count = len(shape.observations)
+    origins = shape.origins or [OriginShape()] * count
+    if len(origins) != count:
+        expected = f"expected one for each of the {count} observations"
+        raise BadInput(f"{place}.origins: {expected}, got {len(origins)}")
+    facts = []
+    ordinal = 0
+    for number, (text, origin) in enumerate(zip(shape.observations, origins, strict=True)):
+        where = f"{place}.origins[{number}]"
+        if origin.ordinal and origin.ordinal <= ordinal:
+            raise BadInput(f"{where}.ordinal: expected more than {ordinal}, got {origin.ordinal}")
+        ordinal = origin.ordinal or ordinal + 1
+        created_at = _parse_optional_time(origin.created_at, f"{where}.createdAt")
+        valid_at = _parse_optional_time(origin.valid_at, f"{where}.validAt")
+        expires = _parse_optional_time(origin.expires, f"{where}.expires")
+        fact = Fact(ordinal, text, created_at, valid_at, origin.source, expires, origin.author)
+        facts.append(fact)
     return Entity(
         shape.name,
         shape.entity_type,
-        facts,
+        tuple(facts),
         shape.id,
-        max(shape.next_ordinal, last_ordinal + 1),
+        max(shape.next_ordinal, ordinal + 1),
         shape.summary,
         _parse_optional_time(shape.summary_at, f"{place}.summaryAt"),
         tuple(dict.fromkeys(shape.tags)),
@@ -181,44 +176,39 @@ def _entity(shape: EntityShape, place: str) -> Entity:
     )
 
 
-def _facts(shape: EntityShape, place: str) -> Iterator[Fact]:
-    count = len(shape.observations)
-    origins = shape.origins or [OriginShape()] * count
-    if len(origins) != count:
-        expected = f"expected one for each of the {count} observations"
-        raise BadInput(f"{place}.origins: {expected}, got {len(origins)}")
-    ordinal = 0
-    for number, (text, origin) in enumerate(zip(shape.observations, origins, strict=True)):
-        where = f"{place}.origins[{number}]"
-        if origin.ordinal and origin.ordinal <= ordinal:
-            raise BadInput(f"{where}.ordinal: expected more than {ordinal}, got {origin.ordinal}")
-        ordinal = origin.ordinal or ordinal + 1
-        created_at = _parse_optional_time(origin.created_at, f"{where}.createdAt")
-        valid_at = _parse_optional_time(origin.valid_at, f"{where}.validAt")
-        expires = _parse_optional_time(origin.expires, f"{where}.expires")
-        yield Fact(ordinal, text, created_at, valid_at, origin.source, expires, origin.author)
+def parse_relation(data: bytes, place: str) -> Relation:
+    """Return a relation. Raise BadInput."""
+    shape = _decode(_RELATIONS, data, place)
+    created_at = _parse_optional_time(shape.created_at, f"{place}.createdAt")
+    return Relation(shape.source, shape.target, shape.type, created_at)
 
 
-def _note(shape: NoteShape, place: str) -> Note:
+def parse_note(data: bytes, place: str) -> Note:
+    """Return a note. Raise BadInput."""
+    shape = _decode(_NOTES, data, place)
     if not shape.key:
         raise BadInput(f"{place}.key: must not be empty")
+    vector, float_bytes = shape.embedding, 4
+    if len(vector) % float_bytes:
+        raise BadInput(f"{place}.embedding: expected 32-bit floats, got {len(vector)} bytes")
+    if vector:
+        size = len(vector) // float_bytes
+        vector = pack_vector(unpack_vector(vector), size, f"{place}.embedding")
     return Note(
         shape.key,
         shape.content,
         tuple(dict.fromkeys(shape.tags)),
-        embedding=_check_embedding(shape.embedding, f"{place}.embedding"),
+        embedding=vector,
         created_at=_parse_optional_time(shape.created_at, f"{place}.createdAt"),
         updated_at=_parse_optional_time(shape.updated_at, f"{place}.updatedAt"),
     )
 
 
-def _check_embedding(embedding: bytes, name: str) -> bytes:
-    if not embedding:
-        return b""
-    float_bytes = 4
-    if len(embedding) % float_bytes:
-        raise BadInput(f"{name}: expected 32-bit floats, got {len(embedding)} bytes")
-    return pack_vector(unpack_vector(embedding), len(embedding) // float_bytes, name)
+def _decode(decoder: Decoder[T], data: bytes, place: str) -> T:
+    try:
+        return decoder.decode(data)
+    except (DecodeError, UnicodeDecodeError, RecursionError) as exc:
+        raise BadInput(f"{place}: {exc}") from exc
 
 
 def _parse_optional_time(text: str | None, name: str) -> int:
@@ -226,15 +216,24 @@ def _parse_optional_time(text: str | None, name: str) -> int:
 
 
 def _entity_shape(entity: Entity) -> EntityShape:
-    last_ordinal = entity.facts[-1].ordinal if entity.facts else 0
+    origins: list[OriginShape] = []
+    expected_ordinal = 1
+    for fact in entity.facts:
+        ordinal = fact.ordinal if fact.ordinal != expected_ordinal else 0
+        times = (iso_time(fact.created_at), iso_time(fact.valid_at))
+        expires = iso_time(fact.expires)
+        origins.append(OriginShape(ordinal, *times, fact.source, expires, fact.author))
+        expected_ordinal = fact.ordinal + 1
+    if all(origin == OriginShape() for origin in origins):
+        origins = []
     next_ordinal = 0  # the one after the last
-    if entity.next_ordinal > last_ordinal + 1:
+    if entity.next_ordinal > expected_ordinal:
         next_ordinal = entity.next_ordinal
     return EntityShape(
         entity.name,
         entity.type,
         list(entity.texts),
-        _origins(entity),
+        origins,
         entity.id,
         next_ordinal,
         list(entity.tags),
@@ -247,27 +246,6 @@ def _entity_shape(entity: Entity) -> EntityShape:
         entity.status,
         iso_time(entity.expires),
     )
-
-
-def _origins(entity: Entity) -> list[OriginShape]:
-    """Return the ordinals, times and sources of the facts; nothing if all are unknown."""
-    origins: list[OriginShape] = []
-    expected_ordinal = 1
-    for fact in entity.facts:
-        ordinal = 0
-        if fact.ordinal != expected_ordinal:
-            ordinal = fact.ordinal
-        times = (iso_time(fact.created_at), iso_time(fact.valid_at))
-        expires = iso_time(fact.expires)
-        origins.append(OriginShape(ordinal, *times, fact.source, expires, fact.author))
-        expected_ordinal = fact.ordinal + 1
-    if all(origin == OriginShape() for origin in origins):
-        return []
-    return origins
-
-
-def _relation_shape(relation: Relation) -> RelationShape:
-    return RelationShape(*relation.key, iso_time(relation.created_at))
 
 
 def _note_shape(note: Note) -> NoteShape:

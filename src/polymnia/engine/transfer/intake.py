@@ -144,10 +144,9 @@ class _Intake:
         self.receipt.relations.new += len(new)
         if self._dry_run:
             self._planned_relations.update(relation.key for relation in new)
-        new_relations = new
         old_notes, new_notes = self._plan_notes(read, notes, at)
         before = Rows(entities=tuple(old_entities), notes=tuple(old_notes))
-        after = Rows(tuple(new_entities), tuple(added), tuple(new_relations), tuple(new_notes))
+        after = Rows(tuple(new_entities), tuple(added), tuple(new), tuple(new_notes))
         return before, after
 
     def _plan_entities(
@@ -155,16 +154,25 @@ class _Intake:
     ) -> tuple[list[Entity], list[Entity], list[FactSet]]:
         """Return the cards to end and to create, and the facts that known entities gain."""
         receipt = self.receipt
-        given = _join_repeats(entities)
+        given: dict[str, Entity] = {}
+        for entity in entities:  # a name that comes twice is one entity with what both have
+            first = given.setdefault(entity.name, entity)
+            if first is not entity:
+                missing = _missing_facts(first, entity, 0)
+                given[entity.name] = _with_facts(_merge_card(first, entity, 0), missing)
         known = find_by_name(read, list(given))
         known |= {name: self._planned[name] for name in given if name in self._planned}
         new = [_fill_entity(entity, at) for entity in self._with_own_ids(read, given, known)]
         old_cards, new_cards, sets = [], [], []
         for name, entity in known.items():
-            for conflict in _conflicts(entity, given[name]):
+            other = given[name]
+            if other.type != entity.type:
+                receipt.add_conflict(IntakeConflict("type", name, entity.type, other.type))
+            if other.summary and entity.summary and other.summary != entity.summary:
+                conflict = IntakeConflict("summary", name, entity.summary, other.summary)
                 receipt.add_conflict(conflict)
-            changed = _merge_card(entity, given[name], at)
-            added = _missing_facts(entity, given[name], at)
+            changed = _merge_card(entity, other, at)
+            added = _missing_facts(entity, other, at)
             if changed != entity:
                 old_cards.append(entity)
                 new_cards.append(changed)
@@ -214,7 +222,12 @@ class _Intake:
         tally = self.receipt.notes
         older: list[Note] = []
         newer: list[Note] = []
-        for key, note in _latest_by_key(notes).items():
+        latest: dict[str, Note] = {}
+        for note in notes:
+            first = latest.setdefault(note.key, note)
+            if note.updated_at > first.updated_at:
+                latest[note.key] = note
+        for key, note in latest.items():
             known = self._planned_notes.get(key) or find_note(vault, VAULT, key)
             if known is None:
                 newer.append(_fill_times(note, at))
@@ -249,17 +262,6 @@ def _split_batches(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
         yield batch
 
 
-def _join_repeats(entities: Sequence[Entity]) -> dict[str, Entity]:
-    """Return the entities by name. A name that comes twice is one entity with what both have."""
-    joined: dict[str, Entity] = {}
-    for entity in entities:
-        first = joined.setdefault(entity.name, entity)
-        if first is not entity:
-            added = _missing_facts(first, entity, 0)
-            joined[entity.name] = _with_facts(_merge_card(first, entity, 0), added)
-    return joined
-
-
 def _merge_card(known: Entity, given: Entity, at: int) -> Entity:
     """Return the known entity with the other's tags and aliases, and what else it lacks."""
     changed = replace(
@@ -274,14 +276,6 @@ def _merge_card(known: Entity, given: Entity, at: int) -> Entity:
         summary_at = given.summary_at or at
         changed = replace(changed, summary=given.summary, summary_at=summary_at)
     return changed if changed == known else replace(changed, updated_at=at or known.updated_at)
-
-
-def _conflicts(known: Entity, given: Entity) -> Iterator[IntakeConflict]:
-    """Yield what the other entity says differently."""
-    if given.type != known.type:
-        yield IntakeConflict("type", known.name, known.type, given.type)
-    if given.summary and known.summary and given.summary != known.summary:
-        yield IntakeConflict("summary", known.name, known.summary, given.summary)
 
 
 def _missing_facts(known: Entity, given: Entity, at: int) -> tuple[Fact, ...]:
@@ -326,15 +320,6 @@ def _fill_entity(entity: Entity, at: int) -> Entity:
         updated_at=entity.updated_at or at,
         summary_at=(entity.summary_at or at) if entity.summary else 0,
     )
-
-
-def _latest_by_key(notes: Sequence[Note]) -> dict[str, Note]:
-    latest: dict[str, Note] = {}
-    for note in notes:
-        first = latest.setdefault(note.key, note)
-        if note.updated_at > first.updated_at:
-            latest[note.key] = note
-    return latest
 
 
 def _fill_times(note: Note, at: int) -> Note:

@@ -18,7 +18,7 @@ from polymnia.engine.memory import Memory
 from polymnia.engine.notes import vault_notes
 from polymnia.engine.transfer.intake import Item, take_in
 from polymnia.errors import BadInput, StoreError, WorkspaceNotFound
-from polymnia.model import Entity, Graph, Workspace
+from polymnia.model import Entity, Workspace
 from polymnia.stores import open_catalogue, open_store
 from polymnia.stores.contract import TABLES, Catalogue, ReadRows, Store, TableRow
 
@@ -56,7 +56,13 @@ def migrate(
         for catalogue in (sources, targets):
             if catalogue is not None:
                 stack.callback(catalogue.close)
-        names = _choose_names(sources, source, workspace)
+        names = [workspace or DEFAULT_WORKSPACE]  # a single store has no name of its own
+        if sources is not None:
+            known = [item.name for item in sources.find_all()]
+            names = known if workspace is None else [workspace]
+            if workspace is not None and workspace not in known:
+                has = ", ".join(known) or "none"
+                raise BadInput(f"{source} has no workspace {workspace}; it has {has}")
         if len(names) > 1 and targets is None:
             raise BadInput(
                 f"{target} holds one workspace, {source} has {len(names)}; "
@@ -123,20 +129,16 @@ def copy_tables(
             copied += len(rows)
             if progress is not None:
                 progress(copied, total)
+    counts: dict[str, int] = {}
+    whole = sha256()
     with target.reading() as there:
-        return _compare(source, there.read_rows, name, target.url)
-
-
-def _choose_names(catalogue: Catalogue | None, url: str, requested: str | None) -> list[str]:
-    """Return the workspaces to copy. A single store has no name of its own."""
-    if catalogue is None:
-        return [requested or DEFAULT_WORKSPACE]
-    names = [workspace.name for workspace in catalogue.find_all()]
-    if requested is None:
-        return names
-    if requested not in names:
-        raise BadInput(f"{url} has no workspace {requested}; it has {', '.join(names) or 'none'}")
-    return [requested]
+        for table in TABLES:
+            count, checksum = _summarize(source, table)
+            if _summarize(there.read_rows, table) != (count, checksum):
+                raise StoreError(_DIFFERS.format(url=target.url, table=table))
+            counts[table] = count
+            whole.update(checksum)
+    return Copy(name, counts, whole.hexdigest())
 
 
 def _copy_workspace(
@@ -173,19 +175,6 @@ def _open(
     return store
 
 
-def _compare(source: ReadRows, copied: ReadRows, name: str, url: str) -> Copy:
-    """Compare every row. Raise StoreError."""
-    counts: dict[str, int] = {}
-    whole = sha256()
-    for table in TABLES:
-        count, checksum = _summarize(source, table)
-        if _summarize(copied, table) != (count, checksum):
-            raise StoreError(_DIFFERS.format(url=url, table=table))
-        counts[table] = count
-        whole.update(checksum)
-    return Copy(name, counts, whole.hexdigest())
-
-
 def _summarize(read_rows: ReadRows, table: str) -> tuple[int, bytes]:
     """Return how many rows a table has, and their checksum."""
     count, checksum = 0, sha256()
@@ -212,7 +201,11 @@ def _copy_graph(source: Store, target: Store, name: str, progress: Progress | No
             progress(done, len(items))
 
     take_in(Memory(target), items, by=ACTOR, progress=report)
-    missing = _find_missing(graph, entities.read_all(Memory(target)))
+    copied = entities.read_all(Memory(target))
+    contents = {entity.name: _content(entity) for entity in copied.entities}
+    keys = {relation.key for relation in copied.relations}
+    missing = [one.name for one in graph.entities if contents.get(one.name) != _content(one)]
+    missing += [" ".join(link.key) for link in graph.relations if link.key not in keys]
     if missing:
         raise StoreError(
             f"the copy in {target.url} differs: "
@@ -224,39 +217,19 @@ def _copy_graph(source: Store, target: Store, name: str, progress: Progress | No
         "relations": len(graph.relations),
         "notes": len(items) - len(graph.entities) - len(graph.relations),
     }
-    contents = sorted(_content(entity) for entity in graph.entities)
-    keys = sorted(relation.key for relation in graph.relations)
-    return Copy(
-        name,
-        counts,
-        sha256(msgpack.encode([contents, keys])).hexdigest(),
-        _left_behind(source, target, len(notes)),
+    has, can = source.capabilities, target.capabilities
+    kinds = (
+        (has.tables, can.tables, "history and deleted rows"),
+        (bool(notes), can.notes, f"{len(notes)} vault notes"),
+        (has.vectors, can.tables and can.vectors, "vectors and perspectives"),
     )
-
-
-def _find_missing(expected: Graph, copied: Graph) -> list[str]:
-    """Return the names and relations of a graph that another does not have in the same form."""
-    contents = {entity.name: _content(entity) for entity in copied.entities}
-    keys = {relation.key for relation in copied.relations}
-    missing = []
-    for entity in expected.entities:
-        if contents.get(entity.name) != _content(entity):
-            missing.append(entity.name)
-    for relation in expected.relations:
-        if relation.key not in keys:
-            missing.append(" ".join(relation.key))
-    return missing
+    left_behind = [kind for exists, is_possible, kind in kinds if exists and not is_possible]
+    ordered = [
+        sorted(_content(entity) for entity in graph.entities),
+        sorted(relation.key for relation in graph.relations),
+    ]
+    return Copy(name, counts, sha256(msgpack.encode(ordered)).hexdigest(), tuple(left_behind))
 
 
 def _content(entity: Entity) -> tuple[str, str, tuple[str, ...]]:
     return entity.name, entity.type, entity.texts
-
-
-def _left_behind(source: Store, target: Store, notes: int) -> tuple[str, ...]:
-    has, can = source.capabilities, target.capabilities
-    kinds = (
-        (has.tables, can.tables, "history and deleted rows"),
-        (bool(notes), can.notes, f"{notes} vault notes"),
-        (has.vectors, can.tables and can.vectors, "vectors and perspectives"),
-    )
-    return tuple(kind for exists, is_possible, kind in kinds if exists and not is_possible)

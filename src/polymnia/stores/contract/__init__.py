@@ -1,29 +1,39 @@
 """The protocols of a store, which the engine uses and every store implements."""
 
-from polymnia.stores.contract.current import OpenReaders
-from polymnia.stores.contract.limits import (
-    CANCELLED,
-    cancellation,
-    check_cancelled,
-    is_cancelled,
-)
+from typing import TYPE_CHECKING
+
 from polymnia.stores.contract.reader import (
     MAX_CONVERSATION_GAP,
     MAX_CONVERSATION_STEPS,
     TEXT,
     GraphReader,
-    HistoryReader,
-    NoteReader,
     Reader,
     SearchReader,
-    VectorReader,
     Writer,
     find_note,
 )
-from polymnia.stores.contract.store import Capabilities, Catalogue, ChangeFeed, Store, VectorStore
+from polymnia.stores.contract.reads import (
+    CANCELLED,
+    OpenReaders,
+    cancellation,
+    check_cancelled,
+    is_cancelled,
+)
+from polymnia.stores.contract.store import (
+    Capabilities,
+    Catalogue,
+    ChangeFeed,
+    Store,
+    TokenStore,
+    WebDocument,
+    WebStateStore,
+)
 from polymnia.stores.contract.tables import TABLES, ReadRows, TableRow
-from polymnia.stores.contract.tokens import TokenStore
-from polymnia.stores.contract.web_state import WebDocument, WebStateStore
+
+if TYPE_CHECKING:  # a server that needs none of them does not import them
+    from polymnia.stores.versioned.history import HistoryReader
+    from polymnia.stores.versioned.notes import NoteReader
+    from polymnia.stores.versioned.vectors import VectorReader, VectorStore
 
 __all__ = [
     "CANCELLED",

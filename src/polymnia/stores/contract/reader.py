@@ -1,32 +1,23 @@
 """What one snapshot of a store answers: the graph, searches, notes, vectors, history and trash."""
 
 from collections.abc import Callable, Collection, Iterator
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from polymnia.model import (
-    Author,
     Change,
-    ChangeQuery,
-    ChangeSize,
     Counts,
-    EmbeddingModel,
     Entity,
     Erasure,
-    Mark,
     Match,
     Neighbours,
     Note,
-    NoteHit,
-    NoteQuery,
     NoteScope,
     Passage,
     PassageKey,
     PassageKind,
     PastFact,
-    Perspective,
     Relation,
     RelationKey,
-    Rows,
     Traces,
     TrashItem,
     TypeCount,
@@ -35,6 +26,12 @@ from polymnia.model import (
 )
 from polymnia.search.fulltext import TextQuery
 from polymnia.stores.contract.tables import TableRow
+
+if TYPE_CHECKING:
+    # Only databases have notes, vectors and a history. These are written once for all of them.
+    from polymnia.stores.versioned.history import HistoryReader
+    from polymnia.stores.versioned.notes import NoteReader
+    from polymnia.stores.versioned.vectors import VectorReader
 
 # The perspective that embeds a passage's own text. Every store has it.
 TEXT = "text"
@@ -201,170 +198,10 @@ class SearchReader(Protocol):
         """
 
 
-class NoteReader(Protocol):
-    """Reads of living notes, and of the sessions that conversations use.
-
-    The empty member is this server itself, for clients that never leave. `join_session` and
-    `leave_sessions` write, so they need a Writer.
-    """
-
-    def notes(
-        self,
-        scope: NoteScope,
-        *,
-        key: str | None = None,
-        prefix: str = "",
-        tags: Collection[str] = (),
-        before: int | None = None,
-        offset: int = 0,
-        limit: int | None = None,
-    ) -> list[Note]:
-        """Return a page of the scope's notes with their embeddings, in order of creation.
-
-        They have the key, a key with the prefix, all of the tags, and were created before `before`.
-        """
-
-    def has_any(self) -> bool:
-        """Return True if the vault has a note."""
-
-    def containing(self, folded: str) -> list[Note]:
-        """Return the vault notes whose key or content contains the case-folded text.
-
-        They come without their embeddings.
-        """
-
-    def search(self, query: NoteQuery) -> list[NoteHit]:
-        """Return the notes of the query's scope that answer it, best first, without embeddings."""
-
-    def join_session(self, member: str, scope: NoteScope, at: int) -> None:
-        """Record that a conversation uses the session."""
-
-    def has_joined(self, member: str, *, unused_since: int | None = None) -> bool:
-        """Return True if the conversation uses a session, or one not used since that time."""
-
-    def leave_sessions(self, member: str, *, unused_since: int | None = None) -> None:
-        """Record that a conversation left its sessions, or those not used since that time."""
-
-    def abandoned_sessions(self) -> list[NoteScope]:
-        """Return the sessions that no conversation on a running server uses."""
-
-
-def find_note(notes: NoteReader, scope: NoteScope, key: str) -> Note | None:
+def find_note(notes: "NoteReader", scope: NoteScope, key: str) -> Note | None:
     """Return the note with that key."""
     found = notes.notes(scope, key=key)
     return found[0] if found else None
-
-
-class VectorReader(Protocol):
-    """Vectors of passages, as little-endian float32.
-
-    A vector is made from a passage's text in one perspective by one model. A passage's text never
-    changes under its id, so a vector never becomes stale. Perspectives with the same document
-    template share their vectors. A method with a `perspective` raises BadInput if there is none of
-    that name.
-    """
-
-    def perspectives(self) -> list[Perspective]:
-        """Return the perspectives, oldest first. The first is TEXT."""
-
-    def models(self) -> list[EmbeddingModel]:
-        """Return the models with vectors, oldest first."""
-
-    def nearest(
-        self,
-        model: int,
-        vector: bytes,
-        k: int,
-        within: Within | None = None,
-        *,
-        perspective: str = TEXT,
-    ) -> dict[int, float]:
-        """Return the ids of the k nearest living passages with their cosines, best first."""
-
-    def vectors(
-        self, model: int, passages: Collection[int], *, perspective: str = TEXT
-    ) -> dict[int, bytes]:
-        """Return the vectors of those of the passages that have one."""
-
-    def means(self, model: int, *, perspective: str = TEXT) -> dict[str, bytes]:
-        """Return the mean of the vectors of each entity's facts, by name.
-
-        Entities without a vector are missing.
-        A store that compares vectors in memory needs numpy for it.
-        """
-
-    def pending(
-        self,
-        model: int,
-        limit: int,
-        *,
-        above: int = 0,
-        below: int | None = None,
-        perspective: str = TEXT,
-    ) -> list[tuple[int, str]]:
-        """Return the living passages without a vector, newest first, with the text to embed.
-
-        Only passages with above < id < below. `search.templates.render_document` makes the text.
-        """
-
-    def last_passage(self) -> int:
-        """Return an id that no passage of this snapshot exceeds. Later passages have higher ids."""
-
-    def coverage(self, model: int, *, perspective: str = TEXT) -> tuple[int, int]:
-        """Return how many living passages have a vector of the model, and how many should."""
-
-
-class HistoryReader(Protocol):
-    """Changes in commit order, and the state at any time."""
-
-    def changes(self, query: ChangeQuery) -> list[Change]:
-        """Return the changes that the query selects, newest first.
-
-        Purged rows are missing from them.
-        """
-
-    def change_heads(self, query: ChangeQuery) -> list[Change]:
-        """Return the changes that the query selects, newest first, without their rows.
-
-        The change of an import may have thousands of rows.
-        """
-
-    def change_sizes(self, changes: Collection[int]) -> dict[int, ChangeSize]:
-        """Return how many rows these changes ended and created, without reading them."""
-
-    def all_names(self, names: Collection[str]) -> set[str]:
-        """Return these names and every other name of the entities that have or had one of them."""
-
-    def actors(self) -> list[str]:
-        """Return everyone who made a change, in alphabetical order."""
-
-    def authors(self, passages: Collection[PassageKey]) -> dict[PassageKey, Author]:
-        """Return who first wrote the living passages with these keys.
-
-        That is the author of a card's entity, or of a fact's or note's text. If the first
-        version of a text was purged, it is the author of the oldest version that is left.
-        """
-
-    def state_at(self, time: int, names: Collection[str] | None = None) -> Rows:
-        """Return everything that lived at that time, or the named entities and their relations.
-
-        Raise BadInput for a time whose rows were purged.
-        """
-
-    def state_before(self, change: int, names: Collection[str] | None = None) -> Rows:
-        """Return the same for the moment before a change. Raise BadInput if that was purged."""
-
-    def latest_time(self) -> int:
-        """Return the latest time that a change has, which may be ahead of the clock; 0 for none."""
-
-    def mark(self, name: str) -> Mark | None:
-        """Return the point of history that was last marked with that name."""
-
-    def set_mark(self, name: str, mark: Mark) -> None:
-        """Mark a point of history, in place of the last one with that name.
-
-        This needs a Writer and is not a change.
-        """
 
 
 class Reader(GraphReader, SearchReader, Protocol):
@@ -378,15 +215,15 @@ class Reader(GraphReader, SearchReader, Protocol):
         """
 
     @property
-    def notes(self) -> NoteReader:
+    def notes(self) -> "NoteReader":
         """The notes, with `capabilities.notes`."""
 
     @property
-    def vectors(self) -> VectorReader:
+    def vectors(self) -> "VectorReader":
         """The vectors, with `capabilities.vectors`."""
 
     @property
-    def history(self) -> HistoryReader:
+    def history(self) -> "HistoryReader":
         """The history, with `capabilities.history`."""
 
     def trash(self) -> list[TrashItem]:

@@ -1,25 +1,27 @@
 """A store: one workspace's memory, read in snapshots and written one change at a time.
 
-A catalogue is many of them.
+A catalogue is many of them. A database also keeps tokens, and what the web interface stores.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Protocol
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 
 from polymnia.model import (
     Change,
-    CosineScale,
     Counts,
-    EmbeddingModel,
-    Perspective,
     Status,
+    Token,
     Workspace,
 )
-from polymnia.stores.contract.reader import TEXT, Reader, Writer
+from polymnia.stores.contract.reader import Reader, Writer
 from polymnia.stores.contract.tables import TableRow
+
+if TYPE_CHECKING:
+    from polymnia.stores.versioned.vectors import VectorStore
 
 # Returns the changes since its last call, oldest first. Raises StoreError.
 ChangeFeed = Callable[[], list[Change]]
@@ -94,53 +96,6 @@ class Store(Protocol):
         """Release files and locks. Closing twice is allowed."""
 
 
-class VectorStore(Protocol):
-    """Writes of vectors. Each call is one transaction; safe for several threads and processes."""
-
-    def add_model(self, identity: str, url: str, dimension: int) -> EmbeddingModel:
-        """Return the model with that identity, registered from now on."""
-
-    def set_scale(self, model: int, scale: CosineScale) -> None:
-        """Store the scale of a model's cosines."""
-
-    def remove_vectors(self, limit: int, *, model: int | None = None) -> bool:
-        """Delete up to `limit` vectors that no perspective uses any more.
-
-        Return True when there are none.
-        With a model, delete all of its vectors, and the model with the last of them.
-        """
-
-    def set_perspective(self, perspective: Perspective) -> None:
-        """Add a perspective or replace the one with that name.
-
-        TEXT cannot be replaced: raise BadInput.
-        A new document template starts without vectors, unless another perspective has the same.
-        """
-
-    def remove_perspective(self, name: str) -> None:
-        """Remove a perspective. Raise BadInput for TEXT and if there is none of that name."""
-
-    def put(
-        self,
-        model: int,
-        vectors: Sequence[tuple[int, bytes]],
-        *,
-        perspective: str = TEXT,
-        document: str | None = None,
-    ) -> None:
-        """Store the vectors of passages.
-
-        Ignore passages that no longer live and those that have a vector already. Raise BadInput if
-        there is no such perspective or, if `document` is given, its template has changed since.
-        """
-
-    def lease(self, name: str, seconds: float) -> bool:
-        """Take or renew a named lease for this server. Return False while another server holds it.
-
-        A lease ends with its server, however that ends. A lease of 0 seconds gives it up.
-        """
-
-
 class Catalogue(Protocol):
     """The workspaces of a data directory or a database.
 
@@ -197,3 +152,67 @@ class Catalogue(Protocol):
 
     def close(self) -> None:
         """Release files and locks."""
+
+
+class TokenStore(Protocol):
+    """Stored tokens, in a file or a database. Safe for several threads and processes."""
+
+    @property
+    def path(self) -> Path | None:
+        """The file they are in; None for a database."""
+
+    @property
+    def exist(self) -> bool:
+        """True if there ever was a token, even if the last one is revoked."""
+
+    def read(self) -> Mapping[str, Token]:
+        """Return every token ever created, by id, oldest first. Raise StoreError."""
+
+    def find(self, identifier: str, digest: str = "") -> Token | None:
+        """Return the token with that id. Raise StoreError.
+
+        A grant without that hash is read again: another server may have given out a token.
+        """
+
+    def edit(self, *identifiers: str) -> AbstractContextManager[list[Token]]:
+        """Yield all tokens while no other process edits them. Store them if the block succeeds.
+
+        With ids, at least the tokens with these ids are yielded. Raise StoreError.
+        """
+
+    def record_use(self, identifier: str) -> None:
+        """Record that a token was used just now. A failure is logged, not raised."""
+
+    def last_used(self, identifier: str) -> int | None:
+        """Return when a token was last used, to the minute, as a timestamp; None if never."""
+
+    def follow(self) -> None:
+        """Notice from now on what other processes change, within a second, without being asked.
+
+        After this, `read` and `find` do not wait for a database: an event loop may call them.
+        """
+
+    def close(self) -> None:
+        """Release connections."""
+
+
+class WebDocument(Struct):
+    """A text that the holder may change; empty at first."""
+
+    text: str
+
+
+class WebStateStore(Protocol):
+    """A document for each workspace, which all servers share. Safe for several threads."""
+
+    def read(self, workspace: str) -> str:
+        """Return the document of a workspace. Raise StoreError, WorkspaceNotFound."""
+
+    def edit(self, workspace: str) -> AbstractContextManager[WebDocument]:
+        """Yield the document to change it, and store it when the block succeeds.
+
+        Others who edit it wait. Raise StoreError, WorkspaceNotFound.
+        """
+
+    def close(self) -> None:
+        """Release what it holds."""

@@ -8,16 +8,15 @@ from typing import Any, NamedTuple
 
 import apsw
 
-from polymnia.disk.errors import map_os_errors
-from polymnia.disk.replace import fsync_directory
+from polymnia.disk.files import fsync_directory, map_os_errors
 from polymnia.errors import StoreBusy, StoreForeign
 from polymnia.model import RelationKey
 from polymnia.stores.clock import now_us
 from polymnia.stores.contract.tables import NamedRow, table_rows
 from polymnia.stores.directory import files
 from polymnia.stores.directory.registry import QUERIES
-from polymnia.stores.sqlite.adopt import keep_backup
 from polymnia.stores.sqlite.connection import BUSY_TIMEOUT_MS, map_errors
+from polymnia.stores.sqlite.foreign import keep_backup
 from polymnia.stores.sqlite.store import SqliteStore
 
 logger = logging.getLogger(__name__)

@@ -14,7 +14,7 @@ from uuid import uuid4
 
 from msgspec.structs import replace
 
-from polymnia.disk.errors import map_os_errors
+from polymnia.disk.files import map_os_errors
 from polymnia.disk.lock import file_lock
 from polymnia.errors import (
     BadInput,
@@ -49,9 +49,21 @@ class DirectoryCatalogue:
         """Open or create the directory. A read-only catalogue changes nothing. Raise StoreError."""
         self.directory = Path(directory)
         self._read_only = read_only
-        _require_registry(self.directory, read_only=read_only)
+        path = self.directory / REGISTRY
+        if not path.is_file() or not path.stat().st_size:
+            if workspace_files(self.directory):
+                raise StoreError(
+                    f"{path} is missing or empty, but there are workspaces; "
+                    f"run `polymnia doctor --rebuild --store {self.directory}/` to rebuild it"
+                )
+            if read_only:
+                raise StoreError(
+                    f"there is no memory at {self.directory}; "
+                    "start without --read-only to create one"
+                )
         self._registry = Registry(self.directory, read_only=read_only)
-        if not read_only and (self._registry.intents() or self._lacks_copy()):
+        lacks_copy = not (self.directory / COPY).exists() and bool(self._registry.find_all())
+        if not read_only and (self._registry.intents() or lacks_copy):
             with self._exclusive():
                 pass  # completes or undoes what others left
 
@@ -87,33 +99,29 @@ class DirectoryCatalogue:
         if new_name is not None:
             check_name(new_name)
         with self._exclusive():
-            if status == "archived":
-                self._archive(self._find_active(name).id)
-            elif status == "active":
-                self._restore(self.find(name))
             workspace = self.find(name)
+            path, archived = self._path(workspace.id), self._archived_path(workspace.id)
+            if status == "archived":
+                self._find_active(name)
+                _refuse_in_the_way(archived)
+                _open_or_adopt(path).close()
+                with self._record_intent(workspace.id, "archive"):
+                    files.seal(path)
+                    files.move(path, archived)
+                    location = f"{ARCHIVE}/{workspace.id}.db"
+                    self._registry.relocate(workspace.id, "archived", location)
+            elif status == "active":
+                if workspace.status != "archived":
+                    raise BadInput(f"{name} is not archived: there is nothing to restore")
+                _refuse_in_the_way(self._active_path(workspace.id))
+                with self._record_intent(workspace.id, "restore"):
+                    self._copy_back(workspace.id)
             if description is not None:
                 self._registry.describe(workspace.id, description)
             if new_name is not None:
                 self._refuse_taken(new_name, beside=workspace.id)
                 self._registry.rename(workspace.id, new_name)
         return self.find(new_name or name)
-
-    def _archive(self, workspace: str) -> None:
-        path, archived = self._path(workspace), self._archived_path(workspace)
-        _refuse_in_the_way(archived)
-        _open_or_adopt(path).close()
-        with self._record_intent(workspace, "archive"):
-            files.seal(path)
-            files.move(path, archived)
-            self._registry.relocate(workspace, "archived", f"{ARCHIVE}/{workspace}.db")
-
-    def _restore(self, workspace: Workspace) -> None:
-        if workspace.status != "archived":
-            raise BadInput(f"{workspace.name} is not archived: there is nothing to restore")
-        _refuse_in_the_way(self._active_path(workspace.id))
-        with self._record_intent(workspace.id, "restore"):
-            self._copy_back(workspace.id)
 
     def delete(self, name: str) -> Workspace:
         with self._exclusive():
@@ -191,9 +199,6 @@ class DirectoryCatalogue:
     def close(self) -> None:
         self._registry.close()
 
-    def _lacks_copy(self) -> bool:
-        return not (self.directory / COPY).exists() and bool(self._registry.find_all())
-
     def _find_active(self, name: str) -> Workspace:
         workspace = self.find(name)
         if workspace.status != "active":
@@ -209,17 +214,15 @@ class DirectoryCatalogue:
             with map_os_errors(f"{self._registry.path}.lock"):
                 stack.enter_context(file_lock(self._registry.path))
             for intent in self._registry.intents():
-                self._inherit(intent)
+                logger.warning(
+                    "the %s of workspace %s was interrupted", intent.operation, intent.workspace
+                )
+                try:
+                    self._recover(intent)
+                except StoreError as exc:  # the next process tries again
+                    logger.error("workspace %s cannot be recovered: %s", intent.workspace, exc)
             yield
             self._registry.save_copy()
-
-    def _inherit(self, intent: Intent) -> None:
-        """Complete or undo what a dead process left. The next process retries if that fails."""
-        logger.warning("the %s of workspace %s was interrupted", intent.operation, intent.workspace)
-        try:
-            self._recover(intent)
-        except StoreError as exc:
-            logger.error("workspace %s cannot be recovered: %s", intent.workspace, exc)
 
     @contextmanager
     def _record_intent(self, workspace: str, operation: Operation) -> Iterator[None]:
@@ -328,22 +331,6 @@ class DirectoryCatalogue:
 def workspace_files(directory: Path) -> list[Path]:
     """Return the database files in a data directory, those in use first."""
     return [path for part in (ACTIVE, ARCHIVE) for path in sorted((directory / part).glob("*.db"))]
-
-
-def _require_registry(directory: Path, *, read_only: bool) -> None:
-    """Raise StoreError if the registry is missing and may not be created, or has workspaces."""
-    registry = directory / REGISTRY
-    if registry.is_file() and registry.stat().st_size:
-        return
-    if workspace_files(directory):
-        raise StoreError(
-            f"{registry} is missing or empty, but there are workspaces; "
-            f"run `polymnia doctor --rebuild --store {directory}/` to rebuild it"
-        )
-    if read_only:
-        raise StoreError(
-            f"there is no memory at {directory}; start without --read-only to create one"
-        )
 
 
 def _open_or_adopt(path: Path) -> SqliteStore:

@@ -8,8 +8,7 @@ from time import monotonic, sleep
 
 import apsw
 
-from polymnia.disk.errors import map_os_errors
-from polymnia.disk.replace import fsync, fsync_directory, make_parent, open_private
+from polymnia.disk.files import fsync, fsync_directory, make_parent, map_os_errors, open_private
 from polymnia.errors import StoreBusy
 from polymnia.stores.sqlite.connection import (
     APPLICATION_ID,

@@ -13,13 +13,11 @@ from typing import Any, Literal
 import apsw
 from msgspec import DecodeError, Struct, json
 
-from polymnia.disk.replace import Leftovers, make_parent, replace_file
+from polymnia.disk.files import Leftovers, make_parent, replace_file
 from polymnia.errors import StoreError, StoreStopped
 from polymnia.model import Status, Workspace
 from polymnia.stores.sql import load_queries
-from polymnia.stores.sqlite.connection import connect, file_identity, map_errors
-from polymnia.stores.sqlite.readers import ReaderPool
-from polymnia.stores.sqlite.rows import Row
+from polymnia.stores.sqlite.connection import ReaderPool, Row, connect, file_identity, map_errors
 from polymnia.stores.sqlite.schema import migrate
 
 logger = logging.getLogger(__name__)
@@ -56,7 +54,9 @@ class Registry:
         self._read_only_pool: ReaderPool | None = None
         if read_only:
             self._read_only_pool = ReaderPool(
-                str(self.path), partial(_look, str(self.path)), read_only=True
+                str(self.path),
+                lambda uri: connect(uri, partial(_refuse_foreign, str(self.path)), read_only=True),
+                read_only=True,
             )
         else:
             make_parent(self.path)
@@ -194,10 +194,6 @@ def read_copy(path: Path) -> list[Workspace] | None:
         return None
 
 
-def _look(path: str, uri: str) -> apsw.Connection:
-    return connect(uri, partial(_refuse_unreadable, path), read_only=True)
-
-
 def _now() -> str:
     return _spell_time(time_ns() // 1000)
 
@@ -209,11 +205,10 @@ def _spell_time(at: int) -> str:
 
 
 def _refuse_foreign(path: str, connection: apsw.Connection) -> None:
-    if connection.execute(QUERIES["count_tables"]).fetchall()[0][0]:
-        _refuse_unreadable(path, connection)
-
-
-def _refuse_unreadable(path: str, connection: apsw.Connection) -> None:
+    """Raise StoreError for a file that has tables and is not a registry."""
+    is_empty = not connection.execute(QUERIES["count_tables"]).fetchall()[0][0]
+    if is_empty and not connection.readonly("main"):
+        return  # a new one
     columns = {name for (name,) in connection.execute(QUERIES["columns_of_projects"]).fetchall()}
     if not columns >= _COLUMNS:
         raise StoreError(

@@ -12,9 +12,8 @@ import apsw
 from msgspec import Struct
 from msgspec.structs import replace
 
-from polymnia.disk.errors import map_os_errors
+from polymnia.disk.files import fsync_directory, map_os_errors
 from polymnia.disk.lock import file_lock
-from polymnia.disk.replace import fsync_directory
 from polymnia.errors import BadInput, StoreError, StoreForeign, StoreSealed
 from polymnia.model import Counts, Status, Workspace
 from polymnia.search.terms import fold
@@ -23,8 +22,7 @@ from polymnia.stores.directory.adoption import is_adoptable
 from polymnia.stores.directory.catalogue import ACTIVE, ARCHIVE, workspace_files
 from polymnia.stores.directory.registry import COPY, REGISTRY, Registry, read_copy
 from polymnia.stores.names import check_name
-from polymnia.stores.sqlite.connection import SEALED_ID, connect, map_errors
-from polymnia.stores.sqlite.rows import Row
+from polymnia.stores.sqlite.connection import SEALED_ID, Row, connect, map_errors
 from polymnia.stores.sqlite.store import SqliteStore
 
 logger = logging.getLogger(__name__)
@@ -72,7 +70,11 @@ def rebuild_registry(directory: Path) -> list[Workspace]:
     """
     registry = directory / REGISTRY
     with map_os_errors(str(registry)), file_lock(registry):
-        if _is_readable(directory):
+        try:
+            _read_registry(directory)
+        except StoreError:
+            pass
+        else:
             raise BadInput(f"{registry} can be read: there is nothing to rebuild")
         part = directory / f"{REGISTRY}.part"
         shutil.rmtree(part, ignore_errors=True)
@@ -99,14 +101,6 @@ def _read_registry(directory: Path) -> tuple[list[Row], set[str]]:
         )
     with closing(Registry(directory, read_only=True)) as opened:
         return opened.rows(), {intent.workspace for intent in opened.intents()}
-
-
-def _is_readable(directory: Path) -> bool:
-    try:
-        _read_registry(directory)
-    except StoreError:
-        return False
-    return True
 
 
 def _check_row(directory: Path, row: Row, pending: set[str]) -> WorkspaceReport:
@@ -140,23 +134,20 @@ def _check_file(name: str, path: Path, *, archived: bool) -> WorkspaceReport:
             latest_time = read.history.latest_time()
             return WorkspaceReport(name, tuple(store.check()), counts, counts.notes, latest_time)
     except StoreForeign as exc:
-        return WorkspaceReport(name, tuple(_check_foreign(path, str(exc))))
+        # A file of another program that can be converted is not a problem.
+        problems = [str(exc)]
+        try:
+            with map_errors(str(path)), closing(connect(str(path), read_only=True)) as connection:
+                if is_adoptable(connection):
+                    rows = connection.execute("PRAGMA integrity_check").fetchall()
+                    problems = [f"{path}: {problem}" for (problem,) in rows if problem != "ok"]
+        except StoreError as error:
+            problems = [str(error)]
+        return WorkspaceReport(name, tuple(problems))
     except StoreSealed:
         return WorkspaceReport(name, (f"its file is sealed although it is in use: {path}",))
     except StoreError as exc:
         return WorkspaceReport(name, (str(exc),))
-
-
-def _check_foreign(path: Path, refusal: str) -> list[str]:
-    """Check a file that another program wrote. A file that can be converted is not a problem."""
-    try:
-        with map_errors(str(path)), closing(connect(str(path), read_only=True)) as connection:
-            if not is_adoptable(connection):
-                return [refusal]
-            rows = connection.execute("PRAGMA integrity_check").fetchall()
-    except StoreError as exc:
-        return [str(exc)]
-    return [f"{path}: {problem}" for (problem,) in rows if problem != "ok"]
 
 
 def _recover_workspaces(directory: Path) -> Iterator[tuple[Workspace, str]]:

@@ -13,13 +13,11 @@ from struct import Struct, error
 from typing import NamedTuple
 from zlib import crc32
 
-from polymnia.disk.errors import map_os_errors
+from polymnia.disk.files import map_os_errors, replace_file
 from polymnia.disk.lock import file_lock
-from polymnia.disk.replace import replace_file
 from polymnia.errors import BadInput, StoreDamaged, StoreError, StoreStopped, StoreTooNew
 from polymnia.model import Counts
 from polymnia.stores.files.graph import MemoryGraph
-from polymnia.stores.files.known_file import KnownFile, write_private
 from polymnia.stores.files.records import (
     ADD_OBSERVATIONS,
     CREATE_ENTITY,
@@ -40,6 +38,7 @@ from polymnia.stores.files.records import (
     record_at,
     records_at,
 )
+from polymnia.stores.files.store import KnownFile, write_private
 
 logger = logging.getLogger(__name__)
 
@@ -68,14 +67,35 @@ class Form(NamedTuple):
 
     name: str
     start: int
-    # Apply the changes of a log; return the offset after the last whole one.
-    replay: Callable[[bytes, Replay], int]
+    # Return the operations of the whole change at an offset.
+    change_at: Callable[[bytes, int], OperationsAt | None]
     # Explain why there is no whole change at an offset.
     fault_at: Callable[[bytes, int], Fault]
     # Return operations that can be salvaged at an offset, even from a change that is not whole.
     usable_at: Callable[[bytes, int], OperationsAt | None]
     # Return the offset of the next whole record.
     next_record: Callable[[bytes, int], int | None]
+
+    def replay(self, data: bytes, replay: Replay) -> int:
+        """Apply the changes of a log; return the offset after the last whole one.
+
+        Some older logs have transactions. Those that were not committed are not applied.
+        """
+        at = self.start
+        pending: list[Operation] | None = None
+        while (change := self.change_at(data, at)) is not None:
+            operations, at = change
+            kind = operations[0][0]
+            if kind == _BEGIN:
+                pending = []
+            elif kind == _COMMIT:
+                replay.apply(pending or ())
+                pending = None
+            elif pending is not None:
+                pending += operations
+            else:
+                replay.apply(operations)
+        return at
 
 
 class LoadedLog(NamedTuple):
@@ -131,7 +151,13 @@ class BinlogFile:
         if self._form is not OURS:
             self._adopt()
         elif self._fault is not None:
-            self._cut_off(self._fault)
+            # Move an unfinished end of the log to a file of its own.
+            aside, end = Path(f"{self._path}.torn"), self._file.end
+            write_private(aside, self._file.read()[end:], append=True)
+            self._file.cut(end)
+            self._file.mark_known(end)
+            reason, self._fault = self._fault.reason, None
+            logger.warning("%s ended in %s; they are now in %s", self._path, reason, aside)
 
     def save(self) -> None:
         changes = self.graph.applied
@@ -171,46 +197,29 @@ class BinlogFile:
 
     def _read(self) -> None:
         try:
-            if self._form is not OURS or not self._read_appended():
-                self._read_all()
+            if self._form is OURS:
+                # Apply what others have appended, unless the whole log must be read.
+                data = self._file.read_appended()
+                if data is not None:
+                    replay = Replay(self.graph)
+                    end = OURS.replay(data, replay)
+                    replay.finish()
+                    if end == len(data):
+                        self._fault = None
+                        self._file.mark_known(self._file.end + end)
+                        return
+            data = self._file.read()
+            _refuse_other_files(self._path, data)
+            form = form_of(data)
+            loaded = load(data, form)
+            if loaded.fault is not None and not loaded.fault.is_unfinished:
+                raise _damage(self._path, loaded.fault)
+            self.graph, self._fault, self._form = loaded.graph, loaded.fault, form
+            self._compact_from = MIN_BYTES_TO_COMPACT
+            self._file.mark_known(loaded.end)
         except BaseException:
             self._file.forget()
             raise
-
-    def _read_appended(self) -> bool:
-        """Apply what others have appended. Return False if the whole log must be read."""
-        data = self._file.read_appended()
-        if data is None:
-            return False
-        replay = Replay(self.graph)
-        end = replay_changes(data, replay)
-        replay.finish()
-        if end < len(data):
-            return False
-        self._fault = None
-        self._file.mark_known(self._file.end + end)
-        return True
-
-    def _read_all(self) -> None:
-        data = self._file.read()
-        _refuse_other_files(self._path, data)
-        form = form_of(data)
-        loaded = load(data, form)
-        if loaded.fault is not None and not loaded.fault.is_unfinished:
-            raise _damage(self._path, loaded.fault)
-        self.graph, self._fault, self._form = loaded.graph, loaded.fault, form
-        self._compact_from = MIN_BYTES_TO_COMPACT
-        self._file.mark_known(loaded.end)
-
-    def _cut_off(self, fault: Fault) -> None:
-        """Move an unfinished end of the log to a file of its own."""
-        aside = Path(f"{self._path}.torn")
-        end = self._file.end
-        write_private(aside, self._file.read()[end:], append=True)
-        self._file.cut(end)
-        self._file.mark_known(end)
-        self._fault = None
-        logger.warning("%s ended in %s; they are now in %s", self._path, fault.reason, aside)
 
     def _adopt(self) -> None:
         """Rewrite a log of another form, and keep the old one under a name that no file has."""
@@ -306,13 +315,6 @@ def salvage(path: Path, target: Path) -> SalvageResult:
         raise BadInput(f"{target} exists already; name another file to write to")
     with map_os_errors(str(path)), file_lock(path, create=False):
         data = path.read_bytes()
-    graph, gaps = _read_usable(data)
-    with map_os_errors(str(target)):
-        replace_file(target, encode_graph(graph.entities(), graph.relations()))
-    return SalvageResult(graph.counts(), gaps)
-
-
-def _read_usable(data: bytes) -> tuple[MemoryGraph, list[tuple[int, int]]]:
     form = form_of(data)
     if form is OURS and next_record(data, 0) is None:
         form = PLAIN
@@ -331,16 +333,9 @@ def _read_usable(data: bytes) -> tuple[MemoryGraph, list[tuple[int, int]]]:
         at = len(data) if following is None else following
         gaps.append((start, at))
     replay.finish()
-    return graph, gaps
-
-
-def replay_changes(data: bytes, replay: Replay) -> int:
-    """Apply every whole change; return the offset after the last one."""
-    at = 0
-    while (change := change_at(data, at)) is not None:
-        operations, at = change
-        replay.apply(operations)
-    return at
+    with map_os_errors(str(target)):
+        replace_file(target, encode_graph(graph.entities(), graph.relations()))
+    return SalvageResult(graph.counts(), gaps)
 
 
 def _fault_at(data: bytes, at: int) -> Fault:
@@ -480,9 +475,6 @@ def _make_other_form(
 ) -> Form:
     """Make a form in which every record is a change of its own, except in transactions."""
 
-    def replay(data: bytes, replay: Replay) -> int:
-        return _replay_committed(data, start, find, replay)
-
     def next_at(data: bytes, at: int) -> int | None:
         for offset in range(at, len(data)):
             record = find(data, offset)
@@ -502,30 +494,10 @@ def _make_other_form(
             at, f"{len(data) - at} bytes of a record that was not finished", is_unfinished=True
         )
 
-    return Form(name, start, replay, fault_at, find, next_at)
+    return Form(name, start, find, fault_at, find, next_at)
 
 
-def _replay_committed(
-    data: bytes, at: int, find: Callable[[bytes, int], OperationsAt | None], replay: Replay
-) -> int:
-    """Apply records; apply those of a transaction only if it was committed."""
-    pending: list[Operation] | None = None
-    while (record := find(data, at)) is not None:
-        operations, at = record
-        kind = operations[0][0]
-        if kind == _BEGIN:
-            pending = []
-        elif kind == _COMMIT:
-            replay.apply(pending or ())
-            pending = None
-        elif pending is not None:
-            pending += operations
-        else:
-            replay.apply(operations)
-    return at
-
-
-OURS = Form("a log", 0, replay_changes, _fault_at, _usable_at, next_record)
+OURS = Form("a log", 0, change_at, _fault_at, _usable_at, next_record)
 PLAIN = _make_other_form("a log without marks", 0, _plain_at)
 _BY_MAGIC = {
     b"MCPMEMV1": _make_other_form("a log of version 1", 8, lambda data, at: _old_at(data, at, 0)),

@@ -34,14 +34,11 @@ from polymnia.search.terms import fold
 from polymnia.stores.clock import next_change_time
 from polymnia.stores.contract import (
     ChangeFeed,
-    HistoryReader,
-    NoteReader,
     TableRow,
-    VectorReader,
-    VectorStore,
 )
 
 if TYPE_CHECKING:
+    from polymnia.stores.contract import HistoryReader, NoteReader, VectorReader, VectorStore
     from polymnia.stores.sqlite.store import SqliteStore
 
 T = TypeVar("T")
@@ -246,11 +243,11 @@ class MemoryGraph:
         raise not_supported("query expressions")
 
     @property
-    def notes(self) -> NoteReader:
+    def notes(self) -> "NoteReader":
         raise not_supported("notes")
 
     @property
-    def vectors(self) -> VectorReader:
+    def vectors(self) -> "VectorReader":
         raise not_supported("vectors")
 
     def trash(self) -> list[TrashItem]:
@@ -269,7 +266,7 @@ class MemoryGraph:
         raise not_supported("a trash")
 
     @property
-    def history(self) -> HistoryReader:
+    def history(self) -> "HistoryReader":
         raise not_supported("history")
 
     def read_rows(self, table: str) -> Iterator[TableRow]:
@@ -422,7 +419,7 @@ class GraphOnlyStore:
     """What every store that holds only a graph refuses."""
 
     @property
-    def vectors(self) -> VectorStore:
+    def vectors(self) -> "VectorStore":
         raise not_supported("vectors")
 
     def write_rows(self, table: str, rows: Sequence[TableRow]) -> None:

@@ -12,10 +12,10 @@ from pathlib import Path
 from msgspec import DecodeError, Struct, ValidationError, convert, field, to_builtins
 from msgspec.json import Decoder, Encoder
 
-from polymnia.disk.replace import fsync, fsync_directory, open_private, replace_file
+from polymnia.disk.files import fsync, fsync_directory, open_private, replace_file
 from polymnia.model import Entity, Fact, Relation
 from polymnia.stores.files.graph import MemoryGraph
-from polymnia.stores.files.known_file import KnownFile
+from polymnia.stores.files.store import KnownFile
 
 logger = logging.getLogger(__name__)
 

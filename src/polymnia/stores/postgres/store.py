@@ -22,7 +22,7 @@ from polymnia.stores.versioned.reader import VersionReader, VersionWriter
 
 if TYPE_CHECKING:
     from polymnia.stores.postgres.vector_index import NearVectors
-    from polymnia.stores.versioned.vectors import VersionVectorStore
+    from polymnia.stores.versioned.vectors import VectorStore
 
 logger = logging.getLogger(__name__)
 
@@ -64,10 +64,10 @@ class PostgresStore:
         database.share()
 
     @cached_property
-    def vectors(self) -> "VersionVectorStore":
-        from polymnia.stores.versioned.vectors import VersionVectorStore
+    def vectors(self) -> "VectorStore":
+        from polymnia.stores.versioned.vectors import VectorStore
 
-        return VersionVectorStore(self._transaction, self._name, self.vector_indexes)
+        return VectorStore(self._transaction, self._name, self.vector_indexes)
 
     @cached_property
     def vector_indexes(self) -> "NearVectors":

@@ -3,17 +3,15 @@
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 
 import apsw
 
-from polymnia.disk.errors import map_os_errors
-from polymnia.disk.replace import fsync_directory, open_private
+from polymnia.disk.files import fsync_directory, map_os_errors, open_private
 from polymnia.errors import StoreDamaged, StoreForeign
-from polymnia.stores.sqlite.connection import BUSY_TIMEOUT_MS, map_errors
+from polymnia.stores.sqlite.connection import BUSY_TIMEOUT_MS, map_errors, run
 from polymnia.stores.sqlite.lineage import log_path, renew_lineage, set_aside_foreign_log
-from polymnia.stores.sqlite.rows import run
 from polymnia.stores.sqlite.schema import refuse_foreign, refuse_newer
 
 _SIDE_FILES = ("", "-wal", "-shm", "-journal")
@@ -122,30 +120,17 @@ def _lock_out_writers(path: Path) -> Iterator[None]:
 
     Closing leaves its log alone.
     """
-    try:
-        connection = _lock(path)
-    except (StoreDamaged, StoreForeign):
-        yield
-        return
-    try:
-        yield
-    finally:
-        connection.execute("ROLLBACK")
-        connection.close()
-
-
-def _lock(path: Path) -> apsw.Connection:
-    with map_errors(str(path)):
-        connection = _open(path)
+    with ExitStack() as stack:
         try:
-            connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
-            set_aside_foreign_log(str(path), connection, read_only=False)
-            connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
-            connection.execute("BEGIN IMMEDIATE")
-        except BaseException:
-            connection.close()
-            raise
-    return connection
+            with map_errors(str(path)):
+                connection = stack.enter_context(closing(_open(path)))
+                connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+                set_aside_foreign_log(str(path), connection, read_only=False)
+                connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+                connection.execute("BEGIN IMMEDIATE")
+        except (StoreDamaged, StoreForeign):
+            stack.close()
+        yield
 
 
 def _open(path: Path) -> apsw.Connection:

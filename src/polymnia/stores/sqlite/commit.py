@@ -6,7 +6,7 @@ from contextlib import contextmanager, suppress
 
 import apsw
 
-from polymnia.errors import StoreBusy, StoreError, StoreSealed, StoreStopped, StoreTooNew
+from polymnia.errors import StoreError, StoreSealed, StoreStopped, StoreTooNew
 from polymnia.stores.sqlite.connection import BUSY_TIMEOUT_MS, DRIVER_ERRORS, SEALED_ID, map_errors
 from polymnia.stores.sqlite.lineage import FileWatch, renew_lineage
 
@@ -49,13 +49,9 @@ class GroupCommit:
         self._count = 0
 
     @contextmanager
-    def transaction(self, timeout: float | None = None) -> Iterator[apsw.Connection]:
-        """Yield the connection inside a transaction.
-
-        With a timeout, raise StoreBusy when other writers of this process take longer, in seconds.
-        """
-        self._acquire(timeout)
-        try:
+    def transaction(self) -> Iterator[apsw.Connection]:
+        """Yield the connection inside a transaction."""
+        with self._exclusive():
             group = self._join()
             try:
                 with self._map_errors:
@@ -66,8 +62,6 @@ class GroupCommit:
                 self._undo(group, exc)
                 raise
             group.size += 1
-        finally:
-            self._release()
         group.done.wait()
         if group.failure is not None:
             raise group.failure
@@ -77,19 +71,21 @@ class GroupCommit:
 
         Writers of this process wait until it is done, readers do not. Raise StoreError.
         """
-        self._acquire(None)
-        try:
+        with self._exclusive():
             self._commit_open_group()
             self._join()
             # A log that begins with all pages would fit any file, so it begins with these
             # (lineage.py).
             self._commit_lineage()
             with self._map_errors:
-                self._execute_with_files(query)
+                # Its intermediate results are too large for the memory.
+                self._connection.execute("PRAGMA temp_store = FILE")
+                try:
+                    self._connection.execute(query)
+                finally:
+                    self._connection.execute("PRAGMA temp_store = MEMORY")
                 self._begin()
             self._commit_lineage()  # the rewrite has changed the schema cookie
-        finally:
-            self._release()
 
     def require_in_place(self) -> None:
         """Raise StoreError if something happened to the files, so that writes would be lost.
@@ -102,9 +98,13 @@ class GroupCommit:
         if problem is not None:
             raise StoreError(problem)
 
-    def require_schema(self, connection: apsw.Connection) -> None:
+    def require_schema(self, schema: object) -> None:
         """Raise StoreTooNew if another process changed the schema since the store was opened."""
-        self._require_schema(connection.pragma("user_version"))
+        if schema != self._schema:
+            raise StoreTooNew(
+                f"another version of polymnia has changed {self._path} to schema {schema}; "
+                "nothing was changed, upgrade polymnia and start the server again"
+            )
 
     def may_checkpoint(self) -> bool:
         """Return True if closing may bring the log into the file.
@@ -148,14 +148,6 @@ class GroupCommit:
         if group is not None:
             self._commit(group)
 
-    def _execute_with_files(self, query: str) -> None:
-        """Run a query whose intermediate results are too large for the memory."""
-        self._connection.execute("PRAGMA temp_store = FILE")
-        try:
-            self._connection.execute(query)
-        finally:
-            self._connection.execute("PRAGMA temp_store = MEMORY")
-
     def _commit_lineage(self) -> None:
         """Commit the open transaction, which has only a new token."""
         self._group = None
@@ -168,15 +160,9 @@ class GroupCommit:
             self._roll_back(exc)
             raise
 
-    def _acquire(self, timeout: float | None) -> None:
-        """Take the lock.
-
-        Count only writers without a timeout as waiting: they can commit for others.
-        """
-        if timeout is not None:
-            if not self._lock.acquire(timeout=timeout):
-                raise StoreBusy(f"{self._path} is being written; nothing was changed, try again")
-            return
+    @contextmanager
+    def _exclusive(self) -> Iterator[None]:
+        """Use the connection alone. The last of the writers that wait for it commits for all."""
         with self._counting:
             self._waiting += 1
         try:
@@ -184,15 +170,15 @@ class GroupCommit:
         finally:
             with self._counting:
                 self._waiting -= 1
-
-    def _release(self) -> None:
         try:
-            group = self._group
-            if group is not None and (self._waiting == 0 or group.size >= MAX_GROUP_SIZE):
-                self._group = None
-                self._commit(group)
+            yield
         finally:
-            self._lock.release()
+            try:
+                size = self._group.size if self._group is not None else 0
+                if self._waiting == 0 or size >= MAX_GROUP_SIZE:
+                    self._commit_open_group()
+            finally:
+                self._lock.release()
 
     def _join(self) -> _Group:
         if self._stopped is not None:
@@ -206,7 +192,15 @@ class GroupCommit:
                 self._require_files()
                 self._begin()
                 if self._watch is not None and self._watch.is_log_empty():
-                    self._begin_log()
+                    # Give the file a new token before the log begins, so that no earlier copy of
+                    # it fits the log.
+                    renew_lineage(self._connection, self._cookie)
+                    self._connection.execute("COMMIT")
+                    self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+                    self._begin()
+                    # If the first commit to the log fails, nothing else shows that this change
+                    # was ours.
+                    self._watch.accept_checkpoint()
         except StoreError as exc:
             self._roll_back(exc)
             raise
@@ -251,25 +245,8 @@ class GroupCommit:
             raise StoreSealed(
                 "this workspace was archived or deleted during the call; nothing was changed"
             )
-        self._require_schema(schema)
+        self.require_schema(schema)
         return cookie
-
-    def _require_schema(self, schema: object) -> None:
-        if schema != self._schema:
-            raise StoreTooNew(
-                f"another version of polymnia has changed {self._path} to schema {schema}; "
-                "nothing was changed, upgrade polymnia and start the server again"
-            )
-
-    def _begin_log(self) -> None:
-        """Give the file a new token before the log begins, so that no earlier copy fits the log."""
-        renew_lineage(self._connection, self._cookie)
-        self._connection.execute("COMMIT")
-        self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
-        self._begin()
-        if self._watch is not None:
-            # If the first commit to the log fails, nothing else shows that this change was ours.
-            self._watch.accept_checkpoint()
 
     def _undo(self, group: _Group, exc: BaseException) -> None:
         if group.size and self._connection.in_transaction:

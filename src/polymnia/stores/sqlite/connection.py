@@ -1,15 +1,17 @@
-"""A SQLite connection: set up for durability, with driver errors mapped to ours."""
+"""Connections to a SQLite file: durable, pooled, and with our errors instead of the driver's."""
 
 import os
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Lock
 from time import monotonic, sleep
+from typing import Any
 
 import apsw
+from msgspec import Struct, json
 
-from polymnia.disk.errors import ErrorMapping
+from polymnia.disk.files import ErrorMapping
 from polymnia.disk.lock import refuse_other_names
 from polymnia.errors import (
     BadInput,
@@ -20,16 +22,17 @@ from polymnia.errors import (
     StoreFull,
     StoreStopped,
 )
-from polymnia.stores.contract import cancellation, is_cancelled
-from polymnia.stores.sqlite.readers import file_state
+from polymnia.stores.contract import cancellation
+from polymnia.stores.sql import load_queries
+
+QUERIES = load_queries(Path(__file__).parent)
+Row = tuple[Any, ...]
 
 # What reading and writing may raise. Stored text that is not UTF-8 is damage.
 DRIVER_ERRORS = (apsw.Error, UnicodeError)
 
 # How long a writer waits for another process before it gives up.
 BUSY_TIMEOUT_MS = 15_000
-_WAL_RETRY_S = 0.005
-
 
 # The application id in the file's header. "PLYM" marks a store, "PLYS" an archived one, which may
 # be copied but is never written again.
@@ -37,23 +40,41 @@ APPLICATION_ID = 0x504C594D
 SEALED_ID = 0x504C5953
 
 _creating = Lock()
-_CREATE = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
-_READING = """
-PRAGMA cache_size = -8192;
-PRAGMA mmap_size = 268435456;
-PRAGMA temp_store = MEMORY;
-"""
 # secure_delete: a purge must leave no text in unused pages.
 _WRITING = """
 PRAGMA synchronous = FULL;
 PRAGMA secure_delete = ON;
 PRAGMA journal_size_limit = 67108864;
 """
+_READING = """
+PRAGMA cache_size = -8192;
+PRAGMA mmap_size = 268435456;
+PRAGMA temp_store = MEMORY;
+"""
+# How a write-ahead log begins, by the byte order of its checksums, and how long its header is.
+_LOG_MAGIC = (b"\x37\x7f\x06\x82", b"\x37\x7f\x06\x83")
+_LOG_HEADER_BYTES = 32
+
+
+def run(connection: apsw.Connection, query: str, *bindings: Any) -> list[Row]:
+    """Return the rows of a named query."""
+    return connection.execute(QUERIES[query], bindings).fetchall()
+
+
+def run_many(connection: apsw.Connection, query: str, bindings: Collection[Row]) -> None:
+    """Run a named query once for each set of bindings."""
+    if bindings:
+        connection.executemany(QUERIES[query], bindings)
+
+
+def as_json(values: Iterable[object]) -> str:
+    """Encode many values as one binding, which the query takes apart with `json_each`."""
+    return json.encode(list(values)).decode()
 
 
 def connect(
     path: str,
-    inspect: Callable[[apsw.Connection], None] = lambda connection: None,
+    inspect: Callable[[apsw.Connection], None] | None = None,
     *,
     create: bool = True,
     read_only: bool = False,
@@ -63,26 +84,31 @@ def connect(
     `inspect` sees it before anything is changed. A read-only connection leaves the file unchanged;
     its path may be a URI. Raise StoreError.
     """
+    in_memory = path == ":memory:"
     with map_errors(path):
+        flags = apsw.SQLITE_OPEN_READWRITE
         if read_only:
-            uri = path if path.startswith("file:") else file_state(path).uri(path)
-            connection = apsw.Connection(
-                uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
-            )
+            path = path if path.startswith("file:") else file_state(path).uri(path)
+            flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
         elif create:
-            _create_private(path)
-            connection = apsw.Connection(path, flags=_CREATE)
-        else:
-            connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
+            flags |= apsw.SQLITE_OPEN_CREATE
+            if not in_memory:
+                # Private: SQLite gives the files beside it the same mode. Closing a file ends all
+                # locks of this process on it, so this happens before any connection opens it.
+                with _creating, suppress(OSError):  # it exists, or SQLite says what is wrong
+                    mode = os.O_CREAT | os.O_EXCL | os.O_RDWR
+                    os.close(os.open(os.path.realpath(path), mode, 0o600))
+        connection = apsw.Connection(path, flags=flags)
         try:
             # Without this, SQLite compiles a statement over a partial index again whenever a bound
             # value changes: half the time of a point read.
             connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
             connection.set_busy_timeout(BUSY_TIMEOUT_MS)
-            inspect(connection)
+            if inspect is not None:
+                inspect(connection)
             if not read_only:
-                if path != ":memory:":
-                    _require_writable(connection, path)
+                if not in_memory:
+                    require_writable(connection, path)
                     refuse_other_names(Path(path))
                 _enable_wal(connection)
             connection.execute(_READING if read_only else _WRITING + _READING).fetchall()
@@ -92,41 +118,7 @@ def connect(
         return connection
 
 
-def watch_cancelling(connection: apsw.Connection) -> None:
-    """Interrupt reads of the connection that were cancelled."""
-    # Steps of its virtual machine after which SQLite asks whether to continue.
-    # They take less than a millisecond.
-    connection.set_progress_handler(is_cancelled, 2_000)
-
-
-def file_identity(path: str) -> tuple[int, int] | None:
-    """Return what distinguishes the file at the path from another one; None if there is none."""
-    try:
-        state = os.stat(path)  # noqa: PTH116  # before every operation, and Path.stat is slower
-    except OSError:
-        return None
-    return (state.st_dev, state.st_ino)
-
-
-def map_errors(path: str) -> ErrorMapping:
-    """Return a block that turns driver errors into StoreErrors about the store at that path."""
-    return ErrorMapping(path, DRIVER_ERRORS, store_error)
-
-
-def _create_private(path: str) -> None:
-    """Create a file that only its owner may read.
-
-    SQLite gives the files beside it the same mode.
-    """
-    if path == ":memory:":
-        return
-    # Closing a file ends all locks of this process on it, so this must happen before any connection
-    # opens it.
-    with _creating, suppress(OSError):  # it exists, or SQLite says what is wrong
-        os.close(os.open(os.path.realpath(path), os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-
-
-def _require_writable(connection: apsw.Connection, path: str) -> None:
+def require_writable(connection: apsw.Connection, path: str) -> None:
     """Refuse a connection that can only read although the file can be written.
 
     SQLite opens a file for reading if it cannot be opened for writing at this moment, and the
@@ -149,7 +141,128 @@ def _enable_wal(connection: apsw.Connection) -> None:
         except apsw.BusyError:
             if monotonic() > deadline:
                 raise
-            sleep(_WAL_RETRY_S)
+            sleep(0.005)
+
+
+# What distinguishes one content of a file from another: device, inode, size, time of last write.
+Stamp = tuple[int, int, int, int]
+
+
+class FileState(Struct, frozen=True):
+    """A database file and its write-ahead log, as they are now.
+
+    A log without a frame counts as none, and so does a file that is not a log. A power cut may
+    leave either, and SQLite, which ignores them when it may write the index beside them, says
+    "locking protocol" when it may not.
+    """
+
+    file: Stamp | None
+    log: tuple[int, int] | None = None
+    has_index: bool = True
+
+    def uri(self, path: str) -> str:
+        """Return the URI to open the file with.
+
+        Without a log, SQLite needs no locks and no other files.
+        """
+        base = f"{Path(path).absolute().as_uri()}?mode=ro"
+        if self.log is None:
+            return f"{base}&immutable=1"
+        # Without its index SQLite has to build one beside the log.
+        return f"{base}&readonly_shm=1" if self.has_index else base
+
+
+def file_state(path: str) -> FileState:
+    """Return the present state of a database file."""
+    log = _stat(f"{path}-wal")
+    if log is None or log.st_size <= _LOG_HEADER_BYTES:
+        return FileState(_stamp(path))
+    try:
+        with open(f"{path}-wal", "rb") as file:  # noqa: PTH123  # before every read: Path is slower
+            if file.read(4) not in _LOG_MAGIC:
+                return FileState(_stamp(path))
+    except OSError:
+        pass  # SQLite says what is wrong
+    return FileState(None, (log.st_dev, log.st_ino), _stat(f"{path}-shm") is not None)
+
+
+class ReaderPool:
+    """Connections to a file, one for each read that is going on."""
+
+    def __init__(
+        self, path: str, connect: Callable[[str], apsw.Connection], *, read_only: bool
+    ) -> None:
+        """`connect` opens the path, or the URI, that it is given."""
+        self._path = path
+        self._connect = connect
+        self._read_only = read_only
+        self._state: FileState | None = None
+        self._idle: list[apsw.Connection] = []
+        self._is_closed = False
+
+    @contextmanager
+    def connection(self) -> Iterator[apsw.Connection]:
+        """Yield a connection to the present content.
+
+        Raise StoreBusy if a file that is only read is overwritten during the block.
+        """
+        name = self._path
+        state = None
+        if self._read_only:
+            state = file_state(self._path)
+            name = state.uri(self._path)
+            if state != self._state:
+                self._close_idle()
+                self._state = state
+        try:
+            connection = self._idle.pop()
+        except IndexError:
+            connection = self._connect(name)
+        try:
+            yield connection
+        finally:
+            # A read may be interrupted in its last statement, the COMMIT.
+            if self._is_closed or connection.in_transaction:
+                connection.close()
+            else:
+                self._idle.append(connection)
+            # Without a log nothing is locked: a writer may have changed the pages that were read.
+            if state is not None and state.log is None and _stamp(self._path) != state.file:
+                self._close_idle()
+                raise StoreBusy(f"{self._path} was changed while it was read; try again")
+
+    def close(self) -> None:
+        """Close the idle connections now, and the others when their reads end."""
+        self._is_closed = True
+        self._close_idle()
+
+    def _close_idle(self) -> None:
+        idle, self._idle = self._idle, []
+        for connection in idle:
+            connection.close()
+
+
+def _stamp(path: str) -> Stamp | None:
+    state = _stat(path)
+    return None if state is None else (state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns)
+
+
+def _stat(path: str) -> os.stat_result | None:
+    try:
+        return os.stat(path)  # noqa: PTH116  # before every read, and Path.stat is slower
+    except OSError:
+        return None
+
+
+def file_identity(path: str) -> tuple[int, int] | None:
+    """Return what distinguishes the file at the path from another one; None if there is none."""
+    state = _stat(path)
+    return None if state is None else (state.st_dev, state.st_ino)
+
+
+def map_errors(path: str) -> ErrorMapping:
+    """Return a block that turns driver errors into StoreErrors about the store at that path."""
+    return ErrorMapping(path, DRIVER_ERRORS, store_error)
 
 
 def read_error(path: str, exc: apsw.Error | UnicodeError) -> PolymniaError:

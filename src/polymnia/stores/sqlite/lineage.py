@@ -19,11 +19,10 @@ from typing import IO, NamedTuple
 
 import apsw
 
-from polymnia.disk.errors import map_os_errors
+from polymnia.disk.files import dated_name, fsync_directory, map_os_errors
 from polymnia.disk.lock import file_lock
-from polymnia.disk.replace import dated_name, fsync_directory
 from polymnia.errors import StoreError
-from polymnia.stores.sqlite.rows import run
+from polymnia.stores.sqlite.connection import run
 
 logger = logging.getLogger(__name__)
 
@@ -192,8 +191,17 @@ class FileWatch:
 
         A problem never goes away.
         """
-        if self._problem is None:
-            self._problem = self._find_moved_file()
+        if self._problem is None and not self.is_in_place():
+            self._problem = (
+                f"{self._path} was moved, deleted or replaced meanwhile; start the server again"
+            )
+        if self._problem is not None or self._log is None:
+            return self._problem
+        if _identity(_state(self._log_path)) != _identity(self._log):
+            self._problem = (
+                f"{self._log_path} was deleted or replaced while the server used it; "
+                "start the server again"
+            )
         return self._problem
 
     def verify(self) -> str | None:
@@ -209,16 +217,6 @@ class FileWatch:
         """Take the file as it is after a checkpoint of this connection."""
         self._file = _state(self._path)
         self._head = read_file_head(self._connection)
-
-    def _find_moved_file(self) -> str | None:
-        if not self.is_in_place():
-            return f"{self._path} was moved, deleted or replaced meanwhile; start the server again"
-        if self._log is not None and _identity(_state(self._log_path)) != _identity(self._log):
-            return (
-                f"{self._log_path} was deleted or replaced while the server used it; "
-                "start the server again"
-            )
-        return None
 
     def _find_overwrite(self) -> str | None:
         file, version = _state(self._path), self._connection.pragma("data_version")
@@ -251,40 +249,33 @@ def _read_log(log: Path, *, verify: bool) -> LogHead:
     Verifying checksums takes some 0.1 ms a frame and ends at the first wrong one.
     """
     head = LogHead()
-    transaction: list[tuple[int, bytes]] = []
-    try:
-        with log.open("rb", buffering=0) as file:
-            for number, size, part in _frames(file, verify=verify):
-                transaction.append((number, part))
-                if size:
-                    _add_transaction(head, transaction, size)
-                    transaction = []
-    except FileNotFoundError:
-        pass
+    pages: list[tuple[int, bytes]] = []  # those of a transaction that has not ended yet
+    with suppress(FileNotFoundError), log.open("rb", buffering=0) as file:
+        for number, size, part in _frames(file, verify=verify):
+            pages.append((number, part))
+            if not size:
+                continue
+            rows = [_unpack(part) for number, part in pages if number == 2]
+            lineage = [row for row in rows if any(row.token)]
+            if lineage and not head.lineage:
+                # Another program restored a backup through SQLite, which writes every page.
+                # A new store does the same.
+                is_whole = len({number for number, _ in pages}) >= size
+                head.replaces_file = is_whole and any(lineage[0].previous)
+            head.lineage += lineage
+            for number, part in pages:
+                if number == 1 and len(part) == _COOKIE.size:  # it may have been cut off meanwhile
+                    head.cookies.update(_COOKIE.unpack(part))
+            head.cookies.update([item.cookie for item in lineage if item.cookie])
+            pages = []
     return head
-
-
-def _add_transaction(head: LogHead, pages: list[tuple[int, bytes]], size: int) -> None:
-    """Add the pages of a transaction after which the database has that size."""
-    rows = [_unpack(part) for number, part in pages if number == 2]
-    lineage = [row for row in rows if any(row.token)]
-    if lineage and not head.lineage:
-        # Another program restored a backup through SQLite, which writes every page.
-        # A new store does the same.
-        head.replaces_file = len({number for number, _ in pages}) >= size and any(
-            lineage[0].previous
-        )
-    head.lineage += lineage
-    for number, part in pages:
-        if number == 1 and len(part) == _COOKIE.size:  # it may have been cut off meanwhile
-            head.cookies.update(_COOKIE.unpack(part))
-    head.cookies.update([item.cookie for item in lineage if item.cookie])
 
 
 def _frames(file: IO[bytes], *, verify: bool) -> Iterator[tuple[int, int, bytes]]:
     """Yield page number, size of the database and what matters of the page.
 
-    The size is 0 unless the frame ends a transaction.
+    That is the schema cookie of page 1 and the end of page 2. The size is 0 unless the frame ends
+    a transaction.
     """
     header = file.read(_LOG_HEADER.size)
     if len(header) < _LOG_HEADER.size:
@@ -305,16 +296,13 @@ def _frames(file: IO[bytes], *, verify: bool) -> Iterator[tuple[int, int, bytes]
             return  # the rest is from before the log was restarted
         if checksum is not None and checksum.add(head[:8], file.read(size)) != sums:
             return
-        yield number, pages, _part(file, offset + _FRAME_HEADER.size, number, size)
-
-
-def _part(file: IO[bytes], start: int, number: int, size: int) -> bytes:
-    """Return the schema cookie of page 1, the end of page 2, and nothing of any other."""
-    if number > 2:
-        return b""
-    length = _COOKIE.size if number == 1 else _LINEAGE.size
-    file.seek(start + (_COOKIE_OFFSET if number == 1 else size - length))
-    return file.read(length)
+        part = b""
+        if number <= 2:
+            length = _COOKIE.size if number == 1 else _LINEAGE.size
+            start = _COOKIE_OFFSET if number == 1 else size - length
+            file.seek(offset + _FRAME_HEADER.size + start)
+            part = file.read(length)
+        yield number, pages, part
 
 
 class _Checksum:

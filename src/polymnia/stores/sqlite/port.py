@@ -10,7 +10,7 @@ from polymnia.disk.lock import ServerLock
 from polymnia.errors import StoreError
 from polymnia.model import Change, Counts
 from polymnia.search.terms import fold, parts_of
-from polymnia.stores.sqlite.rows import as_json, run, run_many
+from polymnia.stores.sqlite.connection import as_json, run, run_many
 from polymnia.stores.versioned.port import Identity, IndexedText, LastChange, Row
 
 if TYPE_CHECKING:

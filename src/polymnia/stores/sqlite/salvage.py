@@ -19,8 +19,15 @@ from polymnia.errors import BadInput, StoreDamaged, StoreError, StoreForeign
 from polymnia.model import MAX_ORDINAL, Counts
 from polymnia.stores.contract.tables import TABLES, NamedRow, table_rows
 from polymnia.stores.sql import load_migrations
-from polymnia.stores.sqlite.connection import APPLICATION_ID, DRIVER_ERRORS, SEALED_ID, map_errors
-from polymnia.stores.sqlite.rows import QUERIES, Row, run
+from polymnia.stores.sqlite.connection import (
+    APPLICATION_ID,
+    DRIVER_ERRORS,
+    QUERIES,
+    SEALED_ID,
+    Row,
+    map_errors,
+    run,
+)
 from polymnia.stores.sqlite.store import SqliteStore
 from polymnia.stores.versioned.write import CLIENT_MODEL, client_model
 
@@ -96,7 +103,17 @@ def salvage_sqlite(path: Path, target: Path) -> SalvageReport:
             for table, named_rows in tables.items():
                 rows = [row for _, row in sorted(named_rows.items())]
                 store.write_rows(table, table_rows(table, rows))
-            _write_vectors(store, vectors, tables["notes"])
+            # Vectors of notes are as long as their clients made them.
+            models: dict[int, int] = {}
+            vector_rows: list[Row] = []
+            for passage in sorted(vectors.keys() & tables["notes"].keys()):
+                model = models.setdefault(len(vectors[passage]) // 4, len(models) + 1)
+                vector_rows.append((passage, _TEXT_TEMPLATE, model, vectors[passage]))
+            model_rows: list[Row] = []
+            for size, model in models.items():
+                model_rows.append((model, client_model(size), CLIENT_MODEL, size, None, None))
+            store.write_rows("models", model_rows)
+            store.write_rows("vectors", vector_rows)
             with store.reading() as read:
                 counts = read.counts()
         part.replace(target)
@@ -275,7 +292,12 @@ def _repair(tables: dict[str, Table]) -> None:
 
     # An entity has one card that lives or ended last. It lives if the entity has living facts.
     latest: Table = {}
-    for card in sorted(cards.values(), key=_age):
+
+    def age(row: NamedRow) -> tuple[bool, int, int]:
+        """Return what sorts the living version of a row last, after the one that ended last."""
+        return row["until"] is None, row["until"] or 0, row["id"]
+
+    for card in sorted(cards.values(), key=age):
         former = latest.get(card["entity"])
         if former is not None and former["until"] is None:
             former["until"] = last_change
@@ -336,26 +358,3 @@ def _repair(tables: dict[str, Table]) -> None:
         change["last_row"] = min(max(change["last_row"], row_before), last_row)
         at, row_before = change["at"], change["last_row"]
     changes[last_change]["last_row"] = last_row
-
-
-def _age(row: NamedRow) -> tuple[bool, int, int]:
-    """Return what sorts the living version of a row last, after the one that ended last."""
-    return row["until"] is None, row["until"] or 0, row["id"]
-
-
-def _write_vectors(store: SqliteStore, vectors: dict[int, bytes], notes: Table) -> None:
-    """Write the vectors of notes, which are as long as their clients made them."""
-    models: dict[int, int] = {}
-    rows: list[Row] = []
-    for passage in sorted(vectors.keys() & notes.keys()):
-        dimension = len(vectors[passage]) // 4
-        model = models.setdefault(dimension, len(models) + 1)
-        rows.append((passage, _TEXT_TEMPLATE, model, vectors[passage]))
-    store.write_rows(
-        "models",
-        [
-            (model, client_model(size), CLIENT_MODEL, size, None, None)
-            for size, model in models.items()
-        ],
-    )
-    store.write_rows("vectors", rows)

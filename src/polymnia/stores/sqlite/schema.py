@@ -6,8 +6,7 @@ import apsw
 
 from polymnia.errors import StoreError, StoreForeign, StoreOutdated, StoreSealed, StoreTooNew
 from polymnia.stores.sql import load_migrations
-from polymnia.stores.sqlite.connection import APPLICATION_ID, SEALED_ID
-from polymnia.stores.sqlite.rows import run
+from polymnia.stores.sqlite.connection import APPLICATION_ID, SEALED_ID, run
 
 PACKAGE = Path(__file__).parent
 # The tables of the vault server whose files `adopt_memories` converts.

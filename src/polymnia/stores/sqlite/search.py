@@ -6,7 +6,7 @@ from math import log
 
 import apsw
 
-from polymnia.model import Match, Note, Passage, PassageKind, Within, WordCounts
+from polymnia.model import Match, Note, PassageKind, Within, WordCounts
 from polymnia.search.fulltext import InvalidSyntax, TextQuery, to_fts5
 from polymnia.search.relevance import Scores
 from polymnia.search.terms import MAX_RARE_PASSAGES, fold, rarest, trigrams, word_with_stem
@@ -29,7 +29,11 @@ _LAST_CHARACTER = "\U0010ffff"
 
 def define_functions(connection: apsw.Connection) -> None:
     """Register the functions that queries call."""
-    connection.register_fts5_function("index_totals", _index_totals)
+
+    def index_totals(api: apsw.FTS5ExtensionApi, /, *_: object) -> str:
+        return f"{api.row_count} {api.column_total_size()}"
+
+    connection.register_fts5_function("index_totals", index_totals)
 
 
 class SqliteWords:
@@ -50,8 +54,14 @@ class SqliteWords:
         ids = self._by_characters(folded)
         if ids is None:
             ids = [number for (number,) in self._port.run("newest_passages", limit)]
-        passages = [passage for passage in self._passages(ids) if _contains(passage, folded)]
-        return [passage.id for passage in passages[:limit]]
+        rows = self._port.run("passages_by_id", list(ids))
+        matching = []
+        for passage in unpack_passages(self._port, rows):
+            second = passage.text if passage.kind == "note" else passage.type
+            texts = (passage.text,) if passage.kind == "fact" else (passage.entity, second)
+            if any(folded in fold(text) for text in texts):
+                matching.append(passage.id)
+        return matching[:limit]
 
     def match(
         self, query: TextQuery, kinds: Collection[PassageKind], limit: int | None
@@ -127,9 +137,6 @@ class SqliteWords:
             ranked.append((-scores[card], len(name), card, name))
         return [name for *_, name in sorted(ranked)[:limit]]
 
-    def _passages(self, ids: Collection[int]) -> list[Passage]:
-        return unpack_passages(self._port, self._port.run("passages_by_id", list(ids)))
-
     def _match(self, name: str, query: TextQuery, *values: object) -> list[Row]:
         """Run a query with an expression. Raise InvalidSyntax if FTS5 does not understand it."""
         try:
@@ -147,13 +154,10 @@ class SqliteWords:
             if len(ids) < _MAX_PROBED:
                 return ids
             return self._match_trigrams(" AND ", grams, _NO_LIMIT)
-        return self._with_prefix(characters)
-
-    def _with_prefix(self, prefix: str) -> list[int] | None:
-        if not prefix:
+        if not characters:
             return None
-        last = prefix + 3 * _LAST_CHARACTER
-        rows = self._port.run("trigrams_starting", prefix, last, _MAX_PREFIX_TRIGRAMS + 1)
+        last = characters + 3 * _LAST_CHARACTER
+        rows = self._port.run("trigrams_starting", characters, last, _MAX_PREFIX_TRIGRAMS + 1)
         if len(rows) > _MAX_PREFIX_TRIGRAMS:
             return None
         grams = [gram for (gram,) in rows]
@@ -171,17 +175,6 @@ def bind_within(within: Within) -> Row:
 
 def _verify(rows: Iterable[Row], folded: str) -> set[int]:
     return {owner for owner, *texts in rows if any(folded in fold(text) for text in texts)}
-
-
-def _contains(passage: Passage, folded: str) -> bool:
-    if passage.kind == "fact":
-        return folded in fold(passage.text)
-    second = passage.text if passage.kind == "note" else passage.type
-    return folded in fold(passage.entity) or folded in fold(second)
-
-
-def _index_totals(api: apsw.FTS5ExtensionApi, /, *_: object) -> str:
-    return f"{api.row_count} {api.column_total_size()}"
 
 
 def _join(terms: Iterable[str], operator: str) -> str:

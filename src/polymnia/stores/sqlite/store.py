@@ -7,28 +7,28 @@ from pathlib import Path
 
 import apsw
 
+from polymnia.disk.files import make_parent
 from polymnia.disk.lock import ServerLock, file_lock, find_other_name
-from polymnia.disk.replace import make_parent
 from polymnia.errors import StoreBusy, StoreError
 from polymnia.model import VAULT, Change, Counts
-from polymnia.stores.contract import Capabilities, ChangeFeed, OpenReaders, TableRow
+from polymnia.stores.contract import Capabilities, ChangeFeed, OpenReaders, TableRow, is_cancelled
 from polymnia.stores.sqlite.commit import GroupCommit
 from polymnia.stores.sqlite.connection import (
     DRIVER_ERRORS,
+    QUERIES,
+    ReaderPool,
     connect,
     map_errors,
     read_error,
-    watch_cancelling,
+    run,
 )
 from polymnia.stores.sqlite.lineage import FileWatch, set_aside_foreign_log
 from polymnia.stores.sqlite.port import SqlitePort
-from polymnia.stores.sqlite.readers import ReaderPool
-from polymnia.stores.sqlite.rows import QUERIES, run
 from polymnia.stores.sqlite.schema import migrate, refuse_foreign, require_schema
 from polymnia.stores.sqlite.search import define_functions
 from polymnia.stores.sqlite.vectors import VectorIndexes
 from polymnia.stores.versioned.reader import VersionReader, VersionWriter
-from polymnia.stores.versioned.vectors import VersionVectorStore
+from polymnia.stores.versioned.vectors import VectorStore
 
 IN_MEMORY = ":memory:"
 # Pages per step of a full merge of the text indexes.
@@ -67,9 +67,14 @@ class SqliteStore:
         if create and not (self._in_memory or self._read_only):
             make_parent(Path(path))
         self._map_errors = map_errors(path)
-        self._writer = connect(
-            path, partial(self._inspect, allow_archived), create=create, read_only=self._read_only
-        )
+
+        def inspect(connection: apsw.Connection) -> None:
+            """Look at the file before anything is changed, and before its log is used."""
+            if not self._in_memory:
+                set_aside_foreign_log(path, connection, read_only=self._read_only)
+            refuse_foreign(path, connection, allow_archived=allow_archived)
+
+        self._writer = connect(path, inspect, create=create, read_only=self._read_only)
         with self._map_errors:
             (require_schema if self._read_only else migrate)(path, self._writer)
             define_functions(self._writer)
@@ -79,13 +84,12 @@ class SqliteStore:
                 else FileWatch(path, self._writer, read_only=self._read_only)
             )
             self._commit = GroupCommit(path, self._writer, self._watch)
-            self._schema = self._writer.pragma("user_version")
         self._is_closed = False
         self._readers: OpenReaders[VersionReader] = OpenReaders()
         self._pool = ReaderPool(path, self._connect, read_only=self._read_only)
         self._server = ServerLock(None if self._in_memory else path)
         self._indexes: VectorIndexes = {}
-        self.vectors = VersionVectorStore(self._transaction, self._server.name)
+        self.vectors = VectorStore(self._transaction, self._server.name)
 
     @contextmanager
     def reading(self, *, may_lag: bool = False) -> Iterator[VersionReader]:
@@ -140,16 +144,13 @@ class SqliteStore:
             purged = purge(port, before)
             if purged != Counts():
                 port.write("request_rewrite")
-        # A rewrite that was interrupted or could not finish is still due.
-        if self._rewrite_is_due():
-            self._compact_after_deletion()
+        self.remove_copies()
         return purged
 
     def remove_copies(self) -> None:
-        if self._rewrite_is_due():
-            self._compact_after_deletion()
-
-    def _compact_after_deletion(self) -> None:
+        # A rewrite that was interrupted or could not finish is still due.
+        if not self._rewrite_is_due():
+            return
         try:
             self.compact()
         except StoreBusy:
@@ -175,7 +176,13 @@ class SqliteStore:
         if self._in_memory:
             return
         self._commit.rewrite_file(QUERIES["rewrite"])
-        self._empty_log()
+        with self._map_errors, self._pool.connection() as connection:
+            ((busy, *_),) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        if busy:
+            raise StoreBusy(
+                f"deleted text may be left in {self._path} and its write-ahead log: "
+                "others are reading them; run this again when they are idle"
+            )
         if self._rewrite_is_due():
             with self._transaction() as port:
                 port.write("end_rewrite")
@@ -196,8 +203,21 @@ class SqliteStore:
                 reader.relations,
                 partial(reader.notes.notes, VAULT),
             ]
-            found += [problem for problem in map(_failure, everything) if problem]
-            found += _broken_links(connection)
+            for read in everything:  # the integrity check does not check texts
+                try:
+                    read()
+                except DRIVER_ERRORS as exc:
+                    found.append(f"not everything can be read ({exc})")
+            ((orphans,),) = run(connection, "count_orphans")
+            ((missing, stray),) = run(connection, "count_unindexed")
+            ((broken,),) = run(connection, "count_broken_vectors")
+            problems = (
+                (orphans, "facts belong to no entity"),
+                (missing, "passages are missing from the words index"),
+                (stray, "rows of the words index belong to no passage"),
+                (broken, "vectors have a wrong length; `polymnia index` makes them anew"),
+            )
+            found += [f"{count} {problem}" for count, problem in problems if count]
         if not self._in_memory:
             found.append(find_other_name(Path(self._path)) or "ok")
         return [f"{self._path}: {problem}" for problem in found if problem != "ok"]
@@ -227,12 +247,6 @@ class SqliteStore:
     def is_in_place(self) -> bool:
         """Return True while the file that was opened is the one at its path."""
         return self._watch is None or self._watch.is_in_place()
-
-    def _inspect(self, allow_archived: bool, connection: apsw.Connection) -> None:
-        """Look at the file before anything is changed, and before its log is used."""
-        if not self._in_memory:
-            set_aside_foreign_log(self._path, connection, read_only=self._read_only)
-        refuse_foreign(self._path, connection, allow_archived=allow_archived)
 
     def _keep_log(self) -> None:
         """Leave the log as it is when the connections close; those that read always leave it."""
@@ -265,15 +279,6 @@ class SqliteStore:
             ((is_due,),) = run(connection, "rewrite_is_due")
         return bool(is_due)
 
-    def _empty_log(self) -> None:
-        with self._map_errors, self._pool.connection() as connection:
-            ((busy, *_),) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-        if busy:
-            raise StoreBusy(
-                f"deleted text may be left in {self._path} and its write-ahead log: "
-                "others are reading them; run this again when they are idle"
-            )
-
     @contextmanager
     def _snapshot(self) -> Iterator[apsw.Connection]:
         """Yield a reading connection inside a transaction on the file at its path."""
@@ -282,10 +287,8 @@ class SqliteStore:
         with self._pool.connection() as connection:
             connection.execute("BEGIN")
             try:
-                if (
-                    connection.pragma("user_version") != self._schema
-                ):  # its read also starts the snapshot
-                    self._commit.require_schema(connection)
+                # This read also starts the snapshot.
+                self._commit.require_schema(connection.pragma("user_version"))
                 yield connection
             finally:
                 connection.execute("COMMIT")
@@ -295,27 +298,6 @@ class SqliteStore:
         # The writing connection brings the log into the file.
         connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         define_functions(connection)
-        watch_cancelling(connection)
+        # SQLite asks whether to continue after so many steps: less than a millisecond.
+        connection.set_progress_handler(is_cancelled, 2_000)
         return connection
-
-
-def _failure(read: Callable[[], object]) -> str | None:
-    """Return why not everything can be read: the integrity check does not check texts."""
-    try:
-        read()
-    except DRIVER_ERRORS as exc:
-        return f"not everything can be read ({exc})"
-    return None
-
-
-def _broken_links(connection: apsw.Connection) -> list[str]:
-    ((orphans,),) = run(connection, "count_orphans")
-    ((missing, stray),) = run(connection, "count_unindexed")
-    ((broken,),) = run(connection, "count_broken_vectors")
-    problems = (
-        (orphans, "facts belong to no entity"),
-        (missing, "passages are missing from the words index"),
-        (stray, "rows of the words index belong to no passage"),
-        (broken, "vectors have a wrong length; `polymnia index` makes them anew"),
-    )
-    return [f"{count} {problem}" for count, problem in problems if count]

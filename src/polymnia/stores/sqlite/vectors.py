@@ -10,8 +10,8 @@ from polymnia.errors import StoreError
 from polymnia.model import Within
 from polymnia.search.embedding import cosine, length, shorten, unpack_vector, widen
 from polymnia.search.relevance import Scores
+from polymnia.stores.sqlite.connection import QUERIES
 from polymnia.stores.sqlite.port import SqlitePort
-from polymnia.stores.sqlite.rows import QUERIES
 from polymnia.stores.sqlite.search import bind_within
 from polymnia.stores.versioned.write import CLIENT_MODEL
 
@@ -109,35 +109,22 @@ class SqliteVectors:
             # Another thread may have been first.
             index = self._indexes.setdefault((model, template), index)
         with index.lock:
-            self._bring_up_to_date(index, model, template)
+            # Add vectors that were written since, remove passages that ended since. An index never
+            # goes back in time.
+            change: int = (self._port.run("last_change") or [(0,)])[0][0]
+            ((purge,),) = self._port.run("last_purge")
+            if purge > index.change:
+                index.clear()  # passages may have ended and been purged meanwhile
+            while rows := self._port.run("vectors_since", model, template, index.vector, 5_000):
+                index.add([passage for _, passage, _ in rows], [vector for *_, vector in rows])
+                index.vector = rows[-1][0]
+            if change > index.change:
+                index.remove([row[0] for row in self._port.run("ended_since", index.change)])
+                missing = self._port.run("vectors_missing_since", index.change, model, template)
+                index.remove([row[0] for row in missing])
+                index.embeddable = self._count_embeddable()
+                index.change = change
             yield index
-
-    def _bring_up_to_date(self, index: "VectorIndex", model: int, template: int) -> None:
-        """Add vectors that were written since, remove passages that ended since.
-
-        An index never goes back in time.
-        """
-        change: int = (self._port.run("last_change") or [(0,)])[0][0]
-        ((purge,),) = self._port.run("last_purge")
-        if purge > index.change:
-            index.clear()  # passages may have ended and been purged meanwhile
-        for batch in self._written_since(model, template, index.vector):
-            index.add([row[1] for row in batch], [row[2] for row in batch])
-            index.vector = batch[-1][0]
-        if change > index.change:
-            index.remove([row[0] for row in self._port.run("ended_since", index.change)])
-            missing = self._port.run("vectors_missing_since", index.change, model, template)
-            index.remove([row[0] for row in missing])
-            index.embeddable = self._count_embeddable()
-            index.change = change
-
-    def _written_since(
-        self, model: int, template: int, vector: int
-    ) -> Iterator[list[tuple[int, int, bytes]]]:
-        # Vectors read from the file at once.
-        while rows := self._port.run("vectors_since", model, template, vector, 5_000):
-            yield [(number, passage, blob) for number, passage, blob in rows]
-            vector = rows[-1][0]
 
     def _one_by_one(
         self, model: int, template: int, vector: bytes, k: int, allowed: Collection[int] | None

@@ -27,7 +27,7 @@ from polymnia.model import (
     Rows,
 )
 from polymnia.stores.clock import is_ahead, now_us
-from polymnia.stores.contract.limits import check_cancelled
+from polymnia.stores.contract.reads import check_cancelled
 from polymnia.stores.versioned.port import DatabasePort, Row
 from polymnia.stores.versioned.rows import (
     ChangeColumns,
@@ -43,14 +43,18 @@ from polymnia.stores.versioned.rows import (
 )
 
 
-class VersionHistory:
-    """The history in versioned rows."""
+class HistoryReader:
+    """Changes in commit order, and the state at any time."""
 
     def __init__(self, port: DatabasePort) -> None:
         self._port = port
 
     def changes(self, query: ChangeQuery) -> list[Change]:
         # The versions of changes without a gap between their ids are read together.
+        """Return the changes that the query selects, newest first.
+
+        Purged rows are missing from them.
+        """
         runs: list[list[ChangeColumns]] = []
         for row in self._select(query):
             if runs and runs[-1][-1].id == row.id + 1:
@@ -63,16 +67,22 @@ class VersionHistory:
         return changes
 
     def change_heads(self, query: ChangeQuery) -> list[Change]:
+        """Return the changes that the query selects, newest first, without their rows.
+
+        The change of an import may have thousands of rows.
+        """
         rows = self._select(query)
         return [Change(row.operation, row.actor, row.at, id=row.id) for row in rows]
 
     def change_sizes(self, changes: Collection[int]) -> dict[int, ChangeSize]:
+        """Return how many rows these changes ended and created, without reading them."""
         sizes = {}
         for number, *counts in self._port.run("change_sizes", changes):
             sizes[number] = ChangeSize(RowCounts(*counts[:4]), RowCounts(*counts[4:]))
         return sizes
 
     def all_names(self, names: Collection[str]) -> set[str]:
+        """Return these names and every other name of the entities that have or had one of them."""
         known = self._port.run("identities_named", names)
         return {*names, *(name for _, name in known)}
 
@@ -89,7 +99,10 @@ class VersionHistory:
             below = min(below, query.before)
         ids = None if query.ids is None else set(query.ids)
         if query.names is not None:
-            touching = self._touching(query.names)
+            # A row has the change that created something and the one that ended it, if any.
+            touching: set[int] = set()
+            for row in self._port.run("changes_of", query.names):
+                touching.update(change for change in row if change is not None)
             ids = touching if ids is None else ids & touching
         bounds = (above, below, query.actors, query.operations, query.limit)
         if ids is None:
@@ -99,13 +112,23 @@ class VersionHistory:
         return [ChangeColumns(*row) for row in rows]
 
     def actors(self) -> list[str]:
+        """Return everyone who made a change, in alphabetical order."""
         return [name for (name,) in self._port.run("actor_names")]
 
     def authors(self, passages: Collection[PassageKey]) -> dict[PassageKey, Author]:
+        """Return who first wrote the living passages with these keys.
+
+        That is the author of a card's entity, or of a fact's or note's text. If the first
+        version of a text was purged, it is the author of the oldest version that is left.
+        """
         rows = self._port.run_keyed("authors_of", passages)
         return {(name, ordinal): Author(*author) for name, ordinal, *author in rows}
 
     def state_at(self, time: int, names: Collection[str] | None = None) -> Rows:
+        """Return everything that lived at that time, or the named entities and their relations.
+
+        Raise BadInput for a time whose rows were purged.
+        """
         (((change,),), last) = self._port.run_together(("change_at", time), ("last_change",))
         # Changes whose time is ahead of the clock have been made all the same.
         # A question about this moment arrives a little later.
@@ -114,9 +137,11 @@ class VersionHistory:
         return self._state_after(change, names)
 
     def state_before(self, change: int, names: Collection[str] | None = None) -> Rows:
+        """Return the same for the moment before a change. Raise BadInput if that was purged."""
         return self._state_after(change - 1, names)
 
     def latest_time(self) -> int:
+        """Return the latest time that a change has, which may be ahead of the clock; 0 for none."""
         return int(self._port.run("latest_time")[0][0])
 
     def _state_after(self, change: int, names: Collection[str] | None) -> Rows:
@@ -132,28 +157,6 @@ class VersionHistory:
             relations = unpack_relations(self._port.run("relations_at", change))
             notes = [unpack_note(self._port, row) for row in self._port.run("notes_at", change)]
             return Rows(entities=tuple(entities), relations=tuple(relations), notes=tuple(notes))
-        return self._named_at(change, names)
-
-    def _last_before(self, time: int) -> int:
-        """Return the last change before that time."""
-        return int(self._port.run("last_change_before", time)[0][0])
-
-    def _touching(self, names: Collection[str]) -> set[int]:
-        """Return the changes that touched a note or an entity that has or had one of the names."""
-        changes: set[int] = set()
-        # A row has the change that created something and the one that ended it, if any.
-        for row in self._port.run("changes_of", names):
-            changes.update(change for change in row if change is not None)
-        return changes
-
-    def mark(self, name: str) -> Mark | None:
-        rows = self._port.run("mark_named", name)
-        return Mark(*rows[0]) if rows else None
-
-    def set_mark(self, name: str, mark: Mark) -> None:
-        self._port.write("set_mark", name, mark.change, mark.at)
-
-    def _named_at(self, change: int, names: Collection[str]) -> Rows:
         ids = [number for (number,) in self._port.run("entities_called", names, change)]
         cards = card_versions(self._port.run("cards_until", change, ids))
         facts = fact_versions(self._port.run("observations_until", change, ids))
@@ -163,6 +166,22 @@ class VersionHistory:
         touching = set(self._port.run("relations_of_at", change, names_then))
         relations = unpack_relations(self._port.sort(touching))
         return Rows(entities=tuple(entities), relations=tuple(relations))
+
+    def _last_before(self, time: int) -> int:
+        """Return the last change before that time."""
+        return int(self._port.run("last_change_before", time)[0][0])
+
+    def mark(self, name: str) -> Mark | None:
+        """Return the point of history that was last marked with that name."""
+        rows = self._port.run("mark_named", name)
+        return Mark(*rows[0]) if rows else None
+
+    def set_mark(self, name: str, mark: Mark) -> None:
+        """Mark a point of history, in place of the last one with that name.
+
+        This needs a Writer and is not a change.
+        """
+        self._port.write("set_mark", name, mark.change, mark.at)
 
     def _entities_at(
         self, change: int, cards: list[VersionedCard], facts: list[VersionedFact]

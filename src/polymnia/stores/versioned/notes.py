@@ -21,8 +21,12 @@ _LAST_CHARACTER = "\U0010ffff"
 _COLUMNS = {"key": "name", "content": "content", "tags": "labels"}
 
 
-class VersionNotes:
-    """The notes in versioned rows."""
+class NoteReader:
+    """Reads of living notes, and of the sessions that conversations use.
+
+    The empty member is this server itself, for clients that never leave. `join_session` and
+    `leave_sessions` write, so they need a Writer.
+    """
 
     def __init__(self, port: DatabasePort) -> None:
         self._port = port
@@ -38,6 +42,10 @@ class VersionNotes:
         offset: int = 0,
         limit: int | None = None,
     ) -> list[Note]:
+        """Return a page of the scope's notes with their embeddings, in order of creation.
+
+        They have the key, a key with the prefix, all of the tags, and were created before `before`.
+        """
         if scope == VAULT and key is None:
             first_key = last_key = None
             if prefix:
@@ -62,12 +70,18 @@ class VersionNotes:
         return selected[offset:end]
 
     def has_any(self) -> bool:
+        """Return True if the vault has a note."""
         return bool(self._port.run("any_note"))
 
     def containing(self, folded: str) -> list[Note]:
+        """Return the vault notes whose key or content contains the case-folded text.
+
+        They come without their embeddings.
+        """
         return [note for _, note in self._by_id(self._port.words.notes_containing(folded))]
 
     def search(self, query: NoteQuery) -> list[NoteHit]:
+        """Return the notes of the query's scope that answer it, best first, without embeddings."""
         if query.scope == VAULT:
             scores = self._search_vault(query)
             notes = dict(self._by_id(scores))
@@ -81,21 +95,25 @@ class VersionNotes:
         return hits
 
     def join_session(self, member: str, scope: NoteScope, at: int) -> None:
+        """Record that a conversation uses the session."""
         server = self._port.server.acquire()
         self._port.write("join_session", member or server, scope.owner, scope.session, server, at)
 
     def has_joined(self, member: str, *, unused_since: int | None = None) -> bool:
+        """Return True if the conversation uses a session, or one not used since that time."""
         ((has_joined,),) = self._port.run(
             "has_joined", member or self._port.server.name, unused_since
         )
         return bool(has_joined)
 
     def leave_sessions(self, member: str, *, unused_since: int | None = None) -> None:
+        """Record that a conversation left its sessions, or those not used since that time."""
         self._port.write("leave_sessions", member or self._port.server.name, unused_since)
         for server in self._dead_servers():
             self._port.write("remove_server", server)
 
     def abandoned_sessions(self) -> list[NoteScope]:
+        """Return the sessions that no conversation on a running server uses."""
         dead_servers = self._dead_servers()
         # Sessions with notes, and sessions that a conversation joined without writing one.
         sessions = set(self._port.run("sessions"))

@@ -32,9 +32,9 @@ from polymnia.stores.versioned.rows import assemble, unpack_passages, unpack_rel
 from polymnia.stores.versioned.write import Identities, apply_change
 
 if TYPE_CHECKING:
-    from polymnia.stores.versioned.history import VersionHistory
-    from polymnia.stores.versioned.notes import VersionNotes
-    from polymnia.stores.versioned.vectors import VersionVectors
+    from polymnia.stores.versioned.history import HistoryReader
+    from polymnia.stores.versioned.notes import NoteReader
+    from polymnia.stores.versioned.vectors import VectorReader
 
 
 class VersionReader:
@@ -116,7 +116,14 @@ class VersionReader:
         kind: str | None = None,
     ) -> list[Relation]:
         if touching is not None:
-            rows = self._relations_of(touching)
+            if not touching:
+                return []
+            if len(touching) == 1:
+                rows = self._port.run("relations_of", *touching)
+            else:
+                rows = self._port.run("relations_of_many", touching)
+            # A relation between two of the names is found from both ends.
+            rows = self._port.sort(set(rows))
         elif source is not None:
             rows = self._port.run("relations_from", source, target, kind)
         elif target is not None:
@@ -124,16 +131,6 @@ class VersionReader:
         else:
             rows = self._port.run("relations_typed", kind)
         return unpack_relations(rows)
-
-    def _relations_of(self, names: Collection[str]) -> list[Row]:
-        if not names:
-            return []
-        if len(names) == 1:
-            rows = self._port.run("relations_of", *names)
-        else:
-            rows = self._port.run("relations_of_many", names)
-        # A relation between two of the names is found from both ends.
-        return self._port.sort(set(rows))
 
     def find_path(self, source: str, target: str) -> list[str]:
         from polymnia.stores.paths import join_steps
@@ -244,22 +241,22 @@ class VersionReader:
     # Few servers use the following, so their modules are imported when first needed.
 
     @property
-    def notes(self) -> "VersionNotes":
-        from polymnia.stores.versioned.notes import VersionNotes
+    def notes(self) -> "NoteReader":
+        from polymnia.stores.versioned.notes import NoteReader
 
-        return VersionNotes(self._port)
-
-    @property
-    def vectors(self) -> "VersionVectors":
-        from polymnia.stores.versioned.vectors import VersionVectors
-
-        return VersionVectors(self._port)
+        return NoteReader(self._port)
 
     @property
-    def history(self) -> "VersionHistory":
-        from polymnia.stores.versioned.history import VersionHistory
+    def vectors(self) -> "VectorReader":
+        from polymnia.stores.versioned.vectors import VectorReader
 
-        return VersionHistory(self._port)
+        return VectorReader(self._port)
+
+    @property
+    def history(self) -> "HistoryReader":
+        from polymnia.stores.versioned.history import HistoryReader
+
+        return HistoryReader(self._port)
 
     def trash(self) -> list[TrashItem]:
         from polymnia.stores.versioned.trash import deleted_items
@@ -267,17 +264,17 @@ class VersionReader:
         return deleted_items(self._port)
 
     def past_facts(self, name: str) -> list[PastFact]:
-        from polymnia.stores.versioned.erasure import past_facts
+        from polymnia.stores.versioned.trash import past_facts
 
         return past_facts(self._port, name)
 
     def find_moved(self, moved: Collection[tuple[str, int]]) -> Erasure:
-        from polymnia.stores.versioned.erasure import find_moved
+        from polymnia.stores.versioned.trash import find_moved
 
         return find_moved(self._port, moved)
 
     def find_traces(self, erasure: Erasure) -> Traces:
-        from polymnia.stores.versioned.erasure import find_traces
+        from polymnia.stores.versioned.trash import find_traces
 
         return find_traces(self._port, erasure)
 
@@ -309,7 +306,7 @@ class VersionWriter(VersionReader):
         return apply_change(self._port, change, self._identities)
 
     def erase(self, traces: Traces) -> None:
-        from polymnia.stores.versioned.erasure import erase_traces
+        from polymnia.stores.versioned.trash import erase_traces
 
         erase_traces(self._port, traces)
 

@@ -1,6 +1,7 @@
 """Copy the rows of a versioned store as they are, to and from other stores."""
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from polymnia.stores.contract.tables import TABLES, TableRow
 from polymnia.stores.versioned.port import DatabasePort, IndexedText, Row
@@ -21,43 +22,46 @@ _KEY_COLUMNS = {
 
 def read_rows(port: DatabasePort, table: str) -> Iterator[TableRow]:
     """Yield the rows of a table, in order."""
-    for row in _read_in_batches(port, table):
-        if table == "vectors":
-            yield port.read_vector_row(row)
-        else:
-            unpack = _unpack_tags(port)
-            forms = {"uid": port.unpack_uid, "tags": unpack, "aliases": unpack}
-            yield _convert(table, row, forms)
 
+    def unpack_tags(tags: Any) -> object:
+        return port.unpack_tags(tags) or None
 
-def write_rows(port: DatabasePort, table: str, rows: Sequence[TableRow]) -> None:
-    """Add rows of another store, and index those that live."""
-
-    def pack_texts(texts: Sequence[str] | None) -> object:
-        return port.pack_tags(tuple(texts or ()))
-
-    forms = {"uid": port.pack_uid, "tags": pack_texts, "aliases": pack_texts}
-    port.write_table(table, f"write_{table}", [_convert(table, row, forms) for row in rows])
-    if table not in _TEXTS:
-        return
-    living = [row for row in rows if row[-1] is None]
-    texts = [_TEXTS[table](row) for row in living]
-    texts.sort(key=lambda text: text.id)
-    port.index(texts)
-    if table == "notes":
-        port.write_rows("insert_note_tags", [(text.id,) for text in texts if text.labels])
-
-
-def _read_in_batches(port: DatabasePort, table: str) -> Iterator[Row]:
+    forms = {"uid": port.unpack_uid, "tags": unpack_tags, "aliases": unpack_tags}
     columns = _KEY_COLUMNS.get(table)
     if columns is None:
         yield from port.run(f"read_{table}")
         return
     key: Row = (0,) * columns
-    # Rows that are read at once.
     while rows := port.run(f"read_{table}", *key, 5_000):
-        yield from rows
+        for row in rows:
+            yield port.read_vector_row(row) if table == "vectors" else _convert(table, row, forms)
         key = rows[-1][:columns]
+
+
+def write_rows(port: DatabasePort, table: str, rows: Sequence[TableRow]) -> None:
+    """Add rows of another store, and index those that live."""
+
+    def pack_tags(tags: Sequence[str] | None) -> object:
+        return port.pack_tags(tuple(tags or ()))
+
+    forms = {"uid": port.pack_uid, "tags": pack_tags, "aliases": pack_tags}
+    port.write_table(table, f"write_{table}", [_convert(table, row, forms) for row in rows])
+    texts: list[IndexedText] = []
+    for row in rows:
+        if row[-1] is not None:
+            continue  # it has ended, or its table has no texts
+        if table == "cards":
+            number, _, name, kind, summary, _, tags, *_ = row
+            texts.append(card_text(number, name, kind, tags or (), summary))
+        elif table == "observations":
+            number, _, _, text, *_ = row
+            texts.append(fact_text(number, text))
+        elif table == "notes":
+            number, key, text, tags, *_ = row
+            texts.append(note_text(number, key, text, tags or ()))
+    port.index(sorted(texts, key=lambda text: text.id))
+    if table == "notes":
+        port.write_rows("insert_note_tags", [(text.id,) for text in texts if text.labels])
 
 
 def _convert(table: str, row: Row, forms: dict[str, Callable[..., object]]) -> TableRow:
@@ -69,25 +73,3 @@ def _convert(table: str, row: Row, forms: dict[str, Callable[..., object]]) -> T
         if column in forms:
             values[position] = forms[column](row[position])
     return tuple(values)
-
-
-def _unpack_tags(port: DatabasePort) -> Callable[..., object]:
-    return lambda tags: port.unpack_tags(tags) or None
-
-
-def _card(row: TableRow) -> IndexedText:
-    number, _, name, kind, summary, _, tags, *_ = row
-    return card_text(number, name, kind, tags or (), summary)
-
-
-def _fact(row: TableRow) -> IndexedText:
-    number, _, _, text, *_ = row
-    return fact_text(number, text)
-
-
-def _note(row: TableRow) -> IndexedText:
-    number, key, text, tags, *_ = row
-    return note_text(number, key, text, tags or ())
-
-
-_TEXTS = {"cards": _card, "observations": _fact, "notes": _note}

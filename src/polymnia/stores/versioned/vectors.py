@@ -18,16 +18,24 @@ _US_PER_SECOND = 1_000_000
 _MAX_ID = 2**63 - 1
 
 
-class VersionVectors:
-    """Reads of vectors."""
+class VectorReader:
+    """Vectors of passages, as little-endian float32.
+
+    A vector is made from a passage's text in one perspective by one model. A passage's text never
+    changes under its id, so a vector never becomes stale. Perspectives with the same document
+    template share their vectors. A method with a `perspective` raises BadInput if there is none of
+    that name.
+    """
 
     def __init__(self, port: DatabasePort) -> None:
         self._port = port
 
     def models(self) -> list[EmbeddingModel]:
+        """Return the models with vectors, oldest first."""
         return list(map(_as_model, self._port.run("models_all")))
 
     def perspectives(self) -> list[Perspective]:
+        """Return the perspectives, oldest first. The first is TEXT."""
         return [Perspective(*row) for row in self._port.run("perspectives_all")]
 
     def nearest(
@@ -39,6 +47,7 @@ class VersionVectors:
         *,
         perspective: str = TEXT,
     ) -> dict[int, float]:
+        """Return the ids of the k nearest living passages with their cosines, best first."""
         template, _ = find_template(self._port, perspective)
         if not self._port.run("model_dimension", model):
             raise StoreError("the vectors of this model were removed; ask again")
@@ -47,10 +56,16 @@ class VersionVectors:
     def vectors(
         self, model: int, passages: Collection[int], *, perspective: str = TEXT
     ) -> dict[int, bytes]:
+        """Return the vectors of those of the passages that have one."""
         template, _ = find_template(self._port, perspective)
         return self._port.vectors.vectors(model, template, passages)
 
     def means(self, model: int, *, perspective: str = TEXT) -> dict[str, bytes]:
+        """Return the mean of the vectors of each entity's facts, by name.
+
+        Entities without a vector are missing.
+        A store that compares vectors in memory needs numpy for it.
+        """
         template, _ = find_template(self._port, perspective)
         return self._port.vectors.means(model, template)
 
@@ -63,6 +78,10 @@ class VersionVectors:
         below: int | None = None,
         perspective: str = TEXT,
     ) -> list[tuple[int, str]]:
+        """Return the living passages without a vector, newest first, with the text to embed.
+
+        Only passages with above < id < below. `search.templates.render_document` makes the text.
+        """
         number, template = find_template(self._port, perspective)
         rows = self._port.run("pending_vectors", model, number, limit, above, below or _MAX_ID)
         texts = []
@@ -75,10 +94,12 @@ class VersionVectors:
         return texts
 
     def last_passage(self) -> int:
+        """Return an id that no passage of this snapshot exceeds. Later passages have higher ids."""
         rows = self._port.run("last_change")
         return rows[0][2] if rows else 0
 
     def coverage(self, model: int, *, perspective: str = TEXT) -> tuple[int, int]:
+        """Return how many living passages have a vector of the model, and how many should."""
         template, _ = find_template(self._port, perspective)
         embedded, total = self._port.vectors.coverage(model, template)
         return min(embedded, total), total
@@ -94,8 +115,8 @@ class VectorIndexes(Protocol):
         """Drop the indexes of a model or a template."""
 
 
-class VersionVectorStore:
-    """Writes of vectors. Each call is one transaction."""
+class VectorStore:
+    """Writes of vectors. Each call is one transaction; safe for several threads and processes."""
 
     def __init__(
         self,
@@ -109,82 +130,31 @@ class VersionVectorStore:
         self._has_checked_lengths = False
 
     def add_model(self, identity: str, url: str, dimension: int) -> EmbeddingModel:
+        """Return the model with that identity, registered from now on."""
         with self._transaction() as port:
             # A removed model's number must not be given to another: the time is never given twice.
             port.run("insert_model", time_ns() // 1000, identity, url, dimension)
             return _as_model(port.run("model_of", identity)[0])
 
     def set_scale(self, model: int, scale: CosineScale) -> None:
+        """Store the scale of a model's cosines."""
         with self._transaction() as port:
             port.run("set_scale", model, scale.zero, scale.unit)
 
     def remove_vectors(self, limit: int, *, model: int | None = None) -> bool:
-        return self._remove_unused(limit) if model is None else self._remove_model(model, limit)
+        """Delete up to `limit` vectors that no perspective uses any more.
 
-    def set_perspective(self, perspective: Perspective) -> None:
-        name, document, query = perspective.name, perspective.document, perspective.query
-        if name == TEXT:
-            raise BadInput(
-                f"the perspective {TEXT!r} is the passages' own text and cannot be changed; "
-                "add another one"
-            )
-        with self._transaction() as port:
-            port.run("insert_template", document)
-            port.run("upsert_perspective", name, document, query)
-
-    def remove_perspective(self, name: str) -> None:
-        if name == TEXT:
-            raise BadInput(
-                f"the perspective {TEXT!r} is the passages' own text and cannot be removed"
-            )
-        with self._transaction() as port:
-            if not port.run("delete_perspective", name):
-                raise _no_perspective(name)
-
-    def put(
-        self,
-        model: int,
-        vectors: Sequence[tuple[int, bytes]],
-        *,
-        perspective: str = TEXT,
-        document: str | None = None,
-    ) -> None:
-        if not vectors:
-            return
-        with self._transaction() as port:
-            template, _ = find_template(port, perspective, document)
-            for (dimension,) in port.run("model_dimension", model):
-                _require_dimension(vectors, dimension)
-            port.vectors.put(model, template, vectors)
-        if self._indexes is not None:
-            dimension = len(vectors[0][1]) // 4
-            self._indexes.after_writing(model, template, len(vectors), dimension)
-
-    def lease(self, name: str, seconds: float) -> bool:
-        now = time_ns() // 1000
-        until = now + int(seconds * _US_PER_SECOND)
-        with self._transaction() as port:
-            if not seconds:
-                port.run("release_lease", name, self._server)
-                return False
-            port.server.acquire()  # other servers then see that this one runs
-            for (holder,) in port.run("lease_holder", name):
-                # A process may hold several stores, which add their number to its name.
-                process, _, _ = holder.partition("/")
-                if not port.server.is_running(process):
-                    port.run("release_lease", name, holder)
-            return bool(port.run("take_lease", name, self._server, until, now))
-
-    def _remove_model(self, model: int, limit: int) -> bool:
-        with self._transaction() as port:
-            is_last = len(port.run("delete_vectors_of_model", model, limit)) < limit
-            if is_last:
-                port.run("delete_model", model)
-        if is_last and self._indexes is not None:
-            self._indexes.drop(model=model)
-        return is_last
-
-    def _remove_unused(self, limit: int) -> bool:
+        Return True when there are none.
+        With a model, delete all of its vectors, and the model with the last of them.
+        """
+        if model is not None:
+            with self._transaction() as port:
+                is_last = len(port.run("delete_vectors_of_model", model, limit)) < limit
+                if is_last:
+                    port.run("delete_model", model)
+            if is_last and self._indexes is not None:
+                self._indexes.drop(model=model)
+            return is_last
         with self._transaction() as port:
             if not self._has_checked_lengths:  # it reads all vectors, so once in a process
                 self._has_checked_lengths = True
@@ -201,15 +171,80 @@ class VersionVectorStore:
                 self._indexes.drop(template=template)
         return is_last
 
+    def set_perspective(self, perspective: Perspective) -> None:
+        """Add a perspective or replace the one with that name.
 
-def _require_dimension(vectors: Sequence[tuple[int, bytes]], dimension: int) -> None:
-    """Raise StoreError for a vector that cannot be compared with the others of its model."""
-    for _, vector in vectors:
-        if len(vector) != 4 * dimension:
-            raise StoreError(
-                f"the embedder returned a vector of {len(vector) // 4} numbers, and its model has "
-                f"{dimension}; nothing was stored, check the embedder"
+        TEXT cannot be replaced: raise BadInput.
+        A new document template starts without vectors, unless another perspective has the same.
+        """
+        name, document, query = perspective.name, perspective.document, perspective.query
+        if name == TEXT:
+            raise BadInput(
+                f"the perspective {TEXT!r} is the passages' own text and cannot be changed; "
+                "add another one"
             )
+        with self._transaction() as port:
+            port.run("insert_template", document)
+            port.run("upsert_perspective", name, document, query)
+
+    def remove_perspective(self, name: str) -> None:
+        """Remove a perspective. Raise BadInput for TEXT and if there is none of that name."""
+        if name == TEXT:
+            raise BadInput(
+                f"the perspective {TEXT!r} is the passages' own text and cannot be removed"
+            )
+        with self._transaction() as port:
+            if not port.run("delete_perspective", name):
+                raise _no_perspective(name)
+
+    def put(
+        self,
+        model: int,
+        vectors: Sequence[tuple[int, bytes]],
+        *,
+        perspective: str = TEXT,
+        document: str | None = None,
+    ) -> None:
+        """Store the vectors of passages.
+
+        Ignore passages that no longer live and those that have a vector already. Raise BadInput if
+        there is no such perspective or, if `document` is given, its template has changed since.
+        """
+        if not vectors:
+            return
+        with self._transaction() as port:
+            template, _ = find_template(port, perspective, document)
+            for (dimension,) in port.run("model_dimension", model):
+                for _, vector in vectors:
+                    if len(vector) != 4 * dimension:
+                        # It cannot be compared with the others of its model.
+                        raise StoreError(
+                            f"the embedder returned a vector of {len(vector) // 4} numbers, and "
+                            f"its model has {dimension}; nothing was stored, check the embedder"
+                        )
+            port.vectors.put(model, template, vectors)
+        if self._indexes is not None:
+            dimension = len(vectors[0][1]) // 4
+            self._indexes.after_writing(model, template, len(vectors), dimension)
+
+    def lease(self, name: str, seconds: float) -> bool:
+        """Take or renew a named lease for this server. Return False while another server holds it.
+
+        A lease ends with its server, however that ends. A lease of 0 seconds gives it up.
+        """
+        now = time_ns() // 1000
+        until = now + int(seconds * _US_PER_SECOND)
+        with self._transaction() as port:
+            if not seconds:
+                port.run("release_lease", name, self._server)
+                return False
+            port.server.acquire()  # other servers then see that this one runs
+            for (holder,) in port.run("lease_holder", name):
+                # A process may hold several stores, which add their number to its name.
+                process, _, _ = holder.partition("/")
+                if not port.server.is_running(process):
+                    port.run("release_lease", name, holder)
+            return bool(port.run("take_lease", name, self._server, until, now))
 
 
 def _as_model(row: Row) -> EmbeddingModel:

@@ -18,7 +18,7 @@ from polymnia.errors import PolymniaError, Refused, StoreError
 from polymnia.mcp.limits import KINDS
 from polymnia.mcp.message import Answer
 from polymnia.mcp.server import Server
-from polymnia.stores.size import store_gauges
+from polymnia.stores.open import store_gauges
 from polymnia.telemetry import span
 from polymnia.transports.http.context import HttpContext
 from polymnia.transports.http.request import CLOSE, CONNECTION, RECORD, REQUEST_ID, HttpRequest

@@ -12,8 +12,8 @@ from polymnia.auth.people import People
 from polymnia.auth.tokens import Tokens, check_token_name
 from polymnia.clients.configuration import edit
 from polymnia.clients.table import CLIENTS
-from polymnia.engine.statistics import Overview, overview
-from polymnia.engine.workspaces.projects import new_rights
+from polymnia.engine.health import Overview, overview
+from polymnia.engine.workspaces import new_rights
 from polymnia.errors import BadInput, FormerWorkspace, NotAllowed, PolymniaError, StoreError
 from polymnia.mcp.limits import KINDS
 from polymnia.model import (

@@ -7,12 +7,10 @@ from msgspec import Struct
 from starlette.responses import Response
 
 from polymnia import __version__
-from polymnia.engine.doctor import Findings, cannot_read, check_all, check_one
-from polymnia.engine.statistics import overview
+from polymnia.engine.health import Findings, cannot_read, check_all, check_one, overview
 from polymnia.errors import BadInput, NotAllowed, StoreError
 from polymnia.stores.backup import back_up_now, backup_folder, find_backups
-from polymnia.stores.open import hide_passwords, store_kind
-from polymnia.stores.size import file_bytes
+from polymnia.stores.open import file_bytes, hide_passwords, store_kind
 from polymnia.web.page import Page, get, post
 
 

@@ -18,7 +18,7 @@ from polymnia.engine.history.reversal import UndoConflict
 from polymnia.engine.history.undo import undo
 from polymnia.engine.memory import Memory
 from polymnia.engine.transfer.document import memory_lines
-from polymnia.engine.workspaces.projects import PERSONAL, create_missing
+from polymnia.engine.workspaces import PERSONAL, create_missing
 from polymnia.errors import BadInput
 from polymnia.importers.registry import IMPORTERS
 from polymnia.markdown.sync import export_folder

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec import DecodeError, Struct, json
 from starlette.responses import HTMLResponse, Response
 
-from polymnia.engine.workspaces.projects import new_rights
+from polymnia.engine.workspaces import new_rights
 from polymnia.errors import BadInput, NotAdmitted
 from polymnia.web.page import Page, get
 from polymnia.web.pages.login import show_form

@@ -1,14 +1,25 @@
-"""Durable file operations: replace a file, force data to disk, create private directories."""
+"""Durable files: replace one, force it to disk, keep small JSON in one, and map errors to ours."""
 
+import errno
 import os
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from glob import escape
 from itertools import count
 from pathlib import Path
 from time import gmtime, strftime
+from typing import Any, Protocol, TypeVar
 
-from polymnia.errors import StoreError, StoreStopped
+from msgspec import DecodeError, ValidationError, json
+
+from polymnia.errors import (
+    PolymniaError,
+    StoreDamaged,
+    StoreError,
+    StoreFull,
+    StoreStopped,
+    StoreTooNew,
+)
 
 
 def replace_file(path: Path, chunks: Iterable[bytes]) -> None:
@@ -153,3 +164,81 @@ def _copy_mode(target: Path, descriptor: int) -> None:
         with suppress(PermissionError):
             os.fchown(descriptor, state.st_uid, state.st_gid)
         os.fchmod(descriptor, state.st_mode & 0o777)
+
+
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+
+
+class ErrorMapping:
+    """A reentrant `with` block that replaces exceptions of some types by ours.
+
+    It is a class because it wraps every store operation, and a generator is slower.
+    """
+
+    __slots__ = ("_map", "_path", "_types")
+
+    def __init__(
+        self,
+        path: str,
+        types: tuple[type[Exception], ...],
+        map_error: Callable[[str, Any], PolymniaError],
+    ):
+        self._path = path
+        self._types = types
+        self._map = map_error
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, trace: object
+    ) -> None:
+        if isinstance(exc, self._types):
+            raise self._map(self._path, exc) from exc
+
+
+def map_os_errors(path: str) -> ErrorMapping:
+    """Return a block that turns an OSError into a StoreError about the file at that path."""
+    return ErrorMapping(path, (OSError,), _store_error)
+
+
+def _store_error(path: str, exc: OSError) -> StoreError:
+    if exc.errno in _FULL:
+        return StoreFull(f"no space left for {path}; nothing was changed, free some space")
+    return StoreError(
+        f"{path}: {exc.strerror}; nothing was changed, check the file and its permissions"
+    )
+
+
+class Versioned(Protocol):
+    """What such a file holds."""
+
+    version: int
+
+
+T = TypeVar("T", bound=Versioned)
+
+
+def decode_file(
+    path: Path, data: bytes, kind: type[T], *, newest: int, damage: str, advice: str
+) -> T:
+    """Return the contents of a file.
+
+    Raise StoreDamaged with the damage and the advice, StoreTooNew for a version after the newest.
+    """
+    try:
+        contents = json.decode(data, type=kind)
+    except (DecodeError, ValidationError, UnicodeDecodeError) as exc:
+        raise StoreDamaged(f"{path} {damage} ({exc}); {advice}") from exc
+    if contents.version > newest:
+        raise StoreTooNew(
+            f"{path} has version {contents.version}, but this program supports versions up to "
+            f"{newest}; upgrade polymnia"
+        )
+    return contents
+
+
+def write_file(path: Path, contents: Versioned) -> None:
+    """Replace the file. Raise StoreError."""
+    with map_os_errors(str(path)):
+        replace_file(path, [json.format(json.encode(contents), indent=2), b"\n"])

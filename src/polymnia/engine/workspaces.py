@@ -1,34 +1,46 @@
-"""The memories a server has, by workspace: one store, or the workspaces of a catalogue."""
+"""The memories a server has, by workspace, and which workspace a directory belongs to.
+
+They are one store, or the workspaces of a catalogue: one for each project, and one for everything
+personal.
+"""
 
 import logging
+import re
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
-from threading import RLock
+from pathlib import Path
+from threading import Event, Lock, RLock, Thread
 from typing import TYPE_CHECKING, NoReturn
 
 from polymnia.engine.facts.secrets import SecretRule, refuse_secrets
 from polymnia.engine.history.trash import Retention
 from polymnia.engine.memory import Memory
-from polymnia.errors import BadInput, OverLimit, StoreError, WorkspaceArchived, WorkspaceNotFound
-from polymnia.model import Change, Status, Workspace
+from polymnia.errors import (
+    BadInput,
+    FormerWorkspace,
+    OverLimit,
+    StoreError,
+    WorkspaceArchived,
+    WorkspaceNotFound,
+)
+from polymnia.model import Change, Status, Workspace, own_workspace
 from polymnia.model.changes import DEFAULT_QUOTA, Quota
 from polymnia.stores import open_catalogue, open_store
-from polymnia.stores.contract import Catalogue, Store
+from polymnia.stores.contract import Catalogue, ChangeFeed, Store
 
 if TYPE_CHECKING:
     from polymnia.engine.semantic.meaning import Meaning
-from threading import Event, Lock, Thread
-from weakref import WeakKeyDictionary
-
-from polymnia.stores.contract import ChangeFeed
 
 logger = logging.getLogger(__name__)
 
 # The name of a store's only workspace, unless another one is given.
 DEFAULT = "default"
+PERSONAL = "personal"
+MAX_PROJECT_NAME_LENGTH = 48
+POLL_INTERVAL_S = 0.2
 
 # The names of the workspaces that the current call has used, for the access log. None without one.
 USED_WORKSPACES: ContextVar[dict[str, None] | None] = ContextVar("used_workspaces", default=None)
@@ -83,9 +95,11 @@ def first_workspace(
     """
     if named:
         return workspaces.find(named).name
-    if workspaces.sole is not None or not may_choose:
-        return workspaces.sole or _default(workspaces, may_create=not read_only)
-    return None
+    if workspaces.sole is not None or may_choose:
+        return workspaces.sole
+    if not read_only:
+        create_missing(workspaces, DEFAULT)
+    return workspaces.find(DEFAULT).name
 
 
 class Workspaces:
@@ -376,22 +390,6 @@ def _note_use(name: str) -> None:
         used[name] = None
 
 
-def _default(workspaces: Workspaces, *, may_create: bool) -> str:
-    try:
-        return workspaces.find(DEFAULT).name
-    except WorkspaceNotFound:
-        if not may_create:
-            raise
-        with suppress(BadInput):  # another process that starts at the same time was first
-            workspaces.create(DEFAULT)
-        return workspaces.find(DEFAULT).name
-
-
-logger = logging.getLogger(__name__)
-
-POLL_INTERVAL_S = 0.2
-
-
 class Follower:
     """Call a listener, from a thread, with each change and its workspace while it is wanted."""
 
@@ -405,7 +403,7 @@ class Follower:
         self._stores = stores
         self._listener = listener
         self._is_wanted = is_wanted
-        self._feeds: WeakKeyDictionary[Store, ChangeFeed] = WeakKeyDictionary()
+        self._feeds: weakref.WeakKeyDictionary[Store, ChangeFeed] = weakref.WeakKeyDictionary()
         self._lock = Lock()
         self._is_running = False
         self._is_stopped = False
@@ -428,7 +426,11 @@ class Follower:
         self._pause.set()
 
     def _run(self) -> None:
-        while self._continues():
+        while True:
+            with self._lock:
+                self._is_running = not self._is_stopped and self._is_wanted()
+                if not self._is_running:
+                    return
             for workspace, store in self._followed().items():
                 try:
                     for change in self._feeds[store]():
@@ -437,11 +439,6 @@ class Follower:
                     logger.info("changes of other servers cannot be read at the moment: %s", exc)
             self._pause.wait(POLL_INTERVAL_S)
             self._pause.clear()
-
-    def _continues(self) -> bool:
-        with self._lock:
-            self._is_running = not self._is_stopped and self._is_wanted()
-            return self._is_running
 
     def _followed(self) -> dict[str, Store]:
         """Return the stores that have a feed; none while the database cannot be reached."""
@@ -461,3 +458,109 @@ class Follower:
             if store not in self._feeds:
                 self._feeds[store] = store.follow(self._pause.set)
         return stores
+
+
+def find_project(directory: Path) -> Path | None:
+    """Return the root of the git work tree that contains the directory; None if there is none.
+
+    A work tree at the user's home directory is not a project: it holds the user's settings.
+    """
+    try:
+        resolved, home = directory.resolve(), Path.home().resolve()
+    except (OSError, RuntimeError):
+        return None
+    for parent in (resolved, *resolved.parents):
+        if (parent / ".git").exists():
+            return None if parent == home else parent
+    return None
+
+
+def project_workspace(workspaces: Workspaces, root: Path) -> str:
+    """Return the name of the project's workspace, which may not exist yet.
+
+    It is the directory's name or, if the workspace of another directory has that name, the name
+    with a part of a hash of the path.
+    """
+    name = re.sub(r"[^A-Za-z0-9_-]+", "-", root.name).strip("-")[:MAX_PROJECT_NAME_LENGTH] or "work"
+    taken = _find_workspace(workspaces, name)
+    if name != PERSONAL and (taken is None or taken.description == str(root)):
+        return name
+    from hashlib import sha256  # loads OpenSSL, and few names are taken
+
+    return f"{name}-{sha256(str(root).encode(errors='replace')).hexdigest()[:6]}"
+
+
+def default_workspace(workspaces: Workspaces, directory: Path | None) -> str:
+    """Return the workspace for work in the directory: that of its project, or the personal one."""
+    root = None if directory is None else find_project(directory)
+    return PERSONAL if root is None else project_workspace(workspaces, root)
+
+
+def workspace_to_write(
+    workspaces: Workspaces, named: str, directory: Path | None, *, creates: bool = True
+) -> str:
+    """Return the workspace for writes in a directory: the named or only one, else the default.
+
+    With `creates`, a default one is created if it is missing.
+    """
+    if named or workspaces.sole is not None:
+        return named or workspaces.sole or ""
+    root = None if directory is None else find_project(directory)
+    name = PERSONAL if root is None else project_workspace(workspaces, root)
+    if creates:
+        create_missing(workspaces, name, str(root or ""))
+    return name
+
+
+def session_workspaces(workspaces: Workspaces, named: str, directory: Path) -> list[str]:
+    """Return the names of a session's workspaces. They may not exist."""
+    if workspaces.sole is not None:
+        return [workspaces.sole]
+    return list(dict.fromkeys([named or default_workspace(workspaces, directory), PERSONAL]))
+
+
+def new_rights(
+    workspaces: Workspaces, name: str, named: Sequence[str], *, keeps: bool
+) -> tuple[str, ...] | None:
+    """Return the workspaces of a new token or person: those named, and one of their own.
+
+    The own one is created. Unless `keeps`, raise BadInput if it exists: it has the memory of
+    another one, who had the name before. Who gets `personal` shares that instead. Return None,
+    which means all, for a store with one workspace unless that is named.
+    """
+    if workspaces.sole is not None:
+        return tuple(named) or None
+    if PERSONAL in named:
+        return tuple(named)
+    own = own_workspace(name)
+    if not keeps and own not in named and _find_workspace(workspaces, own) is not None:
+        raise FormerWorkspace(name, own)
+    create_missing(workspaces, own, f"what concerns {name}")
+    return (*named, own)
+
+
+def existing_default(workspaces: Workspaces, directory: Path) -> str | None:
+    """Return the project's workspace, else the personal one; None if neither exists."""
+    names = (default_workspace(workspaces, directory), PERSONAL)
+    return next((name for name in names if _find_workspace(workspaces, name) is not None), None)
+
+
+def create_missing(workspaces: Workspaces, name: str, description: str = "") -> None:
+    """Create the workspace if it does not exist.
+
+    Another process may do the same at the same time.
+    """
+    if _find_workspace(workspaces, name) is not None:
+        return
+    try:
+        workspaces.create(name, description)
+    except BadInput:
+        if _find_workspace(workspaces, name) is None:
+            raise
+
+
+def _find_workspace(workspaces: Workspaces, name: str) -> Workspace | None:
+    try:
+        return workspaces.find(name)
+    except WorkspaceNotFound:
+        return None

@@ -1,11 +1,41 @@
-"""The reader that a thread has open: a reading inside another one is the same snapshot."""
+"""The reads of a thread: the snapshot that it has open, and whether its client still waits.
 
-from collections.abc import Iterator
+A transport sets `CANCELLED` for a request and the store asks it. The code in between need not pass
+it on.
+"""
+
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from threading import local
 from typing import Generic, TypeVar
 
+from polymnia.errors import Cancelled
+
 R = TypeVar("R")
+
+# Returns True once the client no longer waits for the result. A store asks several times a second
+# while a read takes long and raises Cancelled. It asks in the thread that reads.
+CANCELLED: ContextVar[Callable[[], bool]] = ContextVar("cancelled", default=lambda: False)
+
+
+def is_cancelled() -> bool:
+    """Return True once the client no longer waits for the result."""
+    return CANCELLED.get()()
+
+
+def check_cancelled() -> None:
+    """Raise Cancelled once the client no longer waits for the result.
+
+    Verbs that work for long without reading call it regularly.
+    """
+    if is_cancelled():
+        raise cancellation()
+
+
+def cancellation() -> Cancelled:
+    """Return the error of a cancelled read."""
+    return Cancelled("the client cancelled this call")
 
 
 class OpenReaders(local, Generic[R]):

@@ -1,1 +1,0 @@
-"""The workspaces of a store, and which one a client means."""
