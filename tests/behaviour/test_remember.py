@@ -94,6 +94,11 @@ def test_blank_items_are_refused_and_nothing_is_stored(memory: Memory) -> None:
     assert names(entities.read_all(memory)) == []
 
 
+def test_a_fact_has_a_greatest_size(memory: Memory) -> None:
+    with pytest.raises(BadInput, match="at most 1,000,000 can be stored; split it"):
+        remember(memory, [facts("Ada", "x" * 1_000_001)], by=ME)
+
+
 def test_a_secret_is_flagged_refused_or_ignored(memory: Memory) -> None:
     key = "sk_live_" + "51Habcdefghijklmnopqr"
     with pytest.raises(BadInput, match="looks like a Stripe key, so nothing was stored"):

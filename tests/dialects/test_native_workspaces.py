@@ -23,6 +23,7 @@ from polymnia.engine.workspaces import (
 from polymnia.errors import SettingsError
 from polymnia.mcp.server import Server
 from polymnia.model import Principal
+from polymnia.stores.contract import Store
 from tests.dialects.conversation import Client
 
 
@@ -58,6 +59,28 @@ def test_a_workspace_is_created_by_the_first_write(workspaces: Workspaces) -> No
         {"entities": [{"name": "me", "facts": ["drinks coffee"]}], "workspace": "personal"},
     )
     assert names(workspaces) == ["app", PERSONAL]
+
+
+@pytest.mark.parametrize(
+    "call", [{"query": "zeppelin"}, {"query": "zeppelin", "workspace": "unknown"}]
+)
+def test_a_recall_without_hits_opens_a_few_workspaces_only(
+    workspaces: Workspaces, call: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(30):
+        workspaces.create(f"team-{number}")
+    client = client_of(workspaces, "team-0")
+    client.text("remember", {"entities": [{"name": "Ada", "facts": ["drinks tea"]}]})
+    opened: list[str] = []
+    open_store = workspaces._catalogue.open
+
+    def open_and_count(name: str) -> Store:
+        opened.append(name)
+        return open_store(name)
+
+    monkeypatch.setattr(workspaces._catalogue, "open", open_and_count)
+    client.call("recall", call)
+    assert len(opened) <= 11
 
 
 def test_both_workspaces_are_searched_and_hits_are_labelled(workspaces: Workspaces) -> None:

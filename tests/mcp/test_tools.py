@@ -276,13 +276,28 @@ def test_a_schema_is_one_object_with_nothing_to_look_up(schema: JSON) -> None:
     assert not {"$ref", "$defs", "definitions"} & set(_keywords(schema))
 
 
+@pytest.mark.parametrize("schema", SCHEMAS)
+def test_every_choice_of_texts_has_a_type(schema: JSON) -> None:
+    """Some clients insist on one."""
+    texts = [
+        node
+        for node in _objects(schema)
+        if isinstance(node.get("enum"), list) and isinstance(node["enum"][0], str)
+    ]
+    assert [node for node in texts if node.get("type") != "string"] == []
+
+
 def _keywords(node: Any) -> Iterator[str]:
+    for value in _objects(node):
+        yield from value
+
+
+def _objects(node: Any) -> Iterator[JSON]:
     if isinstance(node, dict):
-        yield from node
-    for child in (
-        node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
-    ):
-        yield from _keywords(child)
+        yield node
+        node = list(node.values())
+    for child in node if isinstance(node, list) else ():
+        yield from _objects(child)
 
 
 GOOD: list[JSON] = [

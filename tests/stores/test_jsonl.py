@@ -175,6 +175,13 @@ def test_a_write_leaves_half_of_a_surrogate_pair_as_it_was(path: Path) -> None:
     assert not Path(f"{path}.rejected").exists()
 
 
+def test_a_line_of_another_type_is_no_warning(path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path.write_text('{"new":"data"}\n')
+    with caplog.at_level("INFO"):
+        assert entities.read_all(opened(path)).entities == []
+    assert [record.levelname for record in caplog.records] == ["INFO"]
+
+
 def test_a_legacy_file_with_bad_lines_is_migrated_as_far_as_it_can_be_read(
     path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
