@@ -314,6 +314,8 @@ def test_a_question_is_answered_by_meaning_once_the_memory_is_indexed(tmp_path: 
     assert (
         "nothing is embedded yet" in json.loads(run(*question, directory=tmp_path).stdout)["note"]
     )
+    shown = run(*[word for word in question if word != "--json"], directory=tmp_path).stdout
+    assert shown.endswith("to search by meaning: polymnia index\n")
     assert run("index", "--embedder", "local", "--store", path, directory=tmp_path).stdout.endswith(
         "2 passages embedded\n"
     )

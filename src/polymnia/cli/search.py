@@ -56,6 +56,7 @@ def run_search(settings: Settings, options: argparse.Namespace) -> int:
                 print(printable(sentence), file=sys.stderr)
         results = [_search(workspace, question, options.limit, within) for workspace in workspaces]
         is_new = all(_is_empty(workspace) for workspace in workspaces)
+        needs_index = any(_has_no_vectors(workspace) for workspace in workspaces)
         has_others = False
         if within is not None and not any(result.hits for _, result in results):
             unfiltered = [_search(workspace, question, 1, None) for workspace in workspaces]
@@ -75,11 +76,12 @@ def run_search(settings: Settings, options: argparse.Namespace) -> int:
         print_json(shape)
     else:
         print("\n".join(_result_lines(settings, results, hits)))
-        # Say where else to look if nothing was found.
-        has_hits = bool(hits)
         if is_new:
             print("nothing has been remembered there yet; `polymnia remember NAME FACT` does it")
-        if not has_hits and not settings.workspace:
+        elif needs_index:
+            print("to search by meaning: polymnia index")
+        # Say where else to look if nothing was found.
+        if not hits and not settings.workspace:
             others = other_workspaces(settings, workspaces)
             if others:
                 print(printable(f"other workspaces, for --workspace: {', '.join(others)}"))
@@ -101,6 +103,15 @@ def _is_empty(workspace: OpenedWorkspace) -> bool:
     with workspace.memory.reading() as read:
         counts = read.counts()
     return not counts.entities and not counts.notes
+
+
+def _has_no_vectors(workspace: OpenedWorkspace) -> bool:
+    """Return True if the memory could be searched by meaning, but nothing is embedded yet."""
+    memory = workspace.memory
+    if memory.meaning is None or memory.meaning.missing_package:
+        return False
+    with memory.reading() as read:
+        return not read.vectors.models()
 
 
 def _rank(results: Sequence[_Result]) -> list[_PlacedHit]:
