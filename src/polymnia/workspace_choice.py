@@ -164,7 +164,12 @@ def _open(
     with ExitStack() as resources:
         if is_missing and read_only:
             # A command that writes nothing creates nothing: something empty stands for the store.
-            url, read_only = _empty_store(url, resources), False
+            read_only = False
+            url = "memory:" if kind in ("memory", "jsonl", "binlog") else ":memory:"
+            if kind == "directory":
+                from tempfile import TemporaryDirectory  # a server's start does not need it
+
+                url = f"{resources.enter_context(TemporaryDirectory())}/"
         workspaces = open_workspaces(
             url,
             settings.workspace,
@@ -174,17 +179,6 @@ def _open(
         )
         resources.enter_context(closing(workspaces))
         yield workspaces
-
-
-def _empty_store(url: str, resources: ExitStack) -> str:
-    """Return the URL of an empty store of the same kind, which is gone after the block."""
-    kind, _ = store_kind(url)
-    if kind == "directory":
-        from tempfile import TemporaryDirectory  # a server's start does not need it
-
-        return f"{resources.enter_context(TemporaryDirectory())}/"
-    holds_notes = kind not in ("memory", "jsonl", "binlog")
-    return ":memory:" if holds_notes else "memory:"
 
 
 @contextmanager

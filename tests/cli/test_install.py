@@ -239,7 +239,7 @@ def test_past_sessions_are_counted_and_the_command_imports_them(tmp_path: Path) 
         line["timestamp"] = "2026-03-01T10:00:00Z"
         (folder / f"{name}.jsonl").write_text(json.dumps(line) + "\n", "utf-8")
     printed = install(tmp_path, "cursor").stdout
-    assert f"found Claude Code sessions: 2 files (0.0 MB) in {folder.parent}" in printed
+    assert f"found Claude Code sessions: 2 files (0.3 kB) in {folder.parent}" in printed
     assert "to store them: polymnia install --import " in printed
     assert (
         "would import 2 new entities with 2 facts"

@@ -308,7 +308,11 @@ class Progress:
         if total:
             filled = _BAR_WIDTH * min(done, total) // total
             bar = "#" * filled + "-" * (_BAR_WIDTH - filled)
-            text = f"[{bar}] {done:,} of {total:,}{self._noun}{self._time_left(done, total)}"
+            text = f"[{bar}] {done:,} of {total:,}{self._noun}"
+            elapsed = monotonic() - self._began
+            if 0 < done < total and elapsed >= _MIN_ESTIMATE_S:
+                left = elapsed * (total - done) / done
+                text += f", {left:.0f} s left" if left < 90 else f", {left / 60:.0f} min left"
         else:
             text = f"{done:,}{self._noun}, {monotonic() - self._began:.0f} s"
         blanks = " " * max(self._width - len(text), 0)
@@ -320,13 +324,6 @@ class Progress:
         if self._width:
             print(file=sys.stderr, flush=True)
         self._width = 0
-
-    def _time_left(self, done: int, total: int) -> str:
-        elapsed = monotonic() - self._began
-        if not done or done >= total or elapsed < _MIN_ESTIMATE_S:
-            return ""
-        seconds = elapsed * (total - done) / done
-        return f", {seconds:.0f} s left" if seconds < 90 else f", {seconds / 60:.0f} min left"
 
 
 @contextmanager

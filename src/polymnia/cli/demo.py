@@ -77,7 +77,14 @@ def run_demo(settings: Settings, options: argparse.Namespace) -> int:
         own = Settings(store=f"{directory}/", workspace=MAIN, log_level="error")
         print("This is the memory of an invented team. It is deleted when the demo ends.")
         _show_step(own, *_REMEMBERING)
-        _index(own)  # as a server does in the background
+        # Embed the memory, as a server does in the background.
+        with open_workspace(own, by_meaning=True) as workspace:
+            meaning, store = workspace.memory.meaning, workspace.memory.store
+            try:
+                if meaning is not None:
+                    meaning.index(store)
+            except EmbedderError:
+                print("(Without the extra `semantic`, searches use words alone.)")
         for sentence, words in _LOOKING:
             _show_step(own, sentence, words)
         with open_workspace(own, read_only=True) as workspace:
@@ -93,17 +100,6 @@ def run_demo(settings: Settings, options: argparse.Namespace) -> int:
         else:
             print("`polymnia demo --ui` opens the web interface of this one.")
     return 0
-
-
-def _index(settings: Settings) -> None:
-    """Embed the memory, so that it is found by meaning."""
-    with open_workspace(settings, by_meaning=True) as workspace:
-        if workspace.memory.meaning is None:
-            return
-        try:
-            workspace.memory.meaning.index(workspace.memory.store)
-        except EmbedderError:
-            print("(Without the extra `semantic`, searches use words alone.)")
 
 
 def _show_step(settings: Settings, sentence: str, words: list[str]) -> None:
@@ -128,7 +124,11 @@ def fill(directory: Path) -> None:
             change()
         for name, titles in content["small"].items():
             workspaces.create(name)
-            _fill_small(_PastMemory(workspaces.memory(name).store), titles)
+            small = _PastMemory(workspaces.memory(name).store)
+            for number, title in enumerate(titles):
+                small.move_to(300 - 50 * number)
+                draft = EntityDraft(title, "concept", (f"the note number {number + 1}",))
+                entities.create(small, [draft], by=_CLAUDE)
         workspaces.archive("old-site")
 
 
@@ -187,10 +187,3 @@ def _corrections(memory: Memory) -> _Changes:
     text = "Drain: pause billing-worker, wait until the queue is empty, then migrate."
     note = Note("runbook/billing-queue", text, tags=("runbook",))
     yield 27, partial(notes.commit, memory, note, by=_CURSOR)
-
-
-def _fill_small(memory: _PastMemory, titles: list[str]) -> None:
-    for number, title in enumerate(titles):
-        memory.move_to(300 - 50 * number)
-        draft = EntityDraft(title, "concept", (f"the note number {number + 1}",))
-        entities.create(memory, [draft], by=_CLAUDE)

@@ -3,7 +3,7 @@
 import argparse
 import logging
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 
 from msgspec.structs import replace
 
@@ -80,25 +80,20 @@ def run_doctor(settings: Settings, options: argparse.Namespace) -> int:
             print(f"store: {settings.store}\nsound: nothing is stored yet")
         return 0
     require_store(settings.store)
-    with show_work("checking the store"), _log_only_errors():
-        found = _check(settings)
+    # Log no warnings meanwhile: the report says the same.
+    logger = logging.getLogger("polymnia")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        with show_work("checking the store"):
+            found = _check(settings)
+    finally:
+        logger.setLevel(level)
     if options.json:
         print_json(found)
     else:
         print("\n".join(printable(line) for line in _lines(found)))
     return 0 if found.sound else 1
-
-
-@contextmanager
-def _log_only_errors() -> Iterator[None]:
-    """Log no warnings during the block: the report says the same."""
-    logger = logging.getLogger("polymnia")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        yield
-    finally:
-        logger.setLevel(level)
 
 
 def _check(settings: Settings) -> Findings:

@@ -91,7 +91,12 @@ def add_forget(commands: Subparsers) -> None:
 
 def run_remember(settings: Settings, options: argparse.Namespace) -> int:
     """Store the facts and print a receipt. Raise BadInput."""
-    texts = [*options.facts, *_read_facts(options.source)]
+    texts = list(options.facts)
+    if options.source is not None:
+        source = (
+            sys.stdin.read() if options.source == "-" else Path(options.source).read_text("utf-8")
+        )
+        texts += [line.strip() for line in source.splitlines() if line.strip()]
     if not (texts or options.type or options.tag):
         name = quote(options.name)
         raise BadInput(f"say what to remember: polymnia remember {name} 'likes tea'")
@@ -205,14 +210,6 @@ def run_forget(settings: Settings, options: argparse.Namespace) -> int:
     for owner in receipt.facts:
         lines += [f"{fact.ordinal:4}  {fact.text}" for fact in owner.facts]
     return _print_receipt(options, undo, shape, lines)
-
-
-def _read_facts(source: str | None) -> list[str]:
-    """Return the lines of a file or of standard input that are not blank."""
-    if source is None:
-        return []
-    text = sys.stdin.read() if source == "-" else Path(source).read_text("utf-8")
-    return [line.strip() for line in text.splitlines() if line.strip()]
 
 
 def _print_receipt(

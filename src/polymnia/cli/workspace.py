@@ -81,22 +81,16 @@ def _change(workspaces: Workspaces, options: argparse.Namespace) -> str:
         return f"restored {workspaces.restore(name).name}"
     if options.action == "rename":
         return f"renamed {name} to {workspaces.rename(name, options.new).name}"
-    found = workspaces.find(name)
-    _confirm_deletion(found.name, confirmed=options.yes)
-    return f"deleted {workspaces.delete(found.name).name}"
-
-
-def _confirm_deletion(name: str, *, confirmed: bool) -> None:
-    """Raise BadInput unless the user confirms."""
-    if confirmed:
-        return
-    if not sys.stdin.isatty():
+    name = workspaces.find(name).name
+    if not options.yes and not sys.stdin.isatty():
         raise BadInput(
             f"deleting {name} cannot be undone: "
             f"add --yes, or use `polymnia workspace archive {name}`"
         )
-    if input(f"This deletes {name} permanently. Type its name to continue: ") != name:
+    question = f"This deletes {name} permanently. Type its name to continue: "
+    if not options.yes and input(question) != name:
         raise BadInput("nothing was deleted")
+    return f"deleted {workspaces.delete(name).name}"
 
 
 def _list(workspaces: Workspaces, *, status: str, as_json: bool) -> None:

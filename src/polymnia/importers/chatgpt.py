@@ -31,23 +31,18 @@ def read(source: Source, report: Report) -> Iterator[Item]:
         for place, value in objects(source.elements(name), report, name):
             identity = text_of(value, "conversation_id", "id") or place
             at = time_of(value.get("create_time")) or time_of(value.get("update_time"))
+            nodes = _dict_in(value, "mapping")
+            branch = _branch(nodes, value.get("current_node"))
+            turns = (_turn(_dict_in(nodes[key], "message")) for key in branch)
             entity = conversation_entity(
                 Conversation("chatgpt", identity, text_of(value, "title"), at),
-                _turns(value),
+                filter(None, turns),
                 report,
             )
             if entity is None:
                 report.drop_part(place, "a conversation without messages")
             else:
                 yield entity
-
-
-def _turns(value: dict[str, Any]) -> Iterator[Turn]:
-    nodes = _dict_in(value, "mapping")
-    for key in _branch(nodes, value.get("current_node")):
-        turn = _turn(_dict_in(nodes[key], "message"))
-        if turn is not None:
-            yield turn
 
 
 def _branch(nodes: dict[str, Any], last: Any) -> list[str]:

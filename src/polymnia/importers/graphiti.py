@@ -98,7 +98,10 @@ class TemporalGraph:
         if not has_ended:
             self._relations.append(Relation(source, target, fact.relation, fact.created_at))
         if fact.text:
-            text = f"{fact.text} (until {_day(fact.until)})" if fact.until else fact.text
+            text = fact.text
+            if fact.until:
+                day = (iso_time(fact.until) or "").removesuffix("T00:00:00Z")
+                text = f"{text} (until {day})"
             self.observe(fact.source, text, fact.created_at, fact.since, fact.origin)
 
     def items(self) -> Iterator[Item]:
@@ -107,12 +110,6 @@ class TemporalGraph:
             facts = tuple(self._facts.get(identity, ()))
             yield replace(entity, facts=facts, next_ordinal=len(facts) + 1)
         yield from self._relations
-
-
-def _day(at: int) -> str:
-    """Return a time as text, or as a date if it is midnight."""
-    midnight = "T00:00:00Z"
-    return (iso_time(at) or "").removesuffix(midnight)
 
 
 def recognizes(source: Source) -> bool:
@@ -180,16 +177,14 @@ def _plain(value: Any, place: str, report: Report) -> Elements:
     if not isinstance(properties, dict):
         yield place, value
     elif value.get("type") == "relationship":
-        ends = [_end(value.get(name)) for name in ("start", "end")]
+        ends = []
+        for name in ("start", "end"):
+            end = value.get(name)
+            node = end.get("properties") if isinstance(end, dict) else None
+            ends.append(text_of(node, "uuid") if isinstance(node, dict) else "")
         yield place, {**dict(zip(_ENDS, ends, strict=True)), **properties}
     else:
         yield place, {"labels": value.get("labels"), **properties}
-
-
-def _end(value: Any) -> str:
-    """Return the uuid of an end of a relationship."""
-    properties = value.get("properties") if isinstance(value, dict) else None
-    return text_of(properties, "uuid") if isinstance(properties, dict) else ""
 
 
 def _kind(value: dict[str, Any]) -> str:

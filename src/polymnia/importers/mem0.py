@@ -5,7 +5,6 @@ A fact has no fields of its own, so metadata, categories and other owners are dr
 """
 
 from collections.abc import Iterator
-from typing import Any
 
 from msgspec import Raw
 
@@ -24,6 +23,7 @@ from polymnia.importers.source import Source, parts_of
 from polymnia.model import Fact, Relation
 
 # What is kept, and what says nothing: hash and vector of the text, and its score in a search.
+_OWNERS = ("user", "agent", "run", "app")
 _KNOWN = ("id", "memory", "content", "data", "created_at", "metadata", "hash", "embedding", "score")
 
 
@@ -43,7 +43,11 @@ def read(source: Source, report: Report) -> Iterator[Item]:
             report.drop_part(place, "a memory without text")
             continue
         at = time_of(value.get("created_at"))
-        field, name, kind = _owner(value)
+        # The first of these that is given owns it.
+        field, name, kind = "", "mem0", "memory"
+        for owner in reversed(_OWNERS):
+            if owner_name := text_of(value, f"{owner}_id"):
+                field, name, kind = f"{owner}_id", owner_name, owner
         drop_fields(value, {*_KNOWN, field}, report, place)
         metadata = value.get("metadata")
         if isinstance(metadata, dict):
@@ -67,16 +71,6 @@ def _relations(source: Source, report: Report) -> Iterator[Relation]:
             yield Relation(*ends, kind)
         else:
             report.drop_part(place, "a relation without both ends and a type")
-
-
-def _owner(value: dict[str, Any]) -> tuple[str, str, str]:
-    """Return the field that names the owner, its name and its type."""
-    unknown_owner = ("", "mem0", "memory")
-    owners = (("user_id", "user"), ("agent_id", "agent"), ("run_id", "run"), ("app_id", "app"))
-    for field, kind in owners:
-        if name := text_of(value, field):
-            return field, name, kind
-    return unknown_owner
 
 
 def _parts(source: Source) -> list[Raw]:

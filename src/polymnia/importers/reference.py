@@ -74,7 +74,12 @@ def recognizes(source: Source) -> bool:
                 return True
     outline = source.outline(name)
     elements = islice(_elements(outline, Report()), _LINES_TO_TRY)
-    return any(_kind(value, kind) for kind, value in elements) or _is_empty(outline)
+    if any(_kind(value, kind) for kind, value in elements):
+        return True
+    # An object with both arrays, without elements, is an empty memory.
+    if not isinstance(outline, dict) or not set(_LISTS) <= set(outline):
+        return False
+    return all(decode_part(outline[name]) == [] for name in _LISTS)
 
 
 def read(source: Source, report: Report) -> Iterator[Item]:
@@ -144,13 +149,6 @@ def _elements(
                 yield kind, value
             else:
                 report.drop_part(name, "not a JSON object")
-
-
-def _is_empty(outline: list[Raw] | dict[str, Raw] | None) -> bool:
-    """Return True for an object that has both arrays, without elements."""
-    if not isinstance(outline, dict) or not set(_LISTS) <= set(outline):
-        return False
-    return all(decode_part(outline[name]) == [] for name in _LISTS)
 
 
 def _kind(value: dict[str, Any], known: str = "") -> str:

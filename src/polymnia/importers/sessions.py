@@ -114,10 +114,13 @@ def make_importer(form: Format) -> Importer:
     """Return the importer of a program's transcripts: a file, or a folder with many."""
 
     def recognizes(source: Source) -> bool:
-        files_to_try = 50
-        return any(
-            _has_lines(form, source, name) for name in source.matching(_FILES)[:files_to_try]
-        )
+        files_to_try, lines_to_try = 50, 10
+        for name in source.matching(_FILES)[:files_to_try]:
+            if source.head(name).lstrip()[:1] == b"{":
+                values = map(parse_line, islice(source.lines(name), lines_to_try))
+                if any(value is not None and form.is_line(value) for value in values):
+                    return True
+        return False
 
     def read(source: Source, report: Report) -> Iterator[Item]:
         for _, session in read_sessions(form, source, report):
@@ -151,14 +154,6 @@ def joined_texts(content: Any, kinds: tuple[str, ...]) -> str:
         return content
     texts = [block.get("text") for block in dicts_in(content) if block.get("type") in kinds]
     return "\n\n".join(text for text in texts if isinstance(text, str) and text.strip())
-
-
-def _has_lines(form: Format, source: Source, name: str) -> bool:
-    lines_to_try = 10
-    if source.head(name).lstrip()[:1] != b"{":
-        return False
-    values = map(parse_line, islice(source.lines(name), lines_to_try))
-    return any(value is not None and form.is_line(value) for value in values)
 
 
 def _read_lines(

@@ -78,7 +78,18 @@ def rows_between(memory: State, merged: State, at: int) -> tuple[Rows, Rows]:
     for key, new in merged.entities.items():
         old = memory.entities.get(key)
         if old is None:
-            new_entities.append(_fill_entity(new, at))
+            # It gets this time where it has none.
+            facts = tuple(_fill_fact(fact, at) for fact in new.facts)
+            summary_at = 0 if new.summary is None else new.summary_at or at
+            new_entities.append(
+                replace(
+                    new,
+                    facts=facts,
+                    summary_at=summary_at,
+                    created_at=new.created_at or at,
+                    updated_at=new.updated_at or at,
+                )
+            )
             continue
         if _card(old) != _card(new):
             summary_at = old.summary_at
@@ -97,7 +108,11 @@ def rows_between(memory: State, merged: State, at: int) -> tuple[Rows, Rows]:
         replace(relation, created_at=relation.created_at or at) for relation in relations
     ]
     old_notes, notes = _differences(memory.notes, merged.notes)
-    new_notes = [_fill_note(note, memory.notes.get(note.key), at) for note in notes]
+    new_notes = []
+    for note in notes:
+        known = memory.notes.get(note.key)
+        created_at = note.created_at or (known.created_at if known else 0) or at
+        new_notes.append(replace(note, created_at=created_at, updated_at=note.updated_at or at))
     before = Rows(tuple(old_entities), tuple(old_sets), tuple(old_relations), tuple(old_notes))
     after = Rows(tuple(new_entities), tuple(new_sets), tuple(new_relations), tuple(new_notes))
     return before, after
@@ -340,22 +355,5 @@ def _differences(old: dict[K, V], new: dict[K, V]) -> tuple[list[V], list[V]]:
     return ended, begun
 
 
-def _fill_entity(entity: Entity, at: int) -> Entity:
-    """Return a new entity with that time where it has none."""
-    summary_at = 0 if entity.summary is None else entity.summary_at or at
-    return replace(
-        entity,
-        facts=tuple(_fill_fact(fact, at) for fact in entity.facts),
-        summary_at=summary_at,
-        created_at=entity.created_at or at,
-        updated_at=entity.updated_at or at,
-    )
-
-
 def _fill_fact(fact: Fact, at: int) -> Fact:
     return replace(fact, created_at=fact.created_at or at)
-
-
-def _fill_note(note: Note, known: Note | None, at: int) -> Note:
-    created_at = note.created_at or (known.created_at if known else 0) or at
-    return replace(note, created_at=created_at, updated_at=note.updated_at or at)

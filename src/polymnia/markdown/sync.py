@@ -1,6 +1,6 @@
 """Keep a folder of Markdown files and a memory alike, in both directions. Docs: docs/sync.md."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from time import time_ns
 
@@ -259,7 +259,12 @@ class _FolderWriter:
             if progress is not None:
                 progress(count)
         for path in self._contents.data.keys() - files.keys() - set(rejected) - self._moved:
-            self._delete(path)
+            if not self._is_as_read(path):
+                self._postpone(path)
+                continue
+            self._report.files.deleted += 1
+            if not self._dry_run:
+                (self._path / path).unlink()
         if not self._dry_run:
             sync_files(self._written)
             # Remember what both sides are now.
@@ -268,7 +273,13 @@ class _FolderWriter:
             make_directory(file.parent)
             # The state is about this folder and this store, so it must not get into git.
             replace_quickly(file.parent / ".gitignore", b"*\n")
-            replace_file(file, _base_lines(head, base))
+            lines = [head]
+            for key, entity in base.state.entities.items():
+                lines.append(_Line(path=base.places.entities[key], entity=entity))
+            lines += [_Line(relation=relation) for relation in base.state.relations.values()]
+            for key, note in base.state.notes.items():
+                lines.append(_Line(path=base.places.notes[key], note=note))
+            replace_file(file, (encode(line) + b"\n" for line in lines))
 
     def _keep_conflicts(self, rejected: list[str]) -> None:
         """Copy the files whose version the memory does not have, unless they stay as they are."""
@@ -318,14 +329,6 @@ class _FolderWriter:
         replace_quickly(target, data)
         self._written.append(target)
 
-    def _delete(self, path: str) -> None:
-        if not self._is_as_read(path):
-            self._postpone(path)
-            return
-        self._report.files.deleted += 1
-        if not self._dry_run:
-            (self._path / path).unlink()
-
     def _postpone(self, path: str) -> None:
         self._report.skipped.append(f"{path}: changed meanwhile, left for the next time")
         self._late.add(path)
@@ -368,8 +371,17 @@ def read_base(memory: Memory, path: Path) -> Base | None:
             head = decode(next(lines, b"{}"), type=_Line)
             if not head.change or head != _head(memory, read, head.change):
                 return None
-            for line in lines:
-                _add(base, decode(line, type=_Line))
+            for row in lines:
+                line = decode(row, type=_Line)
+                if line.entity is not None:
+                    key = line.entity.id or line.entity.name
+                    base.state.entities[key] = line.entity
+                    base.places.entities[key] = line.path
+                elif line.relation is not None:
+                    base.state.relations[line.relation.key] = line.relation
+                elif line.note is not None:
+                    base.state.notes[line.note.key] = line.note
+                    base.places.notes[line.note.key] = line.path
     except (DecodeError, UnicodeDecodeError):
         return None
     return base
@@ -399,25 +411,3 @@ def _head(memory: Memory, read: Reader, change: int = 0) -> _Line:
     if not changes or (change and changes[0].id != change):
         return _Line(version=1, store=store)
     return _Line(version=1, store=store, change=changes[0].id, at=changes[0].at)
-
-
-def _base_lines(head: _Line, base: Base) -> Iterator[bytes]:
-    yield encode(head) + b"\n"
-    for key, entity in base.state.entities.items():
-        yield encode(_Line(path=base.places.entities[key], entity=entity)) + b"\n"
-    for relation in base.state.relations.values():
-        yield encode(_Line(relation=relation)) + b"\n"
-    for key, note in base.state.notes.items():
-        yield encode(_Line(path=base.places.notes[key], note=note)) + b"\n"
-
-
-def _add(base: Base, line: _Line) -> None:
-    if line.entity is not None:
-        key = line.entity.id or line.entity.name
-        base.state.entities[key] = line.entity
-        base.places.entities[key] = line.path
-    elif line.relation is not None:
-        base.state.relations[line.relation.key] = line.relation
-    elif line.note is not None:
-        base.state.notes[line.note.key] = line.note
-        base.places.notes[line.note.key] = line.path

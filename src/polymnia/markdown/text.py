@@ -140,10 +140,15 @@ def parse_entity(
         relations[key] = Relation(name, target, relation_type, at)
     by_ordinal = {record.ordinal: record for record in records if record.ordinal}
     own = next((record for record in records if record.next or record.summary), FileRecord())
+    facts = []
+    for content, ordinal in items:
+        record = by_ordinal.get(ordinal, FileRecord())
+        created = time_of(record.created) or (created_at if ordinal else 0)
+        facts.append(Fact(ordinal, content, created, time_of(record.valid), record.source))
     entity = Entity(
         name,
         text_of(properties, "type") if "type" in properties else DEFAULT_TYPE,
-        tuple(_fact(*item, by_ordinal, created_at) for item in items),
+        tuple(facts),
         id=text_of(properties, "id"),
         next_ordinal=own.next,
         summary=summary if summary or "summary" in properties else None,
@@ -391,12 +396,6 @@ def _records(entity: Entity, relations: Sequence[Relation]) -> Iterator[FileReco
             yield FileRecord(
                 relation=(relation.type, relation.target), created=iso_time(relation.created_at)
             )
-
-
-def _fact(text: str, ordinal: int, known: dict[int, FileRecord], created_at: int) -> Fact:
-    record = known.get(ordinal, FileRecord())
-    created = time_of(record.created) or (created_at if ordinal else 0)
-    return Fact(ordinal, text, created, time_of(record.valid), record.source)
 
 
 def _relation_item(relation: Relation, link: Link) -> str:

@@ -27,7 +27,13 @@ def change_entry(settings: Settings, client: ClientProgram, options: argparse.Na
     if path is None:
         raise BadInput(f"{client.title} has no configuration for one project: use --scope user")
     if options.remove:
-        _remove(client, path, options)
+        servers, name = read_servers(client, path), options.name
+        if name not in servers:
+            raise BadInput(f"{path} has no server {name!r}")
+        if not is_polymnia(servers[name], options.http or ""):
+            _confirm(f"{name} in {path} is another server. Remove it?", confirmed=options.yes)
+        kept = change_servers(client, path, {name: None})
+        print(f"removed {name} from {path}\nthe former file is {kept}")
         return
     if options.http:
         entry = client.remote_entry(options.http, options.token)
@@ -72,17 +78,6 @@ def change_entry(settings: Settings, client: ClientProgram, options: argparse.Na
             f"`polymnia install {client.name} --remove` removes this entry",
             file=sys.stderr,
         )
-
-
-def _remove(client: ClientProgram, path: Path, options: argparse.Namespace) -> None:
-    servers = read_servers(client, path)
-    name = options.name
-    if name not in servers:
-        raise BadInput(f"{path} has no server {name!r}")
-    if not is_polymnia(servers[name], options.http or ""):
-        _confirm(f"{name} in {path} is another server. Remove it?", confirmed=options.yes)
-    kept = change_servers(client, path, {name: None})
-    print(f"removed {name} from {path}\nthe former file is {kept}")
 
 
 def _choose_replaced(servers: Mapping[str, Any], options: argparse.Namespace) -> list[str]:

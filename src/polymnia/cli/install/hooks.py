@@ -28,7 +28,15 @@ def change_hooks(
         return
     hooks = HOOK_FILES.get(client.name)
     if hooks is None:
-        raise BadInput(f"there are no hooks to add to {client.title}: {_instead_of_hooks(client)}")
+        instead = "it has none; `polymnia install --rules` prints rules for its AGENTS.md"
+        if client.has_plugin:
+            instead = "its hooks come with the plugin"
+        if client.name == "claude-code":
+            instead += (
+                ": run `claude plugin marketplace add CHECKOUT` with the path of your checkout, "
+                "then `claude plugin install polymnia@polymnia`"
+            )
+        raise BadInput(f"there are no hooks to add to {client.title}: {instead}")
     path = hooks.path(client_roots(), project)
     if remove:
         kept = remove_hooks(hooks, path)
@@ -45,17 +53,6 @@ def change_hooks(
     print(f"{path} has hooks for {', '.join(hooks.events)}")
     if kept is not None:
         print(f"the former file is {kept}")
-
-
-def _instead_of_hooks(client: ClientProgram) -> str:
-    if client.name == "claude-code":
-        return (
-            "its hooks come with the plugin: run `claude plugin marketplace add CHECKOUT` with the "
-            "path of your checkout, then `claude plugin install polymnia@polymnia`"
-        )
-    if client.has_plugin:
-        return "its hooks come with the plugin"
-    return "it has none; `polymnia install --rules` prints rules for its AGENTS.md"
 
 
 def _change_plugin(

@@ -17,7 +17,14 @@ from polymnia.settings import Settings, client_roots
 def import_past(settings: Settings, options: argparse.Namespace) -> None:
     """Import what other programs have left, count it, or take it back. Raise BadInput."""
     if options.undo:
-        _undo(settings, as_json=options.json)
+        undone = undo_takeover(settings, by=ACTOR)
+        if options.json:
+            print_json(undone)
+            return
+        for name, count in undone.facts.items():
+            print(f"removed {count_noun(count, 'fact')} from {name}")
+        if undone.conflicts:
+            print(f"kept {count_noun(undone.conflicts, 'row')} that others have changed since")
         return
     sources = find_past_sources(client_roots(), Path.cwd())
     if not options.json:
@@ -84,14 +91,3 @@ def _print_sources(sources: list[PastSource]) -> None:
         if source.size < 100_000:
             size = f"{source.size / 1e3:.1f} kB"
         print(f"found {source.title}: {files} ({size}) in {source.path}")
-
-
-def _undo(settings: Settings, *, as_json: bool) -> None:
-    undone = undo_takeover(settings, by=ACTOR)
-    if as_json:
-        print_json(undone)
-        return
-    for name, count in undone.facts.items():
-        print(f"removed {count_noun(count, 'fact')} from {name}")
-    if undone.conflicts:
-        print(f"kept {count_noun(undone.conflicts, 'row')} that others have changed since")

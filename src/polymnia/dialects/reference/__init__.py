@@ -1,10 +1,9 @@
 """The `reference` dialect: the nine tools of the reference memory server, as it has them."""
 
-from polymnia.dialects.base import Call, Client, Dialect, Resource
+from polymnia.dialects.base import Dialect, Resource
 from polymnia.dialects.reference.tools import TOOLS, graph_shape
 from polymnia.dialects.replies import indented_json
 from polymnia.engine.graph import entities
-from polymnia.model import Change
 
 _INSTRUCTIONS = """\
 A lasting memory of entities, their observations and the relations between them.
@@ -17,21 +16,13 @@ extend that entity with add_observations.
 When a fact changes, delete the old observation and add the new one."""
 
 
-def _read_graph(call: Call) -> str:
-    return indented_json(graph_shape(entities.read_all(call.memory)))
-
-
-def _is_touched(client: Client, change: Change) -> bool:
-    return True
-
-
 GRAPH = Resource(
     uri="memory://knowledge-graph",
     name="knowledge-graph",
     title="Knowledge Graph",
     description="The full knowledge graph with all entities and relations",
-    read=_read_graph,
-    touched_by=_is_touched,
+    read=lambda call: indented_json(graph_shape(entities.read_all(call.memory))),
+    touched_by=lambda client, change: True,
 )
 
 DIALECT = Dialect(

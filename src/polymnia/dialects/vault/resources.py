@@ -70,10 +70,6 @@ def _complete_session(call: Call, argument: str, value: str) -> Sequence[str]:
     return [own.session]
 
 
-def _read_vault(call: Call) -> str:
-    return _page_json(call, VAULT)
-
-
 def _touches_vault(client: Client, change: Change) -> bool:
     return any(note.scope == VAULT for note in _changed_notes(change))
 
@@ -86,10 +82,6 @@ def _read_page(call: Call, uri: str) -> str | None:
         raise InvalidParams(f"{', '.join(unknown)}: {_VAULT} takes only offset and limit")
     limit = _number(given, "limit") if "limit" in given else None
     return _page_json(call, VAULT, _number(given, "offset"), limit)
-
-
-def _touches_page(client: Client, change: Change, uri: str) -> bool:
-    return uri.startswith(_PAGE) and _touches_vault(client, change)
 
 
 def _read_key(call: Call, uri: str) -> str | None:
@@ -111,10 +103,6 @@ def _key(uri: str) -> str | None:
     if not uri.startswith(_KEY):
         return None
     return _rest_of(uri, _KEY)
-
-
-def _complete_key(call: Call, argument: str, value: str) -> Sequence[str]:
-    return notes.keys(call.memory, VAULT, value)
 
 
 def _changed_notes(change: Change) -> tuple[Note, ...]:
@@ -147,7 +135,7 @@ VAULT_RESOURCE = Resource(
     name="vault",
     title="Vault memories",
     description="All vault memories, as a JSON array",
-    read=_read_vault,
+    read=lambda call: _page_json(call, VAULT),
     touched_by=_touches_vault,
 )
 TEMPLATES = (
@@ -167,7 +155,9 @@ TEMPLATES = (
         title="Vault memories by page",
         description="Vault memories starting at an offset, up to a limit, as a JSON array",
         read=_read_page,
-        touched=_touches_page,
+        touched=lambda client, change, uri: (
+            uri.startswith(_PAGE) and _touches_vault(client, change)
+        ),
     ),
     ResourceTemplate(
         uri_template=f"{_KEY}{{key}}",
@@ -176,6 +166,6 @@ TEMPLATES = (
         description="Single vault memory by key, as a JSON object",
         read=_read_key,
         touched=_touches_key,
-        complete=_complete_key,
+        complete=lambda call, argument, value: notes.keys(call.memory, VAULT, value),
     ),
 )
