@@ -626,3 +626,17 @@ def test_no_reply_has_characters_that_a_person_would_not_see(client: Client) -> 
 def test_brackets_of_a_text_are_told_apart_from_ours(client: Client) -> None:
     client.text("remember", {"name": "Ada", "facts": ["Left [superseded by Ben]"]})
     assert '#1 "Left [superseded by Ben]"' in client.text("open", {"names": ["Ada"]})
+
+
+def test_an_entity_that_is_shown_in_part_says_how_much_is_left_out(client: Client) -> None:
+    facts = [f"fact {number} of the {word}" for number, word in enumerate("abcdefghi")]
+    facts.append("left the company in February")
+    client.text("remember", {"entities": [{"name": "Bertil", "type": "person", "facts": facts}]})
+    text = client.text("recall", {"query": "who left the company?"})
+    assert "Bertil (person), 9 more\n  #10 left the company" in text
+
+
+def test_what_a_known_entity_lacks_is_said(client: Client) -> None:
+    client.text("remember", {"entities": [{"name": "Aiko", "facts": ["mobile developer"]}]})
+    text = client.text("recall", {"query": "what is Aiko's phone number?"})
+    assert "No fact has: phone" in text

@@ -40,7 +40,7 @@ Worker (component)
 ADR-7 batch size (decision)
   #1 Batch defer takes at most 500 jobs per call [Mon 16 Nov 2020]
   relations: this -supersedes-> ADR-3 batch size
-release 3.6.0 (milestone, due Wed 4 Dec 2999)
+release 3.6.0 (milestone, due Wed 4 Dec 2999), 1 more
   #2 Contains batch defer [Tue 10 Nov 2020]
 ADR-3 batch size (decision)
   #1 Batch defer takes at most 1000 jobs per call [Thu 5 Nov 2020; {SUPERSEDED}]
@@ -59,7 +59,10 @@ ADR-3 batch size (decision)
 TODO: migration docs (todo, OVERDUE since Fri 13 Nov 2020)
   #1 Owner Deniz [Mon 2 Nov 2020]
 TODO: fetch_job index (todo, due Wed 20 Nov 2999)
-  #1 Add partial index [Mon 2 Nov 2020]""",
+  #1 Add partial index [Mon 2 Nov 2020]
+release 3.6.0 (milestone, due Wed 4 Dec 2999)
+  #2 Contains batch defer [Tue 10 Nov 2020]
+  #3 Due Friday 2020-12-04 (Marta) [Fri 13 Nov 2020]""",
     ),
     "G6 an unknown type": (
         "recall",

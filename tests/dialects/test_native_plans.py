@@ -307,3 +307,30 @@ def test_a_fact_stays_until_the_one_that_replaces_it_becomes_true(
     then = client.text("open", {"names": ["pricing"], "true_on": day})
     assert "21 cents" in then
     assert "18 cents" not in then
+
+
+def test_a_question_for_what_is_due_lists_all_that_is_open(client: Client) -> None:
+    due = {"order locks": "in 3 days", "renew the domain": "in 5 days"}
+    for name, day in due.items():
+        remember(client, name, f"{name} as agreed", type="milestone", due=day)
+    remember(client, "old invoice", "was never sent", type="milestone", due="yesterday")
+    for question in ("what must I do by next Friday?", "what is due this month?"):
+        text = client.text("recall", {"query": question})
+        assert [name for name in due if f"{name} (milestone, due " not in text] == []
+    late = client.text("recall", {"query": "which of the open tasks are late?"})
+    assert "old invoice (milestone, OVERDUE " in late
+    assert "renew the domain" not in late
+    by_type = client.text("recall", {"types": ["todo"], "status": "open"})
+    assert "order locks (milestone, due " in by_type  # what has a status is a to-do
+
+
+def test_a_filter_that_selects_a_few_shows_them_all(client: Client) -> None:
+    for name in ("book the hall", "call the bank", "fix the rota"):
+        remember(client, name, "for the party", type="todo", due="in 3 days")
+    link = {"from": "book the hall", "type": "assigned_to", "to": "Ravi"}
+    client.text("remember", {"relations": [link]})
+    question = {"query": "what is on Ravi's plate?", "types": ["todo"], "status": "open"}
+    text = client.text("recall", question)
+    assert "relations: this -assigned_to-> Ravi" in text
+    assert "call the bank" in text
+    assert "fix the rota" in text

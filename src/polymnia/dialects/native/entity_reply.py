@@ -72,7 +72,7 @@ def show_entities(
     hits = with_newest_facts(hits)
     chosen = [] if arguments.limit else hits[:limit]
     owners = [(place, hit.passage.entity) for place, hit in hits]
-    authors, successors, (few, relations) = together(
+    authors, successors, (few, relations, counts) = together(
         partial(authors_of, hits),
         partial(successors_of, owners),
         partial(_look_beside, chosen, together, is_list=is_list),
@@ -94,13 +94,17 @@ def show_entities(
         # A list gets the relations of its to-dos, which say who has which.
         if not is_list or subject == best or (subject in outlines and outlines[subject].status):
             related[subject] = relation_texts(subject[1], own, arguments.query, MAX_RELATIONS)
-    return head, entity_groups(shown, common, outlines, related), lines, shown
+    left_out = dict(counts)
+    for line in shown:
+        if line.subject in left_out and line.passage.ordinal > 0:
+            left_out[line.subject] -= 1
+    return head, entity_groups(shown, common, outlines, related, left_out), lines, shown
 
 
 def _look_beside(
     hits: list[PlacedHit], together: Callable[..., list[Any]], *, is_list: bool
-) -> tuple[list[tuple[Place, list[str]]], Relations]:
-    """Return the first entities, those with few facts, and the relations of all of these.
+) -> tuple[list[tuple[Place, list[str]]], Relations, Counter[tuple[str, str]]]:
+    """Return the entities to show whole, the relations of the first, and how many facts all have.
 
     The fact that decides often stands beside the one that has the words of the question.
     """
@@ -111,19 +115,28 @@ def _look_beside(
         if hit.passage.kind != "note" and (is_near or is_list):
             first.setdefault((place.name, hit.passage.entity), place)
     subjects = list(first)[: MAX_LISTED if is_list else MAX_WHOLE_ENTITIES]
+    found = Counter((place.name, hit.passage.entity) for place, hit in hits)
+    counts: Counter[tuple[str, str]] = Counter()
     few = []
     relations: Relations = {}
-    for place in {name: first[name, entity] for name, entity in subjects}.values():
+    for place in {place.name: place for place, _ in hits}.values():
         names = [entity for name, entity in subjects if name == place.name]
+        present = {entity for name, entity in found if name == place.name}
         with place.memory.reading() as reader:
-            counts, touching = together(
-                partial(reader.fact_counts, names), partial(reader.relations, names)
+            sizes, touching = together(
+                partial(reader.fact_counts, present), partial(reader.relations, names)
             )
-        few.append((place, [name for name in names if counts.get(name, 0) <= MAX_WHOLE_FACTS]))
+        whole = []
+        for name in [*names, *sorted(present.difference(names))]:
+            size = counts[place.name, name] = sizes.get(name, 0)
+            is_nearly_whole = 3 * found[place.name, name] >= 2 * size
+            if size <= MAX_WHOLE_FACTS and (name in names or is_nearly_whole):
+                whole.append(name)
+        few.append((place, whole))
         for relation in touching:
             for end in set(relation.ends).intersection(names):
                 relations.setdefault((place.name, end), []).append(relation)
-    return few, relations
+    return few, relations, counts
 
 
 def _facts_of(few: list[tuple[Place, list[str]]], within: Within | None) -> list[PlacedHit]:

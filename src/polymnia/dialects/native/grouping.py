@@ -159,6 +159,7 @@ def entity_groups(
     usual: tuple[str, str],
     outlines: dict[tuple[str, str], Entity],
     relations: dict[tuple[str, str], list[str]],
+    left_out: dict[tuple[str, str], int],
 ) -> list[str]:
     """Return each entity with its facts, in the order of its best hit, and some relations.
 
@@ -179,7 +180,10 @@ def entity_groups(
             heading += f": {one_line(members[0].text)}"
         facts.sort(key=lambda line: (known_since(line), line.passage.ordinal))
         day = shared_day_of(facts, is_recall=True)
-        texts.append(f"{heading}, {day}" if day else heading)
+        heading = f"{heading}, {day}" if day else heading
+        if left_out.get(subject, 0) > 0:
+            heading += f", {left_out[subject]} more"
+        texts.append(heading)
         texts += [fact_line(line, usual_author, day, is_recall=True) for line in facts]
         if subject in relations:
             texts.append(f"{RELATIONS}{'; '.join(relations[subject])}")

@@ -64,7 +64,7 @@ def list_entities(call: Call, arguments: Recall) -> Reply:
     listed = []
     for place in read:
         with place.memory.reading() as reader:
-            for entity in drop_expired_facts(_select(reader, arguments)):
+            for entity in drop_expired_facts(select_entities(reader, arguments)):
                 facts = [fact for fact in entity.facts if period.has(_time_of(fact))]
                 if facts or (period.has(entity.updated_at) and not entity.facts):
                     listed.append(_Listed(place, entity, tuple(facts)))
@@ -147,7 +147,7 @@ def _heading(one: _Listed, home: str, shown_count: int) -> str:
     return heading
 
 
-def _select(reader: Reader, arguments: Recall) -> list[Entity]:
+def select_entities(reader: Reader, arguments: Recall) -> list[Entity]:
     """Return the entities with one of the types, all of the tags and the status."""
     types = {_type_key(kind) for kind in arguments.types}
     tags = {fold(tag) for tag in arguments.tags}

@@ -29,12 +29,13 @@ from polymnia.dialects.native.listing import (
     MAX_LISTED,
     list_entities,
     names_with_status,
+    select_entities,
     stored_types,
 )
 from polymnia.dialects.native.replies import clean_reply, offset_of, prose
 from polymnia.dialects.native.scope import Place, places
 from polymnia.dialects.native.shapes import Found, Recall
-from polymnia.engine.facts.remember import OPEN
+from polymnia.engine.facts.remember import OPEN, TODO_TYPES
 from polymnia.engine.facts.todos import OVERDUE
 from polymnia.engine.memory import one_snapshot
 from polymnia.engine.recall.passages import RecallResult
@@ -66,6 +67,8 @@ TURNS_TAIL_TOKENS = 8
 MAX_FACTS_OF_TYPE = 8
 # Hits that follow the entities of a type that is asked for.
 MAX_BESIDE_LIST = 4
+# If a filter selects so few entities, all of them are shown.
+MAX_SELECTED = 8
 # The hits are turns of a conversation if so many of the first ten are.
 MIN_TURNS = 6
 # A turn that ends with a question is shown with its answer.
@@ -79,6 +82,19 @@ _LIST_WORDS = re.compile(
     re.IGNORECASE,
 )
 
+# Words that say nothing about what is asked, if no fact has them.
+_FILLERS = frozenset(
+    words_of(
+        "around anybody find give handle last look must next part put recently take times today"
+        " tomorrow trouble two way week wrong year yesterday"
+    )
+)
+_DUE_WORDS = re.compile(
+    r"\b(?:what|which|anything|everything)\b.* due\b|\bdeadlines\b|\bleft to do\b"
+    r"|\b(?:must|should|have to|need to|ought to) (?:i |we )?(?:do|finish|prepare)\b"
+)
+_OVERDUE_WORDS = re.compile(r"\boverdue\b|\b(?:tasks?|todos?|items?)\b.*\blate\b")
+_TODO_FILTERS = {kind + ending for kind in TODO_TYPES for ending in ("", "s")}
 _OPEN_WORDS = re.compile(r"\b(?:open|overdue|pending)\b")
 # How a question asks for all entities of a type, where that is not the plural.
 _ASKED_TYPES = {
@@ -97,6 +113,8 @@ grouped by entity; [Fri 13 Nov] is the day a fact became true. If none answers, 
 other words, then say it is not stored. The default model reads English: translate other languages \
 in also. In long conversations max_tokens 2000 shows 90 % of what answers need, the default 87 %. \
 open shows all."""
+    if arguments.status and arguments.types and set(arguments.types) <= _TODO_FILTERS:
+        arguments = replace(arguments, types=[])  # whatever has a status is a to-do
     if not arguments.query.strip() and not arguments.also:
         return list_entities(call, arguments)
     read = places(call, arguments.workspace)
@@ -118,12 +136,15 @@ def _answer(
     first_ten = [hit.passage for _, hit in ranked[:10]]
     turns = sum(passage.is_turn for passage in first_ten)
     shows_turns = bool(turns) and turns >= min(MIN_TURNS, len(first_ten))
+    # The entities of a type that the question asks a list of, the latest first, or all that a
+    # filter selects.
     listed: list[PlacedHit] = []
-    if not shows_turns and not arguments.types:
-        # The entities of a type that the question asks a list of, the latest first.
+    selected: list[PlacedHit] = []
+    if not shows_turns:
+        beside = selected if _selects(arguments) else listed
         for place, (_, passages) in zip(read, searched, strict=True):
-            listed += [(place, Hit(passage, 0.0, "type", Signals())) for passage in passages]
-    if not ranked and not listed:
+            beside += [(place, Hit(passage, 0.0, "type", Signals())) for passage in passages]
+    if not ranked and not listed and not selected:
         notes = _search_notes(results)
         sentences = [explain_nothing(call, arguments, read, within), *notes]
         if notes:  # nothing can be said before the model is loaded
@@ -135,16 +156,14 @@ def _answer(
     # Which hits: those that come close to the best one, and the best of each named entity. For a
     # conversation, or of a number that was asked for, all.
     room = max(1.0, arguments.max_tokens / USUAL_TOKENS)
-    is_list = bool(
-        arguments.types or arguments.tags or listed or _LIST_WORDS.search(arguments.query)
-    )
+    is_list = bool(_selects(arguments) or listed or _LIST_WORDS.search(arguments.query))
     hits = ranked
     if not shows_turns and not arguments.limit:
         hits = _relevant_hits(ranked, MIN_SCORE_SHARE / room)
     if listed:
         # The list is the answer, or else the best hits are: "how many customers joined".
         hits = hits[:MAX_BESIDE_LIST]
-    hits = without_repeats([*listed, *hits])[offset:]
+    hits = without_repeats([*listed, *hits, *selected])[offset:]
 
     # How much of them fits. The first entities are shown whole, unless facts were asked for.
     shown: list[Line]
@@ -161,13 +180,13 @@ def _answer(
         head, texts, lines, shown = reply
     present = {(place.name, *hit.passage.key) for place, hit in hits}
 
-    # What is missing matters if the best hits have little of the question, and name nothing in it.
-    # It cannot be told before the model is loaded.
+    # What is missing matters if the best hits have little of the question. It cannot be told before
+    # the model is loaded. A question about a known name needs no other words.
     unknown = _unknown_everywhere([result for _, result in results])
     notes = _search_notes(results)
     first_hits = [hit for _, hit in ranked[:3]]
     is_unsure = not listed and not offset and not notes
-    is_unsure &= not any(hit.signals.entity or hit.share >= MIN_SURE_SHARE for hit in first_hits)
+    is_unsure &= not any(hit.share >= MIN_SURE_SHARE for hit in first_hits)
     if unknown and is_unsure:
         head += "\n" + one_line(f"No fact has: {', '.join(unknown[:5])}. Nearest:")
     more = len(lines) - len(shown)
@@ -176,7 +195,8 @@ def _answer(
         least = MIN_SCORE_SHARE * max(hit.score for _, hit in hits)
         more = min(more, sum(hit.score >= least for _, hit in hits) - len(shown))
     remarks = []
-    if is_unsure and (unknown or all(hit.is_weak for hit in first_hits)):
+    is_named = any(hit.signals.entity for hit in first_hits)
+    if is_unsure and not is_named and (unknown or all(hit.is_weak for hit in first_hits)):
         remarks.append(f"If none of these answers: {_ASK_AGAIN[:1].lower()}{_ASK_AGAIN[1:]}")
     elif more > 0 and not shows_turns:  # turns are ranked to the last, so there are always more
         bound = "limit" if arguments.limit else "max_tokens"
@@ -202,10 +222,24 @@ def _search_place(
         limit=MAX_RANKED,
         within=own_filter,
     )
-    result, of_types = together(
-        search, partial(_newest_of_asked_types, place, arguments.query, own_filter)
-    )
-    return result, of_types
+    of_types = partial(_newest_of_asked_types, place, arguments.query, own_filter)
+    if _selects(arguments):
+        of_types = partial(_newest_of_selected, place, arguments, own_filter)
+    result, passages = together(search, of_types)
+    return result, passages
+
+
+def _selects(arguments: Recall) -> bool:
+    return bool(arguments.types or arguments.tags or arguments.status)
+
+
+def _newest_of_selected(place: Place, arguments: Recall, within: Within | None) -> list[Passage]:
+    """Return facts of the entities that a filter selects, if they are few: what is due first."""
+    with place.memory.reading() as reader:
+        selected = drop_expired_facts(select_entities(reader, arguments))
+    if len(selected) > MAX_SELECTED:
+        return []
+    return _newest_facts(selected, within)
 
 
 def _relevant_hits(ranked: list[PlacedHit], share: float) -> list[PlacedHit]:
@@ -228,7 +262,7 @@ def _unknown_everywhere(results: list[RecallResult]) -> list[str]:
     unknown = list(results[0].unknown)
     for result in results[1:]:
         unknown = [word for word in unknown if word in result.unknown]
-    return unknown
+    return [word for word in unknown if fold(word) not in _FILLERS]
 
 
 def _search_notes(results: list[tuple[Place, RecallResult]]) -> list[str]:
@@ -304,18 +338,24 @@ def _newest_of_asked_types(place: Place, query: str, within: Within | None) -> l
         for kind in reader.types():
             if _asks_for_type(words, fold(kind)):
                 listed += reader.newest_of_type(kind, MAX_LISTED)
-        if OVERDUE in words_of(words):
-            names = names_with_status(reader, OVERDUE)
-            # If nothing is overdue, the open ones of a type that is asked for show it.
-            listed = reader.entities(names[:MAX_LISTED]) if names else listed
+        names = []
+        if _OVERDUE_WORDS.search(words):
+            names = names_with_status(reader, OVERDUE) or names_with_status(reader, OPEN)
+        elif _DUE_WORDS.search(words):
+            names = names_with_status(reader, OPEN)
+        # If nothing is overdue, the open ones show it.
+        listed = reader.entities(names[:MAX_LISTED]) if names else listed
     listed = drop_expired_facts(listed)
     if _OPEN_WORDS.search(words):
         listed = [entity for entity in listed if entity.status in ("", OPEN)]
-    listed.reverse()
-    listed.sort(key=lambda entity: entity.due or 2**62)
-    facts_each = max(1, MAX_FACTS_OF_TYPE // max(1, len(listed)))
+    return _newest_facts(listed[::-1], within)
+
+
+def _newest_facts(entities: list[Entity], within: Within | None) -> list[Passage]:
+    entities = sorted(entities, key=lambda entity: entity.due or 2**62)
+    facts_each = max(1, MAX_FACTS_OF_TYPE // max(1, len(entities)))
     passages = []
-    for entity in listed:
+    for entity in entities:
         passages += newest_passages(entity, facts_each, within)
     return passages
 
