@@ -60,7 +60,7 @@ With --dialect, the memory is where that dialect's clients expect it:
         action="append",
         metavar="NAME",
         help=f"further tools of the {DEFAULT_DIALECT} dialect: "
-        "notes, export, admin, search-fetch, or all (repeatable)",
+        "notes, admin, search-fetch, or all (repeatable)",
     )
     parser.add_argument(
         "--log-format", choices=("text", "json"), help="the format of log lines (default: text)"
