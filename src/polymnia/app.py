@@ -32,10 +32,9 @@ from polymnia.workspace_choice import open_meaning
 if TYPE_CHECKING:
     from polymnia.auth.authenticator import Authenticator
     from polymnia.auth.grants import Grants
-    from polymnia.auth.people import People
+    from polymnia.auth.people import People, WebSessions
     from polymnia.auth.provider import Provider
     from polymnia.auth.tokens import Tokens
-    from polymnia.web.login import WebSessions
 
     OnReady = Callable[[str, WebSessions], None]
 
@@ -204,12 +203,12 @@ def _serve_http(
     from tempfile import TemporaryDirectory
     from urllib.parse import urlsplit
 
+    from polymnia.auth.people import WebSessions
     from polymnia.transports import address
     from polymnia.transports.http.guard import RequestGuard
     from polymnia.transports.http.proxies import parse_proxies
     from polymnia.transports.http.serve import HttpOptions, serve_http
     from polymnia.web import SiteParts, WebInterface
-    from polymnia.web.login import WebSessions
 
     # Invalid settings are reported before anything is opened.
     host, port = address.parse_bind(settings.address)

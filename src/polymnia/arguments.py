@@ -40,38 +40,32 @@ def decode_arguments(decoder: Decoder[Any], raw: bytes | Raw, *, root: str = "ar
 
     Raise BadInput with the path of the mistake and what was expected there.
     """
+    kind = decoder.type
     try:
-        return _decode(decoder, raw, root)
+        try:
+            return decoder.decode(raw)
+        except ValidationError as exc:
+            problem = str(exc)
+        try:
+            arguments = decode(raw)
+        except ValidationError as exc:  # a number that no type can hold
+            raise BadInput(explain_mistake(problem, kind, root)) from exc
+        if arguments is None:
+            arguments = {}
+        if hasattr(kind, "synonyms"):
+            arguments = adapt(arguments, kind)
+        # Null means "left out", and 2.0 means 2.
+        given = arguments
+        if isinstance(given, dict):
+            given = {name: value for name, value in given.items() if value is not None}
+        try:
+            return convert(_replace_whole_floats(given), kind)
+        except ValidationError as exc:
+            raise BadInput(_explain_mistakes(problem, arguments, kind, root)) from exc
     except (DecodeError, UnicodeDecodeError) as exc:
         raise BadInput(f"{root}: not valid JSON ({exc})") from exc
     except RecursionError as exc:
         raise BadInput(f"{root}: nested too deeply") from exc
-
-
-def _decode(decoder: Decoder[Any], raw: bytes | Raw, root: str) -> Any:
-    try:
-        return decoder.decode(raw)
-    except ValidationError as exc:
-        problem = str(exc)
-    try:
-        arguments = decode(raw)
-    except ValidationError as exc:  # a number that no type can hold
-        raise BadInput(explain_mistake(problem, decoder.type, root)) from exc
-    if arguments is None:
-        arguments = {}
-    if hasattr(decoder.type, "synonyms"):
-        arguments = adapt(arguments, decoder.type)
-    try:
-        return _convert_leniently(arguments, decoder.type)
-    except ValidationError as exc:
-        raise BadInput(_explain_mistakes(problem, arguments, decoder.type, root)) from exc
-
-
-def _convert_leniently(arguments: Any, kind: Any) -> Any:
-    """Return arguments in which null means "left out" and 2.0 means 2. Raise ValidationError."""
-    if isinstance(arguments, dict):
-        arguments = {name: value for name, value in arguments.items() if value is not None}
-    return convert(_replace_whole_floats(arguments), kind)
 
 
 def adapt(value: Any, kind: Any) -> Any:
@@ -122,22 +116,18 @@ def _adapt_scalar(value: Any, kind: Any) -> Any:
 
 def _list_items(value: Any, item_kind: Any) -> list[Any]:
     """Return the items of a list that may be given as JSON, as its only item, or as "all"."""
+    plain = _without_annotations(item_kind)
     if isinstance(value, str) and value.lstrip().startswith(("[", "{")):
-        value = _decode_text(value, item_kind)
+        try:
+            decoded = decode(value)
+        except (DecodeError, RecursionError):
+            decoded = None
+        if isinstance(decoded, list) or (isinstance(decoded, dict) and _is_struct(plain)):
+            value = decoded
     items = value if isinstance(value, list) else [value]
-    if items == ["all"] and get_origin(_without_annotations(item_kind)) is Literal:
-        items = list(get_args(_without_annotations(item_kind)))
+    if items == ["all"] and get_origin(plain) is Literal:
+        items = list(get_args(plain))
     return items
-
-
-def _decode_text(text: str, item_kind: Any) -> Any:
-    """Return the list, or the item that is an object, that a text has as JSON; else the text."""
-    try:
-        value = decode(text)
-    except (DecodeError, RecursionError):
-        return text
-    is_item = isinstance(value, dict) and _is_struct(_without_annotations(item_kind))
-    return value if isinstance(value, list) or is_item else text
 
 
 def _gather_field(value: dict[str, Any], kinds: dict[str, Any], items: str) -> dict[str, Any]:
@@ -260,14 +250,16 @@ def explain_mistake(problem: str, kind: Any, root: str) -> str:
     if match := _MISSING.match(problem):
         return f"{prefix}{match['field']}: required, but missing"
     if match := _UNKNOWN.match(problem):
-        return f"{prefix}{match['field']}: there is no such argument{_known_fields(kind, path)}"
+        known = ""
+        if hasattr(kind, "synonyms"):  # clients rely on the texts of other dialects
+            known = f" (known: {', '.join(_schema_at(kind, path).get('properties', ()))})"
+        return f"{prefix}{match['field']}: there is no such argument{known}"
     if match := _CHOICE.match(problem):
-        choices = ", ".join(_choices(kind, path))
-        return f"{path or root}: {match['value']} is not one of {choices}"
-    return f"{path or root}: {_explain_expectation(problem)}"
-
-
-def _explain_expectation(problem: str) -> str:
+        node = _schema_at(kind, path)
+        choices: list[str] = []
+        for option in [node, *node.get("anyOf", ())]:
+            choices += map(str, option.get("enum", ()))
+        return f"{path or root}: {match['value']} is not one of {', '.join(choices)}"
     if match := _EXPECTED.match(problem):
         got = match["got"]
         if got in ("int", "float"):
@@ -276,10 +268,10 @@ def _explain_expectation(problem: str) -> str:
             got = "a boolean"
         else:
             got = _type_names(got)
-        return f"expected {_type_names(match['type'])}{match['bound']}, got {got}"
-    if match := _BOUND.match(problem):
-        return f"expected {_type_names(match['type'])} {match['bound']}"
-    return problem[:1].lower() + problem[1:]
+        problem = f"expected {_type_names(match['type'])}{match['bound']}, got {got}"
+    elif match := _BOUND.match(problem):
+        problem = f"expected {_type_names(match['type'])} {match['bound']}"
+    return f"{path or root}: {problem[:1].lower()}{problem[1:]}"
 
 
 def _type_names(union: str) -> str:
@@ -287,37 +279,18 @@ def _type_names(union: str) -> str:
     return " or ".join(_TYPE_NAMES.get(name, name) for name in names)
 
 
-def _choices(kind: Any, path: str) -> list[str]:
-    """Return the values allowed at a path, as JSON spells them."""
-    node = _schema_at(kind, path)
-    choices: list[str] = []
-    for option in [node, *node.get("anyOf", ())]:
-        choices += map(str, option.get("enum", ()))
-    return choices
-
-
-def _known_fields(kind: Any, path: str) -> str:
-    """Return the arguments at a path in brackets, for types that have synonyms."""
-    if not hasattr(kind, "synonyms"):  # clients rely on the texts of other dialects
-        return ""
-    return f" (known: {', '.join(_schema_at(kind, path).get('properties', ()))})"
-
-
 def _schema_at(kind: Any, path: str) -> dict[str, Any]:
+    """Return the schema of what is at a path, such as `entities[2].name`."""
     node = json_schema(kind)
     for step in _STEP.findall(path):
-        node = _child_schema(node, step)
+        options = [node, *node.get("anyOf", ())]
+        node = {}
+        for option in options:
+            if step in option.get("properties", {}):
+                node = option["properties"][step]
+            elif "items" in option and (step.isdigit() or step == "..."):
+                node = option["items"]
     return node
-
-
-def _child_schema(node: dict[str, Any], step: str) -> dict[str, Any]:
-    child: dict[str, Any] = {}
-    for option in [node, *node.get("anyOf", ())]:
-        if step in option.get("properties", {}):
-            child = option["properties"][step]
-        elif "items" in option and (step.isdigit() or step == "..."):
-            child = option["items"]
-    return child
 
 
 def json_schema(kind: type[Struct]) -> dict[str, Any]:

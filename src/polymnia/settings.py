@@ -10,13 +10,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, ValidationError, convert
 
-from polymnia.dialects.registry import (
-    DEFAULT_DIALECT,
-    DIALECTS,
-    STORE_FLAGS,
-    DialectSpec,
-    find_spec,
-)
+from polymnia.dialects.registry import DEFAULT_DIALECT, DIALECTS, STORE_FLAGS, find_spec
 from polymnia.errors import SettingsError
 from polymnia.model import GroupRights
 from polymnia.model.changes import MAX_FACT_BYTES
@@ -245,7 +239,13 @@ def _choose_store(
     The first of these that names one: flags, variables, the settings file, the dialect's default,
     the user's default.
     """
-    spec = _chosen_dialect(values)
+    spec = find_spec(DEFAULT_DIALECT)
+    if "dialect" in values:
+        chosen = values["dialect"]
+        try:
+            spec = find_spec(str(chosen.value))
+        except SettingsError as exc:
+            raise SettingsError(f"{chosen.source}: {exc}") from exc
     candidates = (
         given.get("store"),
         *(
@@ -263,15 +263,6 @@ def _choose_store(
     return next(
         (str(candidate) for candidate in candidates if candidate), default_store(environment)
     )
-
-
-def _chosen_dialect(values: Mapping[str, _Value]) -> DialectSpec:
-    if "dialect" not in values:
-        return find_spec(DEFAULT_DIALECT)
-    try:
-        return find_spec(str(values["dialect"].value))
-    except SettingsError as exc:
-        raise SettingsError(f"{values['dialect'].source}: {exc}") from exc
 
 
 def _own_file(scheme: str, path: str) -> str:

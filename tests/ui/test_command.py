@@ -117,7 +117,7 @@ def test_a_server_on_standard_input_loads_no_part_of_the_interface(tmp_path: Pat
 
 
 def test_a_server_without_visitors_loads_no_page() -> None:
-    script = "import sys, polymnia.web.login, polymnia.transports.http.serve; print(*sys.modules)"
+    script = "import sys, polymnia.web, polymnia.transports.http.serve; print(*sys.modules)"
     command = [sys.executable, "-c", script]
     shown = subprocess.run(
         command, capture_output=True, text=True, timeout=TIMEOUT_S, check=True

@@ -172,13 +172,17 @@ def test_findings_are_computed_once_for_each_state_of_a_memory(memory_of_two: Me
     runs: list[str] = []
     gate = Event()
 
-    def find(memory: Memory, among: object) -> list[CurationFinding]:
+    def find(kind: str, memory: Memory, among: object) -> list[CurationFinding]:
         gate.wait(TIMEOUT_S)
         runs.append("run")
         return [CurationFinding("orphans", ("one",)), CurationFinding("orphans", ("two",))]
 
-    kind = Kind("", "", "", "", find)
-    with ThreadPoolExecutor(1) as pool, patch.dict(KINDS, {"orphans": kind}, clear=True):
+    kinds = {"orphans": Kind("", "", "", "")}
+    with (
+        ThreadPoolExecutor(1) as pool,
+        patch.dict(KINDS, kinds, clear=True),
+        patch("polymnia.web.findings.find", find),
+    ):
         cache = FindingsCache(pool)
         assert cache.latest(memory_of_two) == (None, 0, True)
         assert cache.latest(memory_of_two) == (None, 0, True)

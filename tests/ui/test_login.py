@@ -11,11 +11,10 @@ import psycopg
 import pytest
 
 from polymnia.auth.authenticator import Authenticator, tokens_of
-from polymnia.auth.people import People
+from polymnia.auth.people import People, WebSessions
 from polymnia.auth.tokens import Tokens
 from polymnia.errors import NotAdmitted
 from polymnia.model import LINK_OWNER
-from polymnia.web.login import WebSessions
 from tests.transports.running import Running
 from tests.ui.client import Visitor, make_token, serve
 

@@ -9,7 +9,7 @@ import pytest
 
 from polymnia.errors import StoreDamaged, StoreTooNew
 from polymnia.stores.open import open_catalogue, open_web_state
-from polymnia.web.state import MAX_DISMISSED, SharedState, SiteState
+from polymnia.web.findings import MAX_DISMISSED, SharedState, SiteState
 
 
 def test_what_is_kept_is_there_for_the_next_server(tmp_path: Path) -> None:

@@ -56,7 +56,19 @@ class Authenticator:
         the tokens of clients that people allowed in are valid for one.
         """
         try:
-            return self._recognise(token, resource).restrict(self._max_capability)
+            if not self.requires_token:
+                return OWNER.restrict(self._max_capability)
+            if not token:
+                hint = "create one with `polymnia token create`"
+                raise NotAdmitted("a token is required", hint=hint)
+            # A JSON Web Token has two dots, our tokens have none.
+            if self._provider is not None and token.count(".") == 2:
+                principal = self._provider(token)
+            elif self._tokens is not None:
+                principal = self._tokens.recognise(token, resource)
+            else:
+                raise NotAdmitted("unknown token")
+            return principal.restrict(self._max_capability)
         except NotAdmitted as exc:
             if token:
                 self._failures.report(exc, peer)
@@ -81,18 +93,6 @@ class Authenticator:
             logger.error("cannot check tokens: %s", exc)
             return False
         return current is not None and current.restrict(self._max_capability).is_same(principal)
-
-    def _recognise(self, token: str | None, resource: str) -> Principal:
-        if not self.requires_token:
-            return OWNER
-        if not token:
-            raise NotAdmitted("a token is required", hint="create one with `polymnia token create`")
-        # A JSON Web Token has two dots, our tokens have none.
-        if self._provider is not None and token.count(".") == 2:
-            return self._provider(token)
-        if self._tokens is None:
-            raise NotAdmitted("unknown token")
-        return self._tokens.recognise(token, resource)
 
 
 class _FailedLogins:

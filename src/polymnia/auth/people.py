@@ -5,24 +5,28 @@ link, with which the person chooses a password. Logins are tokens of kind "sessi
 """
 
 import hmac
+import logging
 import secrets
 import time
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cache
 from threading import BoundedSemaphore, Lock
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from polymnia.auth.tokens import Tokens, check_token_name, hash_secret
-from polymnia.errors import BadInput, NotAdmitted, SettingsError
-from polymnia.model import Account, Capability, Principal, Token
+from polymnia.errors import BadInput, NotAdmitted, SettingsError, StoreError
+from polymnia.model import LINK_OWNER, Account, Capability, Principal, Token
 
 if TYPE_CHECKING:
     from argon2 import PasswordHasher
 
     from polymnia.auth.provider import Identity
+
+logger = logging.getLogger(__name__)
 
 INVITATION_S = 7 * 86_400
 # A person of an identity provider has to log in again after this time.
@@ -31,6 +35,8 @@ IDENTITY_S = 30 * 86_400
 IDLE_S = 12 * 3600
 # The oldest login of a name ends with the next one, so that nobody can log others out.
 MAX_LOGINS_EACH = 50
+# The logins in memory, the one-time links, and how long a link is good for.
+MAX_SESSIONS, MAX_LINKS, LINK_LIFETIME_S = 1_000, 100, 600
 MIN_PASSWORD_LENGTH, MAX_PASSWORD_LENGTH = 12, 1_000
 # The failed logins that a name and an address may have in this many seconds.
 ATTEMPTS_S, MAX_ATTEMPTS_BY_NAME, MAX_ATTEMPTS_BY_ADDRESS = 600, 20, 30
@@ -93,7 +99,9 @@ class People:
             user = _find_user(tokens, name)
             code, account = _invitation(now, user.id)
             tokens[tokens.index(user)] = replace(user, account=account)
-            _end_sessions(tokens, user, now)
+            for index, token in enumerate(tokens):
+                if token.kind == "session" and token.owner == user.id and token.revoked_at is None:
+                    tokens[index] = replace(token, revoked_at=now)
         return code
 
     def assign(
@@ -204,10 +212,17 @@ class People:
         attempt = self._attempts.begin(name, peer)
         found = [user for user in self.all() if user.name == name and user.account is not None]
         stored = found[0].account.password if found and found[0].account else ""
-        with self._hashing:
-            # An unknown name takes the same time.
-            is_right = _verify(stored or _unknown_hash(), password[:MAX_PASSWORD_LENGTH])
-        if not (stored and is_right):
+        hasher = _hasher()
+        from argon2.exceptions import VerificationError
+
+        try:
+            with self._hashing:
+                # An unknown name takes the same time.
+                hasher.verify(stored or _unknown_hash(), password[:MAX_PASSWORD_LENGTH])
+            is_right = bool(stored)
+        except VerificationError:
+            is_right = False
+        if not is_right:
             raise NotAdmitted("wrong name or password")
         self._attempts.forget(attempt, name, peer)
         return self._principal(found[0])
@@ -279,6 +294,110 @@ class People:
         return session if hmac.compare_digest(hash_secret(secret), session.hash) else None
 
 
+class _Session(Struct):
+    principal: Principal
+    used_at: float
+
+
+class WebSessions:
+    """Open sessions by the secret in their cookie, and links that open one. Thread-safe.
+
+    `people` keeps the sessions of people and tokens, for all servers of a store. Others are lost
+    when the server ends: those of one-time links, and all on a server that may only read.
+    """
+
+    def __init__(
+        self,
+        holds: Callable[[Principal], bool],
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        people: People | None = None,
+    ) -> None:
+        """`holds` tells whether a principal would still be admitted."""
+        self._holds = holds
+        self._clock = clock
+        self._people = people
+        self._lock = Lock()
+        self._sessions: OrderedDict[str, _Session] = OrderedDict()
+        self._links: OrderedDict[str, tuple[Principal, float]] = OrderedDict()
+        self._key = secrets.token_bytes(32)
+
+    def open(self, principal: Principal) -> str:
+        """Open a session and return its secret. With too many, the longest unused one ends."""
+        # A link logs in to the server that made it, without a token that others could check.
+        if self._people is not None and principal.id and principal.id != LINK_OWNER.id:
+            try:
+                return self._people.open_session(principal)
+            except StoreError as exc:
+                logger.warning("this login ends with the server: %s", exc)
+        secret = secrets.token_urlsafe(32)
+        with self._lock:
+            self._sessions[secret] = _Session(principal, self._clock())
+            while len(self._sessions) > MAX_SESSIONS:
+                self._sessions.popitem(last=False)
+        return secret
+
+    def find(self, secret: str) -> Principal | None:
+        """Return whose session it is; None if it has ended or its token no longer holds.
+
+        Raise StoreError.
+        """
+        principal = None
+        with self._lock:
+            session = self._sessions.pop(secret, None)
+            if session is not None and self._clock() - session.used_at <= IDLE_S:
+                session.used_at = self._clock()
+                self._sessions[secret] = session  # at the end: it was used last
+                principal = session.principal
+        if principal is None and self._people is not None:
+            principal = self._people.find_session(secret)
+        if principal is not None and not self._holds(principal):
+            self.close(secret)
+            return None
+        return principal
+
+    def close(self, secret: str) -> None:
+        """End a session, on all servers. Raise StoreError."""
+        with self._lock:
+            own = self._sessions.pop(secret, None)
+        if self._people is not None and own is None:
+            self._people.close_session(secret)
+
+    def make_link(self, principal: Principal) -> str:
+        """Return a code that opens one session for the principal."""
+        code = secrets.token_urlsafe(32)
+        with self._lock:
+            self._links[code] = (principal, self._clock() + LINK_LIFETIME_S)
+            while len(self._links) > MAX_LINKS:
+                self._links.popitem(last=False)
+        return code
+
+    def use_link(self, code: str) -> Principal | None:
+        """Return whose link it is, and forget it; None if it was used already or has expired."""
+        with self._lock:
+            principal, until = self._links.pop(code, (None, 0.0))
+        return (
+            principal
+            if principal is not None and self._clock() < until and self._holds(principal)
+            else None
+        )
+
+    def form_token(self, secret: str) -> str:
+        """Return the token that every form of a session must send. Other sites cannot read it.
+
+        Any server that knows the session makes the same. Without a session, where no login is
+        needed, this server's own key stands for it.
+        """
+        key = secret.encode() or self._key
+        return hmac.new(key, b"form", "sha256").hexdigest()
+
+    def is_form_token(self, secret: str, given: str) -> bool:
+        """Return True if a request carries the token of its session."""
+        return hmac.compare_digest(
+            self.form_token(secret).encode(), given.encode("utf-8", "replace")
+        )
+
+
 class _Attempts:
     """Attempts to log in that failed or have not ended, by name and by address. Thread-safe."""
 
@@ -332,12 +451,6 @@ def _find_user(tokens: Iterable[Token], name: str) -> Token:
     raise BadInput(f"there is no person {name}: `polymnia user list` shows who there is")
 
 
-def _end_sessions(tokens: list[Token], user: Token, now: int) -> None:
-    for index, token in enumerate(tokens):
-        if token.kind == "session" and token.owner == user.id and token.revoked_at is None:
-            tokens[index] = replace(token, revoked_at=now)
-
-
 def _hasher() -> "PasswordHasher":
     """Return what hashes passwords. Raise SettingsError if its package is missing."""
     try:
@@ -347,16 +460,6 @@ def _hasher() -> "PasswordHasher":
             "passwords need another package: run `pip install 'polymnia[oauth]'`"
         ) from exc
     return PasswordHasher()
-
-
-def _verify(stored: str, password: str) -> bool:
-    hasher = _hasher()
-    from argon2.exceptions import VerificationError
-
-    try:
-        return hasher.verify(stored, password)
-    except VerificationError:
-        return False
 
 
 @cache

@@ -180,7 +180,18 @@ class Provider:
     def _rights(self, claims: dict[str, Any]) -> tuple[Capability, tuple[str, ...] | None]:
         """Return what the claims allow, and in which workspaces. Raise NotAdmitted."""
         if self._groups:
-            return self._rights_of_groups(claims)
+            value: Any = claims
+            for part in self._groups_claim.split("."):  # such as realm_access.roles
+                value = value.get(part) if isinstance(value, dict) else None
+            if isinstance(value, str):
+                value = [value]
+            names = [*map(str, value), "*"] if isinstance(value, list) else ["*"]
+            held = [self._groups[name] for name in names if name in self._groups]
+            if not held:
+                raise NotAdmitted("none of your groups may use this server: ask its operator")
+            can = max((rights.can for rights in held), key=CAPABILITIES.index)
+            workspaces = {name for rights in held for name in rights.workspaces}
+            return can, None if "*" in workspaces else tuple(sorted(workspaces))
         named = claims.get(_WORKSPACES)
         if named is not None:
             is_list = isinstance(named, list)
@@ -195,20 +206,6 @@ class Provider:
         if not capabilities:
             raise NotAdmitted(f"the token grants none of {', '.join(SCOPES)}")
         return max(capabilities, key=CAPABILITIES.index), None if named is None else tuple(named)
-
-    def _rights_of_groups(
-        self, claims: dict[str, Any]
-    ) -> tuple[Capability, tuple[str, ...] | None]:
-        value: Any = claims
-        for part in self._groups_claim.split("."):  # such as realm_access.roles
-            value = value.get(part) if isinstance(value, dict) else None
-        names = [value] if isinstance(value, str) else value if isinstance(value, list) else []
-        held = [self._groups[name] for name in (*map(str, names), "*") if name in self._groups]
-        if not held:
-            raise NotAdmitted("none of your groups may use this server: ask its operator")
-        can = max((rights.can for rights in held), key=CAPABILITIES.index)
-        workspaces = {name for rights in held for name in rights.workspaces}
-        return can, None if "*" in workspaces else tuple(sorted(workspaces))
 
 
 class FileKeys:

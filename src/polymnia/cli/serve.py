@@ -17,7 +17,7 @@ from polymnia.model import LINK_OWNER
 from polymnia.settings import Settings
 
 if TYPE_CHECKING:
-    from polymnia.web.login import WebSessions
+    from polymnia.auth.people import WebSessions
 
 
 def add_serve(commands: Subparsers) -> None:

@@ -6,8 +6,7 @@ from collections.abc import Collection, Iterator
 from msgspec import Struct
 
 from polymnia.errors import BadInput
-from polymnia.model.graph import Entity, Fact, FactSet, Relation, RelationKey
-from polymnia.model.notes import Note
+from polymnia.model.graph import Entity, Fact, FactSet, Note, Relation, RelationKey
 
 
 class Rows(Struct, frozen=True, omit_defaults=True):

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
     from polymnia.auth.grants import Grants
-    from polymnia.auth.people import People
+    from polymnia.auth.people import People, WebSessions
     from polymnia.auth.provider import Provider
     from polymnia.auth.tokens import Tokens
     from polymnia.engine.facts.secrets import SecretRule
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from polymnia.mcp.limits import RateLimiter
     from polymnia.stores.contract import WebStateStore
     from polymnia.transports.http.context import HttpContext
-    from polymnia.web.login import WebSessions
     from polymnia.web.site import Site
 
 

@@ -131,7 +131,9 @@ def bursts(rows: Sequence[ChangeView]) -> list[list[ChangeView]]:
     """Return the rows in order, in groups: similar changes of a client in a burst are one group."""
     runs: list[list[ChangeView]] = []
     for row in rows:
-        if runs and _continues(runs[-1][-1], row):
+        later = runs[-1][-1] if runs else row
+        is_alike = _kind_of(later) == _kind_of(row)
+        if runs and is_alike and later.at - row.at <= 180_000_000:  # three minutes
             runs[-1].append(row)
         else:
             runs.append([row])
@@ -144,6 +146,10 @@ def bursts(rows: Sequence[ChangeView]) -> list[list[ChangeView]]:
     return groups
 
 
+def _kind_of(row: ChangeView) -> tuple[str, str, str]:
+    return row.actor, row.icon, row.operation
+
+
 def burst_names(burst: Sequence[ChangeView]) -> list[str]:
     """Return the names in a burst that its first row does not have."""
     names: dict[str, None] = {}
@@ -151,12 +157,6 @@ def burst_names(burst: Sequence[ChangeView]) -> list[str]:
         names |= {piece.text: None for piece in row.pieces if piece.kind in ("entity", "note")}
     first = {piece.text for piece in burst[0].pieces}
     return [name for name in names if name not in first]
-
-
-def _continues(later: ChangeView, row: ChangeView) -> bool:
-    """Return True if a row is of the same burst as the one after it."""
-    is_alike = (later.actor, later.icon, later.operation) == (row.actor, row.icon, row.operation)
-    return is_alike and later.at - row.at <= 180_000_000  # three minutes
 
 
 def names_in(changes: Iterable[Change]) -> set[str]:
@@ -203,6 +203,12 @@ def _plain(text: str | None) -> Markup | None:
     return escape(visible(excerpt(text)))
 
 
+def join_words(words: Sequence[str]) -> str:
+    """Return words with commas and an `and` between them."""
+    *first, last = words or [""]
+    return f"{', '.join(first)} and {last}" if first else last
+
+
 def describe_size(operation: str, size: ChangeSize) -> Sentence:
     """Return the sentence about a change whose rows are only counted."""
     before, after = size.before, size.after
@@ -220,8 +226,7 @@ def describe_size(operation: str, size: ChangeSize) -> Sentence:
     parts = []
     for verb, nouns in counts.items():
         if nouns:
-            *first, last = nouns
-            parts.append(f"{verb} {', '.join(first)} and {last}" if first else f"{verb} {last}")
+            parts.append(f"{verb} {join_words(nouns)}")
     begins = {
         "import": "imported: ",
         "merge_entities": "merged entities: ",

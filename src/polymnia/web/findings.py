@@ -1,17 +1,23 @@
-"""Findings: what in a memory needs attention, computed in the background for each state of it."""
+"""Findings: what in a memory needs attention, computed in the background for each state of it.
+
+Those that users dismissed are kept beside the memory: in a file, or in the store's database.
+"""
 
 import logging
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from concurrent.futures import Executor, Future
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from hashlib import sha256
+from pathlib import Path
 from threading import Lock
 from time import monotonic
 from weakref import WeakKeyDictionary
 
-from msgspec import Struct, field
+from msgspec import Raw, Struct, field, json
 from msgspec.structs import replace
 
+from polymnia.disk.files import decode_file, make_parent, map_os_errors, write_file
+from polymnia.disk.lock import file_lock
 from polymnia.engine.curation.contradictions import contradictions
 from polymnia.engine.curation.findings import orphans, pending, relation_gaps, take_sample
 from polymnia.engine.curation.similar import duplicate_names, similar_pairs
@@ -19,7 +25,7 @@ from polymnia.engine.history.changes import last_change
 from polymnia.engine.memory import Memory
 from polymnia.errors import PolymniaError
 from polymnia.stores.clock import now_us
-from polymnia.stores.contract import Store
+from polymnia.stores.contract import Store, WebStateStore
 
 logger = logging.getLogger(__name__)
 
@@ -27,6 +33,9 @@ logger = logging.getLogger(__name__)
 MAX_FINDINGS = 1_000
 # The entities that are scanned: those that changed last, and others each day.
 MAX_LATEST, MAX_OTHERS = 4_000, 1_000
+MAX_DISMISSED = 5_000
+# The version of the file with dismissed findings.
+_VERSION = 1
 # How long a page waits for findings that were quick to compute before.
 _WAIT_S, _QUICK_S = 0.25, 0.1
 
@@ -63,58 +72,41 @@ def key_id(key: Iterable[str]) -> str:
     return sha256(joined).hexdigest()[:16]
 
 
-def _contradictions(memory: Memory, among: Among) -> list[CurationFinding]:
-    findings = []
-    for pair in contradictions(memory, among=among, limit=MAX_FINDINGS):
-        ordinals = (pair.older.ordinal, pair.newer.ordinal)
-        about = f"{pair.older.text[:40]} / {pair.newer.text[:40]}"
-        findings.append(CurationFinding("contradictions", (pair.entity,), about, ordinals))
-    return findings
+def find(kind: str, memory: Memory, among: Among) -> list[CurationFinding]:
+    """Return the findings of a kind. Raise PolymniaError if the store cannot tell."""
+    findings: list[CurationFinding] = []
 
+    def add(about: str, *names: str, ordinals: tuple[int, ...] = ()) -> None:
+        findings.append(CurationFinding(kind, names, about, ordinals))
 
-def _duplicates(memory: Memory, among: Among) -> list[CurationFinding]:
-    findings = []
-    for pair in duplicate_names(memory, among=among, limit=MAX_FINDINGS):
-        about = "the same letters" if pair.similarity == 1 else "spelled alike"
-        findings.append(CurationFinding("duplicates", (pair.a, pair.b), about))
-    return findings
-
-
-def _gaps(memory: Memory, among: Among) -> list[CurationFinding]:
-    findings = []
-    for gap in relation_gaps(memory, among=among, limit=MAX_FINDINGS):
-        about = f"mentioned {gap.count} times" if gap.count > 1 else "mentioned once"
-        findings.append(CurationFinding("gaps", (gap.entity, gap.referenced), about))
-    return findings
-
-
-def _similar(memory: Memory, among: Among) -> list[CurationFinding]:
-    if among is not None:  # comparing all vectors of a large memory takes too long for a page
-        return []
-    findings = []
-    for pair in similar_pairs(memory, limit=MAX_FINDINGS):
-        about = f"similarity {pair.similarity:.2f}"
-        findings.append(CurationFinding("similar", (pair.a, pair.b), about))
-    return findings
-
-
-def _summaries(memory: Memory, among: Among) -> list[CurationFinding]:
-    findings = []
-    for entity in pending(memory, among=among):
-        if entity.summary_at:  # a summary that is merely missing needs no attention
-            findings.append(CurationFinding("summaries", (entity.name,), "older than its facts"))
-    return findings[:MAX_FINDINGS]
-
-
-def _orphans(memory: Memory, among: Among) -> list[CurationFinding]:
-    findings = []
-    for entity in orphans(memory, among=among, limit=MAX_FINDINGS):
-        findings.append(CurationFinding("orphans", (entity.name,), "no relation"))
+    if kind == "contradictions":
+        for clash in contradictions(memory, among=among, limit=MAX_FINDINGS):
+            texts = f"{clash.older.text[:40]} / {clash.newer.text[:40]}"
+            add(texts, clash.entity, ordinals=(clash.older.ordinal, clash.newer.ordinal))
+    elif kind == "duplicates":
+        for pair in duplicate_names(memory, among=among, limit=MAX_FINDINGS):
+            add("the same letters" if pair.similarity == 1 else "spelled alike", pair.a, pair.b)
+    elif kind == "gaps":
+        for gap in relation_gaps(memory, among=among, limit=MAX_FINDINGS):
+            times = f"{gap.count} times" if gap.count > 1 else "once"
+            add(f"mentioned {times}", gap.entity, gap.referenced)
+    elif kind == "summaries":
+        for summary in pending(memory, among=among):
+            # A summary that is merely missing needs no attention.
+            if summary.summary_at and len(findings) < MAX_FINDINGS:
+                add("older than its facts", summary.name)
+    elif kind == "similar":
+        # Comparing all vectors of a large memory takes too long for a page.
+        for alike in similar_pairs(memory, limit=MAX_FINDINGS) if among is None else ():
+            add(f"similarity {alike.similarity:.2f}", alike.a, alike.b)
+    elif kind == "orphans":
+        for entity in orphans(memory, among=among, limit=MAX_FINDINGS):
+            add("no relation", entity.name)
     return findings
 
 
 class Kind(Struct, frozen=True):
-    """A kind of finding: its title, one of it, its icon, the question it asks, and how to find it.
+    """A kind of finding: its title, one of it, its icon, and the question it asks.
 
     Kinds that `waits` is False for are ideas: they do not count in the badge.
     """
@@ -123,7 +115,6 @@ class Kind(Struct, frozen=True):
     one: str
     icon: str
     meaning: str
-    find: Callable[[Memory, Among], list[CurationFinding]]
     waits: bool = True
 
 
@@ -133,35 +124,30 @@ KINDS = {
         "Contradiction",
         "versus",
         "Two facts can hardly both be true. Choose the one that agents get from now on.",
-        _contradictions,
     ),
     "duplicates": Kind(
         "Duplicates",
         "Duplicate",
         "merge",
         "Names so alike that they may be one thing. Merging keeps all facts.",
-        _duplicates,
     ),
     "gaps": Kind(
         "Missing relations",
         "Missing relation",
         "link",
         "A fact of one mentions the other, but no relation joins them.",
-        _gaps,
     ),
     "summaries": Kind(
         "Old summaries",
         "Old summary",
         "edit",
         "New facts came after the summary was written.",
-        _summaries,
     ),
     "similar": Kind(
         "Similar entities",
         "Similar entities",
         "merge",
         "Their facts mean much the same, and no relation joins them.",
-        _similar,
         waits=False,
     ),
     "orphans": Kind(
@@ -169,7 +155,6 @@ KINDS = {
         "Without relations",
         "graph",
         "No relation starts or ends here, so agents that follow relations never get to it.",
-        _orphans,
         waits=False,
     ),
 }
@@ -255,9 +240,9 @@ class FindingsCache:
             decided_before = self._decided.get(memory.store, frozenset())
         sample = take_sample(memory, latest=MAX_LATEST, others=MAX_OTHERS)
         scan = Scan(change, sampled_from=0 if sample.names is None else sample.total)
-        for name, kind in KINDS.items():
+        for name in KINDS:
             try:
-                scan.findings[name] = kind.find(memory, sample.names)
+                scan.findings[name] = find(name, memory, sample.names)
             except PolymniaError as exc:
                 # Without vectors or in a store of files, some kinds cannot be found.
                 logger.info("no findings of the kind %s: %s", name, exc)
@@ -268,3 +253,94 @@ class FindingsCache:
             self._scans[memory.store] = scan
             decided = self._decided.get(memory.store, frozenset())
             self._decided[memory.store] = decided - decided_before
+
+
+class WorkspaceState(Struct):
+    """The state of one workspace. A dismissed finding is identified by its kind and names."""
+
+    dismissed: list[list[str]] = field(default_factory=list)
+    # Saved questions of an earlier version, kept as they are.
+    questions: list[Raw] = field(default_factory=list)
+
+
+class _StateFile(Struct, kw_only=True):
+    version: int
+    workspaces: dict[str, WorkspaceState]
+
+
+class SiteState:
+    """The state of all workspaces, in a file or, without a path, in memory. Thread-safe."""
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+        # True if the next server finds what this one keeps.
+        self.is_kept = path is not None
+        self._lock = Lock()
+        self._in_memory: dict[str, WorkspaceState] = {}
+
+    def read(self, workspace: str) -> WorkspaceState:
+        """Return the state of a workspace. Raise StoreError, StoreDamaged."""
+        with self._lock:
+            return self._load().get(workspace, WorkspaceState())
+
+    @contextmanager
+    def edit(self, workspace: str) -> Iterator[WorkspaceState]:
+        """Yield the state of a workspace to change it, and write it when the block succeeds."""
+        with self._lock:
+            if self.path is None:
+                yield self._in_memory.setdefault(workspace, WorkspaceState())
+                return
+            make_parent(self.path)
+            with file_lock(self.path):
+                states = self._load()
+                state = states.setdefault(workspace, WorkspaceState())
+                yield state
+                _drop_oldest(state)
+                write_file(self.path, _StateFile(version=_VERSION, workspaces=states))
+
+    def _load(self) -> dict[str, WorkspaceState]:
+        if self.path is None:
+            return self._in_memory
+        with map_os_errors(str(self.path)):
+            if not self.path.exists():
+                return {}
+            data = self.path.read_bytes()
+        contents = decode_file(
+            self.path,
+            data,
+            _StateFile,
+            newest=_VERSION,
+            damage="does not hold dismissed findings",
+            advice="repair it, or delete it to start with none",
+        )
+        return contents.workspaces
+
+
+class SharedState:
+    """The state of all workspaces in a database, for all of its servers. Thread-safe."""
+
+    is_kept = True
+
+    def __init__(self, store: WebStateStore) -> None:
+        self._store = store
+
+    def read(self, workspace: str) -> WorkspaceState:
+        """Return the state of a workspace. Raise StoreError."""
+        return _decode(self._store.read(workspace))
+
+    @contextmanager
+    def edit(self, workspace: str) -> Iterator[WorkspaceState]:
+        """Yield the state of a workspace to change it, and store it when the block succeeds."""
+        with self._store.edit(workspace) as document:
+            state = _decode(document.text)
+            yield state
+            _drop_oldest(state)
+            document.text = json.encode(state).decode()
+
+
+def _decode(text: str) -> WorkspaceState:
+    return json.decode(text, type=WorkspaceState) if text else WorkspaceState()
+
+
+def _drop_oldest(state: WorkspaceState) -> None:
+    del state.dismissed[:-MAX_DISMISSED]

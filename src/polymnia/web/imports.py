@@ -229,17 +229,17 @@ def safe_parts(name: str) -> tuple[str, ...]:
     """Return the folders and name of a file, without parts that lead out of the directory."""
     parts = re.split(r"[/\\]", re.sub(r"[\x00-\x1f\x7f]", "_", name))
     inward = [part for part in parts if part not in ("", ".", "..")]
-    return tuple(_shorten(part) for part in inward[-_MAX_DEPTH:]) or ("file",)
-
-
-def _shorten(name: str) -> str:
-    """Return a name that is short enough for a file system, with its suffix."""
-    encoded = name.encode("utf-8", "replace")
-    if len(encoded) <= _MAX_NAME_BYTES:
-        return encoded.decode()
-    suffix = Path(name).suffix.encode("utf-8", "replace")[-_MAX_SUFFIX_BYTES:]
-    stem = encoded[: _MAX_NAME_BYTES - _MAX_SUFFIX_BYTES]
-    return stem.decode("utf-8", "ignore") + suffix.decode("utf-8", "ignore")
+    short = []
+    for part in inward[-_MAX_DEPTH:]:
+        encoded = part.encode("utf-8", "replace")
+        # A name that is too long for a file system keeps its suffix.
+        if len(encoded) > _MAX_NAME_BYTES:
+            suffix = Path(part).suffix.encode("utf-8", "replace")[-_MAX_SUFFIX_BYTES:]
+            stem = encoded[: _MAX_NAME_BYTES - _MAX_SUFFIX_BYTES].decode("utf-8", "ignore")
+            short.append(stem + suffix.decode("utf-8", "ignore"))
+        else:
+            short.append(encoded.decode())
+    return tuple(short) or ("file",)
 
 
 def _decode(value: bytes) -> str:

@@ -382,9 +382,3 @@ class Page:
 
 
 PageFunction = Callable[[Page], Response]
-
-
-def download(content: bytes, name: str, media_type: str) -> Response:
-    """Return a file to save. The name must be plain ASCII."""
-    headers = {"content-disposition": f'attachment; filename="{name}"'}
-    return Response(content, headers=headers, media_type=media_type)

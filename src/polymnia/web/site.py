@@ -33,7 +33,7 @@ from polymnia.transports.http.context import HttpContext
 from polymnia.transports.http.operations import PAGE, UI_PATH
 from polymnia.transports.http.request import HttpRequest
 from polymnia.web import SiteParts
-from polymnia.web.findings import FindingsCache
+from polymnia.web.findings import FindingsCache, SharedState, SiteState
 from polymnia.web.imports import Imports, receive_upload
 from polymnia.web.page import (
     FORM_TOKEN_FIELD,
@@ -51,7 +51,6 @@ from polymnia.web.pages import MODULES, PAGES
 from polymnia.web.pages.login import ask_again
 from polymnia.web.pages.start import show_start
 from polymnia.web.rendering import Templates
-from polymnia.web.state import SharedState, SiteState
 
 logger = logging.getLogger(__name__)
 
@@ -87,7 +86,13 @@ class Site:
         self.root = f"{context.public_path}{UI_PATH}"
         self.toasts = Toasts()
         self.findings = FindingsCache(context.pool)
-        self.state = _open_state(parts)
+        # Dismissed findings are in the database, beside the tokens, or nowhere.
+        self.state: SiteState | SharedState
+        if parts.state is not None:
+            self.state = SharedState(parts.state)
+        else:
+            path = None if parts.tokens is None else parts.tokens.path
+            self.state = SiteState(None if path is None else path.with_suffix(".web"))
         self.imports = Imports(lambda: self.context.is_stopping)
         self.templates = Templates(self.root, PAGES)
         for name in MODULES:
@@ -252,15 +257,6 @@ class Site:
             message=message,
             is_missing=status == 404,
         )
-
-
-def _open_state(parts: SiteParts) -> SiteState | SharedState:
-    """Return what is kept beside the memory: in the database, beside the tokens, or nowhere."""
-    if parts.state is not None:
-        return SharedState(parts.state)
-    if parts.tokens is None or parts.tokens.path is None:
-        return SiteState(None)
-    return SiteState(parts.tokens.path.with_suffix(".web"))
 
 
 async def _send(request: HttpRequest, message: Message) -> None:

@@ -5,7 +5,6 @@ from polymnia.web.page import PageSpec
 # Each has a folder of its name in `templates/`.
 MODULES = (
     "access",
-    "allow",
     "curation",
     "entities",
     "entity",
@@ -15,9 +14,6 @@ MODULES = (
     "history",
     "imports",
     "login",
-    "moments",
-    "new",
-    "provider",
     "search",
     "selection",
     "start",

@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Iterator
+from contextlib import suppress
 from urllib.parse import urlencode
 
 from msgspec import Struct
@@ -35,8 +35,6 @@ LIFETIMES = {90: "in 90 days", 365: "in a year", 7: "in a week", 0: "never"}
 _SOON_S, _UNUSED_S = 14 * _DAY_S, 90 * _DAY_S
 # The changes that are counted by who made them.
 MAX_COUNTED = 2_000
-# The name of the server in a client's configuration.
-_SERVER_NAME = "memory"
 
 
 class AccessRow(Struct, frozen=True, kw_only=True):
@@ -104,7 +102,17 @@ def create_token(page: Page) -> Response:
         text = tokens.create(form["name"], can=can, workspaces=only, lifetime=days * _DAY_S or None)
     except BadInput as exc:
         return _render_problem(page, exc)
-    made = NewToken(form["name"], text, list(_configurations(page.site.parts.mcp_url, text)))
+    url = page.site.parts.mcp_url
+    configurations = []
+    for client in CLIENTS.values():
+        if client.remote is not None:
+            # The name of the server in a client's configuration is "memory".
+            entry = edit(client, "", {"memory": client.remote_entry(url, text)})
+            what = f"Goes into {client.project_file or client.user_file}. {client.then}"
+            configurations.append((client.title, what, entry.strip()))
+    command = f"polymnia install CLIENT --http {url} --token {text}"
+    configurations.append(("Command line", "Writes the file of a client.", command))
+    made = NewToken(form["name"], text, configurations)
     if is_first and not page.principal.id:
         # This user needed no token until now, and continues with the new one.
         page.log_in(next(token.principal for token in tokens.all() if token.id == made.id))
@@ -348,7 +356,14 @@ def _access_rows(page: Page, tokens: Tokens) -> list[AccessRow]:
     counts: Counter[tuple[str, str]] = Counter()
     clients: dict[tuple[str, str], dict[str, None]] = {}
     last: dict[tuple[str, str], int] = {}
-    for head in _change_heads(page):
+    heads: list[Change] = []
+    # An archived or damaged workspace is named among the workspaces.
+    with suppress(PolymniaError):
+        memory = page.memory_of(page.chosen) if page.chosen is not None else None
+        if memory is not None and memory.store.capabilities.history:
+            with memory.reading() as read:
+                heads = read.history.change_heads(ChangeQuery(limit=MAX_COUNTED))
+    for head in heads:
         client, token_name = split_actor(head.actor)
         # All clients of a token are one row.
         key = ("", token_name) if token_name else (client, "")
@@ -405,33 +420,6 @@ def _usage(page: Page, principal: Principal) -> str:
             if limit:
                 parts.append(f"{limiter.count(principal, kind)} of {limit} {kind}")
     return ", ".join(parts)
-
-
-def _change_heads(page: Page) -> list[Change]:
-    """Return the latest changes of the chosen workspace; none without one or without history."""
-    if page.chosen is None:
-        return []
-    try:
-        memory = page.memory_of(page.chosen)
-        if not memory.store.capabilities.history:
-            return []
-        with memory.reading() as read:
-            return read.history.change_heads(ChangeQuery(limit=MAX_COUNTED))
-    except PolymniaError:  # archived or damaged; its row says so
-        return []
-
-
-def _configurations(url: str, token: str) -> Iterator[tuple[str, str, str]]:
-    for client in CLIENTS.values():
-        if client.remote is not None:
-            entry = edit(client, "", {_SERVER_NAME: client.remote_entry(url, token)})
-            file = client.project_file or client.user_file
-            yield client.title, f"Goes into {file}. {client.then}", entry.strip()
-    yield (
-        "Command line",
-        "Writes the file of a client.",
-        f"polymnia install CLIENT --http {url} --token {token}",
-    )
 
 
 def _workspace_row(page: Page, workspace: Workspace) -> WorkspaceRow:

@@ -10,7 +10,6 @@ from polymnia.engine.facts.merge import MergeReceipt, merge
 from polymnia.engine.facts.remember import remember
 from polymnia.engine.facts.revise import Edit, Revision, revise
 from polymnia.engine.graph.entities import open_named, outlines
-from polymnia.engine.memory import Memory
 from polymnia.errors import BadInput
 from polymnia.model import Entity, Graph, Relation
 from polymnia.web.findings import KINDS, CurationFinding, Scan, key_id
@@ -110,21 +109,17 @@ def _focus(page: Page, waiting: dict[str, list[CurationFinding]]) -> CurationFin
     preferred = [finding for finding in candidates if finding.id == item]
     preferred += waiting.get(kind, [])[:ROWS]
     for finding in [*preferred, *candidates[:ROWS]]:
-        # A finding of a moment ago may be about an entity that was merged since.
-        if _still_holds(page.memory, finding):
-            return finding
+        # A finding of a moment ago may be about an entity that was merged since, or a fact that is
+        # gone.
+        known = outlines(page.memory, finding.names)
+        if not all(name in known for name in finding.names):
+            continue
+        if finding.ordinals:
+            (entity,) = open_named(page.memory, finding.names).entities
+            if not {fact.ordinal for fact in entity.facts}.issuperset(finding.ordinals):
+                continue
+        return finding
     return None
-
-
-def _still_holds(memory: Memory, finding: CurationFinding) -> bool:
-    known = outlines(memory, finding.names)
-    if not all(name in known for name in finding.names):
-        return False
-    if not finding.ordinals:
-        return True
-    (entity,) = open_named(memory, finding.names).entities
-    present = {fact.ordinal for fact in entity.facts}
-    return present.issuperset(finding.ordinals)
 
 
 def _details(page: Page, finding: CurationFinding) -> dict[str, Any]:

@@ -1,14 +1,20 @@
-"""All entities as a table that sorts, and all facts by when they were said."""
+"""All entities as a table that sorts, all facts by when they were said, and new ones."""
 
 from collections.abc import Callable
 from typing import Any
 
 from starlette.responses import Response
 
+from polymnia.engine import notes
+from polymnia.engine.facts.remember import EntityFacts, FactDraft, remember
+from polymnia.engine.facts.revise import tag_entities
+from polymnia.engine.graph.entities import outlines
 from polymnia.errors import BadInput
-from polymnia.model import Entity, Passage
-from polymnia.web.page import ROWS, Page, get
+from polymnia.model import VAULT, Entity, Note, Passage, Relation
+from polymnia.stores.contract import find_note
+from polymnia.web.page import ROWS, Page, get, post
 from polymnia.web.pages.facts import FactKey
+from polymnia.web.pages.selection import split_tags
 
 # A larger memory is only sorted by the last update and by when facts were said: the store answers
 # that without reading all.
@@ -71,3 +77,54 @@ def show(page: Page) -> Response:
         start=start,
         next=end if len(entities) > end else None,
     )
+
+
+@get("/new", needs="write")
+def show_new(page: Page) -> Response:
+    """Show the forms."""
+    with page.memory.reading() as read:
+        types = [count.type for count in read.type_counts("entities")[:40]]
+    has_notes = page.memory.store.capabilities.notes
+    return page.render("new/page.html", types=types, has_notes=has_notes)
+
+
+@post("/new/entity")
+def add_entity(page: Page) -> Response:
+    """Create an entity with its facts, one a line, a relation and tags."""
+    name, kind = page.form["name"].strip(), page.form["type"].strip()
+    if not name or not kind:
+        raise BadInput("an entity needs a name and a type")
+    if name in outlines(page.memory, [name]):
+        raise BadInput(f"there is an entity {name} already; open it to add facts")
+    lines = [line.strip() for line in page.form.get("facts").split("\n")]
+    facts = tuple(FactDraft(line) for line in lines if line)
+    relations = []
+    other, relation = page.form.get("target").strip(), page.form.get("relation").strip()
+    if other or relation:
+        if not other or not relation:
+            raise BadInput("a relation needs a name and another entity")
+        if other not in outlines(page.memory, [other]):
+            raise BadInput(f"there is no entity {other}; choose one that exists")
+        relations.append(Relation(name, other, relation))
+    receipt = remember(
+        page.memory, [EntityFacts(name=name, type=kind, facts=facts)], relations, by=page.by
+    )
+    changes = [receipt.change]
+    tags = split_tags(page.form.get("tags"))
+    if tags:
+        changes.append(tag_entities(page.memory, [name], add=tags, by=page.by).change)
+    return page.done(page.toast(f"Added {name[:60]}", *changes), page.url("/entity", name=name))
+
+
+@post("/new/note")
+def add_note(page: Page) -> Response:
+    """Create a note of the vault."""
+    key, content = page.form["key"].strip(), page.form["content"].strip()
+    if not key or not content:
+        raise BadInput("a note needs a key and a text")
+    with page.memory.reading() as read:
+        if find_note(read.notes, VAULT, key):
+            raise BadInput(f"there is a note {key} already; open it to change it")
+    tags = tuple(split_tags(page.form.get("tags")))
+    notes.commit(page.memory, Note(key, content, tags), by=page.by)
+    return page.done(f"Saved the note {key[:60]}", page.url("/note", key=key))

@@ -1,6 +1,5 @@
-"""Entity: everything about one name, how to correct it, and what became of a lost name."""
+"""Entity: everything about one name, now and at earlier times, and how to correct it."""
 
-from collections.abc import Iterable
 from typing import Any
 
 from msgspec import UNSET, Struct
@@ -12,15 +11,18 @@ from polymnia.engine.facts.remember import EntityFacts, FactDraft, remember
 from polymnia.engine.facts.revise import Revision, revise
 from polymnia.engine.graph.entities import open_named, outlines
 from polymnia.engine.history import changes as history
+from polymnia.engine.history.versions import compare, versions
 from polymnia.engine.recall.names import similar_names
 from polymnia.errors import BadInput
-from polymnia.model import Entity, Graph, Relation
+from polymnia.model import Change, Entity, Graph, Relation
+from polymnia.search.times import parse_moment
 from polymnia.web.changes import ChangeView, change_rows
+from polymnia.web.changes import compare as compare_words
 from polymnia.web.page import ROWS, Page, Toast, get, post
 from polymnia.web.pages.curation import merge_sides
 from polymnia.web.pages.facts import FactKey, fact_rows, load_row
-from polymnia.web.pages.moments import entity_strip, parse_at, show_then
 from polymnia.web.pages.selection import split_tags
+from polymnia.web.text import moment
 
 # The latest changes on the page; the history has the rest.
 _MAX_CHANGES = 5
@@ -36,13 +38,52 @@ class RelationGroup(Struct, frozen=True):
     more: int
 
 
+class Stop(Struct, frozen=True):
+    """A moment that the slider snaps to, and how much happened in the workspace before it."""
+
+    at: int
+    title: str
+    url: str
+    count: int
+    change: Change | None = None
+
+
+class Strip(Struct, frozen=True):
+    """The stops of a slider, the last one being now, and the place of the one that is shown."""
+
+    stops: list[Stop]
+    place: int
+
+    @property
+    def is_past(self) -> bool:
+        return self.place < len(self.stops) - 1
+
+    @property
+    def here(self) -> Stop:
+        return self.stops[self.place]
+
+    @property
+    def ticks(self) -> list[int]:
+        """The places of stops whose titles stand below the strip."""
+        last = len(self.stops) - 1
+        # A strip with more stops has a title in the middle too.
+        return sorted({0, last // 2, last} if last > 7 else {0, last})
+
+    @property
+    def most(self) -> int:
+        """The highest count, for the bars."""
+        return max([1, *(stop.count for stop in self.stops)])
+
+
 @get("/entity")
 def show(page: Page) -> Response:
     """Show an entity, or what became of the name."""
     name = page.query["name"]
-    at = parse_at(page.query)
-    if at is not None:
-        return show_then(page, name, at)
+    text = page.query.get("at").strip()
+    if text:
+        # Digits that tell microseconds since 1970 from a year.
+        is_exact = text.isascii() and text.isdigit() and 12 <= len(text) < 19
+        return _show_then(page, name, int(text) if is_exact else parse_moment(text, "at"))
     graph = open_named(page.memory, [name])
     if not graph.entities:
         found = history.find_former(page.memory, name)
@@ -66,7 +107,65 @@ def show(page: Page) -> Response:
         newer=newer,
         **_relation_values(page, name, graph.relations),
         changes=_changes(page, name),
-        strip=entity_strip(page, name, None),
+        strip=_entity_strip(page, name, None),
+    )
+
+
+def _entity_strip(page: Page, name: str, at: int | None) -> Strip | None:
+    """Return the strip of an entity; None if it never changed or the store has no history."""
+    if not page.memory.store.capabilities.history:
+        return None
+    heads = versions(page.memory, name)
+    if len(heads) < 2 and at is None:
+        return None
+    stops: list[Stop] = []
+    last = heads[0].id if heads else 0
+    for head in heads[:-1]:
+        url = page.url("/entity", name=name, at=head.at)
+        then = moment(head.at)
+        title = f"{then.day} {then:%b %H:%M}"
+        stops.append(Stop(head.at, title, url, head.id - last, head))
+        last = head.id
+    now = heads[-1] if heads else None
+    stops.append(Stop(0, "Now", page.url("/entity", name=name), now.id - last if now else 0, now))
+    place = len(stops) - 1
+    if at is not None:
+        earlier = [number for number, stop in enumerate(stops[:-1]) if stop.at <= at]
+        place = earlier[-1] if earlier else 0
+    return Strip(stops, place)
+
+
+def _show_then(page: Page, name: str, at: int) -> Response:
+    """Show an entity as it was, with the differences to now."""
+    comparison = compare(page.memory, name, at)
+    strip = _entity_strip(page, name, at)
+    if comparison is None:
+        heads = versions(page.memory, name)
+        first = heads[0].at if heads else 0
+        return page.render(
+            "entity/not_yet.html", status=404, name=name, first=first, strip=strip, at=at
+        )
+    counts = (
+        (comparison.count("changed"), "changed"),
+        (comparison.count("gone"), "gone since"),
+        (comparison.count("came"), "came later"),
+    )
+    # The two texts of changed facts, with the words that differ.
+    parts = {}
+    for fact in comparison.facts:
+        if fact.how == "changed" and fact.then and fact.now:
+            parts[fact.ordinal] = compare_words(fact.then.text, fact.now.text)
+    return page.render(
+        "entity/then.html",
+        name=name,
+        at=at,
+        comparison=comparison,
+        strip=strip,
+        facts=comparison.facts[::-1],
+        relations=comparison.relations,
+        is_plain=page.query.get("show") == "plain",
+        sums=[(count, text) for count, text in counts if count],
+        words=parts,
     )
 
 
@@ -163,7 +262,19 @@ def _relations_done(page: Page, toast: Toast, name: str) -> Response:
 
 def _relation_values(page: Page, name: str, relations: list[Relation]) -> dict[str, Any]:
     """Return what the template of relations shows."""
-    groups = _group_relations(name, relations)
+    ends: dict[tuple[bool, str], list[str]] = {}
+    for relation in relations:
+        if relation.source == name:
+            ends.setdefault((False, relation.type), []).append(relation.target)
+        if relation.target == name:
+            ends.setdefault((True, relation.type), []).append(relation.source)
+    # By direction and type, ROWS names in all.
+    groups: list[RelationGroup] = []
+    room = ROWS
+    for (is_incoming, kind), names in sorted(ends.items())[:_MAX_RELATION_TYPES]:
+        shown = tuple(names[: max(1, min(room, 12))])
+        room -= len(shown)
+        groups.append(RelationGroup(kind, not is_incoming, shown, len(names) - len(shown)))
     others = outlines(page.memory, {other for group in groups for other in group.names})
     return {
         "groups": groups,
@@ -210,23 +321,6 @@ def show_note(page: Page) -> Response:
     key = FactKey("note", page.query["key"])
     row = load_row(page.memory, key)
     return page.render("entity/note.html", row=row, changes=_changes(page, key.name))
-
-
-def _group_relations(name: str, relations: Iterable[Relation]) -> list[RelationGroup]:
-    """Return the relations of an entity by direction and type, ROWS names in all."""
-    ends: dict[tuple[bool, str], list[str]] = {}
-    for relation in relations:
-        if relation.source == name:
-            ends.setdefault((False, relation.type), []).append(relation.target)
-        if relation.target == name:
-            ends.setdefault((True, relation.type), []).append(relation.source)
-    groups: list[RelationGroup] = []
-    room = ROWS
-    for (is_incoming, kind), names in sorted(ends.items()):
-        shown = tuple(names[: max(1, min(room, 12))])
-        room -= len(shown)
-        groups.append(RelationGroup(kind, not is_incoming, shown, len(names) - len(shown)))
-    return groups[:_MAX_RELATION_TYPES]
 
 
 def _changes(page: Page, name: str) -> list[ChangeView]:

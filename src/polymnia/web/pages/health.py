@@ -1,7 +1,7 @@
 """Health: what the memory holds, how much of it is embedded, checks, backups and versions."""
 
 import platform
-from pathlib import Path
+from contextlib import suppress
 
 from msgspec import Struct
 from starlette.responses import Response
@@ -31,7 +31,15 @@ def show(page: Page) -> Response:
 @post("/health/check", needs="admin")
 def check(page: Page) -> Response:
     """Check the store, or the workspace if the user manages only some."""
-    return _render(page, fragment="health/findings.html", findings=_check(page))
+    url, store = page.site.parts.store, page.memory.store
+    if page.principal.administers and store_kind(url)[0] in ("directory", "postgres"):
+        findings = check_all(url)
+    else:
+        try:
+            findings = check_one(store, store.url)
+        except StoreError as exc:
+            findings = cannot_read(store.url, exc)
+    return _render(page, fragment="health/findings.html", findings=findings)
 
 
 @post("/health/backup", needs="admin")
@@ -43,30 +51,27 @@ def back_up(page: Page) -> Response:
     return page.done(f"Backed up to {made.name}", page.url("/health"))
 
 
-def _check(page: Page) -> Findings:
-    url = page.site.parts.store
-    if page.principal.administers and store_kind(url)[0] in ("directory", "postgres"):
-        return check_all(url)
-    store = page.memory.store
-    try:
-        return check_one(store, store.url)
-    except StoreError as exc:
-        return cannot_read(store.url, exc)
-
-
 def _render(page: Page, *, fragment: str = "", findings: Findings | None = None) -> Response:
-    memory = page.memory
+    memory, parts = page.memory, page.site.parts
     is_admin = page.principal.administers
+    # A database has no folder of backups: it is backed up by other means.
+    folder, backups = None, []
+    if is_admin:
+        with suppress(BadInput):
+            folder = backup_folder(parts.store, parts.backups)
+        for path in find_backups(parts.store, parts.backups)[:20]:
+            at = int(path.stat().st_mtime * 1_000_000)
+            backups.append(BackupRow(path.name, file_bytes(str(path)) or 0, at))
     python = f"{platform.python_implementation()} {platform.python_version()}"
     return page.render(
         "health/page.html",
         fragment=fragment,
         holds=overview(memory),
         meaning=memory.meaning,
-        store=hide_passwords(page.site.parts.store) if is_admin else "",
-        store_bytes=file_bytes(store_kind(page.site.parts.store)[1]) if is_admin else None,
-        folder=_folder(page) if is_admin else None,
-        backups=_backups(page) if is_admin else [],
+        store=hide_passwords(parts.store) if is_admin else "",
+        store_bytes=file_bytes(store_kind(parts.store)[1]) if is_admin else None,
+        folder=folder,
+        backups=backups,
         versions={
             "Polymnia": __version__,
             "Python": python,
@@ -74,20 +79,3 @@ def _render(page: Page, *, fragment: str = "", findings: Findings | None = None)
         },
         findings=findings,
     )
-
-
-def _folder(page: Page) -> Path | None:
-    """Return the folder of backups; None for a database, which is backed up by other means."""
-    try:
-        return backup_folder(page.site.parts.store, page.site.parts.backups)
-    except BadInput:
-        return None
-
-
-def _backups(page: Page) -> list[BackupRow]:
-    rows = []
-    # How many backups the page shows.
-    for path in find_backups(page.site.parts.store, page.site.parts.backups)[:20]:
-        at = int(path.stat().st_mtime * 1_000_000)
-        rows.append(BackupRow(path.name, file_bytes(str(path)) or 0, at))
-    return rows

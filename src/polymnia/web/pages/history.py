@@ -123,7 +123,7 @@ def show(page: Page) -> Response:
         ]
         matching.sort(key=lambda item: -item.deleted_at)
         end = start + ROWS
-        items = [(item, _kind_of(item.rows), _name_of(item.rows)) for item in matching[start:end]]
+        items = [(item, *_heading(item.rows)) for item in matching[start:end]]
         return _render(
             page,
             "history/trash.html",
@@ -222,7 +222,14 @@ def undo_change(page: Page) -> Response:
     """Undo a change, or the user's last one. If others built upon it, ask what to do."""
     numbers = page.form.numbers("change")
     is_redo = "redo" in page.form
-    steps = [numbers] if numbers else [[change] for change in _own_changes(page)]
+    steps = [numbers]
+    if not numbers:
+        # The user's own changes, newest first; undoing one that is undone already does nothing.
+        # Undos are left out, so that the key `u` walks back step by step instead of doing again.
+        with page.memory.reading() as read:
+            reader = history.history_of(page.memory, read)
+            heads = reader.change_heads(ChangeQuery(limit=50, actors=(page.by,)))
+        steps = [[head.id] for head in heads if head.operation != "undo"]
     for changes in steps:
         receipt = undo(page.memory, changes, by=page.by)
         if receipt.conflicts:
@@ -236,24 +243,12 @@ def undo_change(page: Page) -> Response:
     return page.done(nothing, page.back)
 
 
-def _own_changes(page: Page) -> list[int]:
-    """Return the user's changes, newest first. Undoing one that is undone already does nothing.
-
-    Undos are left out, so that the key `u` walks back step by step instead of doing again.
-    """
-    with page.memory.reading() as read:
-        reader = history.history_of(page.memory, read)
-        # Changes among which the key `u` looks for the user's own.
-        heads = reader.change_heads(ChangeQuery(limit=50, actors=(page.by,)))
-    return [head.id for head in heads if head.operation != "undo"]
-
-
 @post("/history/restore")
 def restore(page: Page) -> Response:
     """Bring something back from the trash."""
     rows, change = trash.restore_item(page.memory, page.form["id"], by=page.by)
     return page.done(
-        page.toast(f"Restored {_name_of(rows)}", change), page.url("/history", trash=1)
+        page.toast(f"Restored {_heading(rows)[1]}", change), page.url("/history", trash=1)
     )
 
 
@@ -294,23 +289,16 @@ def _render(page: Page, template: str, **values: Any) -> Response:
     )
 
 
-def _kind_of(rows: Rows) -> str:
+def _heading(rows: Rows) -> tuple[str, str]:
+    """Return the kind and the name of something in the trash."""
     if rows.entities:
-        return "entity"
+        return "entity", rows.entities[0].name
     if rows.facts:
-        return "fact"
-    return "note" if rows.notes else "relation"
-
-
-def _name_of(rows: Rows) -> str:
-    if rows.entities:
-        return rows.entities[0].name
-    if rows.facts:
-        return f"a fact of {rows.facts[0].entity}"
+        return "fact", f"a fact of {rows.facts[0].entity}"
     if rows.notes:
-        return rows.notes[0].key
+        return "note", rows.notes[0].key
     relation = rows.relations[0]
-    return f"{relation.source} {relation.type} {relation.target}"
+    return "relation", f"{relation.source} {relation.type} {relation.target}"
 
 
 def _text_keys(rows: Rows) -> set[tuple[str, int]]:

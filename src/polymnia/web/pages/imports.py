@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import SpooledTemporaryFile, TemporaryDirectory
@@ -47,7 +47,13 @@ def upload(page: Page) -> Response:
 
 def check_files(page: Page, files: Upload | LocalFiles) -> Response:
     """Start a dry run over some files, and show its report."""
-    item = page.site.imports.add(files, page.principal, _target(page))
+    if page.chosen is not None:
+        target = page.workspace
+    else:  # create the first workspace, as an agent does that writes
+        target = page.site.parts.workspace or PERSONAL
+        page.principal.require_entry(target)
+        create_missing(page.site.parts.workspaces, target)
+    item = page.site.imports.add(files, page.principal, target)
     _start(page, item, dry_run=True)
     return page.redirect(_report_url(page, item))
 
@@ -107,26 +113,20 @@ def take_back(page: Page) -> Response:
 
 
 def _render(page: Page, item: Import | None, conflicts: tuple[UndoConflict, ...] = ()) -> Response:
+    earlier: list[ChangeView] = []
+    if not page.is_fragment and page.chosen and page.memory.store.capabilities.history:
+        imports = latest(page.memory, limit=5, operations=("import",), max_rows=MAX_WHOLE_ROWS)
+        earlier = change_rows(page.memory, imports)
     return page.render(
         "imports/page.html",
         fragment="imports/report.html" if item is not None else "",
         found=item,
         importers=IMPORTERS,
         exports=EXPORTS.values(),
-        earlier=_earlier(page),
+        earlier=earlier,
         max_bytes=MAX_UPLOAD_BYTES,
         conflicts=conflicts,
     )
-
-
-def _target(page: Page) -> str:
-    """Return the workspace to import into. Create the first, as an agent does that writes."""
-    if page.chosen is not None:
-        return page.workspace
-    name = page.site.parts.workspace or PERSONAL
-    page.principal.require_entry(name)
-    create_missing(page.site.parts.workspaces, name)
-    return name
 
 
 def _find(page: Page) -> Import:
@@ -157,46 +157,14 @@ def _report_url(page: Page, item: Import) -> str:
     return page.url("/import/report", id=item.id)
 
 
-def _earlier(page: Page) -> list[ChangeView]:
-    """Return the latest imports into the workspace."""
-    if page.is_fragment or page.chosen is None or not page.memory.store.capabilities.history:
-        return []
-    # How many earlier imports the page shows.
-    imports = latest(page.memory, limit=5, operations=("import",), max_rows=MAX_WHOLE_ROWS)
-    return change_rows(page.memory, imports)
-
-
 class ExportFormat(Struct, frozen=True, kw_only=True):
-    """A format of a saved memory: its title, its purpose, and the function that writes it."""
+    """A format of a saved memory: its title and its purpose."""
 
     key: str
     title: str
     purpose: str
     suffix: str
     media_type: str
-    write: Callable[[Memory, IO[bytes]], None]
-
-
-def _write_document(memory: Memory, file: IO[bytes]) -> None:
-    with memory.reading() as read:
-        file.writelines(memory_lines(memory.store, read))
-
-
-def _write_json_lines(memory: Memory, file: IO[bytes]) -> None:
-    file.writelines(encode_json_lines(entities.read_all(memory)))
-
-
-def _write_archive(memory: Memory, file: IO[bytes]) -> None:
-    """Write a zip archive with a Markdown file for each entity and note."""
-    with (
-        TemporaryDirectory(prefix="polymnia-export-") as scratch,
-        ZipFile(file, "w", ZIP_DEFLATED) as archive,
-    ):
-        root = Path(scratch) / "memory"
-        export_folder(memory, root)
-        for path in sorted(root.rglob("*")):
-            if path.is_file():
-                archive.write(path, path.relative_to(root.parent))
 
 
 _FORMATS = (
@@ -206,7 +174,6 @@ _FORMATS = (
         purpose="everything, to move to another Polymnia",
         suffix="json",
         media_type="application/json",
-        write=_write_document,
     ),
     ExportFormat(
         key="jsonl",
@@ -214,7 +181,6 @@ _FORMATS = (
         purpose="entities and relations, as the reference server has them",
         suffix="jsonl",
         media_type="application/jsonl",
-        write=_write_json_lines,
     ),
     ExportFormat(
         key="markdown",
@@ -222,7 +188,6 @@ _FORMATS = (
         purpose="a zip archive with a file for each entity and note, for Obsidian and editors",
         suffix="zip",
         media_type="application/zip",
-        write=_write_archive,
     ),
 )
 EXPORTS = {export.key: export for export in _FORMATS}
@@ -240,10 +205,27 @@ def save(page: Page) -> Response:
     with ExitStack() as stack:
         # A larger export is written to a temporary file.
         file = stack.enter_context(SpooledTemporaryFile(8 << 20))
-        export.write(page.memory, file)
+        _write(page.memory, export.key, file)
         file.seek(0)
         stack.pop_all()  # the response closes it
     return StreamingResponse(_pieces(file), media_type=export.media_type, headers=headers)
+
+
+def _write(memory: Memory, kind: str, file: IO[bytes]) -> None:
+    """Write a memory in a format."""
+    if kind == "json":
+        with memory.reading() as read:
+            file.writelines(memory_lines(memory.store, read))
+    elif kind == "jsonl":
+        file.writelines(encode_json_lines(entities.read_all(memory)))
+    else:
+        with TemporaryDirectory(prefix="polymnia-export-") as scratch:
+            root = Path(scratch) / "memory"
+            export_folder(memory, root)
+            with ZipFile(file, "w", ZIP_DEFLATED) as archive:
+                for path in sorted(root.rglob("*")):
+                    if path.is_file():
+                        archive.write(path, path.relative_to(root.parent))
 
 
 def _pieces(file: IO[bytes]) -> Iterator[bytes]:

@@ -1,18 +1,31 @@
-"""Log in by a password, a token or a link, log out, and More: where a user is logged in."""
+"""Log in by a password, a token, a link or an identity provider, let programs in, and log out.
 
+More shows where a user is logged in.
+"""
+
+import hmac
 import logging
+import secrets
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
+from msgspec import DecodeError, Struct, json
 from starlette.responses import HTMLResponse, Response
 
+from polymnia.auth.grants import Grants
+from polymnia.engine.workspaces import new_rights
 from polymnia.errors import BadInput, NotAdmitted
-from polymnia.model import NOBODY
+from polymnia.model import CAPABILITIES, NOBODY
 from polymnia.web.page import FORM_TOKEN_FIELD, TRANSPORT, Page, get, post
+
+if TYPE_CHECKING:  # its packages are optional
+    from polymnia.auth.provider import Provider
 
 logger = logging.getLogger(__name__)
 
 # The prefix of the fields that a login passes on.
 _KEPT = "kept."
+_PROVIDER_PATH = "/login/provider"
 
 
 @get("/login", is_public=True)
@@ -73,6 +86,125 @@ def join(page: Page) -> Response:
         return _join(page, f"{exc.public[:1].upper()}{exc.public[1:]}.")
     page.log_in(principal)
     return page.set_cookie(page.redirect(page.url("/")))
+
+
+class _Attempt(Struct):
+    """A login that was begun, in a cookie: another browser cannot end it."""
+
+    state: str
+    nonce: str
+    verifier: str
+    to: str
+
+
+@get(_PROVIDER_PATH, is_public=True)
+def begin_at_provider(page: Page) -> Response:
+    """Send the browser to the provider."""
+    provider = _provider(page)
+    state, nonce, verifier = (secrets.token_urlsafe(32) for _ in range(3))
+    try:
+        url = provider.login_url(_redirect_uri(page), state, nonce, verifier)
+    except NotAdmitted as exc:
+        return show_form(page, f"{exc.public[:1].upper()}{exc.public[1:]}.", 503)
+    attempt = _Attempt(state, nonce, verifier, page.own_address(page.query.get("to")))
+    response = page.redirect(url)
+    response.set_cookie(
+        f"{page.cookie_name}_login",
+        json.encode(attempt).hex(),
+        max_age=600,
+        path=f"{page.site.root}{_PROVIDER_PATH}",
+        httponly=True,
+        # The provider leads back here, from another site.
+        samesite="lax",
+        secure=page.site.parts.public_origin.startswith("https:"),
+    )
+    return response
+
+
+@get(f"{_PROVIDER_PATH}/back", is_public=True)
+def finish_at_provider(page: Page) -> Response:
+    """Log the person in whom the provider names."""
+    provider, parts, query = _provider(page), page.site.parts, page.query
+    cookie = page.request.cookies.get(f"{page.cookie_name}_login", "")
+    try:
+        attempt = json.decode(bytes.fromhex(cookie), type=_Attempt)
+        is_ours = hmac.compare_digest(attempt.state.encode(), query.get("state").encode())
+    except (ValueError, DecodeError):
+        is_ours = False
+    if not is_ours or query.get("iss", provider.issuer) != provider.issuer:
+        return show_form(page, "This login took too long, or began elsewhere: try again.", 403)
+    if "code" not in query or parts.people is None:
+        return show_form(page, f"{provider.host} did not log you in.", 403)
+    try:
+        identity = provider.finish_login(
+            query["code"], _redirect_uri(page), attempt.nonce, attempt.verifier
+        )
+        name, workspaces = parts.people.name_of(identity), identity.workspaces
+        if workspaces is not None:
+            workspaces = new_rights(parts.workspaces, name, workspaces, keeps=True)
+        principal = parts.people.admit(identity, workspaces)
+    except NotAdmitted as exc:
+        return show_form(page, f"{exc.public[:1].upper()}{exc.public[1:]}.", 403)
+    page.log_in(principal)
+    # Not a redirect: the browser sends the new cookie only if one of our pages leads there.
+    html = page.site.templates.render("parts/bounce.html", page, to=page.own_address(attempt.to))
+    response = page.set_cookie(HTMLResponse(html))
+    response.delete_cookie(f"{page.cookie_name}_login", f"{page.site.root}{_PROVIDER_PATH}")
+    return response
+
+
+def _redirect_uri(page: Page) -> str:
+    return f"{page.site.base_url}/ui{_PROVIDER_PATH}/back"
+
+
+def _provider(page: Page) -> "Provider":
+    provider = page.site.parts.provider
+    if provider is None or not provider.client_id:
+        raise BadInput("this server has no identity provider: set oidc_client_id")
+    return provider
+
+
+@get("/allow")
+def ask(page: Page) -> Response:
+    """Ask whether a program may use the memory."""
+    request = page.query["request"]
+    authorization = _grants(page).find_authorization(request)
+    choices = [can for can in CAPABILITIES if page.may(can)]
+    # Administration is offered only to a program that asks for it.
+    if authorization.wants != "admin":
+        choices = [can for can in choices if can != "admin"]
+    wanted = authorization.wants if authorization.wants in choices else choices[-1]
+    return page.render(
+        "allow/page.html",
+        request=request,
+        asked=authorization,
+        choices=choices,
+        wanted="write" if wanted == "admin" else wanted,
+    )
+
+
+@post("/allow", needs="read")
+def decide(page: Page) -> Response:
+    """Let the program in, or refuse it, and send the browser back to it."""
+    grants, form = _grants(page), page.form
+    if form.get("decision") == "allow":
+        if form.get("can") not in CAPABILITIES:
+            raise BadInput(f"choose what the program may do: {', '.join(CAPABILITIES)}")
+        only = frozenset(form.getlist("only")) if form.get("scope") == "only" else None
+        if only is not None and not only:
+            raise BadInput("choose at least one workspace, or allow all that you may use")
+        can = CAPABILITIES[CAPABILITIES.index(form["can"])]
+        url = grants.allow(form["request"], page.principal, can=can, workspaces=only)
+    else:
+        url = grants.deny(form["request"])
+    # Not a redirect: browsers apply `form-action` of the page to where a form leads.
+    return HTMLResponse(page.site.templates.render("allow/back.html", page, to=url))
+
+
+def _grants(page: Page) -> Grants:
+    if page.site.parts.grants is None:
+        raise BadInput("this server lets no programs in: it needs `public_url` in its settings")
+    return page.site.parts.grants
 
 
 @post("/logout", needs="read")
