@@ -17,7 +17,9 @@ from polymnia.model import (
     PassageKey,
     RowCounts,
     Rows,
+    SupersededFact,
     Within,
+    is_expired,
 )
 from polymnia.search.terms import terms_of
 from polymnia.stores.contract import Capabilities
@@ -78,6 +80,32 @@ class MemoryHistory(HistoryReader):
                 if fact.author and key in keys:
                     authors[key] = Author(fact.author, fact.created_at, authors[key].change)
         return authors
+
+    def ended_facts(self, name: str) -> list[SupersededFact]:
+        graph = MemoryGraph()
+        ended = []
+        for change in self._changes:
+            before = {entity.id: entity for entity in graph.entities()}
+            graph.apply(change)
+            after = {entity.id: entity for entity in graph.entities()}
+            for number, entity in before.items():
+                kept = after[number].facts if number in after else ()
+                for fact in entity.facts:
+                    if fact not in kept:
+                        successor = change.successors.get((entity.name, fact.ordinal), 0)
+                        version = (fact, successor, change.id, change.at, change.actor)
+                        ended.append((number, SupersededFact(*version, change.operation)))
+        versions = []
+        for owner in graph.entities([name]):
+            living = {}
+            for fact in owner.facts:
+                living[fact.ordinal] = fact
+            for number, past in ended:
+                present = living.get(past.old.ordinal)
+                is_gone = present is None or (past.successor and is_expired(present))
+                if number == owner.id and is_gone:
+                    versions.append(past)
+        return versions
 
     def all_names(self, names: Collection[str]) -> set[str]:
         versions: list[Entity] = []

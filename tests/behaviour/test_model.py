@@ -45,6 +45,7 @@ from polymnia.model import (
     Relation,
     RelationKey,
     Rows,
+    SupersededFact,
     Within,
 )
 from polymnia.search.terms import terms_of
@@ -353,6 +354,9 @@ class StoreMachine(RuleBasedStateMachine):
             assert _plain(list(mine.entities)) == _plain(expected.entities(names))
             living = {entity.name for entity in mine.entities}
             assert _keys(list(mine.relations)) == _keys(expected.relations(living))
+            for name in names:
+                ended = sorted(map(_plain_past, read.history.ended_facts(name)))
+                assert ended == sorted(map(_plain_past, expected.history.ended_facts(name)))
 
     @invariant()
     def the_same_is_remembered(self) -> None:
@@ -420,6 +424,11 @@ def _added(memory: Memory, additions: list[FactAddition], skip_repeats: bool) ->
         return _set_texts(facts.add(memory, additions, by=ME, skip_repeats=skip_repeats))
     except EntityNotFound as exc:
         return str(exc)
+
+
+def _plain_past(past: SupersededFact) -> tuple[int, str, int, int, str]:
+    """Return a past fact without its times."""
+    return (past.change, past.old.text, past.old.ordinal, past.successor, past.operation)
 
 
 def _plain(found: list[Entity]) -> list[tuple[str, str, tuple[str, ...]]]:

@@ -1,5 +1,10 @@
 """Remember, revise and forget: one change each, with a receipt for every item, on every store."""
 
+from contextlib import closing
+from pathlib import Path
+
+import apsw
+import psycopg
 import pytest
 
 from polymnia.engine.facts.forget import Unwanted, forget
@@ -8,6 +13,7 @@ from polymnia.engine.facts.remember import EntityFacts, FactDraft, remember
 from polymnia.engine.facts.revise import Edit, Revision, revise
 from polymnia.engine.graph import entities
 from polymnia.engine.history import changes as history
+from polymnia.engine.history.undo import undo
 from polymnia.engine.memory import Memory
 from polymnia.errors import BadInput, EntityNotFound
 from polymnia.model import Entity, EntityDraft, Relation
@@ -191,30 +197,81 @@ def test_superseded_facts_are_hidden_and_can_be_listed(versioned_url: str) -> No
     revise(memory, "Ann", Revision(name="Anna"), by=ME)
     assert texts(memory, "Anna") == ("lives in Munich",)
     (fact,) = history.superseded_facts(memory, "Anna")
-    assert (fact.old.text, [item.text for item in fact.new], fact.actor, fact.change) == (
+    assert (fact.old.text, fact.successor, fact.actor, fact.change) == (
         "lives in Berlin",
-        ["lives in Munich"],
+        2,
         "second",
         2,
     )
     memory.store.close()
 
 
+def successors(memory: Memory, name: str) -> dict[int, int]:
+    return {past.old.ordinal: past.successor for past in history.superseded_facts(memory, name)}
+
+
 @pytest.mark.parametrize("through", ["revise", "remember"])
-def test_each_fact_follows_the_one_that_it_replaced(through: str) -> None:
-    memory = Memory(open_store(":memory:"))
-    create(memory, EntityDraft("Ann", "person", ("sings bass", "takes 5 mg", "lives in Berlin")))
+def test_each_fact_follows_the_one_that_it_replaced(versioned_url: str, through: str) -> None:
+    memory = Memory(open_store(versioned_url))
+    known = ("sings bass", "takes 5 mg", "lives in Berlin", "moved to Munich")
+    create(memory, EntityDraft("Ann", "person", known))
     new = [(3, "moved to Munich"), (2, "nimmt jetzt 10"), (1, "sings tenor")]
     if through == "revise":
         revise(memory, "Ann", Revision(supersede=tuple(Edit(*edit) for edit in new)), by=ME)
     else:
         drafts = [FactDraft(text, replaces=old) for old, text in new]
         remember(memory, [EntityFacts(name="Ann", facts=tuple(drafts))], by=ME)
-    successors = {
-        past.old.ordinal: [fact.text for fact in past.new]
-        for past in history.superseded_facts(memory, "Ann")
-    }
-    assert successors == {old: [text] for old, text in new}
+    assert successors(memory, "Ann") == {3: 4, 2: 5, 1: 6}
+    memory.store.close()
+
+
+def test_what_an_undo_restores_is_not_superseded(versioned_url: str) -> None:
+    memory = Memory(open_store(versioned_url))
+    create(memory, EntityDraft("Ann", "person", ("lives in Berlin",)))
+    receipt = revise(memory, "Ann", Revision(supersede=(Edit(1, "lives in Munich"),)), by=ME)
+    undone = undo(memory, [receipt.change], by=ME)
+    assert successors(memory, "Ann") == {}
+    undo(memory, [undone.change], by=ME)
+    assert successors(memory, "Ann") == {1: 2}
+    memory.store.close()
+
+
+# What takes a store back to the schema that did not record which fact replaced which.
+BEFORE_SUCCESSORS = "ALTER TABLE observations DROP COLUMN successor"
+
+
+def test_earlier_files_tell_successors_only_where_they_are_certain(tmp_path: Path) -> None:
+    path = str(tmp_path / "memory.db")
+    with closing(apsw.Connection(path)) as connection:
+        _fill_before_successors(path)
+        connection.execute(BEFORE_SUCCESSORS)
+        connection.execute("DELETE FROM migrations WHERE number >= 6; PRAGMA user_version = 5")
+    memory = Memory(open_store(path))
+    assert successors(memory, "Ann") == {1: 4, 2: 0, 3: 0}
+    memory.store.close()
+
+
+def test_earlier_databases_tell_successors_only_where_they_are_certain(
+    postgres_database: str,
+) -> None:
+    _fill_before_successors(postgres_database)
+    with psycopg.connect(postgres_database, autocommit=True) as connection:
+        connection.execute("SET search_path = polymnia")
+        connection.execute(BEFORE_SUCCESSORS)
+        connection.execute("DELETE FROM migrations WHERE number >= 17")
+    memory = Memory(open_store(postgres_database))
+    assert successors(memory, "Ann") == {1: 4, 2: 0, 3: 0}
+    memory.store.close()
+
+
+def _fill_before_successors(url: str) -> None:
+    """Replace one fact in a change of its own, and two in one change."""
+    memory = Memory(open_store(url))
+    create(memory, EntityDraft("Ann", "person", ("sings bass", "takes 5 mg", "lives in Berlin")))
+    revise(memory, "Ann", Revision(supersede=(Edit(1, "sings tenor"),)), by=ME)
+    edits = (Edit(3, "lives in Munich"), Edit(2, "takes 10 mg"))
+    revise(memory, "Ann", Revision(supersede=edits), by=ME)
+    memory.store.close()
 
 
 def test_a_fact_stored_beside_a_replacement_replaces_nothing() -> None:
@@ -224,7 +281,7 @@ def test_a_fact_stored_beside_a_replacement_replaces_nothing() -> None:
     receipt = remember(memory, [EntityFacts(name="Ann", facts=drafts)], by=ME)
     told = [(fact.text, fact.replaced) for fact in receipt.entities[0].facts]
     (past,) = history.superseded_facts(memory, "Ann")
-    assert [fact.text for fact in past.new] == ["lives in Munich"]
+    assert (past.old.text, past.successor) == ("lives in Berlin", 4)
     assert sorted(told) == [("lives in Munich", 1), ("plays chess", 0)]
 
 

@@ -530,7 +530,7 @@ def test_a_receipt_has_the_call_that_mends_an_exception(client: Client) -> None:
     receipt = client.text("revise", {"name": "Worker", "facts": [edit]})
     assert receipt == "default:3 Worker: #1 replaced by #2."
     shown = client.text("open", {"names": ["Worker"], "superseded": True})
-    assert "#1 heartbeat every 10 seconds [replaced]" in shown
+    assert "#1 heartbeat every 10 seconds [replaced by #2]" in shown
 
 
 def test_an_identical_text_is_linked_not_duplicated(client: Client) -> None:
@@ -640,3 +640,13 @@ def test_what_a_known_entity_lacks_is_said(client: Client) -> None:
     client.text("remember", {"entities": [{"name": "Aiko", "facts": ["mobile developer"]}]})
     text = client.text("recall", {"query": "what is Aiko's phone number?"})
     assert "No fact has: phone" in text
+
+
+def test_a_correction_keeps_what_was_before(client: Client) -> None:
+    store(client, "a minute costs 18 cents", name="pricing")
+    for old, cents, wrong in (("#1", 21, False), ("#2", 20, True), ("#2", 25, False)):
+        edit = {"old": old, "new": f"a minute costs {cents} cents", "wrong": wrong}
+        client.text("revise", {"name": "pricing", "facts": [edit]})
+    recalled = client.text("recall", {"query": "what does a minute cost?"})
+    was = "was: a minute costs 20 cents; before that: a minute costs 18 cents]"
+    assert f"#3 a minute costs 25 cents [{was}" in recalled

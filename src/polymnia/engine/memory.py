@@ -11,7 +11,16 @@ from msgspec.structs import replace
 
 from polymnia.engine.facts.secrets import SecretRule, find_secret, refuse_secrets
 from polymnia.errors import OverLimit
-from polymnia.model import Change, Entity, Rows, Traces, require_size, require_storable, texts_in
+from polymnia.model import (
+    Change,
+    Entity,
+    PassageKey,
+    Rows,
+    Traces,
+    require_size,
+    require_storable,
+    texts_in,
+)
 from polymnia.model.changes import DEFAULT_QUOTA, Quota
 from polymnia.stores.contract import Reader, Store, Writer, check_cancelled
 from polymnia.telemetry import span
@@ -125,10 +134,12 @@ class Transaction:
         after: Rows | None = None,
         touched: Collection[str] = (),
         operation: str = "",
+        successors: dict[PassageKey, int] | None = None,
     ) -> None:
         """Write the rows as one change, and count the touched entities as updated.
 
-        `operation` names the change if its name depends on what was read.
+        `operation` names the change if its name depends on what was read. `successors` as in
+        Change.
         Nothing happens without rows. Raise BadInput for a text that cannot be stored, and for a
         new one that looks like a key or token if those are refused.
         """
@@ -139,6 +150,7 @@ class Transaction:
             before or Rows(),
             after or Rows(),
             touched=tuple(touched),
+            successors=successors or {},
         )
         require_storable(change.after)
         if self._operation not in _REVERSALS:

@@ -31,6 +31,7 @@ from polymnia.model.changes import (
     PastFact,
     RowCounts,
     Rows,
+    SupersededFact,
     Traces,
     TrashItem,
     replace_erased,

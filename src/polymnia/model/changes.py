@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from polymnia.errors import BadInput
 from polymnia.model.graph import Entity, Fact, FactSet, Note, Relation, RelationKey
+from polymnia.model.passages import PassageKey
 
 
 class Rows(Struct, frozen=True, omit_defaults=True):
@@ -34,7 +35,8 @@ class Change(Struct, frozen=True):
     entities with the same id, facts with the same ordinal, relations and notes with the same
     key. An entity that is replaced may have another name; sets of its facts name it as it
     was called before. `touched` names entities that count as updated though none of their rows is
-    written; a change that is read back has none.
+    written. `successors` has the ordinals of facts that replace others, by the name of the entity
+    and the ordinal of the one that ends. A change that is read back has neither.
     """
 
     operation: str
@@ -44,6 +46,7 @@ class Change(Struct, frozen=True):
     after: Rows = Rows()
     id: int = 0
     touched: tuple[str, ...] = ()
+    successors: dict[PassageKey, int] = {}
 
     @property
     def renamed(self) -> list[str]:
@@ -106,6 +109,20 @@ class Author(Struct, frozen=True):
     actor: str
     at: int
     change: int
+
+
+class SupersededFact(Struct, frozen=True):
+    """A fact that ended, when, by whom and in which change.
+
+    `successor` is the ordinal of the fact that replaced it; 0 if none did, or it is unknown.
+    """
+
+    old: Fact
+    successor: int
+    change: int
+    ended_at: int
+    actor: str
+    operation: str
 
 
 class TrashItem(Struct, frozen=True):

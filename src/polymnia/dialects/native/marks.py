@@ -10,8 +10,7 @@ from polymnia.dialects.native.scope import Place
 from polymnia.engine.curation.contradictions import describe_difference
 from polymnia.engine.facts.work_tree import remarks_on_files
 from polymnia.engine.graph.relations import find_successors
-from polymnia.engine.history import changes as history
-from polymnia.engine.history.changes import client_label
+from polymnia.engine.history.changes import client_label, superseded_facts
 from polymnia.search.terms import one_line, terms_of
 from polymnia.search.times import day_name
 from polymnia.stores.clock import now_us
@@ -125,16 +124,17 @@ def mark_replaced(shown: list[Line]) -> list[Line]:
     if not shown:
         return []
     best = shown[0]
-    own = [line for line in shown if line.subject == best.subject and line.author is not None]
-    changes = {line.author.change for line in own if line.author is not None}
     former = {}
-    for past in history.superseded_facts(best.place.memory, best.passage.entity, changes):
-        for successor in past.new:
-            former[successor.ordinal] = one_line(past.old.text)[:MAX_FORMER_CHARACTERS]
+    for past in superseded_facts(best.place.memory, best.passage.entity):
+        former[past.successor] = past.old
     lines = []
     for line in shown:
-        if line.subject == best.subject and line.passage.ordinal in former:
-            was = f"was: {former[line.passage.ordinal]}"
+        older = former.get(line.passage.ordinal)
+        if line.subject == best.subject and older is not None:
+            texts = [one_line(older.text)[:MAX_FORMER_CHARACTERS]]
+            if older.ordinal in former:
+                texts.append(one_line(former[older.ordinal].text)[:MAX_FORMER_CHARACTERS])
+            was = f"was: {'; before that: '.join(texts)}"
             line = replace(line, notes=(*line.notes, was))
         lines.append(line)
     return lines

@@ -37,6 +37,7 @@ from polymnia.engine.facts.names import resolve_names
 from polymnia.engine.facts.todos import DAY
 from polymnia.engine.graph import entities, traverse
 from polymnia.engine.history import changes as history
+from polymnia.engine.history.changes import superseded_facts
 from polymnia.engine.memory import one_snapshot
 from polymnia.engine.recall.names import similar_names
 from polymnia.errors import BadInput
@@ -48,6 +49,7 @@ from polymnia.model import (
     Passage,
     PassageKey,
     Relation,
+    SupersededFact,
     is_expired,
 )
 from polymnia.search.terms import one_line, plain
@@ -90,7 +92,7 @@ fits. Two clocks: true_on is what was true on a day, as_of what this memory held
                 entity = replace(entity, facts=_true_facts(place, entity, true_on))
             replaced = []
             if arguments.superseded:
-                replaced = history.superseded_facts(place.memory, entity.name)
+                replaced = superseded_facts(place.memory, entity.name)
             touching = relations_of(graph, entity.name)
             opened.append(Opened(place, entity, touching, replaced, at is not None))
 
@@ -155,11 +157,11 @@ def _true_facts(place: Place, entity: Entity, day: int) -> tuple[Fact, ...]:
     for fact in entity.facts:
         if _became_true(fact) <= end and (not fact.expires or fact.expires > end):
             facts.append(fact)
-    for past in history.superseded_facts(place.memory, entity.name):
-        ended_at = past.ended_at
-        if past.new:
-            ended_at = _became_true(past.new[0])
-        if _became_true(past.old) <= end < ended_at:
+    present = {fact.ordinal for fact in entity.facts}
+    replaced = superseded_facts(place.memory, entity.name)
+    for past in replaced:
+        is_true = _became_true(past.old) <= end < _stopped_being_true(past, entity, replaced)
+        if is_true and past.old.ordinal not in present:
             facts.append(past.old)
     return tuple(sorted(facts, key=lambda fact: fact.ordinal))
 
@@ -168,13 +170,23 @@ def _became_true(fact: Fact) -> int:
     return fact.valid_at or fact.created_at
 
 
+def _stopped_being_true(
+    past: SupersededFact, entity: Entity, replaced: Sequence[SupersededFact]
+) -> int:
+    """Return when the fact that replaced another became true."""
+    for fact in (*entity.facts, *(other.old for other in replaced)):
+        if fact.ordinal == past.successor:
+            return _became_true(fact)
+    return past.ended_at
+
+
 class Opened(Struct, frozen=True):
     """An entity that is shown whole, and its relations. `replaced` are its former facts."""
 
     place: Place
     entity: Entity
     relations: list[Relation]
-    replaced: Sequence[history.SupersededFact] = ()
+    replaced: Sequence[SupersededFact] = ()
     is_past: bool = False
 
 
@@ -226,12 +238,9 @@ def _fact_lines(one: Opened) -> list[Line]:
     return facts
 
 
-def _replaced_line(one: Opened, past: history.SupersededFact) -> Line:
-    ended_at = past.ended_at
-    replaced = "replaced"
-    if past.new:
-        ended_at = _became_true(past.new[0])
-        replaced += f" by {', '.join(f'#{fact.ordinal}' for fact in past.new)}"
+def _replaced_line(one: Opened, past: SupersededFact) -> Line:
+    ended_at = _stopped_being_true(past, one.entity, one.replaced)
+    replaced = f"replaced by #{past.successor}" if past.successor else "replaced"
     notes = (replaced, *_notes(past.old, one.entity))
     passage = Passage.of(one.entity, past.old)
     return Line(one.place, passage, prose(past.old.text), None, notes, ended_at)

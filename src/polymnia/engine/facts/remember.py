@@ -191,6 +191,7 @@ def remember(
             before=Rows(tuple(old_cards), tuple(ended)),
             after=Rows((*created, *new_cards), tuple(gained), tuple(new_relations)),
             touched=ends_of(new_relations),
+            successors={key: new for part in extended for key, new in part.successors.items()},
         )
 
     receipts = {part.entity.name: part.receipt() for part in extended}
@@ -294,15 +295,9 @@ class _Extension:
         self._given = facts
         self._facts: list[_StoredFact] = []
         self._present = {normalize_text(fact.text): fact for fact in entity.facts}
-        index = FactIndex(entity)
-        ended_by = [
-            None if fact.replaces is None else index.find(fact.replaces) for fact in facts.facts
-        ]
-        # New facts are numbered in the order of those that they end: history pairs them by that.
-        pairs = list(zip(facts.facts, ended_by, strict=True))
-        pairs.sort(key=lambda pair: pair[1].ordinal if pair[1] else entity.next_ordinal)
-        for fact, older in pairs:
-            self._facts.append(self._store(fact, older, times))
+        self._index = FactIndex(entity)
+        for fact in facts.facts:
+            self._facts.append(self._store(fact, times))
         added = [fact.stored for fact in self._facts if fact.is_new]
         ended = {fact.ended.ordinal: fact.ended for fact in self._facts if fact.ended}
         self._at = next(times)
@@ -312,9 +307,17 @@ class _Extension:
                 added.append(replace(item.ended, expires=item.stored.valid_at))
         self.added = FactSet(entity.name, tuple(added))
         self.ended = FactSet(entity.name, tuple(ended.values()))
+        self.successors = {
+            (entity.name, fact.ended.ordinal): fact.stored.ordinal
+            for fact in self._facts
+            if fact.ended
+        }
         self.card = self._new_card(self._at)
 
-    def _store(self, fact: FactDraft, ended: Fact | None, times: Iterator[int]) -> _StoredFact:
+    def _store(self, fact: FactDraft, times: Iterator[int]) -> _StoredFact:
+        ended = None
+        if fact.replaces is not None:
+            ended = self._index.find(fact.replaces)
         text = normalize_text(fact.text)
         is_new = text not in self._present
         if is_new:

@@ -111,6 +111,9 @@ def revise(memory: Memory, name: str, revision: Revision, *, by: str) -> Revisio
             before=Rows(old_card, edits.old_sets(), tuple(moved)),
             after=Rows(new_card, edits.new_sets(), tuple(redirected)),
             operation="correct" if edits.retracted else "revise",
+            successors={
+                (entity.name, edit.old.ordinal): edit.new.ordinal for edit in edits.superseded
+            },
         )
     return RevisionReceipt(
         transaction.change_id,
@@ -241,12 +244,8 @@ class _Edits:
         for edit in revision.replace:
             self._correct(edit)
         self.retracted = list(self._linked)
-        supersede = [
-            (_find_expected(entity, self._index, edit), edit) for edit in revision.supersede
-        ]
-        # New facts are numbered in the order of the old ones: history pairs them by that.
-        for old, edit in sorted(supersede, key=lambda pair: pair[0].ordinal):
-            self._supersede(old, edit)
+        for edit in revision.supersede:
+            self._supersede(edit)
         self._written = [*self.replaced, *self.superseded]
         self.superseded += self._linked[len(self.retracted) :]
         self.entity = replace(entity, facts=self._outcome(), next_ordinal=self._next_ordinal)
@@ -266,7 +265,8 @@ class _Edits:
         )
         self.replaced.append(Replacement(old, new))
 
-    def _supersede(self, old: Fact, edit: Edit) -> None:
+    def _supersede(self, edit: Edit) -> None:
+        old = _find_expected(self._entity, self._index, edit)
         if self._link(old, edit):
             return
         new = Fact(self._next_ordinal, _require_text(edit), self._at, edit.valid_at)

@@ -22,9 +22,10 @@ from polymnia.model import (
     Graph,
     PassageKey,
     Rows,
+    SupersededFact,
 )
 from polymnia.search.dates import day_of
-from polymnia.search.terms import fold, one_line, terms_of
+from polymnia.search.terms import fold, one_line
 from polymnia.stores.contract import Reader
 
 if TYPE_CHECKING:
@@ -46,8 +47,6 @@ What = Literal[
 DEFAULT_LIMIT, MAX_LIMIT = 20, 200
 # A change with more rows is read only as far as it concerns the entities that are asked for.
 MAX_WHOLE_ROWS = 100
-# How many changes of an entity are searched for superseded facts.
-_MAX_SEARCHED = 1_000
 # These end a fact only if another one replaces it. `correct` ends facts that were never true.
 LINKING_OPERATIONS = ("remember", "revise")
 # Changes that are searched for a name.
@@ -87,16 +86,6 @@ class ChangePage(Struct, frozen=True):
     changes: tuple[Change, ...]
     next: int | None
     sizes: dict[int, ChangeSize]
-
-
-class SupersededFact(Struct, frozen=True):
-    """A fact that newer ones replaced, and when, by whom and in which change it ended."""
-
-    old: Fact
-    new: tuple[Fact, ...]
-    ended_at: int
-    actor: str
-    change: int
 
 
 def latest(
@@ -224,55 +213,31 @@ def authors(memory: Memory, passages: Collection[PassageKey]) -> dict[PassageKey
         return read.history.authors(passages)
 
 
-def superseded_facts(
-    memory: Memory, name: str, changes_by_id: Collection[int] | None = None
-) -> list[SupersededFact]:
-    """Return the facts of an entity that newer ones replaced; none without history.
-
-    With ids of changes, only what a few of those replaced.
-    """
+def superseded_facts(memory: Memory, name: str) -> list[SupersededFact]:
+    """Return the facts of an entity that newer ones replaced, by ordinal; none without history."""
     if not memory.store.capabilities.history:
         return []
-    query = ChangeQuery(limit=_MAX_SEARCHED, names=(name,))
-    if changes_by_id is not None:
-        last_changes = sorted(changes_by_id)[-3:]  # the latest are enough
-        query = ChangeQuery(limit=None, ids=tuple(last_changes))
     with memory.reading() as read:
-        names, (changes, _) = read.together(
-            lambda: read.history.all_names([name]),
-            lambda: read_changes(read.history, query, MAX_WHOLE_ROWS, about=(name,)),
-        )
-    facts = []
-    for change in changes:
-        before, after = _by_ordinal(change.before), _by_ordinal(change.after)
-        ended = [fact for key, fact in before.items() if key[0] in names and key not in after]
-        new = [fact for key, fact in after.items() if key[0] in names and key not in before]
-        # A fact that ended in favour of one that the entity had already has no successor here.
-        if not new and change.operation not in LINKING_OPERATIONS:
-            continue
-        for place, old in enumerate(ended):
-            # As many new facts as old ones: each replaces its own, in the order of their numbers. A
-            # call may add others beside: then the successor is the one with most of its words.
-            successors = tuple(new)
-            if len(new) == len(ended):
-                successors = (new[place],)
-            elif len(new) > len(ended):
-                words = set(terms_of(old.text))
-                shared = [len(words.intersection(terms_of(fact.text))) for fact in new]
-                if max(shared):
-                    successors = (new[shared.index(max(shared))],)
-            facts.append(SupersededFact(old, successors, change.at, change.actor, change.id))
-    return facts
+        ended = read.history.ended_facts(name)
+    last: dict[int, SupersededFact] = {}
+    for fact in ended:
+        earlier = last.get(fact.old.ordinal)
+        if fact.operation == "undo" and earlier is not None:
+            # It had been restored, and the undo that did so was undone.
+            fact = earlier
+        last[fact.old.ordinal] = fact
+    return [
+        fact
+        for _, fact in sorted(last.items())
+        if fact.successor or fact.operation in LINKING_OPERATIONS
+    ]
 
 
 def find_successor(memory: Memory, name: str, ordinal: int) -> int:
     """Return the ordinal of the fact that replaced another one of an entity; 0 if none is known."""
-    successors = {}
-    for past in superseded_facts(memory, name):
-        if len(past.new) == 1:
-            successors[past.old.ordinal] = past.new[0].ordinal
+    successors = {fact.old.ordinal: fact.successor for fact in superseded_facts(memory, name)}
     newest = 0
-    while ordinal in successors:  # ordinals only grow
+    while successors.get(ordinal):
         newest = ordinal = successors.pop(ordinal)
     return newest
 
@@ -409,19 +374,16 @@ def read_changes(
     history: "HistoryReader",
     query: ChangeQuery,
     max_rows: int,
-    *,
-    about: Collection[str] | None = None,
 ) -> tuple[list[Change], dict[int, ChangeSize]]:
     """Return the changes that a query selects, and the sizes of those with more than `max_rows`.
 
     A change of a large import has thousands of rows. For a large change only the rows of some
-    entities are read, usually those in `query.names`, and none without names.
+    entities are read, those in `query.names`, and none without names.
     """
-    about = query.names if about is None else about
     heads = history.change_heads(query)
     sizes = history.change_sizes([head.id for head in heads])
     large = {number: size for number, size in sizes.items() if size.total > max_rows}
-    names = history.all_names(about) if large and about else set()
+    names = history.all_names(query.names) if large and query.names else set()
     small_ids = tuple(head.id for head in heads if head.id not in large)
     changes = history.changes(ChangeQuery(limit=None, ids=small_ids)) if small_ids else []
     for head in heads:

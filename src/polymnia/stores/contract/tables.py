@@ -44,6 +44,7 @@ TABLES: dict[str, tuple[str, ...]] = {
         "source",
         "expires",
         "author",
+        "successor",
         "since",
         "until",
     ),

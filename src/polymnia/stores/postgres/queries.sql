@@ -458,15 +458,17 @@ FROM unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::bigint[], 
     AS o (id, entity, ordinal, text, created_at, valid_at, source, expires, author, folded);
 
 -- name: end_observations
--- End single observations of entities: row ids and ordinals.
-UPDATE observations SET until = $4, folded = NULL
-WHERE row_key = ANY (ARRAY(
-    SELECT o.row_key FROM unnest($2::bigint[], $3::bigint[]) AS u (entity, ordinal)
+-- End single observations of entities: row ids, ordinals, and the ordinals of those that replace them, if any.
+UPDATE observations AS o SET until = $5, folded = NULL, successor = ended.successor
+FROM (
+    SELECT found.row_key, u.successor FROM unnest($2::bigint[], $3::bigint[], $4::bigint[]) AS u (entity, ordinal, successor)
     CROSS JOIN LATERAL (
         SELECT o.row_key FROM observations AS o
         WHERE o.entity_key = row_key($1, u.entity) AND o.ordinal = u.ordinal AND o.until IS NULL LIMIT 1
-    ) AS o
-));
+    ) AS found
+    OFFSET 0
+) AS ended
+WHERE o.row_key = ended.row_key;
 
 -- name: end_observations_of
 -- End all observations of entities.
@@ -1169,6 +1171,20 @@ WHERE c.workspace_id = $1 AND c.until IS NOT NULL AND NOT EXISTS (
     OFFSET 0
 )
 ORDER BY c.until DESC, e.id;
+
+-- name: ended_observations
+-- The past versions of the observations of an entity that do not live, or that expired (until $3) after one was to replace them,
+-- with the changes that ended them, the latest first.
+SELECT o.ordinal, o.text, o.created_at, o.valid_at, o.source, o.expires, o.author, o.successor, ch.id, ch.at, ch.actor, ch.operation
+FROM observations AS o
+CROSS JOIN LATERAL (SELECT * FROM changes AS ch WHERE ch.row_key = row_key($1, o.until) LIMIT 1) AS ch
+WHERE o.entity_key = row_key($1, $2) AND o.until IS NOT NULL AND NOT EXISTS (
+    SELECT 1 FROM observations AS living
+    WHERE living.entity_key = o.entity_key AND living.ordinal = o.ordinal AND living.until IS NULL
+        AND (o.successor IS NULL OR living.expires IS NULL OR living.expires > $3)
+    OFFSET 0
+)
+ORDER BY o.ordinal DESC, o.id DESC LIMIT $4;
 
 -- name: ended_with
 -- The observations of an entity that ended with a change.

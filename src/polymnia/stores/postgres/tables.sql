@@ -73,18 +73,18 @@ FROM unnest($2::bigint[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::
 
 -- name: read_observations
 -- The rows after one.
-SELECT id, entity, ordinal, text, created_at, valid_at, source, expires, author, since, until FROM observations
+SELECT id, entity, ordinal, text, created_at, valid_at, source, expires, author, successor, since, until FROM observations
 WHERE row_key > row_key($1, $2::bigint) AND row_key <= last_key($1) ORDER BY row_key LIMIT $3::bigint;
 
 -- name: write_observations
 -- Add rows, given as columns. Folded texts come last.
-INSERT INTO observations (workspace_id, id, entity, ordinal, text, created_at, valid_at, source, expires, author, since,
-    until, folded)
-SELECT $1, n.id, n.entity, n.ordinal, n.text, n.created_at, n.valid_at, n.source, n.expires, n.author, n.since, n.until,
-    CASE WHEN n.until IS NULL THEN n.folded END
+INSERT INTO observations (workspace_id, id, entity, ordinal, text, created_at, valid_at, source, expires, author, successor,
+    since, until, folded)
+SELECT $1, n.id, n.entity, n.ordinal, n.text, n.created_at, n.valid_at, n.source, n.expires, n.author, n.successor, n.since,
+    n.until, CASE WHEN n.until IS NULL THEN n.folded END
 FROM unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::bigint[], $7::bigint[], $8::text[],
-        $9::bigint[], $10::text[], $11::bigint[], $12::bigint[], $13::text[])
-    AS n (id, entity, ordinal, text, created_at, valid_at, source, expires, author, since, until, folded);
+        $9::bigint[], $10::text[], $11::bigint[], $12::bigint[], $13::bigint[], $14::text[])
+    AS n (id, entity, ordinal, text, created_at, valid_at, source, expires, author, successor, since, until, folded);
 
 -- name: read_relations
 -- The rows after one.

@@ -274,8 +274,8 @@ INSERT INTO observations (id, entity, ordinal, text, created_at, valid_at, sourc
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: end_observations
--- End a single observation.
-UPDATE observations SET until = ?3 WHERE entity = ?1 AND ordinal = ?2 AND until IS NULL;
+-- End a single observation, with the ordinal of the one that replaces it, if any.
+UPDATE observations SET until = ?4, successor = ?3 WHERE entity = ?1 AND ordinal = ?2 AND until IS NULL;
 
 -- name: end_observations_of
 -- End all observations of an entity.
@@ -830,6 +830,18 @@ WHERE c.until IS NOT NULL AND NOT EXISTS (
 )
 ORDER BY c.until DESC, e.id;
 
+-- name: ended_observations
+-- The past versions of the observations of an entity that do not live, or that expired (until ?2) after one was to replace them,
+-- with the changes that ended them, the latest first.
+SELECT o.ordinal, o.text, o.created_at, o.valid_at, o.source, o.expires, o.author, o.successor, ch.id, ch.at, a.name, ch.operation
+FROM observations AS o CROSS JOIN changes AS ch ON ch.id = o.until CROSS JOIN actors AS a ON a.id = ch.actor
+WHERE o.entity = ?1 AND o.until IS NOT NULL AND NOT EXISTS (
+    SELECT 1 FROM observations AS living
+    WHERE living.entity = o.entity AND living.ordinal = o.ordinal AND living.until IS NULL
+        AND (o.successor IS NULL OR living.expires IS NULL OR living.expires > ?2)
+)
+ORDER BY o.ordinal DESC, o.id DESC LIMIT ?3;
+
 -- name: ended_with
 -- The observations of an entity that ended with a change.
 SELECT entity, ordinal, text, created_at, valid_at, source, expires, author FROM observations WHERE entity = ? AND until = ? ORDER BY ordinal;
@@ -1328,7 +1340,7 @@ SELECT max(id) FROM notes;
 SELECT max(id) FROM vectors;
 
 -- name: card_columns
--- The columns of the table of cards: files of schema 1 lack some.
+-- The columns of the table of cards.
 SELECT name FROM pragma_table_info('cards');
 
 -- name: salvage_changes
@@ -1351,7 +1363,7 @@ FROM cards NOT INDEXED WHERE id BETWEEN ? AND ? ORDER BY id;
 
 -- name: salvage_observations
 -- Observations by id alone.
-SELECT id, entity, ordinal, CAST(text AS BLOB), created_at, valid_at, CAST(source AS BLOB), expires, CAST(author AS BLOB), since, until
+SELECT id, entity, ordinal, CAST(text AS BLOB), created_at, valid_at, CAST(source AS BLOB), expires, CAST(author AS BLOB), successor, since, until
 FROM observations NOT INDEXED WHERE id BETWEEN ? AND ? ORDER BY id;
 
 -- name: salvage_relations

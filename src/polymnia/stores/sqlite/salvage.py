@@ -58,7 +58,8 @@ _LAST = (
 _TEXTS = {"actor", "server", "operation", "uid", "name", "type", "summary", "status", "text"}
 _TEXTS |= {"source", "target", "author", "key"}
 _LISTS = {"tags", "aliases"}
-_NULLABLE = {"summary", "summary_at", "due", "status", "expires", "valid_at", "author", "until"}
+_NULLABLE = {"summary", "summary_at", "due", "status", "expires", "valid_at", "author"}
+_NULLABLE |= {"successor", "until"}
 # The template of a passage's own text.
 _TEXT_TEMPLATE = 1
 
@@ -166,11 +167,12 @@ def _open(path: Path, copied: Path) -> apsw.Connection:
             tables = {name for (name,) in run(connection, "table_names")}
             mark = connection.pragma("application_id")
             columns = {name for (name,) in run(connection, "card_columns")}
-            if columns and "status" not in columns:  # a file of schema 1
-                _, migration = load_migrations(Path(__file__).parent)[1]
-                for line in migration.splitlines():
-                    if line.startswith("ALTER"):
-                        connection.execute(line)
+            if columns:  # the file may be of an earlier schema
+                for _, migration in load_migrations(Path(__file__).parent)[1:]:
+                    for line in migration.splitlines():
+                        if line.startswith("ALTER"):
+                            with suppress(apsw.SQLError):  # it has the column
+                                connection.execute(line)
         except DRIVER_ERRORS:
             connection.close()
             continue

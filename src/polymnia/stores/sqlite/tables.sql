@@ -51,12 +51,12 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: read_observations
 -- The rows after one.
-SELECT id, entity, ordinal, text, created_at, valid_at, source, expires, author, since, until FROM observations WHERE id > ? ORDER BY id LIMIT ?;
+SELECT id, entity, ordinal, text, created_at, valid_at, source, expires, author, successor, since, until FROM observations WHERE id > ? ORDER BY id LIMIT ?;
 
 -- name: write_observations
 -- Add a row.
-INSERT INTO observations (id, entity, ordinal, text, created_at, valid_at, source, expires, author, since, until)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+INSERT INTO observations (id, entity, ordinal, text, created_at, valid_at, source, expires, author, successor, since, until)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: read_relations
 -- The rows after one.

@@ -25,6 +25,7 @@ from polymnia.model import (
     Relation,
     RowCounts,
     Rows,
+    SupersededFact,
 )
 from polymnia.stores.clock import is_ahead, now_us
 from polymnia.stores.contract.reads import check_cancelled
@@ -41,6 +42,9 @@ from polymnia.stores.versioned.rows import (
     unpack_note,
     unpack_relations,
 )
+
+# How many past versions of an entity's facts are read.
+MAX_ENDED_FACTS = 1_000
 
 
 class HistoryReader:
@@ -123,6 +127,23 @@ class HistoryReader:
         """
         rows = self._port.run_keyed("authors_of", passages)
         return {(name, ordinal): Author(*author) for name, ordinal, *author in rows}
+
+    def ended_facts(self, name: str) -> list[SupersededFact]:
+        """Return past versions of the facts of an entity that do not live, the oldest first.
+
+        If there are very many, they are those of the last facts.
+        """
+        identities = self._port.run("entity_ids", [name])
+        if not identities:
+            return []
+        _, entity, _ = identities[0]
+        facts = []
+        for *columns, successor, change, at, actor, operation in reversed(
+            self._port.run("ended_observations", entity, now_us(), MAX_ENDED_FACTS)
+        ):
+            fact = unpack_fact(*columns)
+            facts.append(SupersededFact(fact, successor or 0, change, at, actor, operation))
+        return facts
 
     def state_at(self, time: int, names: Collection[str] | None = None) -> Rows:
         """Return everything that lived at that time, or the named entities and their relations.

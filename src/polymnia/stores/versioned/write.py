@@ -129,11 +129,11 @@ class _ChangeWriter:
             cards.append((card,))
             if entity.id not in kept:
                 whole.append((number,))
-        single = [
-            (self._identities[part.entity][0], fact.ordinal)
-            for part in before.facts
-            for fact in part.facts
-        ]
+        single = []
+        for part in before.facts:
+            for fact in part.facts:
+                successor = self._change.successors.get((part.entity, fact.ordinal))
+                single.append((self._identities[part.entity][0], fact.ordinal, successor))
         self._port.write_rows("end_cards", cards, self._id)
         self._port.write_rows("end_observations_of", whole, self._id)
         self._port.write_rows("end_observations", single, self._id)
