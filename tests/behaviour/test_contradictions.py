@@ -24,6 +24,9 @@ from polymnia.model import EntityDraft
         ("Meetings are on Tuesdays at 14:00", "Meetings moved to Thursdays at 15:30 by video"),
         ("on Thursday 12 November at 13:00 in Tallinn", "moved to Tuesday 17 November"),
         ("lives in Berlin", "lives in Munich"),
+        ("Standup is at 9:15 every weekday", "Standup is at 9:45, only Tuesday and Thursday"),
+        ("The contact is Sara Lupi", "The contact is now Paolo Neri, says the supplier"),
+        ("Helmets come from Kask in Bergamo", "Helmets come from Abus in Wetter"),
         ("its nightly backup runs on host alpha", "its nightly backup runs on host beta"),
     ],
 )
@@ -37,6 +40,8 @@ def test_the_same_with_another_value_contradicts(memory: Memory, older: str, new
     ("one", "other"),
     [
         ("runs three replicas", "has five owners"),
+        ("Deniz is on leave", "Deniz is allergic to nuts"),
+        ("The contact is Sara", "The backup is Paolo"),
         ("prefers tea", "prefers small pull requests"),
         ("has 42 ports", "has 42 ports in Norway"),
         ("does not use Redis", "does not use Postgres"),

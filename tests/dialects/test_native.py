@@ -525,7 +525,7 @@ def test_a_receipt_has_the_call_that_mends_an_exception(client: Client) -> None:
     assert stored == "default:2 stored Worker #2."
     assert exception.startswith('! Worker #2 may contradict #1 "heartbeat every 10 seconds". ')
     mend = '{"name":"Worker","facts":[{"old":"#1","new":"#2"}]}'
-    assert exception.endswith(f"If it replaces it: revise {mend}")
+    assert exception.endswith(f"If it replaces all of it: revise {mend}")
     edit = {"old": "#1", "new": "#2"}
     receipt = client.text("revise", {"name": "Worker", "facts": [edit]})
     assert receipt == "default:3 Worker: #1 replaced by #2."

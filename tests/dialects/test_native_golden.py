@@ -162,13 +162,13 @@ WRITES: dict[str, tuple[list[tuple[str, Arguments]], str]] = {
         [("remember", {"entities": [{"name": "Worker", "facts": ["Heartbeat every 20 s"]}]})],
         "shop:4 stored Worker #3.\n"
         '! Worker #3 may contradict #1 "Heartbeat is updated every 10 s". '
-        'If it replaces it: revise {"name":"Worker","facts":[{"old":"#1","new":"#3"}]}',
+        'If it replaces all of it: revise {"name":"Worker","facts":[{"old":"#1","new":"#3"}]}',
     ),
     "G14 a contradiction across entities": (
         [("remember", {"entities": [{"name": "shop", "facts": ["CI runs on GitHub Actions"]}]})],
         'shop:4 stored shop #1.\n! shop #1 may contradict CI #1 "CI moved to Forgejo Actions". '
-        'If it replaces it: revise {"name":"CI","facts":[{"old":"#1","new":"CI runs on GitHub '
-        'Actions"}]} and forget {"name":"shop","facts":["#1"]}',
+        'If it replaces all of it: revise {"name":"CI","facts":[{"old":"#1","new":"CI runs on '
+        'GitHub Actions"}]} and forget {"name":"shop","facts":["#1"]}',
     ),
     "G15 a secret": (
         [("remember", {"entities": [{"name": "db", "facts": ["PGPASSWORD=Xk9-made-up"]}]})],

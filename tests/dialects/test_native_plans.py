@@ -334,3 +334,23 @@ def test_a_filter_that_selects_a_few_shows_them_all(client: Client) -> None:
     assert "relations: this -assigned_to-> Ravi" in text
     assert "call the bank" in text
     assert "fix the rota" in text
+
+
+def test_an_open_todo_is_listed_by_its_due_day(client: Client) -> None:
+    remember(client, "dentist bill", "pay it", type="todo", due="in 2 days")
+    remember(client, "tyres", "change them", type="todo", due="in 20 days")
+    text = client.text("recall", {"types": ["todo"], "status": "open", "until": "in 5 days"})
+    assert "dentist bill" in text
+    assert "tyres" not in text
+
+
+def test_what_was_told_today_is_in_a_list_of_today(client: Client) -> None:
+    remember(client, "Fietje", {"text": "died", "when": "2020-11-17"})
+    assert "died" in client.text("recall", {"since": "yesterday"})
+
+
+def test_a_new_text_leaves_the_due_day_and_says_so(client: Client) -> None:
+    remember(client, "launch", "The launch is on 26 November", type="milestone", due="2999-11-26")
+    edit = {"old": "#1", "new": "The launch is on 27 November"}
+    receipt = client.text("revise", {"name": "launch", "facts": [edit]})
+    assert "due is still Tue 26 Nov 2999" in receipt

@@ -104,3 +104,13 @@ def test_a_dry_run_does_not_repeat_a_secret(client: Client) -> None:
     remember(client, "deploy", f"Uses {token}")
     planned = client.text("undo", {"changes": ["shop:1"], "dry_run": True})
     assert "- deploy #1 [hidden: a GitHub token]" in planned
+
+
+def test_an_undo_names_what_the_restored_fact_contradicts(client: Client) -> None:
+    remember(client, "unlock", "A lock answers within 8 seconds")
+    edit = {"old": "#1", "new": "A lock answers within 12 seconds"}
+    change = client.text("revise", {"name": "unlock", "facts": [edit]}).split()[0]
+    remember(client, "unlock", "A lock answers within 12 seconds, says the protocol")
+    text = client.text("undo", {"changes": [change]})
+    assert 'unlock #1 may contradict #3 "A lock answers within 12 seconds, says' in text
+    assert 'revise {"name":"unlock","facts":[{"old":"#3","new":"#1"}]}' in text

@@ -5,7 +5,15 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from polymnia.dialects.base import Call, Reply
-from polymnia.dialects.native.grouping import Line, fact_line, head_of, heading_of, line_data, usual
+from polymnia.dialects.native.grouping import (
+    Line,
+    fact_line,
+    head_of,
+    heading_of,
+    line_data,
+    shared_day_of,
+    usual,
+)
 from polymnia.dialects.native.marks import mark_superseded, successors_of
 from polymnia.dialects.native.replies import (
     clean_reply,
@@ -61,11 +69,20 @@ def list_entities(call: Call, arguments: Recall) -> Reply:
         parse_optional_moment(arguments.since, "since"),
         parse_optional_moment(arguments.until, "until"),
     )
+    # Without other filters the question is what is new: also what was told now of an earlier day.
+    is_news = not (arguments.types or arguments.tags or arguments.status)
     listed = []
     for place in read:
         with place.memory.reading() as reader:
             for entity in drop_expired_facts(select_entities(reader, arguments)):
-                facts = [fact for fact in entity.facts if period.has(_time_of(fact))]
+                if arguments.status and entity.due:
+                    if period.has(entity.due):
+                        listed.append(_Listed(place, entity, entity.facts))
+                    continue
+                facts = []
+                for fact in entity.facts:
+                    if period.has(_time_of(fact)) or (is_news and period.has(fact.created_at)):
+                        facts.append(fact)
                 if facts or (period.has(entity.updated_at) and not entity.facts):
                     listed.append(_Listed(place, entity, tuple(facts)))
     listed.sort(key=_newest_time, reverse=True)
@@ -95,8 +112,10 @@ def _reply(listed: list[_Listed], arguments: Recall) -> Reply:
     count = 0
     for one in page:
         own_lines = [line for line in lines if line.subject == one.subject]
-        block = [_heading(one, home, len(own_lines))]
-        block += [fact_line(line, usual_author) for line in own_lines]
+        day = shared_day_of(own_lines)
+        heading = _heading(one, home, len(own_lines))
+        block = [f"{heading}, {day}" if day else heading]
+        block += [fact_line(line, usual_author, day) for line in own_lines]
         tokens_left -= count_tokens("\n".join(block)) + 1
         if tokens_left < 0 and count:
             break

@@ -4,17 +4,21 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from msgspec.json import encode
+from msgspec.structs import replace
 
 from polymnia.dialects.native.scope import Place
+from polymnia.engine.curation.contradictions import find_changed
 from polymnia.engine.facts.forget import ForgetReceipt
 from polymnia.engine.facts.relocate import Relocation
 from polymnia.engine.facts.remember import EntityReceipt, FactReceipt, RememberReceipt
 from polymnia.engine.facts.revise import RevisionReceipt
 from polymnia.engine.facts.secrets import find_secret, mask_secret
 from polymnia.engine.history.undo import UndoReceipt
+from polymnia.engine.memory import find_by_name
 from polymnia.engine.recall.names import similar_names
 from polymnia.search.dates import day_of
 from polymnia.search.pieces import MAX_WHOLE_CHARACTERS
+from polymnia.search.question import content_words
 from polymnia.search.terms import count_noun, one_line
 from polymnia.search.times import day_name
 
@@ -22,6 +26,8 @@ from polymnia.search.times import day_name
 _MAX_NAMED_FACTS = 3
 _MAX_QUOTED_LETTERS = 80
 _MAX_UNDONE_LINES = 20
+# A call that would lose more words of the older fact is not proposed.
+_MAX_LOST_WORDS = 2
 # For so many unknown ends of relations similar names are looked up: each reads all names.
 _MAX_COMPARED_ENDS = 5
 
@@ -161,17 +167,21 @@ def _similar_lines(place: Place, name: str, fact: FactReceipt) -> Iterator[str]:
         edit = {"old": f"#{fact.older.ordinal}", "new": f"#{fact.ordinal}"}
         mend = call_text(place, "revise", {"name": name, "facts": [edit]})
         quoted = f'#{fact.older.ordinal} "{_quote(fact.older.text)}"'
-        yield f"! {name} #{fact.ordinal} may contradict {quoted}. If it replaces it: {mend}"
+        yield f"! {name} #{fact.ordinal} may contradict {quoted}. If it replaces all of it: {mend}"
     if fact.conflict is None:
         return
     other, older = fact.conflict.entity, fact.conflict.fact
     quoted = f'{other} #{older.ordinal} "{_quote(older.text)}"'
     line = f"! {name} #{fact.ordinal} may contradict {quoted}."
-    if fact.text == mask_secret(fact.text):  # the call would repeat a secret
+    words = set(content_words(fact.text))
+    lost = [word for word in content_words(older.text) if word not in words]
+    if len(lost) > _MAX_LOST_WORDS:
+        line += f" If that is no longer true: correct {other} #{older.ordinal}."
+    elif fact.text == mask_secret(fact.text):  # the call would repeat a secret
         edit = {"old": f"#{older.ordinal}", "new": fact.text}
         revision = call_text(place, "revise", {"name": other, "facts": [edit]})
         removal = call_text(place, "forget", {"name": name, "facts": [f"#{fact.ordinal}"]})
-        line += f" If it replaces it: {revision} and {removal}"
+        line += f" If it replaces all of it: {revision} and {removal}"
     yield line
 
 
@@ -206,6 +216,8 @@ def revision_lines(place: Place, receipt: RevisionReceipt) -> list[str]:
         parts.append(f"status {after.status}")
     if before.due != after.due:
         parts.append(f"due {day_name(after.due)}")
+    if after.due and before.due == after.due and receipt.superseded + receipt.replaced:
+        parts.append(f"due is still {day_name(after.due)}")
     if before.expires != after.expires:
         parts.append(f"expires {day_of(after.expires)}")
     lines = [f"{after.name}: {', '.join(parts) or 'nothing changed'}."]
@@ -278,11 +290,27 @@ def undo_lines(
         texts = _changed_texts(receipt)
     elif receipt.change:
         line = labelled(place, receipt.change, f"undid {changes}.")
+        texts = list(_restored_conflicts(place, receipt))
     elif receipt.conflicts:
         line = "nothing was undone: resolve the conflicts, or pass skip_conflicts."
     else:
         line = "nothing was undone: the memory is as it was before already."
     return [one_line(text) for text in (line, *texts, *(f"! {text}" for text in conflicts))]
+
+
+def _restored_conflicts(place: Place, receipt: UndoReceipt) -> Iterator[str]:
+    """Yield what a fact that an undo restored contradicts, and the call that settles it."""
+    with place.memory.reading() as reader:
+        entities = find_by_name(reader, {part.entity for part in receipt.after.facts})
+    for part in receipt.after.facts:
+        entity = entities.get(part.entity)
+        if entity is None:
+            continue
+        for fact in part.facts:
+            others = tuple([other for other in entity.facts if other.ordinal != fact.ordinal])
+            older = find_changed(fact.text, replace(entity, facts=others))
+            restored = FactReceipt(fact.text, "added", fact.ordinal, older=older)
+            yield from _similar_lines(place, entity.name, restored)
 
 
 def _changed_texts(receipt: UndoReceipt) -> list[str]:

@@ -92,7 +92,7 @@ class Recall(Arguments, frozen=True, kw_only=True):
     tags: list[str] = []
     status: Annotated[str, Meta(description="open, done or overdue")] = ""
     since: Annotated[str, Meta(description="date or age: 7d")] = ""
-    until: str = ""
+    until: Annotated[str, Meta(description="with status: due before it")] = ""
     limit: Annotated[int, Meta(ge=0, le=200, description="at most so many facts")] = 0
     max_tokens: Tokens = 1_000
     cursor: str = ""

@@ -52,6 +52,10 @@ _SINGLE = re.compile(
     r"^(?:\w+ )?(lives in|works (?:at|for|as)|(?:is )?(?:based|located) in|(?:is )?hosted (?:on|by)"
     r"|runs on|reports to|is (?:owned|maintained) by|is written in|is called)\b"
 )
+# The same of a part of it, before a name or a number: "the contact is Sara", "Standup is at 9:15".
+_SINGLE_OF_PART = re.compile(
+    r"^((?:[\w'-]+ ){1,4}?(?:is|are|comes? from|goes to))(?: now)?(?: at| on)? (?=[A-Z\d])"
+)
 
 
 def _stems(words: str) -> frozenset[str]:
@@ -185,6 +189,7 @@ class _Statement(Struct, frozen=True):
     @classmethod
     @lru_cache(maxsize=1024)  # each fact of an entity is compared with all others
     def of(cls, text: str) -> "_Statement":
+        part = _SINGLE_OF_PART.search(text)
         text = plain(text).replace("\u2019", "'")
         text = text.replace("twice", "2 times").replace("once ", "1 times ")
         values = _values_of(_TOKEN.findall(text))
@@ -196,6 +201,8 @@ class _Statement(Struct, frozen=True):
                 subject.add(term)
         is_move = bool(_MOVE.search(text))
         single = _SINGLE.search(text)
+        if single is None and part is not None:
+            single = re.search(re.escape(plain(part.group(1))), text)
         return cls(
             frozenset(subject),
             values,
@@ -204,7 +211,7 @@ class _Statement(Struct, frozen=True):
             tells_change=is_move or bool(_CHANGE.search(text)),
             is_move=is_move,
             is_period=sum(len(day) <= 2 for day in values.get("date", ())) > 1,
-            single=single.group(1) if single else "",
+            single=single[single.lastindex or 0] if single else "",
         )
 
 
