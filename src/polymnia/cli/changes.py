@@ -302,7 +302,23 @@ def run_trash(settings: Settings, options: argparse.Namespace) -> int:
             }
             print_result(printable(sentence), result, as_json=options.json)
         else:
-            _purge(settings, workspace, options.older_than, as_json=options.json)
+            days = options.older_than
+            if days is None:
+                days = settings.trash_days
+            if options.older_than is None and not days:
+                raise BadInput(
+                    "purge needs an age: use --older-than DAYS (0 purges everything), "
+                    "or set trash_days"
+                )
+            megabytes = (file_bytes(workspace.memory.store.url) or 0) // 1_000_000
+            work = f"purging, and writing {megabytes:,} MB anew" if megabytes else "purging"
+            with show_work(work):
+                counts = trash.purge(workspace.memory, days=days)
+            purged = describe_counts(counts)
+            if counts.notes:
+                purged += f", {count_noun(counts.notes, 'note')}"
+            sentence = f"purged from {workspace_label(settings, workspace)}: {purged}"
+            print_result(sentence, counts, as_json=options.json)
     return 0
 
 
@@ -346,22 +362,3 @@ def _describe_item(item: TrashItem) -> tuple[str, str]:
         return "relation", f"{relation.source} -{relation.type}-> {relation.target}"
     (note,) = rows.notes
     return "note", f"{note.key}: {note.content}"
-
-
-def _purge(
-    settings: Settings, workspace: OpenedWorkspace, older_than: float | None, *, as_json: bool
-) -> None:
-    if older_than is None and not settings.trash_days:
-        raise BadInput(
-            "purge needs an age: use --older-than DAYS (0 purges everything), or set trash_days"
-        )
-    days = settings.trash_days if older_than is None else older_than
-    megabytes = (file_bytes(workspace.memory.store.url) or 0) // 1_000_000
-    work = f"purging, and writing {megabytes:,} MB anew" if megabytes else "purging"
-    with show_work(work):
-        counts = trash.purge(workspace.memory, days=days)
-    parts = [describe_counts(counts)]
-    if counts.notes:
-        parts.append(count_noun(counts.notes, "note"))
-    sentence = f"purged from {workspace_label(settings, workspace)}: {', '.join(parts)}"
-    print_result(sentence, counts, as_json=as_json)

@@ -19,7 +19,6 @@ from polymnia.cli.common import (
     workspace_label,
 )
 from polymnia.embedders.base import open_embedder
-from polymnia.engine.memory import Memory
 from polymnia.engine.semantic import perspectives
 from polymnia.engine.semantic.perspectives import PerspectiveCoverage
 from polymnia.errors import BadInput
@@ -106,30 +105,27 @@ def run_perspective(settings: Settings, options: argparse.Namespace) -> int:
     is_list = options.action == "list"
     with open_workspace(settings, read_only=is_list, by_meaning=True) as workspace:
         where = workspace_label(settings, workspace)
+        memory, name = workspace.memory, getattr(options, "name", "")
         if is_list:
-            _print_coverage(perspectives.find_all(workspace.memory), where, as_json=options.json)
+            _print_coverage(perspectives.find_all(memory), where, as_json=options.json)
             return 0
-        sentence = f"{where}: {_change(workspace.memory, options)}"
+        if options.action == "remove":
+            perspectives.remove(memory, name)
+            done = f"removed {name}"
+        else:
+            perspectives.store(memory, name, document=options.document, query=options.query)
+            done = f"set {name}"
+            for coverage in perspectives.find_all(memory):
+                missing = coverage.total - coverage.embedded
+                if coverage.perspective.name == name and missing:
+                    done += (
+                        f": {missing} of {coverage.total} still need vectors; a running server "
+                        "embeds the rest in the background; `polymnia index` does it now"
+                    )
+        sentence = f"{where}: {done}"
         result = {"workspace": workspace.name, "action": options.action, "name": options.name}
     print_result(printable(sentence), result, as_json=options.json)
     return 0
-
-
-def _change(memory: Memory, options: argparse.Namespace) -> str:
-    """Change a perspective and return what was done."""
-    name = options.name
-    if options.action == "remove":
-        perspectives.remove(memory, name)
-        return f"removed {name}"
-    perspectives.store(memory, name, document=options.document, query=options.query)
-    for coverage in perspectives.find_all(memory):
-        missing = coverage.total - coverage.embedded
-        if coverage.perspective.name == name and missing:
-            return (
-                f"set {name}: {missing} of {coverage.total} still need vectors; a running server "
-                "embeds the rest in the background; `polymnia index` does it now"
-            )
-    return f"set {name}"
 
 
 def _print_coverage(coverages: list[PerspectiveCoverage], where: str, *, as_json: bool) -> None:

@@ -214,23 +214,18 @@ class Parser(argparse.ArgumentParser):
         return options, unknown
 
     def error(self, message: str) -> NoReturn:
-        sentence = _explain_choice(message)
-        self.exit(2, f"polymnia: {sentence}\nRun `{self.prog} --help` to see what is possible.\n")
+        # Suggest a word if one is not among the possible ones.
+        match = _CHOICE.match(message)
+        if match is not None:
+            choices = re.findall(r"[\w.-]+", match["choices"])
+            where, word = match["where"].removeprefix("argument "), match["given"]
+            message = f"{where}{word!r} is not one of {', '.join(choices)}{suggest(word, choices)}"
+        self.exit(2, f"polymnia: {message}\nRun `{self.prog} --help` to see what is possible.\n")
 
 
 _CHOICE = re.compile(
     r"(?P<where>.*?)invalid choice: '?(?P<given>[^'(]*?)'? \((?:.*?)choose from (?P<choices>.*)\)$"
 )
-
-
-def _explain_choice(message: str) -> str:
-    """Return argparse's message, with a suggestion if a word is not one of the possible ones."""
-    match = _CHOICE.match(message)
-    if match is None:
-        return message
-    choices = re.findall(r"[\w.-]+", match["choices"])
-    where, word = match["where"].removeprefix("argument "), match["given"]
-    return f"{where}{word!r} is not one of {', '.join(choices)}{suggest(word, choices)}"
 
 
 def suggest(word: str, words: Iterable[str]) -> str:

@@ -19,7 +19,7 @@ from polymnia.cli.common import (
 )
 from polymnia.engine.recall.names import similar_types
 from polymnia.engine.recall.passages import RecallResult, recall
-from polymnia.model import Hit, Passage, Within
+from polymnia.model import Hit, Within
 from polymnia.search.hits import EXACT_KINDS
 from polymnia.settings import Settings
 from polymnia.workspace_choice import OpenedWorkspace, open_workspaces_to_read, other_workspaces
@@ -130,7 +130,12 @@ def _exact_rank(hit: Hit) -> int:
 
 def _hit_shape(hit: Hit) -> dict[str, object]:
     passage, signals = hit.passage, hit.signals
-    shape: dict[str, object] = {"kind": passage.kind, **_identity(passage), "text": passage.text}
+    shape: dict[str, object] = {"kind": passage.kind}
+    if passage.kind == "note":
+        shape["key"] = passage.entity
+    else:
+        shape |= {"entity": passage.entity, "type": passage.type, "ordinal": passage.ordinal}
+    shape["text"] = passage.text
     shape["time"] = format_time(passage.valid_at or passage.created_at)
     if passage.source:
         shape["source"] = passage.source
@@ -153,12 +158,6 @@ def _hit_shape(hit: Hit) -> dict[str, object]:
     }
 
 
-def _identity(passage: Passage) -> dict[str, object]:
-    if passage.kind == "note":
-        return {"key": passage.entity}
-    return {"entity": passage.entity, "type": passage.type, "ordinal": passage.ordinal}
-
-
 def _result_lines(
     settings: Settings, results: Sequence[_Result], hits: Sequence[_PlacedHit]
 ) -> list[str]:
@@ -170,7 +169,12 @@ def _result_lines(
         reasons = _reasons(hit)
         if len(results) > 1:
             reasons.insert(0, f"in {workspace_label(settings, workspace)}")
-        lines += _wrap(f"{rank:2}. {_describe(hit)}", width)
+        passage = hit.passage
+        text = f"note {passage.entity}: {hit.excerpt}"
+        if passage.kind != "note":
+            excerpt = hit.excerpt if passage.ordinal else "(the entity itself)"
+            text = f"{passage.entity} [{passage.type}]: {excerpt}"
+        lines += _wrap(f"{rank:2}. {printable(text)}", width)
         lines += _wrap(f"    {'; '.join(reasons)}", width)
     where = " and ".join(workspace_label(settings, workspace) for workspace, _ in results)
     lines.append(f"searched {where}" if hits else f"nothing found in {where}")
@@ -201,14 +205,6 @@ def _wrap(text: str, width: int) -> list[str]:
     """Return the lines of a text, all but the first indented. Characters may take two columns."""
     columns = display_width(text) / len(text)
     return wrap(text, int(width / max(1, columns)), subsequent_indent="    ")
-
-
-def _describe(hit: Hit) -> str:
-    passage = hit.passage
-    if passage.kind == "note":
-        return printable(f"note {passage.entity}: {hit.excerpt}")
-    text = hit.excerpt if passage.ordinal else "(the entity itself)"
-    return printable(f"{passage.entity} [{passage.type}]: {text}")
 
 
 def _reasons(hit: Hit) -> list[str]:

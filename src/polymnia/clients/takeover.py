@@ -113,8 +113,13 @@ def _find_memories(roots: ClientRoots, project: Path) -> Iterator[PastSource]:
                 if not is_polymnia(entry):
                     paths |= dict.fromkeys(_paths_in(entry), name)
     for path, name in paths.items():
-        kind = _memory_kind(path)
-        if kind:
+        if path.is_dir() and not (path / ".basic-memory").exists():
+            continue  # a folder of the user's files, which may be large
+        try:
+            kind = find_importer(Source(str(path))).kind
+        except (PolymniaError, OSError):
+            continue
+        if kind in _MEMORY_KINDS:
             files = [path] if path.is_file() else sorted(path.rglob("*.md"))
             yield from _source(f"the memory of the server {name}", kind, path, files, "personal")
 
@@ -132,17 +137,6 @@ def _paths_in(entry: Any) -> list[Path]:
         if isinstance(value, str) and value.startswith(("/", "~")) and "\0" not in value:
             paths.append(Path(value).expanduser())
     return [path for path in paths if path.exists()]
-
-
-def _memory_kind(path: Path) -> str:
-    """Return the format of another program's memory; empty if it is something else."""
-    if path.is_dir() and not (path / ".basic-memory").exists():
-        return ""  # a folder of the user's files, which may be large
-    try:
-        kind = find_importer(Source(str(path))).kind
-    except (PolymniaError, OSError):
-        return ""
-    return kind if kind in _MEMORY_KINDS else ""
 
 
 def _source(

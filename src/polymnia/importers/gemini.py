@@ -34,19 +34,15 @@ def read_line(value: dict[str, Any]) -> TranscriptLine | None:
     speaker = _SPEAKERS.get(str(value.get("type")))
     if speaker is None:
         return None
-    text = _text_of(value.get("content")).partition(added)[0].strip()
+    content = value.get("content")
+    if not isinstance(content, str):  # its parts
+        texts = [part.get("text") for part in dicts_in(content)]
+        content = "\n\n".join(text for text in texts if isinstance(text, str))
+    text = content.partition(added)[0].strip()
     if not text or text.startswith(by_program):
         return None
     turn = Turn(speaker, replace_unstorable(text), time_of(value.get("timestamp")))
     return TranscriptLine(turn, text_of(value, "id"))
-
-
-def _text_of(content: Any) -> str:
-    """Return the text of a message: its content, or that of its parts."""
-    if isinstance(content, str):
-        return content
-    texts = [part.get("text") for part in dicts_in(content)]
-    return "\n\n".join(text for text in texts if isinstance(text, str))
 
 
 FORMAT = Format(

@@ -133,11 +133,27 @@ def read(source: Source, report: Report) -> Iterator[Item]:
         elif kind == "edge":
             edges.append((place, value))  # its ends may come later
         elif kind == "episode":
-            _add_episode(episodes, value, report, place)
+            facts = episodes.setdefault(text_of(value, "group_id"), [])
+            text = report.screen(place, text_of(value, "content"))
+            at = time_of(value.get("created_at"))
+            said_at = time_of(value.get("valid_at")) or at
+            origin = f"graphiti:{text_of(value, 'uuid')}"
+            facts.append(Fact(len(facts) + 1, text, at, said_at, origin))
         else:
             report.drop_part(place, "neither an entity nor a fact nor an episode")
     for place, value in edges:
-        graph.add_fact(_fact(value), report, place)
+        start, end = _ENDS
+        fact = TemporalFact(
+            text_of(value, start),
+            text_of(value, end),
+            relation=text_of(value, "name") or "RELATES_TO",
+            text=text_of(value, "fact"),
+            since=time_of(value.get("valid_at")),
+            until=time_of(value.get("invalid_at")) or time_of(value.get("expired_at")),
+            created_at=time_of(value.get("created_at")),
+            origin=f"graphiti:{text_of(value, 'uuid')}",
+        )
+        graph.add_fact(fact, report, place)
         drop_fields(value, _EDGE_FIELDS, report, place)
     yield from report.count_parts(list(graph.items()))
     for group, facts in episodes.items():
@@ -210,32 +226,6 @@ def _add_entity(graph: TemporalGraph, value: dict[str, Any], report: Report, pla
     attributes |= {name: field for name, field in value.items() if name not in _NODE_FIELDS}
     for text in attribute_texts(attributes, report, place, "attributes."):
         graph.observe(identity, text, at, 0, f"graphiti:{identity}")
-
-
-def _fact(value: dict[str, Any]) -> TemporalFact:
-    source, target = [text_of(value, name) for name in _ENDS]
-    until = time_of(value.get("invalid_at")) or time_of(value.get("expired_at"))
-    return TemporalFact(
-        source,
-        target,
-        relation=text_of(value, "name") or "RELATES_TO",
-        text=text_of(value, "fact"),
-        since=time_of(value.get("valid_at")),
-        until=until,
-        created_at=time_of(value.get("created_at")),
-        origin=f"graphiti:{text_of(value, 'uuid')}",
-    )
-
-
-def _add_episode(
-    episodes: dict[str, list[Fact]], value: dict[str, Any], report: Report, place: str
-) -> None:
-    facts = episodes.setdefault(text_of(value, "group_id"), [])
-    text = report.screen(place, text_of(value, "content"))
-    at = time_of(value.get("created_at"))
-    said_at = time_of(value.get("valid_at")) or at
-    source = f"graphiti:{text_of(value, 'uuid')}"
-    facts.append(Fact(len(facts) + 1, text, at, said_at, source))
 
 
 IMPORTER = Importer(

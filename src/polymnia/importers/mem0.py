@@ -57,10 +57,6 @@ def read(source: Source, report: Report) -> Iterator[Item]:
     for (name, kind), facts in by_owner.items():
         times = [fact.created_at for fact in facts if fact.created_at]
         yield make_entity(name, kind, facts, created_at=min(times, default=0))
-    yield from _relations(source, report)
-
-
-def _relations(source: Source, report: Report) -> Iterator[Relation]:
     outline = source.outline(source.names[0])
     if not isinstance(outline, dict) or "relations" not in outline:
         return

@@ -5,7 +5,7 @@ name, with a part of the hash; the text is its first fact, and its metadata are 
 Vectors are computed again.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from polymnia.engine.transfer.intake import Item
@@ -87,23 +87,19 @@ def read_file(source: Source, report: Report) -> Iterator[Item]:
         else:
             names[text_of(memory, "content_hash")] = entity.name
             yield entity
-    if "memory_graph" in foreign_tables(path):
-        yield from _relations(foreign_rows(path, "memory_graph"), names, report)
-
-
-def _relations(
-    edges: Iterable[Mapping[str, Any]], names: dict[str, str], report: Report
-) -> Iterator[Relation]:
+    if "memory_graph" not in foreign_tables(path):
+        return
     known_of_association = ("source_hash", "target_hash", "relationship_type", "created_at")
-    for number, edge in enumerate(edges, 1):
+    for number, edge in enumerate(foreign_rows(path, "memory_graph"), 1):
         place = f"association {number}"
-        source, target = (names.get(str(edge.get(end))) for end in ("source_hash", "target_hash"))
-        if source is None or target is None:
+        start = names.get(str(edge.get("source_hash")))
+        target = names.get(str(edge.get("target_hash")))
+        if start is None or target is None:
             report.drop_part(place, "an association with a memory that is not there")
             continue
         drop_fields(edge, known_of_association, report, place)
         kind = text_of(dict(edge), "relationship_type") or "related"
-        yield Relation(source, target, kind, time_of(edge.get("created_at")))
+        yield Relation(start, target, kind, time_of(edge.get("created_at")))
 
 
 def _entity(memory: dict[str, Any], report: Report, place: str) -> Entity | None:

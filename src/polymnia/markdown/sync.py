@@ -250,8 +250,22 @@ class _FolderWriter:
             state = state if self._dry_run else state_of(memory, read)
             head = _head(memory, read)
         former = {key: entity.name for key, entity in self._base.state.entities.items()}
-        rejected = self._rejected_files(state)
-        self._keep_conflicts(rejected)
+        # Find the files that the memory did not take: a name in use, a second file of a note.
+        rejected = []
+        for conflict in self._report.conflicts:
+            path = self._places.entities.get(conflict.key)
+            if conflict.what == "name" and path and conflict.key not in state.entities:
+                rejected.append(path)
+                self._report.skipped.append(f"{path}: there is another entity of this name")
+        placed_notes = set(self._places.notes.values())
+        rejected += [path for path in self._contents.notes if path not in placed_notes]
+        # Copy the files whose version the memory does not have, unless they stay as they are.
+        for conflict in self._report.conflicts:
+            path = self._places.notes.get(conflict.key) or self._places.entities.get(conflict.key)
+            if conflict.lost and path and path not in rejected and not self._dry_run:
+                kept = dated_name(self._path / path, ".conflict-")
+                replace_quickly(kept, self._contents.data[path])
+                self._report.conflict_files.append(kept.relative_to(self._path).as_posix())
         files, places = lay_out(state, self._places, former, [*self._contents.others, *rejected])
         moves = {new: self._places.entities.get(key, new) for key, new in places.entities.items()}
         for count, (path, data) in enumerate(files.items(), 1):
@@ -280,26 +294,6 @@ class _FolderWriter:
             for key, note in base.state.notes.items():
                 lines.append(_Line(path=base.places.notes[key], note=note))
             replace_file(file, (encode(line) + b"\n" for line in lines))
-
-    def _keep_conflicts(self, rejected: list[str]) -> None:
-        """Copy the files whose version the memory does not have, unless they stay as they are."""
-        for conflict in self._report.conflicts:
-            path = self._places.notes.get(conflict.key) or self._places.entities.get(conflict.key)
-            if conflict.lost and path and path not in rejected and not self._dry_run:
-                kept = dated_name(self._path / path, ".conflict-")
-                replace_quickly(kept, self._contents.data[path])
-                self._report.conflict_files.append(kept.relative_to(self._path).as_posix())
-
-    def _rejected_files(self, state: State) -> list[str]:
-        """Return the files that the memory did not take: a name in use, a second file of a note."""
-        paths = []
-        for conflict in self._report.conflicts:
-            path = self._places.entities.get(conflict.key)
-            if conflict.what == "name" and path and conflict.key not in state.entities:
-                paths.append(path)
-                self._report.skipped.append(f"{path}: there is another entity of this name")
-        placed_notes = set(self._places.notes.values())
-        return paths + [path for path in self._contents.notes if path not in placed_notes]
 
     def _write(self, path: str, data: bytes, former: str) -> None:
         """Move a file if its path is new, and write it. Keep properties that are not ours."""
