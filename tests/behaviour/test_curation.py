@@ -34,7 +34,9 @@ def person(name: str, *texts: str) -> EntityDraft:
 def summarize(memory: Memory, name: str, summary: str | None) -> None:
     with memory.writing("summarize", ME) as transaction:
         (old,) = transaction.read.entities([name])
-        new = replace(old, summary=summary, summary_at=transaction.at, updated_at=transaction.at)
+        new = replace(
+            old, summary=summary, summary_at=transaction.time(), updated_at=transaction.time()
+        )
         transaction.apply(before=Rows(entities=(old,)), after=Rows(entities=(new,)))
 
 

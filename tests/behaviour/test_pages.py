@@ -175,7 +175,7 @@ def test_recent_entities_are_the_last_updated_ones_first(town: Memory) -> None:
 
 def test_a_touched_entity_counts_as_updated(town: Memory) -> None:
     with town.writing("create_relations", ME) as transaction:
-        at = transaction.at
+        at = transaction.time()
         transaction.apply(
             after=Rows(relations=(Relation("Ben", "coffee", "drinks"),)), touched=["Ben", "nobody"]
         )

@@ -200,7 +200,7 @@ def _read_past(memory: Memory) -> None:
     with memory.reading() as read:
         read.history.changes(ChangeQuery(limit=None))[::-1]
         read.history.state_at(2**60)
-        read.trash()
+        read.history.trash()
 
 
 def _with_page(data: bytes, page: int, garbage: bytes) -> bytes:

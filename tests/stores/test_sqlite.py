@@ -65,7 +65,7 @@ READS: dict[str, Callable[[Reader], object]] = {
     ),
     "history": lambda read: read.history.changes(ChangeQuery(limit=None))[::-1],
     "history at a time": lambda read: read.history.state_at(2**60),
-    "trash": lambda read: read.trash(),
+    "trash": lambda read: read.history.trash(),
     "models": lambda read: read.vectors.models(),
     "nearest": lambda read: read.vectors.nearest(1, VECTOR, 10),
     "pending": lambda read: read.vectors.pending(1, 10),

@@ -146,7 +146,7 @@ class _PastMemory(Memory):
     @contextmanager
     def writing(self, operation: str, by: str) -> Iterator[Transaction]:
         with super().writing(operation, by) as transaction:
-            transaction.at = self._at
+            transaction.decided_at = self._at
             yield transaction
 
 

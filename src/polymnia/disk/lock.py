@@ -152,11 +152,18 @@ class ServerLock:
         self.name = os.urandom(8).hex()
 
     def acquire(self) -> str:
-        """Lock this server's file, once, and return the server's name. Raise OSError."""
+        """Lock this server's file, once, and return the server's name. Raise StoreError."""
         with self._lock:
             if self._descriptor is None and self._path is not None:
-                self._descriptor = _create_locked(self._file(self.name))
-                self._remove_dead(self._path)
+                try:
+                    self._descriptor = _create_locked(self._file(self.name))
+                except OSError as exc:
+                    raise StoreError(
+                        f"cannot lock a file: {exc}; check the permissions of the store's directory"
+                    ) from exc
+                prefix = self._file("").name
+                for file in Path(self._path).parent.glob(f"{escape(prefix)}*[!{_TEMPORARY}]"):
+                    self.is_running(file.name.removeprefix(prefix))  # removes those of the dead
             return self.name
 
     def is_running(self, name: str) -> bool:
@@ -188,11 +195,6 @@ class ServerLock:
                     self._file(self.name).unlink()
                 os.close(self._descriptor)
                 self._descriptor = None
-
-    def _remove_dead(self, path: str) -> None:
-        prefix = self._file("").name
-        for file in Path(path).parent.glob(f"{escape(prefix)}*[!{_TEMPORARY}]"):
-            self.is_running(file.name.removeprefix(prefix))
 
     def _file(self, name: str) -> Path:
         return Path(f"{self._path}-server-{name}")

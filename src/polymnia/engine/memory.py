@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -109,18 +108,20 @@ class Transaction:
         self.read: Reader = writer
         self.change: Change | None = None
         self._writer = writer
+        self.decided_at = 0  # until the time is known
         self._operation = operation
         self._by = by
         self._quota = memory.quota
         self._secrets: SecretRule = "off" if operation in _REVERSALS else memory.secrets
 
-    @cached_property
-    def at(self) -> int:
-        """The time of the change.
+    def time(self) -> int:
+        """Return the time of the change, which the store decides.
 
         Ask after the first read: a store on a server then answers both at once.
         """
-        return self._writer.clock()
+        if not self.decided_at:
+            self.decided_at = self._writer.clock()
+        return self.decided_at
 
     @property
     def change_id(self) -> int:
@@ -146,7 +147,7 @@ class Transaction:
         change = Change(
             operation or self._operation,
             self._by,
-            self.at,
+            self.time(),
             before or Rows(),
             after or Rows(),
             touched=tuple(touched),

@@ -56,9 +56,9 @@ def commit(memory: Memory, note: Note, *, by: str, member: str = "") -> Note:
     with memory.writing("commit_memory", by) as transaction:
         notes = notes_of(memory, transaction.read)
         known = find_note(notes, note.scope, note.key)
-        stored = _update(note, known, transaction.at)
+        stored = _update(note, known, transaction.time())
         if note.scope != VAULT:
-            transaction.read.notes.join_session(member, note.scope, transaction.at)
+            transaction.read.notes.join_session(member, note.scope, transaction.time())
         transaction.apply(before=Rows(notes=(known,) if known else ()), after=Rows(notes=(stored,)))
     return stored
 
@@ -76,7 +76,9 @@ def rewrite(memory: Memory, key: str, content: str, *, expected: str, by: str) -
         if known is None or known.content != expected:
             raise TextChanged(f"the note {key}", known.content if known else None)
         if content != expected:
-            stored = _update(replace(known, content=content, embedding=b""), known, transaction.at)
+            stored = _update(
+                replace(known, content=content, embedding=b""), known, transaction.time()
+            )
             transaction.apply(before=Rows(notes=(known,)), after=Rows(notes=(stored,)))
     return transaction.change.id if transaction.change else 0
 

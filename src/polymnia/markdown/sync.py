@@ -153,9 +153,9 @@ def _change_memory(
         places, merged, before, after = plan(read, 0)
     if (before or after) and not dry_run:
         with memory.writing("sync", by) as transaction:
-            places, merged, before, after = plan(transaction.read, transaction.at)
+            places, merged, before, after = plan(transaction.read, transaction.time())
             transaction.apply(before=before, after=after)
-        report.at = transaction.at
+        report.at = transaction.time()
         report.change = transaction.change.id if transaction.change else 0
     old_ids = {entity.id for entity in before.entities}
     new_ids = {entity.id for entity in after.entities}

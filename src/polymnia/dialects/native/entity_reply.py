@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from polymnia.dialects.native.grouping import (
     BEST_EXCERPT,
     EXCERPT,
-    MAX_WHOLE_CHARACTERS,
+    MAX_SHOWN_CHARACTERS,
     Line,
     entity_groups,
     excerpt,
@@ -79,7 +79,7 @@ def show_entities(
     )
     whole = [] if is_list else _facts_of(few, within)
     hits = without_repeats([*hits[:limit], *whole, *hits[limit:]])
-    lines = lines_of(hits, authors, MAX_LISTED_CHARACTERS if is_list else MAX_WHOLE_CHARACTERS)
+    lines = lines_of(hits, authors, MAX_LISTED_CHARACTERS if is_list else MAX_SHOWN_CHARACTERS)
     common = usual(lines)
     head = head_of(*common)
     budget = arguments.max_tokens - count_tokens(head) - FACTS_TAIL_TOKENS
@@ -193,11 +193,11 @@ def lines_of(
     for number, (place, hit) in enumerate(hits):
         passage = hit.passage
         text = prose(passage.text)
-        if len(text) > MAX_WHOLE_CHARACTERS and max_characters is not None:
+        if len(text) > MAX_SHOWN_CHARACTERS and max_characters is not None:
             text = excerpt(text, hit.excerpt, BEST_EXCERPT if number == 0 else EXCERPT)
-        elif len(text) > (max_characters or MAX_WHOLE_CHARACTERS):
-            text = text[: (max_characters or MAX_WHOLE_CHARACTERS) - 1].rstrip() + "…"
-        if len(passage.text) > MAX_WHOLE_CHARACTERS:
+        elif len(text) > (max_characters or MAX_SHOWN_CHARACTERS):
+            text = text[: (max_characters or MAX_SHOWN_CHARACTERS) - 1].rstrip() + "…"
+        if len(passage.text) > MAX_SHOWN_CHARACTERS:
             passages_shown[place.name, passage.entity] += 1
             if passages_shown[place.name, passage.entity] > MAX_PASSAGES_PER_ENTITY:
                 continue  # passages of one document would crowd out other facts

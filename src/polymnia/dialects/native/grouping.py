@@ -18,7 +18,7 @@ from polymnia.search.times import day_label, day_name
 from polymnia.search.tokens import count_tokens
 
 # A longer text is shown as the passage that matches: of the best hit, and of the others.
-MAX_WHOLE_CHARACTERS, BEST_EXCERPT, EXCERPT = 750, 600, 240
+MAX_SHOWN_CHARACTERS, BEST_EXCERPT, EXCERPT = 750, 600, 240
 # The head line says what most of the first facts have in common.
 _HEAD_FACTS = 24
 # The number of a fact, its day and the line break; the parentheses around a type.

@@ -80,7 +80,7 @@ def erase(
         before, after = plan.before, Rows()
         for entity in plan.blanked:
             summary = replace_erased(entity.summary or "", plan.traces.texts)
-            blank = replace(entity, summary=summary, updated_at=transaction.at)
+            blank = replace(entity, summary=summary, updated_at=transaction.time())
             before = replace(before, entities=(*before.entities, entity))
             after = replace(after, entities=(*after.entities, blank))
         transaction.apply(before=before, after=after, touched=ends_of(before.relations))
@@ -136,7 +136,7 @@ def _plan(memory: Memory, read: Reader, unwanted: Unwanted, more: Erasure) -> _P
     keeps_history = memory.store.capabilities.trash
     named = {name for name, _ in unwanted.facts} | set(unwanted.entities)
     known = find_by_name(read, named)
-    past = {name: read.past_facts(name) for name in named} if keeps_history else {}
+    past = {name: read.history.past_facts(name) for name in named} if keeps_history else {}
     facts: set[tuple[str, int]] = set()  # by the id of the entity
     present: list[tuple[str, int | str]] = []
     for name, key in unwanted.facts:
@@ -158,7 +158,7 @@ def _plan(memory: Memory, read: Reader, unwanted: Unwanted, more: Erasure) -> _P
         return _Plan(rows, (), Traces(), receipt)
     whole = {entity.id for entity in rows.entities}
     whole |= {fact.owner for name in unwanted.entities for fact in past[name]}
-    traces = read.find_traces(
+    traces = read.history.find_traces(
         Erasure(
             entities=more.entities | whole,
             facts=more.facts | facts,
@@ -239,12 +239,12 @@ def _erase_where_it_was(
         is_complete = True
         for place, each in enumerate(memories):
             with each.reading() as read:
-                found = read.find_moved(moved)
+                found = read.history.find_moved(moved)
                 if not plan.traces.cards:
                     found = replace(found, entities=frozenset())
                 if found == erasures[place]:
                     continue
-                traces = read.find_traces(found)
+                traces = read.history.find_traces(found)
             erasures[place] = found
             moved |= traces.moved
             texts |= traces.texts
@@ -254,6 +254,6 @@ def _erase_where_it_was(
             continue
         with other.writing("forget", by) as transaction:
             erasure = replace(erasure, texts=frozenset(texts))
-            transaction.erase(transaction.read.find_traces(erasure))
+            transaction.erase(transaction.read.history.find_traces(erasure))
         other.store.remove_copies()
     return replace(erasures[0], texts=frozenset(texts))

@@ -56,7 +56,7 @@ def forget(memory: Memory, unwanted: Unwanted, *, by: str, dry_run: bool = False
         with memory.writing("forget", by) as transaction:
             rows, unknown = find_rows(memory, transaction.read, unwanted)
             transaction.apply(before=rows, touched=ends_of(rows.relations))
-        change, at = transaction.change_id, transaction.at
+        change, at = transaction.change_id, transaction.time()
     return ForgetReceipt(**asdict(rows), change=change, at=at, unknown=tuple(unknown))
 
 

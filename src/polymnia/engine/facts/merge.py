@@ -72,7 +72,7 @@ def merge(
         gained = number_gained(remaining, facts)
         old, redirected = _redirect_relations(transaction, names, target)
         if not dry_run:
-            card = join_card(remaining, merged, transaction.at)
+            card = join_card(remaining, merged, transaction.time())
             before = Rows(tuple(merged), relations=tuple(old))
             after = Rows((), _sets(target, gained), tuple(redirected))
             if (card.tags, card.aliases) != (remaining.tags, remaining.aliases):
@@ -81,7 +81,7 @@ def merge(
             transaction.apply(before=before, after=after)
     return MergeReceipt(
         transaction.change_id,
-        transaction.at,
+        transaction.time(),
         target,
         len(gained),
         len(redirected),
@@ -111,7 +111,7 @@ def move_facts(
         if receiver is None:
             if new_type is None:
                 raise EntityNotFound(target)
-            receiver = new_entity(EntityDraft(target, new_type), transaction.at)
+            receiver = new_entity(EntityDraft(target, new_type), transaction.time())
         ended = _choose_facts(entities, chosen, target)
         facts = keep_authors(memory, transaction.read, ended)
         gained = number_gained(receiver, facts)

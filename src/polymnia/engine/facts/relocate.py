@@ -96,7 +96,7 @@ def _put(
         sets: tuple[FactSet, ...] = ()
         if known is None:
             gained = tuple(facts)
-            fresh = new_entity(EntityDraft(entity.name, entity.type), transaction.at)
+            fresh = new_entity(EntityDraft(entity.name, entity.type), transaction.time())
             last = max((fact.ordinal for fact in gained), default=0)
             card = replace(fresh, facts=gained, next_ordinal=last + 1)
             if is_whole:  # with all that it has
@@ -106,7 +106,7 @@ def _put(
             gained = number_gained(known, facts)
             if gained:
                 sets = (FactSet(entity.name, gained),)
-            card = join_card(known, [entity], transaction.at)
+            card = join_card(known, [entity], transaction.time())
             if is_whole and (card.tags, card.aliases) != (known.tags, known.aliases):
                 before, cards = (known,), (card,)
         transaction.apply(

@@ -161,7 +161,7 @@ def remember(
             renamed = [replace(one, name=guesses.get(one.name, one.name)) for one in requested]
             requested = _join_repeats(renamed)
 
-        at = transaction.at
+        at = transaction.time()
         # One microsecond apart, so that their times show the order in which they were given.
         times = count(at)
         extended = [

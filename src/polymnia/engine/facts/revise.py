@@ -100,8 +100,8 @@ def revise(memory: Memory, name: str, revision: Revision, *, by: str) -> Revisio
         if not entities:
             raise EntityNotFound(name)
         (entity,) = entities
-        edits = _Edits(entity, revision, transaction.at)
-        after = _revise_card(edits.entity, revision, transaction.at)
+        edits = _Edits(entity, revision, transaction.time())
+        after = _revise_card(edits.entity, revision, transaction.time())
         old_card: tuple[Entity, ...] = ()
         new_card: tuple[Entity, ...] = ()
         if after != edits.entity:
@@ -117,7 +117,7 @@ def revise(memory: Memory, name: str, revision: Revision, *, by: str) -> Revisio
         )
     return RevisionReceipt(
         transaction.change_id,
-        transaction.at,
+        transaction.time(),
         entity,
         after,
         tuple(edits.replaced),
@@ -147,7 +147,7 @@ def tag_entities(
         entities = find_by_name(transaction.read, names)
         require_known(names, entities)
         for entity in entities.values():
-            tagged = _revise_card(entity, revision, transaction.at)
+            tagged = _revise_card(entity, revision, transaction.time())
             if tagged != entity:
                 before.append(entity)
                 after.append(tagged)

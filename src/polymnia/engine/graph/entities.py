@@ -29,7 +29,7 @@ def create(memory: Memory, drafts: Sequence[EntityDraft], *, by: str) -> list[En
         known = transaction.read.existing_names(first_drafts)
         for name, draft in first_drafts.items():
             if name not in known:
-                created.append(new_entity(draft, transaction.at))
+                created.append(new_entity(draft, transaction.time()))
         transaction.apply(after=Rows(entities=tuple(created)))
     return created
 
@@ -56,11 +56,11 @@ def upsert(memory: Memory, drafts: Sequence[EntityDraft], *, by: str) -> list[Up
         created = []
         for name, draft in first_drafts.items():
             whole = EntityDraft(name, draft.type, tuple(added[name]))
-            created.append(new_entity(whole, transaction.at))
+            created.append(new_entity(whole, transaction.time()))
         sets = []
         for name, entity in known.items():
             if added[name]:
-                new = new_facts(added[name], entity.next_ordinal, transaction.at)
+                new = new_facts(added[name], entity.next_ordinal, transaction.time())
                 sets.append(FactSet(name, new))
         transaction.apply(after=Rows(tuple(created), tuple(sets)))
     return results

@@ -49,7 +49,7 @@ def add(
     with memory.writing("add_observations", by) as transaction:
         entities = find_by_name(transaction.read, {draft.entity for draft in drafts})
         # One microsecond apart, so that their times show the order in which they were given.
-        times = count(transaction.at)
+        times = count(transaction.time())
         additions = {name: _Additions(entity, times) for name, entity in entities.items()}
         for draft in drafts:
             entity = entities.get(draft.entity)
@@ -79,7 +79,7 @@ def replace(memory: Memory, name: str, ordinal: int, text: str, *, by: str) -> F
                 break
         else:
             raise BadInput(f"{name} has no observation with ordinal {ordinal}")
-        new = with_values(old, text=text, created_at=transaction.at, author="")
+        new = with_values(old, text=text, created_at=transaction.time(), author="")
         transaction.apply(
             before=Rows(facts=(FactSet(name, (old,)),)),
             after=Rows(facts=(FactSet(name, (new,)),)),

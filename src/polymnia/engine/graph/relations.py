@@ -47,7 +47,7 @@ def create(
         new = []
         for key, relation in requested.items():
             if key not in present and known.issuperset(relation.ends):
-                new.append(replace(relation, created_at=transaction.at))
+                new.append(replace(relation, created_at=transaction.time()))
         transaction.apply(after=Rows(relations=tuple(new)), touched=ends_of(new))
     existing = [present[key] for key in requested if key in present]
     return CreatedRelations(new, existing, [name for name in ends if name not in known])

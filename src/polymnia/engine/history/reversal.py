@@ -246,14 +246,13 @@ class _Planner:
             self._require_ends()
 
     def _keep_indivisible(self) -> None:
-        """Refuse to undo the rest of a merge or a move if a part is refused.
-
-        A fact that was merged and has ended since is a part that a later change touched.
-        """
-        divided = {span.last.id for span in self._spans() if span.is_reset}
+        """Undo a merge or a move whole or not at all."""
+        undone = {span.last.id for span in self._spans() if span.is_reset}
         for fact in self._facts.values():
-            is_whole = fact.last.operation in INDIVISIBLE and fact.last.id in divided
-            if is_whole and fact.before is None and fact.now is None and fact.after is not None:
+            is_created = fact.before is None and fact.after is not None
+            is_partial = fact.last.operation in INDIVISIBLE and fact.last.id in undone
+            # What the change put there was taken away since: it cannot be taken back whole.
+            if is_created and fact.now is None and is_partial:
                 self._refuse(fact, "it was changed since")
         refused = {conflict.change for conflict in self.conflicts}
         for change in self._changes:

@@ -95,7 +95,7 @@ def deleted_ends(read: Reader, relations: Iterable[Relation], change: int) -> se
 
 def _items(memory: Memory, read: Reader) -> list[TrashItem]:
     _require_trash(memory)
-    deleted = read.trash()
+    deleted = read.history.trash()
     parts = [
         item
         for item in deleted

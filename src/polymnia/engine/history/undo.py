@@ -57,12 +57,12 @@ def undo(
             plan = _plan(memory, read, undone, now_us(), overwrite)
         return UndoReceipt(0, now_us(), undone, plan.before, plan.after, plan.conflicts)
     with memory.writing("undo", by) as transaction:
-        plan = _plan(memory, transaction.read, undone, transaction.at, overwrite)
+        plan = _plan(memory, transaction.read, undone, transaction.time(), overwrite)
         if skip_conflicts or not plan.conflicts:
             touched = ends_of((*plan.before.relations, *plan.after.relations))
             transaction.apply(before=plan.before, after=plan.after, touched=touched)
     change = transaction.change_id
-    return UndoReceipt(change, transaction.at, undone, plan.before, plan.after, plan.conflicts)
+    return UndoReceipt(change, transaction.time(), undone, plan.before, plan.after, plan.conflicts)
 
 
 def _plan(

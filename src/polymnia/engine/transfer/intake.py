@@ -120,11 +120,11 @@ class _Intake:
                 self._plan(read, batch, 0)
             return
         with self._memory.writing("import", self._by) as transaction:
-            before, after = self._plan(transaction.read, batch, transaction.at)
+            before, after = self._plan(transaction.read, batch, transaction.time())
             transaction.apply(before=before, after=after)
         if transaction.change is not None:
             self.receipt.changes.append(transaction.change.id)
-            self.receipt.at = self.receipt.at or transaction.at
+            self.receipt.at = self.receipt.at or transaction.time()
 
     def _plan(self, read: Reader, batch: Sequence[Item], at: int) -> tuple[Rows, Rows]:
         """Return the rows that the batch ends and creates, and count them."""

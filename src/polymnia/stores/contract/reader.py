@@ -7,7 +7,6 @@ from polymnia.model import (
     Change,
     Counts,
     Entity,
-    Erasure,
     Match,
     Neighbours,
     Note,
@@ -15,11 +14,9 @@ from polymnia.model import (
     Passage,
     PassageKey,
     PassageKind,
-    PastFact,
     Relation,
     RelationKey,
     Traces,
-    TrashItem,
     TypeCount,
     Within,
     WordCounts,
@@ -225,27 +222,6 @@ class Reader(GraphReader, SearchReader, Protocol):
     @property
     def history(self) -> "HistoryReader":
         """The history, with `capabilities.history`."""
-
-    def trash(self) -> list[TrashItem]:
-        """Return what was deleted and can be restored, with `capabilities.trash`.
-
-        Entities come first, then single facts, relations and notes, each the latest first.
-        """
-
-    def past_facts(self, name: str) -> list[PastFact]:
-        """Return every version of every fact of an entity, with `capabilities.trash`.
-
-        If no living entity has the name, of those that had it when they were deleted.
-        """
-
-    def find_moved(self, moved: Collection[tuple[str, int]]) -> Erasure:
-        """Return facts with these texts and times that a move took to another workspace.
-
-        Entities that moved as a whole are included, those that live are not.
-        """
-
-    def find_traces(self, erasure: Erasure) -> Traces:
-        """Return the rows that an erasure replaces, with `capabilities.trash`."""
 
     def read_rows(self, table: str) -> Iterator[TableRow]:
         """Yield all rows of a table in order, living or not, with `capabilities.tables`.

@@ -3,6 +3,10 @@
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+# Tables keep the words of their first edition. A card is one version of an entity's name, type,
+# summary, tags and aliases; an observation is one version of a fact; a template is the text of a
+# perspective. Rows of `entities` are the identities to which cards and observations belong.
+
 # One row. Tags are a tuple or None, a vector is little-endian: float16, or a client's float32.
 TableRow = tuple[Any, ...]
 # The same row by the names of its columns. A column without a value is missing or None.

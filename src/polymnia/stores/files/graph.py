@@ -12,19 +12,16 @@ from polymnia.model import (
     Change,
     Counts,
     Entity,
-    Erasure,
     FactSet,
     Match,
     Neighbours,
     Passage,
     PassageKey,
     PassageKind,
-    PastFact,
     Relation,
     RelationKey,
     Rows,
     Traces,
-    TrashItem,
     TypeCount,
     Within,
     WordCounts,
@@ -249,18 +246,6 @@ class MemoryGraph:
     @property
     def vectors(self) -> "VectorReader":
         raise not_supported("vectors")
-
-    def trash(self) -> list[TrashItem]:
-        raise not_supported("a trash")
-
-    def past_facts(self, name: str) -> list[PastFact]:
-        raise not_supported("a trash")
-
-    def find_moved(self, moved: Collection[tuple[str, int]]) -> Erasure:
-        raise not_supported("a trash")
-
-    def find_traces(self, erasure: Erasure) -> Traces:
-        raise not_supported("a trash")
 
     def erase(self, traces: Traces) -> None:
         raise not_supported("a trash")

@@ -7,7 +7,6 @@ import apsw
 from msgspec import DecodeError, json
 
 from polymnia.disk.lock import ServerLock
-from polymnia.errors import StoreError
 from polymnia.model import Change, Counts
 from polymnia.search.terms import fold, parts_of
 from polymnia.stores.sqlite.connection import as_json, run, run_many
@@ -28,10 +27,10 @@ class SqlitePort:
     """The rows as the connection's transaction sees them."""
 
     def __init__(
-        self, connection: apsw.Connection, lock: ServerLock, indexes: "VectorIndexes"
+        self, connection: apsw.Connection, server: ServerLock, indexes: "VectorIndexes"
     ) -> None:
         self.connection = connection
-        self._lock = lock
+        self.server = server
         self._indexes = indexes
 
     @property
@@ -45,10 +44,6 @@ class SqlitePort:
         from polymnia.stores.sqlite.vectors import SqliteVectors
 
         return SqliteVectors(self, self._indexes)
-
-    @property
-    def server(self) -> "SqliteServer":
-        return SqliteServer(self._lock)
 
     def run(self, query: str, *values: object) -> list[Row]:
         return run(self.connection, query, *map(_bind, values))
@@ -118,7 +113,7 @@ class SqlitePort:
         self.write("request_rewrite")  # unused space of the file has copies
 
     def record(self, change: Change, number: int, last_row: int) -> None:
-        actor = (change.actor, self._lock.name)
+        actor = (change.actor, self.server.name)
         rows = run(self.connection, "actor_id", *actor)
         if not rows:
             run(self.connection, "insert_actor", *actor)
@@ -166,23 +161,6 @@ class SqlitePort:
             return json.decode(tags, type=tuple[str, ...])
         except DecodeError as exc:
             raise apsw.CorruptError(f"tags are not a JSON array: {exc}") from exc
-
-
-class SqliteServer:
-    """The server lock, with its errors as ours."""
-
-    def __init__(self, lock: ServerLock) -> None:
-        self.name = lock.name
-        self.is_running = lock.is_running
-        self._lock = lock
-
-    def acquire(self) -> str:
-        try:
-            return self._lock.acquire()
-        except OSError as exc:
-            raise StoreError(
-                f"cannot lock a file: {exc}; check the permissions of the store's directory"
-            ) from exc
 
 
 def word_row(text: IndexedText) -> Row:

@@ -17,15 +17,19 @@ from polymnia.model import (
     ChangeQuery,
     ChangeSize,
     Entity,
+    Erasure,
     Fact,
     FactSet,
     Mark,
     Note,
     PassageKey,
+    PastFact,
     Relation,
     RowCounts,
     Rows,
     SupersededFact,
+    Traces,
+    TrashItem,
 )
 from polymnia.stores.clock import is_ahead, now_us
 from polymnia.stores.contract.reads import check_cancelled
@@ -191,6 +195,39 @@ class HistoryReader:
     def _last_before(self, time: int) -> int:
         """Return the last change before that time."""
         return int(self._port.run("last_change_before", time)[0][0])
+
+    def trash(self) -> list[TrashItem]:
+        """Return what was deleted and can be restored.
+
+        Entities come first, then single facts, relations and notes, each the latest first.
+        """
+        from polymnia.stores.versioned.trash import deleted_items
+
+        return deleted_items(self._port)
+
+    def past_facts(self, name: str) -> list[PastFact]:
+        """Return every version of every fact of an entity.
+
+        If no living entity has the name, of those that had it when they were deleted.
+        """
+        from polymnia.stores.versioned.trash import past_facts
+
+        return past_facts(self._port, name)
+
+    def find_moved(self, moved: Collection[tuple[str, int]]) -> Erasure:
+        """Return facts with these texts and times that a move took to another workspace.
+
+        Entities that moved as a whole are included, those that live are not.
+        """
+        from polymnia.stores.versioned.trash import find_moved
+
+        return find_moved(self._port, moved)
+
+    def find_traces(self, erasure: Erasure) -> Traces:
+        """Return the rows that an erasure replaces."""
+        from polymnia.stores.versioned.trash import find_traces
+
+        return find_traces(self._port, erasure)
 
     def mark(self, name: str) -> Mark | None:
         """Return the point of history that was last marked with that name."""

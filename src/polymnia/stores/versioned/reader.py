@@ -7,17 +7,14 @@ from polymnia.model import (
     Change,
     Counts,
     Entity,
-    Erasure,
     Match,
     Neighbours,
     Passage,
     PassageKey,
     PassageKind,
-    PastFact,
     Relation,
     RelationKey,
     Traces,
-    TrashItem,
     TypeCount,
     Within,
     WordCounts,
@@ -29,7 +26,7 @@ from polymnia.stores.clock import next_change_time
 from polymnia.stores.contract import MAX_CONVERSATION_GAP, MAX_CONVERSATION_STEPS, TableRow
 from polymnia.stores.versioned.port import DatabasePort, Row
 from polymnia.stores.versioned.rows import assemble, unpack_passages, unpack_relations
-from polymnia.stores.versioned.write import Identities, apply_change
+from polymnia.stores.versioned.write import ChangeWriter, Identities
 
 if TYPE_CHECKING:
     from polymnia.stores.versioned.history import HistoryReader
@@ -258,26 +255,6 @@ class VersionReader:
 
         return HistoryReader(self._port)
 
-    def trash(self) -> list[TrashItem]:
-        from polymnia.stores.versioned.trash import deleted_items
-
-        return deleted_items(self._port)
-
-    def past_facts(self, name: str) -> list[PastFact]:
-        from polymnia.stores.versioned.trash import past_facts
-
-        return past_facts(self._port, name)
-
-    def find_moved(self, moved: Collection[tuple[str, int]]) -> Erasure:
-        from polymnia.stores.versioned.trash import find_moved
-
-        return find_moved(self._port, moved)
-
-    def find_traces(self, erasure: Erasure) -> Traces:
-        from polymnia.stores.versioned.trash import find_traces
-
-        return find_traces(self._port, erasure)
-
     def read_rows(self, table: str) -> Iterator[TableRow]:
         from polymnia.stores.versioned.tables import read_rows
 
@@ -303,7 +280,7 @@ class VersionWriter(VersionReader):
         return next_change_time(self._port.last_change().at)
 
     def apply(self, change: Change) -> int:
-        return apply_change(self._port, change, self._identities)
+        return ChangeWriter(self._port, change, self._identities).run()
 
     def erase(self, traces: Traces) -> None:
         from polymnia.stores.versioned.trash import erase_traces

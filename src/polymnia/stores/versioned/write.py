@@ -22,14 +22,6 @@ CLIENT_MODEL = "client"
 Identities = dict[str, tuple[int, int]]
 
 
-def apply_change(port: DatabasePort, change: Change, identities: Identities) -> int:
-    """Turn the change into rows inside the open transaction; return its id.
-
-    `identities` are those of entities that the transaction has read already.
-    """
-    return _ChangeWriter(port, change, identities).run()
-
-
 def client_model(dimension: int) -> str:
     """Return the identity of the model that stands for clients' vectors of that dimension."""
     return f"{CLIENT_MODEL}/{dimension}"
@@ -52,8 +44,11 @@ def note_text(number: int, key: str, text: str, tags: Iterable[str]) -> IndexedT
     return IndexedText(number, key, tuple(tags), text, f"{key}\n{text}")
 
 
-class _ChangeWriter:
-    """One change while it is applied: its id, the last row id, and the passages it creates."""
+class ChangeWriter:
+    """One change while it is applied: its id, the last row id, and the passages it creates.
+
+    `identities` are those of entities that the transaction has read already.
+    """
 
     def __init__(self, port: DatabasePort, change: Change, identities: Identities) -> None:
         last = port.last_change()
@@ -65,6 +60,7 @@ class _ChangeWriter:
         self._texts: list[IndexedText] = []
 
     def run(self) -> int:
+        """Turn the change into rows inside the open transaction; return its id."""
         before, after = self._change.before, self._change.after
         kept = {entity.id for entity in before.entities} & {entity.id for entity in after.entities}
         restored = self._read_identities(before, after, kept)
