@@ -8,7 +8,7 @@ from glob import escape
 from itertools import count
 from pathlib import Path
 from time import gmtime, strftime
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from msgspec import DecodeError, ValidationError, json
 
@@ -20,6 +20,40 @@ from polymnia.errors import (
     StoreStopped,
     StoreTooNew,
 )
+
+
+class FileStamp(NamedTuple):
+    """What distinguishes one content of a file from another, without reading it."""
+
+    device: int
+    inode: int
+    size: int
+    changed_at: int
+
+    @classmethod
+    def of(cls, state: os.stat_result) -> "FileStamp":
+        """Return the stamp of a file whose state was just read."""
+        return cls(state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns)
+
+    @property
+    def identity(self) -> tuple[int, int]:
+        """What the file keeps as long as it is not replaced by another one."""
+        return self.device, self.inode
+
+
+def file_stamp(path: str) -> FileStamp | None:
+    """Return the present stamp of a file; None if there is none, or it cannot be looked at."""
+    try:
+        # This runs before every operation, and Path.stat is slower.
+        return FileStamp.of(os.stat(path))  # noqa: PTH116
+    except OSError:
+        return None
+
+
+def file_identity(path: str) -> tuple[int, int] | None:
+    """Return what distinguishes the file at the path from another one; None if there is none."""
+    stamp = file_stamp(path)
+    return None if stamp is None else stamp.identity
 
 
 def replace_file(path: Path, chunks: Iterable[bytes]) -> None:

@@ -231,41 +231,37 @@ def _walk(
         yield [source]
         return
     for length in range(remaining[source], max_depth + 1):
-        for path in _paths_of_length(links, source, target, length, remaining, deadline):
+        for path in _paths_of_length(links, [source], target, length, remaining, deadline):
             yield path
             if path is None:
                 return
 
 
 def _paths_of_length(
-    links: Links, source: str, target: str, length: int, remaining: dict[str, int], deadline: float
+    links: Links,
+    path: list[str],
+    target: str,
+    left: int,
+    remaining: dict[str, int],
+    deadline: float,
 ) -> Iterator[list[str] | None]:
-    """Yield the paths of exactly that length, depth first.
+    """Yield the paths that go on from this one to the target in exactly `left` relations.
 
-    Skip branches that are too far from the target.
+    After the deadline yield None and stop.
     """
-    path = [source]
-    visited = {source}
-    branches = [iter(links.get(source, ()))]
-    while branches:
-        check_cancelled()
-        if monotonic() > deadline:
-            yield None
-            return
-        left = length - len(path)
-        name = None
-        for end in branches[-1]:
-            # The target is the end of a path, and others must reach it in the steps that are left.
-            fits = left == 0 if end == target else 0 < remaining.get(end, left + 1) <= left
-            if end not in visited and fits:
-                name = end
-                break
-        if name is None:
-            branches.pop()
-            visited.discard(path.pop())
-        elif name == target:
-            yield [*path, name]
-        else:
-            path.append(name)
-            visited.add(name)
-            branches.append(iter(links.get(name, ())))
+    check_cancelled()
+    if monotonic() > deadline:
+        yield None
+        return
+    for end in links.get(path[-1], ()):
+        if end == target:
+            if left == 1:
+                yield [*path, end]
+            continue
+        # Leave out branches that are too far from the target.
+        if end in path or remaining.get(end, left) >= left:
+            continue
+        for longer in _paths_of_length(links, [*path, end], target, left - 1, remaining, deadline):
+            yield longer
+            if longer is None:
+                return

@@ -13,11 +13,11 @@ from typing import Any, Literal
 import apsw
 from msgspec import DecodeError, Struct, json
 
-from polymnia.disk.files import Leftovers, make_parent, replace_file
+from polymnia.disk.files import Leftovers, file_identity, make_parent, replace_file
 from polymnia.errors import StoreError, StoreStopped
 from polymnia.model import Status, Workspace
 from polymnia.stores.sql import load_queries
-from polymnia.stores.sqlite.connection import ReaderPool, Row, connect, file_identity, map_errors
+from polymnia.stores.sqlite.connection import ReaderPool, Row, connect, map_errors
 from polymnia.stores.sqlite.schema import migrate
 
 logger = logging.getLogger(__name__)

@@ -8,7 +8,14 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Protocol
 
-from polymnia.disk.files import Leftovers, fsync, fsync_directory, make_parent, map_os_errors
+from polymnia.disk.files import (
+    FileStamp,
+    Leftovers,
+    fsync,
+    fsync_directory,
+    make_parent,
+    map_os_errors,
+)
 from polymnia.disk.lock import file_lock, refuse_other_names
 from polymnia.errors import StoreError, StoreStopped
 from polymnia.stores.contract import Capabilities, OpenReaders
@@ -116,9 +123,7 @@ class FileStore(GraphOnlyStore):
                     raise
 
 
-# Device, inode, size and modification time; None if there is no file.
-Stamp = tuple[int, int, int, int]
-_UNREAD: Stamp = (-1, -1, -1, -1)
+_UNREAD = FileStamp(-1, -1, -1, -1)
 _BINARY = getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 # No other file gets the inode number of an open file. Windows never reuses numbers, but cannot
 # replace an open file.
@@ -133,8 +138,8 @@ class KnownFile:
     def __init__(self, path: str) -> None:
         self._path = path
         self._descriptor: int | None = None
-        self._stamp: Stamp | None = _UNREAD
-        self._stamp_read: Stamp = _UNREAD
+        self._stamp: FileStamp | None = _UNREAD
+        self._stamp_read: FileStamp = _UNREAD
         self._tail = b""
         self.end = 0
 
@@ -150,13 +155,9 @@ class KnownFile:
     def read_appended(self) -> bytes | None:
         """Return what follows the known end; None if the part before it may have changed."""
         known, now = self._stamp, self._current_stamp()
-        if (
-            known is None
-            or now is None
-            or known[:2] != now[:2]
-            or now[2] <= self.end
-            or not self._open()
-        ):
+        if known is None or now is None or known.identity != now.identity:
+            return None
+        if now.size <= self.end or not self._open():
             return None
         appended = self._read_from(self.end - len(self._tail))
         return appended[len(self._tail) :] if appended.startswith(self._tail) else None
@@ -181,8 +182,8 @@ class KnownFile:
         try:
             if self._open():
                 assert self._descriptor is not None
-                self._stamp_read = _stamp(os.fstat(self._descriptor))
-            self.mark_known(self._stamp_read[2])
+                self._stamp_read = FileStamp.of(os.fstat(self._descriptor))
+            self.mark_known(self._stamp_read.size)
         except OSError:
             self.forget()  # the file is on disk, so the write must not fail any more
 
@@ -204,7 +205,7 @@ class KnownFile:
                 with suppress(OSError):
                     os.ftruncate(descriptor, self.end)
                 raise
-            self._stamp = _stamp(os.fstat(descriptor))
+            self._stamp = FileStamp.of(os.fstat(descriptor))
         self._tail = (self._tail + data[-_TAIL_BYTES:])[-_TAIL_BYTES:]
         self.end += len(data)
         if _KEEP_OPEN:
@@ -218,7 +219,7 @@ class KnownFile:
         with self._writable(0) as descriptor:
             os.ftruncate(descriptor, end)
             fsync(descriptor, Path(self._path))
-            self._stamp_read = _stamp(os.fstat(descriptor))
+            self._stamp_read = FileStamp.of(os.fstat(descriptor))
 
     def forget(self) -> None:
         """Have the whole file read again."""
@@ -231,10 +232,10 @@ class KnownFile:
             self._descriptor = None
         self._stamp = _UNREAD
 
-    def _current_stamp(self) -> Stamp | None:
+    def _current_stamp(self) -> FileStamp | None:
         try:
             # This runs before every operation, and Path.stat is slower.
-            return _stamp(os.stat(self._path))  # noqa: PTH116
+            return FileStamp.of(os.stat(self._path))  # noqa: PTH116
         except FileNotFoundError:
             return None
 
@@ -259,7 +260,7 @@ class KnownFile:
         """Return the content from an offset on."""
         assert self._descriptor is not None
         # Before reading: without a lock, a reader may get more than the stamp says.
-        self._stamp_read = _stamp(os.fstat(self._descriptor))
+        self._stamp_read = FileStamp.of(os.fstat(self._descriptor))
         with open(self._descriptor, "rb", closefd=False) as file:
             file.seek(at)
             return file.read()
@@ -282,7 +283,3 @@ def write_all(descriptor: int, data: bytes) -> None:
     written = os.write(descriptor, data)
     while written < len(data):
         written += os.write(descriptor, memoryview(data)[written:])
-
-
-def _stamp(state: os.stat_result) -> Stamp:
-    return (state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns)

@@ -11,7 +11,7 @@ from typing import Any
 import apsw
 from msgspec import Struct, json
 
-from polymnia.disk.files import ErrorMapping
+from polymnia.disk.files import ErrorMapping, FileStamp, file_stamp
 from polymnia.disk.lock import refuse_other_names
 from polymnia.errors import (
     BadInput,
@@ -144,10 +144,6 @@ def _enable_wal(connection: apsw.Connection) -> None:
             sleep(0.005)
 
 
-# What distinguishes one content of a file from another: device, inode, size, time of last write.
-Stamp = tuple[int, int, int, int]
-
-
 class FileState(Struct, frozen=True):
     """A database file and its write-ahead log, as they are now.
 
@@ -156,7 +152,7 @@ class FileState(Struct, frozen=True):
     "locking protocol" when it may not.
     """
 
-    file: Stamp | None
+    file: FileStamp | None
     log: tuple[int, int] | None = None
     has_index: bool = True
 
@@ -174,16 +170,16 @@ class FileState(Struct, frozen=True):
 
 def file_state(path: str) -> FileState:
     """Return the present state of a database file."""
-    log = _stat(f"{path}-wal")
-    if log is None or log.st_size <= _LOG_HEADER_BYTES:
-        return FileState(_stamp(path))
+    log = file_stamp(f"{path}-wal")
+    if log is None or log.size <= _LOG_HEADER_BYTES:
+        return FileState(file_stamp(path))
     try:
         with open(f"{path}-wal", "rb") as file:  # noqa: PTH123  # before every read: Path is slower
             if file.read(4) not in _LOG_MAGIC:
-                return FileState(_stamp(path))
+                return FileState(file_stamp(path))
     except OSError:
         pass  # SQLite says what is wrong
-    return FileState(None, (log.st_dev, log.st_ino), _stat(f"{path}-shm") is not None)
+    return FileState(None, log.identity, file_stamp(f"{path}-shm") is not None)
 
 
 class ReaderPool:
@@ -227,7 +223,7 @@ class ReaderPool:
             else:
                 self._idle.append(connection)
             # Without a log nothing is locked: a writer may have changed the pages that were read.
-            if state is not None and state.log is None and _stamp(self._path) != state.file:
+            if state is not None and state.log is None and file_stamp(self._path) != state.file:
                 self._close_idle()
                 raise StoreBusy(f"{self._path} was changed while it was read; try again")
 
@@ -240,24 +236,6 @@ class ReaderPool:
         idle, self._idle = self._idle, []
         for connection in idle:
             connection.close()
-
-
-def _stamp(path: str) -> Stamp | None:
-    state = _stat(path)
-    return None if state is None else (state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns)
-
-
-def _stat(path: str) -> os.stat_result | None:
-    try:
-        return os.stat(path)  # noqa: PTH116  # before every read, and Path.stat is slower
-    except OSError:
-        return None
-
-
-def file_identity(path: str) -> tuple[int, int] | None:
-    """Return what distinguishes the file at the path from another one; None if there is none."""
-    state = _stat(path)
-    return None if state is None else (state.st_dev, state.st_ino)
 
 
 def map_errors(path: str) -> ErrorMapping:

@@ -17,13 +17,12 @@ from typing import Any
 import apsw
 from msgspec import DecodeError, json
 
-from polymnia.disk.files import fsync_directory, map_os_errors, replace_file
+from polymnia.disk.files import file_identity, fsync_directory, map_os_errors, replace_file
 from polymnia.model import VAULT, Change, Note, NoteScope, Rows
 from polymnia.search.embedding import length
 from polymnia.stores.sqlite.connection import (
     BUSY_TIMEOUT_MS,
     Row,
-    file_identity,
     file_state,
     map_errors,
     run,

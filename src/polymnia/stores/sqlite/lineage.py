@@ -19,7 +19,13 @@ from typing import IO, NamedTuple
 
 import apsw
 
-from polymnia.disk.files import dated_name, fsync_directory, map_os_errors
+from polymnia.disk.files import (
+    dated_name,
+    file_identity,
+    file_stamp,
+    fsync_directory,
+    map_os_errors,
+)
 from polymnia.disk.lock import file_lock
 from polymnia.errors import StoreError
 from polymnia.stores.sqlite.connection import run
@@ -35,9 +41,6 @@ _LOG_HEADER = struct.Struct(">IIII8sII")
 _FRAME_HEADER = struct.Struct(">II8sII")
 _MAX_PAGE_SIZE = 65536
 _MAX_ATTEMPTS = 10
-
-# Device, inode, time of the last write and size of a file.
-_State = tuple[int, int, int, int]
 
 
 class Lineage(NamedTuple):
@@ -156,8 +159,9 @@ class FileWatch:
         self._path = path
         self._connection = connection
         self._log_path = str(log_path(path))
-        self._file = _state(path)
-        self._log = None if read_only else _state(self._log_path)
+        self._identity = file_identity(path)
+        self._file = file_stamp(path)
+        self._log = None if read_only else file_identity(self._log_path)
         self._is_read_only = read_only
         self._problem: str | None = None
         if not read_only:
@@ -166,25 +170,24 @@ class FileWatch:
 
     def is_in_place(self) -> bool:
         """Return True while the file that was opened is the one at its path."""
-        return _identity(self._file) == _identity(_state(self._path))
+        return self._identity == file_identity(self._path)
 
     def is_log_empty(self) -> bool:
         """Return True if nothing was written since the log was created."""
-        state = _state(self._log_path)
-        return state is not None and not state[3]
+        state = file_stamp(self._log_path)
+        return state is not None and not state.size
 
     def is_log_lost(self) -> bool:
         """Return True if the log was deleted, and nothing else happened."""
-        return self._log is not None and _state(self._log_path) is None and self.is_in_place()
+        return self._log is not None and file_stamp(self._log_path) is None and self.is_in_place()
 
     def is_unchanged(self) -> bool:
         """Return True if the files are as they were when they were last verified."""
         if self._problem is not None:
             return False
-        file = _state(self._path)
         if self._is_read_only:
-            return _identity(file) == _identity(self._file)
-        return file == self._file and _identity(_state(self._log_path)) == _identity(self._log)
+            return self.is_in_place()
+        return file_stamp(self._path) == self._file and file_identity(self._log_path) == self._log
 
     def find_problem(self) -> str | None:
         """Return what happened to the names of the files, None if nothing did.
@@ -197,7 +200,7 @@ class FileWatch:
             )
         if self._problem is not None or self._log is None:
             return self._problem
-        if _identity(_state(self._log_path)) != _identity(self._log):
+        if file_identity(self._log_path) != self._log:
             self._problem = (
                 f"{self._log_path} was deleted or replaced while the server used it; "
                 "start the server again"
@@ -215,11 +218,11 @@ class FileWatch:
 
     def accept_checkpoint(self) -> None:
         """Take the file as it is after a checkpoint of this connection."""
-        self._file = _state(self._path)
+        self._file = file_stamp(self._path)
         self._head = read_file_head(self._connection)
 
     def _find_overwrite(self) -> str | None:
-        file, version = _state(self._path), self._connection.pragma("data_version")
+        file, version = file_stamp(self._path), self._connection.pragma("data_version")
         head, fits = read_file_head(self._connection), log_fits(self._path, self._connection)
         if fits is None and version != self._connection.pragma("data_version"):
             return None  # another process is using the log; check again next time
@@ -342,15 +345,3 @@ def _log_header(log: Path) -> bytes | None:
             return file.read(_LOG_HEADER.size) or None
     except FileNotFoundError:
         return None
-
-
-def _identity(state: _State | None) -> tuple[int, ...] | None:
-    return None if state is None else state[:2]
-
-
-def _state(path: str) -> _State | None:
-    try:
-        state = os.stat(path)  # noqa: PTH116  # before every operation, and Path.stat is slower
-    except OSError:
-        return None
-    return (state.st_dev, state.st_ino, state.st_mtime_ns, state.st_size)

@@ -76,13 +76,14 @@ class SqliteStore:
 
         self._writer = connect(path, inspect, create=create, read_only=self._read_only)
         with self._map_errors:
-            (require_schema if self._read_only else migrate)(path, self._writer)
+            if self._read_only:
+                require_schema(path, self._writer)
+            else:
+                migrate(path, self._writer)
             define_functions(self._writer)
-            self._watch = (
-                None
-                if self._in_memory
-                else FileWatch(path, self._writer, read_only=self._read_only)
-            )
+            self._watch = None
+            if not self._in_memory:
+                self._watch = FileWatch(path, self._writer, read_only=self._read_only)
             self._commit = GroupCommit(path, self._writer, self._watch)
         self._is_closed = False
         self._readers: OpenReaders[VersionReader] = OpenReaders()
