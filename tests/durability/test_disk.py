@@ -66,53 +66,23 @@ def disk(path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
         disk.unregister()
 
 
-def test_a_write_without_room_is_refused_with_a_sentence(narrow: Narrow) -> None:
-    with ServerProcess(narrow.path) as server:
-        server.ask(creation("before"))
-        narrow.squeeze(server)
-        refused = server.ask(_LARGE)
-    assert refused["isError"]
-    assert narrow.path.name in text_of(refused)
-    assert "nothing was changed" in text_of(refused)
-
-
-def test_a_server_without_room_goes_on_answering_reads(narrow: Narrow) -> None:
-    with ServerProcess(narrow.path) as server:
-        server.ask(creation("before"))
-        narrow.squeeze(server)
-        server.ask(_LARGE)
-        assert names_in(server.ask(_READ)) == ["before"]
-
-
-def test_what_was_there_before_room_ran_out_is_there_after_a_restart(narrow: Narrow) -> None:
+def test_a_write_without_room_is_refused_and_changes_nothing(narrow: Narrow) -> None:
     with ServerProcess(narrow.path) as server:
         server.ask(creation("before", ["a fact"]))
+        usual = set(narrow.path.parent.iterdir())
         narrow.squeeze(server)
-        server.ask(_LARGE)
+        refused = server.ask(_LARGE)
+        assert refused["isError"]
+        assert narrow.path.name in text_of(refused)
+        assert "nothing was changed" in text_of(refused)
+        assert names_in(server.ask(_READ)) == ["before"]
         narrow.relieve(server)
+        assert set(narrow.path.parent.iterdir()) == usual
         server.kill()
+    assert problems_at(narrow.path) == []
     with opened(narrow.path) as memory:
         (before,) = read(memory).entities
     assert (before.name, before.texts) == ("before", ("a fact",))
-
-
-def test_a_refused_write_leaves_a_store_with_nothing_wrong(narrow: Narrow) -> None:
-    with ServerProcess(narrow.path) as server:
-        server.ask(creation("before"))
-        narrow.squeeze(server)
-        server.ask(_LARGE)
-        narrow.relieve(server)
-    assert problems_at(narrow.path) == []
-
-
-def test_a_refused_write_leaves_no_files_behind(narrow: Narrow) -> None:
-    with ServerProcess(narrow.path) as server:
-        server.ask(creation("before"))
-        usual = set(narrow.path.parent.iterdir())
-        narrow.squeeze(server)
-        server.ask(_LARGE)
-        narrow.relieve(server)
-        assert set(narrow.path.parent.iterdir()) == usual
 
 
 def test_writes_go_on_when_there_is_room_again(narrow: Narrow) -> None:
@@ -123,15 +93,6 @@ def test_writes_go_on_when_there_is_room_again(narrow: Narrow) -> None:
         narrow.relieve(server)
         server.ask(creation("after"))
     assert names_at(narrow.path) == ["before", "after"]
-
-
-def test_a_write_that_the_disk_does_not_confirm_is_not_acknowledged(path: Path, disk: Disk) -> None:
-    with opened(path) as memory:
-        create(memory, "before")
-        disk.fail()
-        with pytest.raises(StoreStopped, match=path.name):
-            create(memory, "unconfirmed")
-        disk.heal()
 
 
 def test_every_write_of_a_group_that_the_disk_does_not_confirm_is_refused(
@@ -153,22 +114,12 @@ def test_every_write_of_a_group_that_the_disk_does_not_confirm_is_refused(
     assert sorted(refused) == wanted
 
 
-def test_after_an_unconfirmed_write_later_ones_are_refused(path: Path, disk: Disk) -> None:
+def test_after_an_unconfirmed_write_only_reads_go_on(path: Path, disk: Disk) -> None:
     """Even if the disk seems to work again: it is not known which writes it dropped."""
-    with _stopped(path, disk) as memory, pytest.raises(StoreStopped):
-        create(memory, "later")
-
-
-def test_after_an_unconfirmed_write_reads_go_on(path: Path, disk: Disk) -> None:
     with _stopped(path, disk) as memory:
+        with pytest.raises(StoreStopped):
+            create(memory, "later")
         assert "before" in names(memory)
-
-
-def test_what_was_acknowledged_before_an_unconfirmed_write_is_there_after_a_restart(
-    path: Path, disk: Disk
-) -> None:
-    with _stopped(path, disk):
-        pass
     assert names_at(path)[:2] == ["earlier", "before"]
     assert problems_at(path) == []
 

@@ -116,24 +116,19 @@ def test_a_file_that_was_deleted_is_an_empty_memory(path: Path) -> None:
     assert entities.read_all(memory).entities == []
 
 
-def test_a_link_to_the_file_stays_a_link(path: Path, tmp_path: Path) -> None:
+def test_a_link_to_the_file_stays_a_link_with_the_permissions_of_the_file(
+    path: Path, tmp_path: Path
+) -> None:
     real = tmp_path / "real.jsonl"
     path.symlink_to(real)
+    real.write_text("")
+    real.chmod(0o640)
     entities.create(opened(path), [EntityDraft("A", "x")], by="test")
     assert path.is_symlink()
     assert b'"A"' in real.read_bytes()
-
-
-def test_permissions_are_kept(path: Path) -> None:
-    path.write_text("")
-    path.chmod(0o640)
-    entities.create(opened(path), [EntityDraft("A", "x")], by="test")
-    assert path.stat().st_mode & 0o777 == 0o640
-
-
-def test_no_temporary_file_is_left(path: Path, tmp_path: Path) -> None:
-    entities.create(opened(path), [EntityDraft("A", "x")], by="test")
-    assert sorted(file.name for file in tmp_path.iterdir()) == ["memory.jsonl", "memory.jsonl.lock"]
+    assert real.stat().st_mode & 0o777 == 0o640
+    files = sorted(file.name for file in tmp_path.iterdir())
+    assert files == ["memory.jsonl", "real.jsonl", "real.jsonl.lock"]
 
 
 # What npm's server writes for texts with half of a surrogate pair.
