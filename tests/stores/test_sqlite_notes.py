@@ -12,6 +12,7 @@ import apsw
 import pytest
 
 from polymnia.app import open_servers
+from polymnia.disk import lock
 from polymnia.disk.lock import ServerLock
 from polymnia.engine import notes
 from polymnia.engine.history import trash
@@ -221,10 +222,10 @@ def test_without_a_file_there_is_no_other_server() -> None:
 def test_a_directory_that_cannot_be_written_to_is_a_clear_error(
     memory: Memory, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(self: ServerLock) -> str:
+    def refuse(path: Path) -> int:
         raise PermissionError(13, "Permission denied", path)
 
-    monkeypatch.setattr(ServerLock, "acquire", refuse)
+    monkeypatch.setattr(lock, "_create_locked", refuse)
     with pytest.raises(StoreError, match="cannot lock a file"):
         notes.commit(memory, Note("key", "word", (), SESSION), by="ann")
     assert notes.page(memory, SESSION) == []
