@@ -377,15 +377,15 @@ def _authenticator(
 
 def provider_of(settings: Settings) -> "Provider | None":
     """Return the identity provider in the settings, if any. Raise SettingsError."""
-    is_used = settings.jwt_audience or settings.oidc_client_id
-    if not (settings.jwt_issuer or settings.jwt_key or is_used):
+    accepts_tokens, logs_people_in = settings.jwt_audience, settings.oidc_client_id
+    if not (settings.jwt_issuer or settings.jwt_key or accepts_tokens or logs_people_in):
         return None
-    if not (settings.jwt_issuer and is_used):
+    if not settings.jwt_issuer or not (accepts_tokens or logs_people_in):
         raise SettingsError(
             "incomplete identity provider: set jwt_issuer, and jwt_audience to accept its tokens "
             "or oidc_client_id to let people log in"
         )
-    if settings.oidc_client_id and not settings.groups:
+    if logs_people_in and not settings.groups:
         raise SettingsError(
             "oidc_client_id: it is not known what people may do; add a table such as "
             '[groups."*"] with can = "write" to the settings file'

@@ -17,7 +17,7 @@ if "msgspec" not in sys.modules and "typing_extensions" not in sys.modules:
 
 def start() -> NoReturn:
     """Run one command and end the process with its status."""
-    # Nothing that a start makes is garbage, and looking for some takes a tenth of it.
+    # A start leaves no garbage, and the collector would take a tenth of its time.
     gc.disable()
     from polymnia.cli.main import run_and_exit
 

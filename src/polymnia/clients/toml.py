@@ -74,11 +74,13 @@ def _cut(text: str, path: Sequence[str]) -> tuple[list[str], int]:
 
 
 def _header_path(line: str) -> list[str]:
+    """Return the keys in the header of a table: a and b.c for `[a."b.c"]`; none for other lines."""
     header = _HEADER.match(line.rstrip("\r\n"))
     if header is None:
         return []
     keys: list[str] = []
     try:
+        # By itself, a header is tables in one another, each with one key.
         value: Any = tomllib.loads(f"[{header['key']}]")
     except tomllib.TOMLDecodeError:
         return []

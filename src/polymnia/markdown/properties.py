@@ -132,13 +132,15 @@ def _parse_yaml(text: str) -> dict[str, Any]:
     import yaml
 
     loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+    # Events instead of a tree: deep nesting overflows the stack of the tree builder.
     events = yaml.parse(text, loader)
     for event in events:
         if isinstance(event, yaml.MappingStartEvent):
+            # This takes the events up to the end of the mapping from the same iterator.
             mapping: dict[str, Any] = _build_value(event, events, 1)
             return mapping
         if isinstance(event, yaml.NodeEvent):
-            break
+            break  # a text or a list
     return {}
 
 

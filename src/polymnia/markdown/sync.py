@@ -179,7 +179,10 @@ def _change_memory(
 
 
 def _with_times(state: State, before: Rows, after: Rows, at: int) -> State:
-    """Return the state with the times of a change that was not made: files have them too."""
+    """Return the state as a real run would leave it, for a dry run.
+
+    What the change touches has its time, which is also in the files.
+    """
     touched = {entity.name for entity in after.entities}
     touched |= {group.entity for group in (*before.facts, *after.facts)}
     entities = dict(state.entities)

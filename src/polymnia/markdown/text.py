@@ -185,7 +185,8 @@ def parse_loose(body: str, resolve: Resolve) -> list[Relation]:
     text, records = _split_records(body)
     times = _relation_times(records)
     relations: dict[tuple[str, str, str], Relation] = {}
-    for content, _ in parse_items(_sections(text)[2]):
+    _, _, related = _sections(text)
+    for content, _ in parse_items(related):
         key = _parse_linked(content, resolve)
         if key is not None:
             relations[key] = Relation(*key, times.get(key, 0))
