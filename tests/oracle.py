@@ -21,6 +21,7 @@ from polymnia.model import (
     Within,
     is_expired,
 )
+from polymnia.model.changes import FactRead
 from polymnia.search.terms import terms_of
 from polymnia.stores.contract import Capabilities
 from polymnia.stores.files.graph import GraphOnlyStore, MemoryGraph
@@ -33,6 +34,9 @@ class MemoryHistory(HistoryReader):
     def __init__(self, changes: list[Change], marks: dict[str, Mark]) -> None:
         self._changes = changes
         self._marks = marks
+
+    def reads(self, since: int) -> list[FactRead]:
+        return []
 
     def changes(self, query: ChangeQuery) -> list[Change]:
         names = None if query.names is None else self.all_names(query.names)

@@ -23,6 +23,7 @@ from polymnia.settings import Settings
 from polymnia.stores.open import (
     adopt_legacy,
     hide_passwords,
+    is_in_memory,
     open_web_state,
     store_kind,
     wait_for_store,
@@ -96,6 +97,14 @@ def open_servers(settings: Settings, tokens: "Tokens | None" = None) -> Iterator
         legacy = find_spec(dialect.name).legacy
         if legacy and not settings.read_only:
             adopt_legacy(legacy, settings.store)
+    if settings.audit_days:
+        kind, path = store_kind(settings.store)
+        keeps_history = kind in ("directory", "postgres", "sqlite") and not is_in_memory(kind, path)
+        if settings.read_only or not keeps_history:
+            raise SettingsError(
+                "audit_days needs SQLite or PostgreSQL, and a server that may write: "
+                "leave out --read-only, or set it to 0"
+            )
     opened = open_workspaces(
         settings.store,
         settings.workspace,
@@ -137,24 +146,25 @@ def _make_server(
     settings: Settings, dialect: Dialect, workspaces: Workspaces, limiter: RateLimiter
 ) -> Server:
     """Return the server of a dialect, with the workspace of clients that name none."""
+    make = partial(Server, dialect, workspaces, limiter=limiter, audit_days=settings.audit_days)
     if dialect.requires_workspace and not settings.workspace:
         if settings.transport == "stdio":
             raise SettingsError(
                 f"the {dialect.name} dialect needs a workspace: name it with --workspace or "
                 "POLYMNIA_WORKSPACE; `polymnia workspace create NAME` creates one"
             )
-        return Server(dialect, workspaces, workspace=None, limiter=limiter)
+        return make(workspace=None)
     if dialect.find_workspace is not None and workspaces.sole is None:
         # A server for many clients runs in none of their projects.
         directory = Path.cwd() if settings.transport == "stdio" else None
         found = dialect.find_workspace(workspaces, directory)
         workspace = settings.workspace or found
-        return Server(dialect, workspaces, workspace=workspace, limiter=limiter)
+        return make(workspace=workspace)
     may_choose = dialect.chooses_workspace
     first = first_workspace(
         workspaces, settings.workspace, may_choose=may_choose, read_only=settings.read_only
     )
-    return Server(dialect, workspaces, workspace=first, limiter=limiter)
+    return make(workspace=first)
 
 
 def _serve_stdio(settings: Settings, server: Server) -> None:

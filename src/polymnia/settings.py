@@ -70,6 +70,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     requests_per_minute: Annotated[int, Meta(ge=0)] = 0
     writes_per_minute: Annotated[int, Meta(ge=0)] = 0
     max_facts: Annotated[int, Meta(ge=0)] = 0
+    audit_days: Annotated[int, Meta(ge=0)] = 0
     max_fact_bytes: Annotated[int, Meta(ge=1)] = MAX_FACT_BYTES
     max_workspace_bytes: Annotated[int, Meta(ge=0)] = 0
     max_workspaces: Annotated[int, Meta(ge=0)] = 0

@@ -31,6 +31,7 @@ EXAMPLES = {
     "remember": ("Zoë", "drinks it cold", "--store", "memory.db"),
     "revise": ("Zoë", "--type", "person", "--store", "memory.db"),
     "forget": ("Zoë", "1", "--dry-run", "--store", "memory.db"),
+    "audit": ("--store", "memory.db"),
     "erase": ("--about", "Zoë", "--dry-run", "--store", "memory.db"),
     "list": ("--store", "memory.db"),
     "serve": ("--help",),

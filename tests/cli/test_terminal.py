@@ -30,6 +30,7 @@ SHOWN = {
     "revise": "nothing to change: Zoë in memory.db is like that already",
     "forget": "would forget 1 fact in memory.db",
     "erase": "default: Zoë; ",
+    "audit": "no reads are recorded; ",
     "list": "Zoë  person  ",
     "serve": "  --metrics             serve Prometheus metrics at /metrics",
     "ui": "usage: polymnia ui [-h] ",

@@ -56,10 +56,10 @@ def _remember(memory: Memory) -> object:
 # workspace.
 TOOL_TRIPS: list[tuple[str, dict[str, Any], int]] = [
     ("open", {"names": ["Known 3"]}, 6),
-    ("recall", {"query": "who keeps the qx4jw register"}, 13),
+    ("recall", {"query": "who keeps the qx4jw register"}, 12),
     ("briefing", {}, 10),
     ("remember", {"entities": [{"name": "Known 2", "facts": ["was seen today"]}]}, 5),
-    ("remember", {"entities": [{"name": "Zoe", "type": "cat", "facts": ["sleeps"]}]}, 7),
+    ("remember", {"entities": [{"name": "Zoe", "type": "cat", "facts": ["sleeps"]}]}, 6),
 ]
 
 

@@ -3,6 +3,7 @@
 import argparse
 from collections.abc import Sequence
 
+from msgspec import to_builtins
 from msgspec.structs import replace
 
 from polymnia.cli.common import (
@@ -27,8 +28,10 @@ from polymnia.engine.history import changes as history
 from polymnia.engine.history import trash
 from polymnia.engine.history.changes import Difference
 from polymnia.engine.history.undo import changes_since, undo
+from polymnia.engine.reads import FactUse, count_uses, reads_since
 from polymnia.errors import BadInput
-from polymnia.model import Change, Rows, TrashItem
+from polymnia.model import Change, Rows, TrashItem, split_actor
+from polymnia.model.changes import FactRead
 from polymnia.search.terms import count_noun
 from polymnia.search.times import iso_time, parse_moment
 from polymnia.settings import Settings
@@ -68,6 +71,25 @@ def add_history(commands: Subparsers) -> None:
         help="only changes before this one, in its workspace, for the next page",
     )
     add_limit_argument(parser, 20, "at most this many")
+    add_memory_arguments(parser)
+
+
+def add_audit(commands: Subparsers) -> None:
+    parser = commands.add_parser(
+        "audit",
+        help="show which facts were read, by whom and when",
+        description="Show which facts clients read, newest first, as far back as the setting "
+        "audit_days keeps it.",
+    )
+    parser.add_argument("name", metavar="NAME", nargs="?", help="only facts of this entity")
+    parser.add_argument(
+        "--since", metavar="TIME", help="only reads since then: 2026-04-27, or an age such as 7d"
+    )
+    parser.add_argument("--by", metavar="NAME", help="only reads of this client, token or user")
+    parser.add_argument(
+        "--count", action="store_true", help="say how often each fact was read instead"
+    )
+    add_limit_argument(parser, 50, "at most this many")
     add_memory_arguments(parser)
 
 
@@ -177,6 +199,40 @@ def run_history(settings: Settings, options: argparse.Namespace) -> int:
             label = change_label(workspace, min(shown))
             print(f"older: polymnia history --before {label}{store_option(settings)}")
     return 0 if entries else 1
+
+
+def run_audit(settings: Settings, options: argparse.Namespace) -> int:
+    """Print who read which facts. Raise BadInput."""
+    since = parse_moment(options.since, "--since") if options.since else 0
+    with open_workspace(settings, read_only=True) as workspace:
+        reads = reads_since(workspace.memory, since, entity=options.name or "")
+    if options.by:
+        reads = [one for one in reads if options.by in (one.actor, *split_actor(one.actor))]
+    if not reads and not options.json:
+        print("no reads are recorded; the server's setting audit_days turns it on")
+    elif options.count:
+        uses = count_uses(reads)[: options.limit]
+        if options.json:
+            print_json([{**to_builtins(use), "last_at": iso_time(use.last_at)} for use in uses])
+        else:
+            rows = [("read", "last", "fact")]
+            for use in uses:
+                rows.append((str(use.count), format_time(use.last_at), _fact_label(use)))
+            print_table(rows)
+    elif options.json:
+        print_json([{**to_builtins(one), "at": iso_time(one.at)} for one in reads[: options.limit]])
+    else:
+        rows_of_reads = [("at", "by", "tool", "fact")]
+        for one in reads[: options.limit]:
+            rows_of_reads.append((format_time(one.at), one.actor, one.tool, _fact_label(one)))
+        print_table(rows_of_reads)
+    return 0
+
+
+def _fact_label(read: FactRead | FactUse) -> str:
+    """Return a fact as it is named elsewhere; ordinal 0 is the entity itself."""
+    name = read.entity or "(erased or deleted)"
+    return f"{name} #{read.ordinal}" if read.ordinal else name
 
 
 def run_undo(settings: Settings, options: argparse.Namespace) -> int:

@@ -49,6 +49,7 @@ GROUPS = {
         "user": "access",
         "workspace": "workspace",
         "erase": "person",
+        "audit": "changes",
         "doctor": "doctor",
         "index": "embedding",
         "list": "show",

@@ -9,6 +9,7 @@ from msgspec import to_builtins
 from polymnia.cli.common import (
     Subparsers,
     add_result_arguments,
+    positive,
     print_json,
     print_result,
     print_table,
@@ -20,6 +21,8 @@ from polymnia.search.times import iso_time
 from polymnia.settings import Settings
 from polymnia.workspace_choice import require_store
 
+# Lists for people; --json has no limit.
+MAX_LISTED = 1_000
 _HELP = {
     "create": "create a workspace",
     "archive": "archive a workspace: it cannot be used until it is restored",
@@ -43,6 +46,12 @@ def add_workspace(commands: Subparsers) -> None:
         default="all",
         help="(default: %(default)s)",
     )
+    listing.add_argument(
+        "--limit",
+        type=positive,
+        metavar="N",
+        help=f"at most this many (default: {MAX_LISTED}, with --json all)",
+    )
     add_result_arguments(listing)
     for action, text in _HELP.items():
         changer = actions.add_parser(action, help=text)
@@ -63,7 +72,7 @@ def run_workspace(settings: Settings, options: argparse.Namespace) -> int:
         require_store(settings.store)
     with closing(open_workspaces(settings.store, read_only=options.action == "list")) as workspaces:
         if options.action == "list":
-            _list(workspaces, status=options.status, as_json=options.json)
+            _list(workspaces, options)
         else:
             result = {"action": options.action, "name": options.name}
             print_result(printable(_change(workspaces, options)), result, as_json=options.json)
@@ -93,11 +102,14 @@ def _change(workspaces: Workspaces, options: argparse.Namespace) -> str:
     return f"deleted {workspaces.delete(name).name}"
 
 
-def _list(workspaces: Workspaces, *, status: str, as_json: bool) -> None:
-    found = [
-        workspace for workspace in workspaces.find_all() if status in ("all", workspace.status)
-    ]
-    if as_json:
+def _list(workspaces: Workspaces, options: argparse.Namespace) -> None:
+    limit = options.limit or (None if options.json else MAX_LISTED)
+    status = None if options.status == "all" else options.status
+    found = workspaces.find_all(status, limit=None if limit is None else limit + 1)
+    if limit is not None and len(found) > limit:
+        del found[limit:]
+        print(f"there are more than these {limit}: --limit N shows more", file=sys.stderr)
+    if options.json:
         shapes = []
         for workspace in found:
             updated = {"updated_at": iso_time(workspace.updated_at)}

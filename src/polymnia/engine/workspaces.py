@@ -135,6 +135,20 @@ class Workspaces:
         self.find = catalogue.find
         self.find_all = catalogue.find_all
 
+    def find_entered(
+        self, names: Collection[str] | None, *, limit: int | None = None
+    ) -> list[Workspace]:
+        """Return the active workspaces of these names that exist, or the first of all, by name."""
+        if names is None:
+            return self.find_all("active", limit=limit)
+        found = []
+        for name in sorted(names):
+            with suppress(WorkspaceNotFound):
+                workspace = self.find(name)
+                if workspace.status == "active":
+                    found.append(workspace)
+        return found[:limit]
+
     def memory(self, name: str) -> Memory:
         """Return the memory of the workspace.
 
@@ -360,7 +374,9 @@ class OneStore:
         # A store does not know when its one workspace was created; the id is the same everywhere.
         return Workspace(id="00000000-0000-4000-8000-000000000000", name=name)
 
-    def find_all(self, status: Status | None = None) -> list[Workspace]:
+    def find_all(
+        self, status: Status | None = None, *, limit: int | None = None
+    ) -> list[Workspace]:
         return [] if status == "archived" else [self.find(self.name)]
 
     def open(self, name: str, *, archived: bool = False) -> Store:

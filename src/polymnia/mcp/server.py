@@ -41,12 +41,17 @@ class Server:
         *,
         workspace: str | None = DEFAULT,
         limiter: RateLimiter | None = None,
+        audit_days: int = 0,
     ) -> None:
-        """`workspace` is used by clients that do not name one. `limiter` is shared by servers."""
+        """`workspace` is used by clients that do not name one. `limiter` is shared by servers.
+
+        An audit of reads is kept for `audit_days`.
+        """
         self.dialect = dialect
         self.workspaces = workspaces
         self.workspace = workspace
         self.limiter = limiter or RateLimiter()
+        self.audit_days = audit_days
         # The catalogue's name and version; the title says which program runs.
         self.info = {
             "name": dialect.server_name,
@@ -101,7 +106,7 @@ class Server:
     def check(self) -> None:
         """Raise StoreError if the default workspace, or the list of workspaces, cannot be read."""
         if self.workspace is None or self.dialect.find_workspace is not None:
-            self.workspaces.find_all("active")
+            self.workspaces.find_all("active", limit=1)
             return
         with self.workspaces.memory(self.workspace).reading() as read:
             read.existing_names(())

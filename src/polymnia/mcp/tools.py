@@ -8,6 +8,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from polymnia.arguments import decode_arguments, json_schema
 from polymnia.dialects.base import Block, Tool
+from polymnia.engine.reads import audited_reads
 from polymnia.errors import (
     Cancelled,
     InputRequired,
@@ -71,7 +72,11 @@ def call_tool(request: Request, params: CallTool) -> ToolResult:
         arguments = decode_arguments(tool.decoder, params.arguments)
         parent = request.meta.traceparent
         caller = {"traceparent": parent} if parent else None
-        with span(f"tools/call {tool.name}", caller, dialect=request.dialect.name):
+        days = request.session.server.audit_days
+        with (
+            span(f"tools/call {tool.name}", caller, dialect=request.dialect.name),
+            audited_reads(days, by=request.by, tool=tool.name),
+        ):
             reply = tool.run(request, arguments)
     except (ProtocolError, Cancelled, InputRequired):
         raise

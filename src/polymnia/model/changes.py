@@ -154,6 +154,16 @@ class Quota(Struct, frozen=True, kw_only=True):
 DEFAULT_QUOTA = Quota()
 
 
+class FactRead(Struct, frozen=True):
+    """A fact that a client got from a tool. The entity has no name if it is gone."""
+
+    at: int
+    actor: str
+    tool: str
+    entity: str
+    ordinal: int
+
+
 # What the history shows in the place of an erased text.
 ERASED = "(erased)"
 

@@ -246,8 +246,8 @@ class Page:
     @cached_property
     def workspaces(self) -> list[str]:
         """The active workspaces that the user may enter, by name."""
-        active = self.site.parts.workspaces.find_all("active")
-        return [workspace.name for workspace in active if self.principal.enters(workspace.name)]
+        active = self.site.parts.workspaces.find_entered(self.principal.workspaces)
+        return [workspace.name for workspace in active]
 
     @property
     def shared_workspaces(self) -> list[str]:

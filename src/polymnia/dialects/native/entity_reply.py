@@ -24,7 +24,6 @@ from polymnia.dialects.native.marks import mark_files, mark_outdated, mark_repla
 from polymnia.dialects.native.replies import prose
 from polymnia.dialects.native.scope import Place
 from polymnia.dialects.native.shapes import Recall
-from polymnia.engine.graph import entities
 from polymnia.engine.history import changes as history
 from polymnia.model import (
     Author,
@@ -238,11 +237,12 @@ def with_newest_facts(hits: list[PlacedHit]) -> list[PlacedHit]:
         if card.kind != "entity" or card.text:
             shown.append((place, hit))
         elif (place.name, card.entity) not in found:
-            graph = entities.open_named(place.memory, {card.entity})
-            living = drop_expired_facts(graph.entities)
+            with place.memory.reading() as read:
+                named = read.entities([card.entity])
+            living = drop_expired_facts(named)
             if living:
                 card = newest_passages(living[0], 1)[0]
-            elif graph.entities:
+            elif named:
                 card = replace(card, text=_EXPIRED)
                 expired.append((place, replace(hit, passage=card)))
                 continue

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from polymnia.dialects.native.replies import describe_plan, fact_text, prose, short_time
 from polymnia.dialects.native.scope import Place
 from polymnia.engine.history.changes import client_label
+from polymnia.engine.reads import note_facts
 from polymnia.model import Author, Entity, Passage, Relation
 from polymnia.search.terms import one_line, terms_of
 from polymnia.search.times import day_label, day_name
@@ -291,6 +292,13 @@ def relation_text(relation: Relation, name: str) -> str:
     source = "this" if relation.source == name else relation.source
     target = "this" if relation.target == name else relation.target
     return one_line(f"{source} -{relation.type}-> {target}")
+
+
+def note_lines(lines: Sequence[Line]) -> None:
+    """Note the facts that a reply shows, for an audit of reads."""
+    for line in lines:
+        if line.passage.kind != "note":
+            note_facts(line.place.memory, [line.passage.key])
 
 
 def line_data(line: Line) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from polymnia.dialects.native.grouping import (
     head_of,
     heading_of,
     line_data,
+    note_lines,
     shared_day_of,
     usual,
 )
@@ -127,6 +128,7 @@ def _reply(listed: list[_Listed], arguments: Recall) -> Reply:
     if left_out > 0:
         cursor = str(offset + count)
         texts.append(f'{left_out} more: pass cursor "{cursor}", or raise max_tokens.')
+    note_lines(shown)
     found = Found(items=[line_data(line) for line in shown], cursor=cursor)
     return clean_reply("\n".join(texts), found)
 

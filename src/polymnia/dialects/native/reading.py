@@ -39,6 +39,7 @@ from polymnia.engine.graph import entities, traverse
 from polymnia.engine.history import changes as history
 from polymnia.engine.history.changes import superseded_facts
 from polymnia.engine.memory import one_snapshot
+from polymnia.engine.reads import note_facts
 from polymnia.engine.recall.names import similar_names
 from polymnia.errors import BadInput
 from polymnia.model import (
@@ -76,8 +77,13 @@ fits. Two clocks: true_on is what was true on a day, as_of what this memory held
 
     def open_place(place: Place) -> None:
         if at is None:
-            names = _resolve_names(place, arguments.names)
-            graph = entities.open_named(place.memory, set(names.values()))
+            # Most names are exact, so they are opened while it is found out what others mean.
+            names, graph = together(
+                partial(_resolve_names, place, arguments.names),
+                partial(entities.open_named, place.memory, set(arguments.names)),
+            )
+            if set(names.values()) != set(arguments.names):
+                graph = entities.open_named(place.memory, set(names.values()))
         else:
             names = _resolve_past_names(place, arguments.names, at)
             graph = history.as_of(place.memory, at, set(names.values()))
@@ -419,6 +425,10 @@ def brief(call: Call, workspace: str, max_tokens: int) -> str:
         max_tokens=tokens_for_sections(max_tokens),
         root=read[0].root if read else None,
     )
+    by_name = dict(memories)
+    for section in session.sections:
+        for line in section.lines:
+            note_facts(by_name[line.workspace], [(line.name, line.ordinal)])
     names = [place.name for place in read]
     remarks = []
     if not workspace:

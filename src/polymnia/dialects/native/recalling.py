@@ -23,6 +23,7 @@ from polymnia.dialects.native.grouping import (
     fit_turns,
     head_of,
     line_data,
+    note_lines,
     turn_groups,
 )
 from polymnia.dialects.native.listing import (
@@ -201,6 +202,7 @@ def _answer(
     elif more > 0 and not shows_turns:  # turns are ranked to the last, so there are always more
         bound = "limit" if arguments.limit else "max_tokens"
         remarks.append(f"{more} more match: raise {bound} or ask more narrowly.")
+    note_lines(shown)
     found = Found(
         items=[line_data(line) for line in shown],
         cursor=str(offset + shown_hits) if more > 0 else "",

@@ -96,7 +96,7 @@ def _place(call: Call, name: str, memory: Memory) -> Place:
 def _unknown_workspace(call: Call, name: str) -> BadInput:
     """Return an error that lists the workspaces that the client may use."""
     names = dict.fromkeys(own_names(call))
-    names |= dict.fromkeys(_other_names(call, ())[:10])
+    names |= dict.fromkeys(_other_names(call, (), 10))
     return BadInput(f"there is no workspace {name!r}; there are {', '.join(names)}")
 
 
@@ -104,19 +104,19 @@ def other_places(
     call: Call, known: Sequence[Place], *, limit: int | None = None
 ) -> Iterator[Place]:
     """Open the workspaces that the client may read besides those, one after the other."""
-    for name in _other_names(call, known)[:limit]:
+    for name in _other_names(call, known, limit):
         call.check()
         yield Place(name, call.workspaces.memory(name))
 
 
-def _other_names(call: Call, known: Sequence[Place]) -> list[str]:
-    """Return the names of the workspaces that the client may read besides those."""
+def _other_names(call: Call, known: Sequence[Place], limit: int | None) -> list[str]:
+    """Return the names of workspaces that the client may read besides those, at most `limit`."""
     if call.workspaces.sole is not None:
         return []
-    enters = call.client.principal.enters
-    names = [workspace.name for workspace in call.workspaces.find_all("active")]
     known_names = {place.name for place in known}
-    return [name for name in names if name not in known_names and enters(name)]
+    enough = None if limit is None else limit + len(known_names)
+    found = call.workspaces.find_entered(call.client.principal.workspaces, limit=enough)
+    return [one.name for one in found if one.name not in known_names][:limit]
 
 
 def join_names(used: Sequence[Place]) -> str:
@@ -154,9 +154,8 @@ def _known_name(call: Call, requested: str, own: Sequence[str]) -> str:
         return call.workspaces.find(requested).name
     except WorkspaceNotFound:
         known = dict.fromkeys(own)
-    for workspace in call.workspaces.find_all("active"):
-        if call.client.principal.enters(workspace.name):
-            known[workspace.name] = None
+    for workspace in call.workspaces.find_entered(call.client.principal.workspaces):
+        known[workspace.name] = None
     alike = [name for name in known if fold(name) == fold(requested)]
     return alike[0] if len(alike) == 1 else requested
 

@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from polymnia.engine.graph.relations import ends_of, relations_among
 from polymnia.engine.memory import Memory, find_by_name
+from polymnia.engine.reads import note_entities
 from polymnia.model import Entity, EntityDraft, Fact, FactSet, Graph, Rows, TypeCount
 from polymnia.search.dates import stamped_time
 
@@ -72,6 +73,7 @@ def open_named(memory: Memory, names: Collection[str]) -> Graph:
         found, touching = read.together(lambda: read.entities(names), lambda: read.relations(names))
         # A relation may lead to a name that has no entity.
         present = {entity.name for entity in found}
+        note_entities(memory, found)
         return Graph(found, [one for one in touching if not present.isdisjoint(one.ends)])
 
 
@@ -84,13 +86,16 @@ def outlines(memory: Memory, names: Iterable[str]) -> dict[str, Entity]:
 def read_all(memory: Memory) -> Graph:
     """Return the whole graph."""
     with memory.reading() as read:
-        return Graph(read.entities(), read.relations())
+        graph = Graph(read.entities(), read.relations())
+        note_entities(memory, graph.entities)
+        return graph
 
 
 def page(memory: Memory, *, kind: str | None, offset: int, limit: int | None) -> Graph:
     """Return a page of the entities, or of those of one type, and the relations among them."""
     with memory.reading() as read:
         entities = read.entities(kind=kind, offset=offset, limit=limit)
+        note_entities(memory, entities)
         return Graph(entities, relations_among(read, {entity.name for entity in entities}))
 
 

@@ -9,6 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from polymnia.engine.memory import Memory, find_by_name
+from polymnia.engine.reads import note_entities, note_facts
 from polymnia.engine.semantic.perspectives import own_perspectives
 from polymnia.errors import USE_A_DATABASE, BadInput, EmbedderError, EntityNotFound
 from polymnia.model import Entity, Graph, Match, Passage, PassageKind, Perspective, Within
@@ -53,6 +54,7 @@ def containing(memory: Memory, query: str) -> Graph:
     """Return the entities that contain the query in any case, and their relations."""
     with memory.reading(may_lag=True) as read:
         entities = read.containing(fold(query))
+        note_entities(memory, entities)
         return Graph(entities, read.relations([entity.name for entity in entities]))
 
 
@@ -74,6 +76,7 @@ def best_matches(
         if not shown:
             return Graph([], [])
         entities = find_by_name(read, shown)
+        note_entities(memory, entities.values())
         return Graph([entities[name] for name in shown], read.relations(entities))
 
 
@@ -88,6 +91,7 @@ def full_text(memory: Memory, query: str) -> Graph:
         names = match_entities(query, QUERY_COLUMNS, partial(_best_scores, read))
         known = find_by_name(read, names)
         entities = [known[name] for name in names if name in known]
+        note_entities(memory, entities)
         return Graph(entities, read.relations([entity.name for entity in entities]))
 
 
@@ -111,7 +115,8 @@ def entities_by_meaning(
             count *= 4
         if not best and read.counts().facts:
             raise EmbedderError(_NOT_EMBEDDED)
-        return _with_summaries(read, list(best.values())[:limit])
+        hits = _with_summaries(read, list(best.values())[:limit])
+        return _noted(memory, hits)
 
 
 def facts_by_meaning(
@@ -128,7 +133,7 @@ def facts_by_meaning(
         hits, _ = question.nearest(read, max(count, 1), Within(names=(entity,)))
     if count and not hits:
         raise EmbedderError(_NOT_EMBEDDED)
-    return hits
+    return _noted(memory, hits)
 
 
 def entities_by_words(memory: Memory, query: str, *, limit: int) -> list[FoundFact]:
@@ -140,7 +145,8 @@ def entities_by_words(memory: Memory, query: str, *, limit: int) -> list[FoundFa
         best: dict[str, Match] = {}
         for match in _matches(memory, read, query):
             best.setdefault(match.entity, match)
-        return _with_summaries(read, _load_facts(read, list(best.values())[:limit]))
+        hits = _with_summaries(read, _load_facts(read, list(best.values())[:limit]))
+        return _noted(memory, hits)
 
 
 def facts_by_words(memory: Memory, entity: str, query: str) -> list[FoundFact]:
@@ -150,7 +156,7 @@ def facts_by_words(memory: Memory, entity: str, query: str) -> list[FoundFact]:
     """
     _require(memory, entity)
     with memory.reading() as read:
-        return _load_facts(read, _matches(memory, read, query, entity))
+        return _noted(memory, _load_facts(read, _matches(memory, read, query, entity)))
 
 
 def _rank_outlines(read: Reader, folded: str) -> list[Entity]:
@@ -272,6 +278,12 @@ def _matches(memory: Memory, read: Reader, query: str, entity: str | None = None
         return [match for match in matches if entity in (None, match.entity)]
 
     return first_matches(query, {}, match)
+
+
+def _noted(memory: Memory, hits: list[FoundFact]) -> list[FoundFact]:
+    """Return the facts, noted for an audit of reads."""
+    note_facts(memory, [hit.passage.key for hit in hits])
+    return hits
 
 
 def _load_facts(read: Reader, matches: Sequence[Match]) -> list[FoundFact]:

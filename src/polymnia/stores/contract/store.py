@@ -3,7 +3,7 @@
 A catalogue is many of them. A database also keeps tokens, and what the web interface stores.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -74,6 +74,14 @@ class Store(Protocol):
         This is one transaction. The store has no other rows. This needs `capabilities.tables`.
         """
 
+    def record_reads(
+        self, facts: Collection[tuple[str, int]], *, at: int, actor: str, tool: str, since: int
+    ) -> None:
+        """Record who read facts, by entity and number, and forget reads before `since`.
+
+        This needs `capabilities.history`.
+        """
+
     def purge(self, before: int | None) -> Counts:
         """Delete all rows that ended before that time, or ever, and their texts everywhere.
 
@@ -107,8 +115,10 @@ class Catalogue(Protocol):
     def find(self, name: str) -> Workspace:
         """Return the workspace with that name, of any status. Raise WorkspaceNotFound."""
 
-    def find_all(self, status: Status | None = None) -> list[Workspace]:
-        """Return the workspaces of a status, or all, by name."""
+    def find_all(
+        self, status: Status | None = None, *, limit: int | None = None
+    ) -> list[Workspace]:
+        """Return the workspaces of a status, or all, by name, or the first ones."""
 
     def create(self, name: str, description: str = "") -> Workspace:
         """Create a workspace. Raise BadInput if the name is invalid or taken."""

@@ -75,8 +75,10 @@ class DirectoryCatalogue:
             )
         return workspace
 
-    def find_all(self, status: Status | None = None) -> list[Workspace]:
-        return self._registry.find_all(status)
+    def find_all(
+        self, status: Status | None = None, *, limit: int | None = None
+    ) -> list[Workspace]:
+        return self._registry.find_all(status)[:limit]
 
     def create(self, name: str, description: str = "") -> Workspace:
         check_name(name)

@@ -413,6 +413,11 @@ class GraphOnlyStore:
     def follow(self, wake: Callable[[], None] | None = None) -> ChangeFeed:
         raise not_supported("a change feed")
 
+    def record_reads(
+        self, facts: Collection[tuple[str, int]], *, at: int, actor: str, tool: str, since: int
+    ) -> None:
+        raise not_supported("an audit of reads")
+
     def purge(self, before: int | None) -> Counts:
         raise not_supported("a trash")
 

@@ -54,8 +54,11 @@ class PostgresCatalogue:
     def find(self, name: str) -> Workspace:
         return Workspace(*self._row(name)[:6])
 
-    def find_all(self, status: Status | None = None) -> list[Workspace]:
-        return [Workspace(*row) for row in self._database.ask("workspaces_listed", status)]
+    def find_all(
+        self, status: Status | None = None, *, limit: int | None = None
+    ) -> list[Workspace]:
+        rows = self._database.ask("workspaces_listed", status, limit)
+        return [Workspace(*row) for row in rows]
 
     def create(self, name: str, description: str = "") -> Workspace:
         self._create(Workspace(str(uuid4()), name, description, created_at=_now()))

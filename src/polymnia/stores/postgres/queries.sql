@@ -709,9 +709,10 @@ FROM catalogue WHERE folded = $1 AND name = $2;
 SELECT name, workspace_id, generation FROM catalogue WHERE folded = ANY ($1::text[]) AND status = 'active';
 
 -- name: workspaces_listed
--- The workspaces of a status, or all, by name.
-SELECT uid, name, description, status, created_at, updated_at FROM catalogue
-WHERE $1::text IS NULL OR status = $1 ORDER BY name;
+-- The workspaces of a status, or all, by name; the first ones in an index if there is a limit.
+SELECT uid, name, description, status, created_at, updated_at FROM (
+    SELECT * FROM catalogue WHERE $1::text IS NULL OR status = $1 ORDER BY folded LIMIT $2
+) AS c ORDER BY name;
 
 -- name: workspace_like
 -- The workspace whose name differs in case at most.
@@ -771,6 +772,7 @@ WITH vectors AS (DELETE FROM vectors WHERE workspace_id = $1),
     changes AS (DELETE FROM changes WHERE row_key BETWEEN row_key($1, 0) AND last_key($1)),
     leases AS (DELETE FROM leases WHERE workspace_id = $1),
     web_state AS (DELETE FROM web_state WHERE workspace_id = $1),
+    reads AS (DELETE FROM reads WHERE workspace_id = $1),
     followers AS (DELETE FROM followers WHERE workspace_id = $1)
 DELETE FROM workspaces WHERE workspace_id = $1;
 
@@ -1086,6 +1088,28 @@ SELECT change, at FROM marks WHERE workspace_id = $1 AND name = $2;
 -- Mark a point of history, in place of the last one with that name.
 INSERT INTO marks (workspace_id, name, change, at) VALUES ($1, $2, $3, $4)
 ON CONFLICT (workspace_id, name) DO UPDATE SET change = excluded.change, at = excluded.at;
+
+-- name: insert_read
+-- Record that somebody ($5) read facts with a tool ($6): names and numbers.
+INSERT INTO reads (workspace_id, at, actor, tool, entity, ordinal)
+SELECT $1, $4, $5, $6, c.entity, r.ordinal FROM unnest($2::text[], $3::bigint[]) AS r (name, ordinal)
+CROSS JOIN LATERAL (
+    SELECT c.entity FROM cards AS c
+    WHERE c.name_key = name_key($1, r.name) AND c.name = r.name AND c.until IS NULL LIMIT 1
+) AS c
+ON CONFLICT DO NOTHING;
+
+-- name: forget_reads
+-- Delete the reads before a time.
+DELETE FROM reads WHERE workspace_id = $1 AND at < $2;
+
+-- name: reads_since
+-- The reads since a time, newest first, with the names that the entities have now.
+SELECT r.at, r.actor, r.tool, coalesce(c.name, '') AS entity, r.ordinal
+FROM reads AS r LEFT JOIN LATERAL (
+    SELECT c.name FROM cards AS c WHERE c.entity_key = row_key($1, r.entity) AND c.until IS NULL LIMIT 1
+) AS c ON true
+WHERE r.workspace_id = $1 AND r.at >= $2 ORDER BY r.at DESC, r.entity, r.ordinal;
 
 -- name: entities_called
 -- The entities that had one of these names at a change.

@@ -1,7 +1,7 @@
 """One workspace of a PostgreSQL database: its snapshots and transactions."""
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from itertools import count
@@ -121,6 +121,13 @@ class PostgresStore:
         return PostgresChangeFeed(
             self._database, self.workspace, self._name, wake, read_only=self._read_only
         ).read
+
+    def record_reads(
+        self, facts: Collection[tuple[str, int]], *, at: int, actor: str, tool: str, since: int
+    ) -> None:
+        with self._transaction() as port:
+            port.write_rows("insert_read", facts, at, actor, tool)
+            port.write("forget_reads", since)
 
     def purge(self, before: int | None) -> Counts:
         from polymnia.stores.versioned.trash import purge

@@ -766,6 +766,21 @@ SELECT change, at FROM marks WHERE name = ?;
 INSERT INTO marks (name, change, at) VALUES (?, ?, ?)
 ON CONFLICT (name) DO UPDATE SET change = excluded.change, at = excluded.at;
 
+-- name: insert_read
+-- Record that somebody (?4) read a fact with a tool (?5).
+INSERT INTO reads (at, actor, tool, entity, ordinal)
+SELECT ?3, ?4, ?5, c.entity, ?2 FROM cards AS c WHERE c.name = ?1 AND c.until IS NULL;
+
+-- name: forget_reads
+-- Delete the reads before a time.
+DELETE FROM reads WHERE at < ?;
+
+-- name: reads_since
+-- The reads since a time, newest first, with the names that the entities have now.
+SELECT r.at, r.actor, r.tool, coalesce(c.name, '') AS entity, r.ordinal
+FROM reads AS r LEFT JOIN cards AS c ON c.entity = r.entity AND c.until IS NULL
+WHERE r.at >= ? ORDER BY r.at DESC, r.rowid;
+
 -- name: entities_called
 -- The entities that had one of these names (a JSON array) at a change.
 SELECT c.entity FROM json_each(?1) AS wanted CROSS JOIN cards AS c ON c.name = wanted.value AND c.until IS NULL

@@ -1,6 +1,6 @@
 """A workspace in one SQLite file: its connections, snapshots and transactions."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
@@ -137,6 +137,13 @@ class SqliteStore:
             return [change for server, change in changes if server != self._server.name]
 
         return read_changes
+
+    def record_reads(
+        self, facts: Collection[tuple[str, int]], *, at: int, actor: str, tool: str, since: int
+    ) -> None:
+        with self._transaction() as port:
+            port.write_rows("insert_read", facts, at, actor, tool)
+            port.write("forget_reads", since)
 
     def purge(self, before: int | None) -> Counts:
         from polymnia.stores.versioned.trash import purge

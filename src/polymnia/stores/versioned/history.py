@@ -31,6 +31,7 @@ from polymnia.model import (
     Traces,
     TrashItem,
 )
+from polymnia.model.changes import FactRead
 from polymnia.stores.clock import is_ahead, now_us
 from polymnia.stores.contract.reads import check_cancelled
 from polymnia.stores.versioned.port import DatabasePort, Row
@@ -233,6 +234,10 @@ class HistoryReader:
         """Return the point of history that was last marked with that name."""
         rows = self._port.run("mark_named", name)
         return Mark(*rows[0]) if rows else None
+
+    def reads(self, since: int) -> list[FactRead]:
+        """Return who read which facts since a time, newest first."""
+        return [FactRead(*row) for row in self._port.run("reads_since", since)]
 
     def set_mark(self, name: str, mark: Mark) -> None:
         """Mark a point of history, in place of the last one with that name.
