@@ -45,6 +45,10 @@ def start_tracing() -> Callable[[], None]:
     return provider.shutdown
 
 
+def is_tracing() -> bool:
+    return _tracer is not None
+
+
 def span(
     name: str, caller: Mapping[str, str] | None = None, **attributes: str | int
 ) -> AbstractContextManager[None]:
@@ -55,6 +59,17 @@ def span(
     if _tracer is None:
         return _NOTHING
     return _recorded(_tracer, name, caller, attributes)
+
+
+def inside(name: str, block: AbstractContextManager[T]) -> AbstractContextManager[T]:
+    """Return a block that runs inside a span, if there are traces."""
+    return block if _tracer is None else _enclosed(name, block)
+
+
+@contextmanager
+def _enclosed(name: str, block: AbstractContextManager[T]) -> Iterator[T]:
+    with span(name), block as value:
+        yield value
 
 
 @contextmanager

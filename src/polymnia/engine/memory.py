@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,7 @@ from polymnia.model import (
 )
 from polymnia.model.changes import DEFAULT_QUOTA, Quota
 from polymnia.stores.contract import Reader, Store, Writer, check_cancelled
-from polymnia.telemetry import span
+from polymnia.telemetry import inside, span
 
 if TYPE_CHECKING:
     from polymnia.engine.semantic.meaning import Meaning
@@ -54,11 +54,9 @@ class Memory:
         self.meaning = meaning if store.capabilities.vectors else None
         self._listeners: list[ChangeListener] = []
 
-    @contextmanager
-    def reading(self, *, may_lag: bool = False) -> Iterator[Reader]:
+    def reading(self, *, may_lag: bool = False) -> AbstractContextManager[Reader]:
         """Open one snapshot for the block. For a search it may lag behind other processes."""
-        with span("store read"), self.store.reading(may_lag=may_lag) as reader:
-            yield reader
+        return inside("store read", self.store.reading(may_lag=may_lag))
 
     @contextmanager
     def writing(self, operation: str, by: str) -> Iterator["Transaction"]:

@@ -53,8 +53,8 @@ class RateLimiter:
 
     def take(self, principal: Principal, kind: Kind) -> None:
         """Count a call. Raise OverLimit if the principal has made too many."""
-        limit = self.limit(principal, kind)
-        if not limit or not principal.id:
+        limit = self.limit(principal, kind) if principal.id else 0
+        if not limit:
             return
         with self._lock:
             left = self._left(principal, kind, limit)

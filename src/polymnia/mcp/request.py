@@ -41,6 +41,8 @@ class Request(Call, kw_only=True):
     # The rest is of one run, and set by `begin`.
     revision: str = ""
     meta: params.Meta = params.Meta()
+    # True if the request itself names its revision.
+    is_stateless: bool = False
     is_cancelled: bool = False
     started_at: float = 0.0
     # The last progress that was reported; None if none.
@@ -54,6 +56,7 @@ class Request(Call, kw_only=True):
         meta = message.params.meta
         if meta:
             self.meta = meta
+            self.is_stateless = meta.protocol_version is not UNSET
         session.admit_client(self.meta.token)
         self.is_cancelled = self.has_own_progress = False
         self.reported = None
@@ -81,11 +84,6 @@ class Request(Call, kw_only=True):
     @property
     def dialect(self) -> Dialect:
         return self.session.server.dialect
-
-    @property
-    def is_stateless(self) -> bool:
-        """Return True if the request itself names its revision."""
-        return self.meta.protocol_version is not UNSET
 
     @property
     def subject(self) -> bytes:

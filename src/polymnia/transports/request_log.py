@@ -17,10 +17,14 @@ access_logger = logging.getLogger("polymnia.access")
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
-def choose_request_id(given: str | None) -> str:
+def choose_request_id(given: str) -> str:
     """Return the client's request id if it is a short token, else a new one."""
-    if given is not None and _REQUEST_ID.fullmatch(given):
+    if _REQUEST_ID.fullmatch(given):
         return given
+    return new_request_id()
+
+
+def new_request_id() -> str:
     # It need not be secret, and asking the system for randomness costs a switch of threads.
     return f"{getrandbits(64):016x}"
 
@@ -30,7 +34,7 @@ class RequestRecord(Struct, kw_only=True):
 
     # The client's address.
     client: str
-    id: str = field(default_factory=lambda: choose_request_id(None))
+    id: str = field(default_factory=new_request_id)
     # Who was admitted; None until then.
     principal: Principal | None = None
     is_login_rejected: bool = False

@@ -198,10 +198,15 @@ class ReaderPool:
 
     @contextmanager
     def connection(self) -> Iterator[apsw.Connection]:
-        """Yield a connection to the present content.
+        """Yield a connection to the present content, as `take` and `give_back` do."""
+        connection, state = self.take()
+        try:
+            yield connection
+        finally:
+            self.give_back(connection, state)
 
-        Raise StoreBusy if a file that is only read is overwritten during the block.
-        """
+    def take(self) -> tuple[apsw.Connection, FileState | None]:
+        """Return a connection to the present content, and the state of a file that is only read."""
         name = self._path
         state = None
         if self._read_only:
@@ -211,21 +216,24 @@ class ReaderPool:
                 self._close_idle()
                 self._state = state
         try:
-            connection = self._idle.pop()
+            return self._idle.pop(), state
         except IndexError:
-            connection = self._connect(name)
-        try:
-            yield connection
-        finally:
-            # A read may be interrupted in its last statement, the COMMIT.
-            if self._is_closed or connection.in_transaction:
-                connection.close()
-            else:
-                self._idle.append(connection)
-            # Without a log nothing is locked: a writer may have changed the pages that were read.
-            if state is not None and state.log is None and file_stamp(self._path) != state.file:
-                self._close_idle()
-                raise StoreBusy(f"{self._path} was changed while it was read; try again")
+            return self._connect(name), state
+
+    def give_back(self, connection: apsw.Connection, state: FileState | None) -> None:
+        """Keep a connection for the next read.
+
+        Raise StoreBusy if a file that is only read was overwritten meanwhile.
+        """
+        # A read may be interrupted in its last statement, the COMMIT.
+        if self._is_closed or connection.in_transaction:
+            connection.close()
+        else:
+            self._idle.append(connection)
+        # Without a log nothing is locked: a writer may have changed the pages that were read.
+        if state is not None and state.log is None and file_stamp(self._path) != state.file:
+            self._close_idle()
+            raise StoreBusy(f"{self._path} was changed while it was read; try again")
 
     def close(self) -> None:
         """Close the idle connections now, and the others when their reads end."""

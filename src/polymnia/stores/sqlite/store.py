@@ -292,7 +292,8 @@ class SqliteStore:
         """Yield a reading connection inside a transaction on the file at its path."""
         if self._watch is not None and not self._watch.is_unchanged():
             self._commit.require_in_place()
-        with self._pool.connection() as connection:
+        connection, state = self._pool.take()
+        try:
             connection.execute("BEGIN")
             try:
                 # This read also starts the snapshot.
@@ -300,6 +301,8 @@ class SqliteStore:
                 yield connection
             finally:
                 connection.execute("COMMIT")
+        finally:
+            self._pool.give_back(connection, state)
 
     def _connect(self, path: str) -> apsw.Connection:
         connection = connect(path, create=False, read_only=self._read_only)

@@ -7,6 +7,7 @@ nothing of uvicorn's own state.
 
 import time
 from asyncio import Event, Transport, get_running_loop
+from collections.abc import Callable
 from typing import Any, cast
 from urllib.parse import urlsplit
 
@@ -88,6 +89,8 @@ class HttpConnection(HttpToolsProtocol):
         self._body_since: float | None = None
         self._stuck_since: float | None = None
         self._closing_since: float | None = None
+        # What a stream on this connection waits for: when to ring, and what to call then.
+        self.alarm: tuple[float, Callable[[], None]] | None = None
 
     # uvicorn's class narrows asyncio's type in the same way.
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
@@ -179,6 +182,8 @@ class HttpConnection(HttpToolsProtocol):
 
     def check(self, now: float) -> None:
         """Close the connection if its client sends no request or does not read its answer."""
+        if self.alarm is not None and now >= self.alarm[0]:
+            self.alarm[1]()
         if self._socket is None:
             return
         if self._closing_since is None and self._socket.is_closing():

@@ -1,6 +1,5 @@
 """Streamable HTTP: one path for both eras of the protocol, with and without sessions."""
 
-import asyncio
 from contextlib import closing
 from functools import partial
 
@@ -54,9 +53,8 @@ class Post(Channel):
             if message.method == "initialize":
                 self.headers["mcp-session-id"] = http_session.id
         self.stream = EventStream()
-        # Set when a thread has handled the message.
+        # The handled message; None until then.
         self.job: Job | None = None
-        self.handled = asyncio.Event()
 
     def notify(self, message: bytes) -> None:
         self.stream.put(message)
@@ -74,7 +72,6 @@ class Post(Channel):
     def finish(self, job: Job) -> None:
         """Take the answer from the thread."""
         self.job = job
-        self.handled.set()
         if job.result is None:
             self.stream.end(is_on_loop=True)
         elif not job.result.is_pending:
@@ -172,8 +169,11 @@ class Streamable:
             kept = context.sessions.open(server, client, peer=request.peer, path=path)
         else:
             kept = self._find_session(request, principal)
-        with kept.running_request():
+        kept.running += 1  # it is not idle
+        try:
             await self._answer(Post(request, message, kept.session, kept), len(body))
+        finally:
+            kept.running -= 1
         if is_new and not kept.session.is_initialized:
             context.sessions.end(kept)
 
@@ -245,11 +245,11 @@ class Streamable:
                 lane = context.readers
         context.running += 1
         lane.submit(partial(session.handle, message, post), finish)
-        if post.can_ask and (await post.stream.wait(post.request) or not post.handled.is_set()):
+        if post.can_ask and (await post.stream.wait(post.request) or post.job is None):
             await post.send_stream()
             return
-        await post.handled.wait()
-        assert post.job is not None
+        while post.job is None:
+            await post.stream.wait_for_news()
         if post.job.failure is not None:
             raise post.job.failure
         await post.respond(post.job.result)

@@ -77,7 +77,7 @@ class RequestGuard(Struct, frozen=True, kw_only=True):
     def check_host(self, request: HttpRequest) -> None:
         """Raise Refused for a large or ambiguous head, or a foreign Host (DNS rebinding)."""
         fields = request.scope["headers"]
-        size = sum(len(name) + len(value) for name, value in fields)
+        size = sum([len(name) + len(value) for name, value in fields])
         if size > MAX_HEAD_BYTES:
             text = f"request head too large: at most {MAX_HEAD_BYTES} bytes"
             raise Refused(431, text, headers=CLOSE)

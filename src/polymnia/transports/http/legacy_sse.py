@@ -79,7 +79,8 @@ class LegacySse:
             text = f"{MAX_RUNNING_MESSAGES} messages of this session are waiting"
             text += "; read their answers first"
             raise Refused(429, text, code=-32000, headers={"retry-after": "1"})
-        with session.running_request():
+        session.running += 1
+        try:
             body, message = await self._context.read(request)
             await request.respond(202, b"Accepted", {"content-type": "text/plain"})
             channel = _LegacyChannel(session, named_workspace(request), request.record)
@@ -90,6 +91,8 @@ class LegacySse:
                 with self._context.running_request():
                     answer = await self._context.run(handle)
             session.send(answer.body)
+        finally:
+            session.running -= 1
 
 
 class _LegacyChannel(Channel):

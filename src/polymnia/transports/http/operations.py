@@ -5,7 +5,7 @@ import logging
 import time
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from functools import partial
 from math import inf
 
@@ -19,7 +19,7 @@ from polymnia.mcp.limits import KINDS
 from polymnia.mcp.message import Answer
 from polymnia.mcp.server import Server
 from polymnia.stores.open import store_gauges
-from polymnia.telemetry import span
+from polymnia.telemetry import is_tracing, span
 from polymnia.transports.http.context import HttpContext
 from polymnia.transports.http.request import CLOSE, CONNECTION, RECORD, REQUEST_ID, HttpRequest
 from polymnia.transports.request_log import RequestRecord, choose_request_id
@@ -41,18 +41,23 @@ class AccessLog:
         context: HttpContext,
         metrics: "Metrics",
         *,
+        endpoints: Mapping[str, ASGIApp],
         known_paths: frozenset[str],
         quiet_paths: frozenset[str],
     ) -> None:
-        """Requests for `quiet_paths` are answered always, and neither counted nor logged."""
+        """`app` answers what is not for one of the `endpoints`.
+
+        Requests for `quiet_paths` are answered always, and neither counted nor logged.
+        """
         self._app = app
+        self._endpoints = endpoints
         self._context = context
         self._metrics = metrics
         self._known_paths = known_paths
         self._quiet_paths = quiet_paths
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        connections = self._context.connections
+        connections, metrics = self._context.connections, self._metrics
         connection = connections.get(scope["client"])
         if connection is None:
             return  # the client left before its request was handled
@@ -63,50 +68,48 @@ class AccessLog:
         record = RequestRecord(client=client)
         scope[CONNECTION], scope[RECORD] = connection, record
 
-        async def send_and_note(message: Message) -> None:
+        def send_and_note(message: Message) -> Awaitable[None]:
             if message["type"] == "http.response.start":
                 record.status = message["status"]
                 message["headers"] = [*message["headers"], (REQUEST_ID, record.id.encode())]
-            await send(message)
+            return send(message)
 
+        method = scope["method"]
         connection.begin_request(client)
         try:
-            if path in self._quiet_paths and scope["method"] in ("GET", "HEAD"):
+            if path in self._quiet_paths and method in ("GET", "HEAD"):
                 await self._app(scope, receive, send_and_note)
-            elif connections.is_full and not connection.is_admitted:
+                return
+            if connections.is_full and not connection.is_admitted:
                 full = Refused(503, "too many connections; try again later", headers=CLOSE)
                 await HttpRequest(scope, receive, send_and_note).refuse(full)
-            else:
-                await self._serve(record, scope, receive, send_and_note)
+                return
+            for name, value in scope["headers"]:
+                if name == REQUEST_ID:
+                    record.id = choose_request_id(value.decode("latin-1").strip())
+            # The endpoints of dialects are found without the router, which tries route by route.
+            app = self._endpoints.get(path, self._app)
+            if is_tracing():
+                app = _Traced(app, path if path in self._known_paths else "(another path)")
+            started = time.perf_counter()
+            metrics.open_requests += 1
+            try:
+                await app(scope, receive, send_and_note)
+            finally:
+                metrics.open_requests -= 1
+                seconds = time.perf_counter() - started
+                metrics.count(method, seconds, record)
+                if path not in self._known_paths:
+                    # It is text of the client's choice: it may hold a secret or a forged line.
+                    path = scope.get(PAGE, "(another path)")
+                text = f"{method} {path}"
+                record.take_late = partial(
+                    self._count_late, asyncio.get_running_loop(), text, record
+                )
+                is_failed = record.status >= 400 or record.is_failed
+                record.log(f"{text} {record.status}", seconds, is_failed=is_failed)
         finally:
             connection.end_request()
-
-    async def _serve(
-        self, record: RequestRecord, scope: Scope, receive: Receive, send: Send
-    ) -> None:
-        """Give the request to its endpoint. Count and log it."""
-        method, path = scope["method"], scope["path"]
-        for name, value in scope["headers"]:
-            if name == REQUEST_ID:
-                record.id = choose_request_id(value.decode("latin-1").strip())
-        started = time.perf_counter()
-        self._metrics.open_requests += 1
-        try:
-            # Before the path is replaced below, a span gets only the name of a known one.
-            name = path if path in self._known_paths else "(another path)"
-            with span(f"{method} {name}", _caller(scope)):
-                await self._app(scope, receive, send)
-        finally:
-            self._metrics.open_requests -= 1
-            seconds = time.perf_counter() - started
-            self._metrics.count(method, seconds, record)
-            if path not in self._known_paths:
-                # It is text of the client's choice: it may hold a secret or a forged line.
-                path = scope.get(PAGE, "(another path)")
-            text = f"{method} {path}"
-            record.take_late = partial(self._count_late, asyncio.get_running_loop(), text, record)
-            is_failed = record.status >= 400 or record.is_failed
-            record.log(f"{text} {record.status}", seconds, is_failed=is_failed)
 
     def _count_late(
         self, loop: asyncio.AbstractEventLoop, text: str, request: RequestRecord, answer: Answer
@@ -153,13 +156,22 @@ def operator_routes(
     return routes
 
 
-def _caller(scope: Scope) -> dict[str, str]:
-    """Return the header that names the trace of the client, if it sent one."""
-    return {
-        name.decode(): value.decode("latin-1")
-        for name, value in scope["headers"]
-        if name in (b"traceparent", b"tracestate")
-    }
+class _Traced:
+    """An application inside a span."""
+
+    def __init__(self, app: ASGIApp, path: str) -> None:
+        """`path` stands in the span's name, so it is a known one."""
+        self._app = app
+        self._path = path
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        # The headers that name the trace of the client, if it sent any.
+        caller = {}
+        for name, value in scope["headers"]:
+            if name in (b"traceparent", b"tracestate"):
+                caller[name.decode()] = value.decode("latin-1")
+        with span(f"{scope['method']} {self._path}", caller):
+            await self._app(scope, receive, send)
 
 
 class Metrics:

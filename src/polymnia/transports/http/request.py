@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 
@@ -193,14 +193,14 @@ class HttpRequest(Request):
         if self.is_http_1_0:
             raise Refused(505, "a stream of events needs HTTP/1.1")
 
-    async def start(self, status: int, headers: Mapping[str, str]) -> None:
+    def start(self, status: int, headers: Mapping[str, str]) -> Awaitable[None]:
         """Send the head of a response."""
         head = [(name.encode("latin-1"), text.encode("latin-1")) for name, text in headers.items()]
-        await self.send({"type": "http.response.start", "status": status, "headers": head})
+        return self.send({"type": "http.response.start", "status": status, "headers": head})
 
-    async def write(self, body: bytes, *, more: bool) -> None:
+    def write(self, body: bytes, *, more: bool) -> Awaitable[None]:
         """Send a piece of the response. Wait while the client reads nothing."""
-        await self.send({"type": "http.response.body", "body": body, "more_body": more})
+        return self.send({"type": "http.response.body", "body": body, "more_body": more})
 
 
 @lru_cache(maxsize=256)

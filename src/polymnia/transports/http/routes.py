@@ -50,6 +50,7 @@ def make_app(
     routes = _dialect_routes("", servers[chosen], context)
     for name, server in servers.items():
         routes += _dialect_routes(f"/{name}", server, context)
+    dialect_paths = {route.path for route in routes}
     prefixes = ["", *(f"/{name}" for name in servers)]
     protected = [f"{prefix}{path}" for prefix in prefixes for path in ("/mcp", "/sse")]
     routes += metadata_routes(context, provider, grants, protected)
@@ -79,6 +80,7 @@ def make_app(
         Router([*routes, *quiet], default=not_found, redirect_slashes=False),
         context,
         metrics,
+        endpoints={route.path: route.app for route in routes if route.path in dialect_paths},
         known_paths=known_paths,
         quiet_paths=frozenset(route.path for route in quiet),
     )

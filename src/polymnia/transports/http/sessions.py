@@ -5,8 +5,7 @@ import itertools
 import secrets
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 from polymnia.dialects.base import Client
 from polymnia.errors import Refused
@@ -35,6 +34,7 @@ class HttpSession:
         self.group: GroupKey = (client.principal.id, peer)
         self.used_at = time.monotonic()
         self.requests = 1
+        # The requests that are being answered.
         self.running = 0
         self.stream: EventStream | None = None
         # The last stream that took the notifications, which a client may resume.
@@ -80,15 +80,6 @@ class HttpSession:
         if reply is not None:
             self.session.outbox.append(reply)
             self._forward()
-
-    @contextmanager
-    def running_request(self) -> Iterator[None]:
-        """Keep the session while one of its requests runs."""
-        self.running += 1
-        try:
-            yield
-        finally:
-            self.running -= 1
 
     def may_be_ended(self, now: float) -> bool:
         """Return True if the session was idle long enough to make room for another."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import time
 from collections import deque
 from threading import Lock
 
@@ -84,18 +85,22 @@ class EventStream:
     async def wait(self, request: HttpRequest) -> bool:
         """Wait for a message. Return False if there is none after a while, or something ended."""
         connection = self._connections
-        deadline = self._loop.time() + PULSE_S
-        timer = self._loop.call_at(deadline, self._news.set)
+        deadline = time.monotonic() + PULSE_S
+        # The regular check of the connection rings: a timer for each request would cost more.
+        request.connection.alarm = (deadline, self._news.set)
         try:
             while not self._queue and not self._is_ended and connection == self._connections:
-                # A timer may ring a little early.
-                if request.is_abandoned() or self._loop.time() > deadline - 0.1:
+                if request.is_abandoned() or time.monotonic() >= deadline:
                     return False
-                await self._news.wait()
-                self._news.clear()
+                await self.wait_for_news()
         finally:
-            timer.cancel()
+            request.connection.alarm = None
         return bool(self._queue) and not self._is_overrun
+
+    async def wait_for_news(self) -> None:
+        """Wait until a message was queued, or something ended."""
+        await self._news.wait()
+        self._news.clear()
 
     @property
     def has_messages(self) -> bool:
