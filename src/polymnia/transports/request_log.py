@@ -1,9 +1,10 @@
 """The log line of a request: who asked, for what, how it ended and how long it took."""
 
+import itertools
 import logging
+import os
 import re
 from collections.abc import Callable
-from random import getrandbits
 
 from msgspec import Struct, field
 
@@ -13,6 +14,9 @@ from polymnia.model import NOBODY, Principal
 
 access_logger = logging.getLogger("polymnia.access")
 
+# Our request ids. They need not be secret, and asking for randomness each time switches threads.
+_PROCESS = os.urandom(4).hex()
+_numbers = itertools.count(1)
 # A client's request id is logged and sent back: it must be short and forge no field or line.
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
@@ -25,8 +29,8 @@ def choose_request_id(given: str) -> str:
 
 
 def new_request_id() -> str:
-    # It need not be secret, and asking the system for randomness costs a switch of threads.
-    return f"{getrandbits(64):016x}"
+    """Return an id that no other request of this process has, and hardly one of another."""
+    return f"{_PROCESS}{next(_numbers):08x}"
 
 
 class RequestRecord(Struct, kw_only=True):

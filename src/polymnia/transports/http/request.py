@@ -87,6 +87,7 @@ class HttpRequest(Request):
         # When a piece of a large response was last sent.
         self.progress_at = 0.0
         self._is_body_read = False
+        self._body_bytes = 0
         self._budget: ByteBudget | None = None
         self._held_bytes = 0
         self.send = send
@@ -110,7 +111,7 @@ class HttpRequest(Request):
         """Return the whole body, which counts against the budget until `release`. Raise Refused."""
         self._budget = budget
         parts = []
-        async for part in self._parts(limit):
+        while (part := await self._next_part(limit)) is not None:
             budget.take(len(part))
             self._held_bytes += len(part)
             parts.append(part)
@@ -119,7 +120,7 @@ class HttpRequest(Request):
     async def pieces(self, *, limit: int, size: int) -> AsyncIterator[bytes]:
         """Yield the body as it arrives, in pieces of about that size. Raise Refused."""
         piece = bytearray()
-        async for part in self._parts(limit):
+        while (part := await self._next_part(limit)) is not None:
             piece += part
             if len(piece) >= size:
                 yield bytes(piece)
@@ -127,22 +128,26 @@ class HttpRequest(Request):
         if piece:
             yield bytes(piece)
 
-    async def _parts(self, limit: int) -> AsyncIterator[bytes]:
-        """Yield the body as the connection gives it. Raise Refused if it exceeds the limit."""
-        length = self.fields.get(b"content-length", b"0")
-        if len(length) > 15 or int(length) > limit:
-            raise _too_large(limit)
-        size = 0
-        while not self._is_body_read:
-            message = await self.receive()
-            if message["type"] == "http.disconnect":
-                raise Refused(400, "the request ended before its body did")
-            part: bytes = message.get("body", b"")
-            size += len(part)
-            if size > limit:
+    async def _next_part(self, limit: int) -> bytes | None:
+        """Return what the connection gives next of the body; None after its end.
+
+        Raise Refused if the body exceeds the limit.
+        """
+        if self._is_body_read:
+            return None
+        if not self._body_bytes:
+            length = self.fields.get(b"content-length", b"0")
+            if len(length) > 15 or int(length) > limit:
                 raise _too_large(limit)
-            self._is_body_read = not message.get("more_body")
-            yield part
+        message = await self.receive()
+        if message["type"] == "http.disconnect":
+            raise Refused(400, "the request ended before its body did")
+        part: bytes = message.get("body", b"")
+        self._body_bytes += len(part)
+        if self._body_bytes > limit:
+            raise _too_large(limit)
+        self._is_body_read = not message.get("more_body")
+        return part
 
     def release(self) -> None:
         """Give the bytes of the body back to the budget."""
@@ -161,10 +166,15 @@ class HttpRequest(Request):
         head = {"content-length": str(len(body))}
         if body:
             head["content-type"] = JSON
-        await self.start(status, {**head, **(headers or {})})
         if len(body) <= _PIECE_BYTES or self._budget is None:
-            await self.write(body, more=False)
+            self.connection.hold()
+            try:
+                await self.start(status, {**head, **(headers or {})})
+                await self.write(body, more=False)
+            finally:
+                self.connection.release()
             return
+        await self.start(status, {**head, **(headers or {})})
         with self._budget.hold_response(self, len(body)):
             for at in range(0, len(body), _PIECE_BYTES):
                 self.progress_at = time.monotonic()

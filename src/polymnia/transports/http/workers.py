@@ -136,10 +136,14 @@ class Workers:
         """Hand over the results that are ready."""
         assert self._loop is not None
         self._is_waking = False
-        while self._finished:
-            job = self._finished.popleft()
-            self._open -= 1
-            self._loop.call_soon(job.done, job)  # its failure must not hold up the others
+        try:
+            while self._finished:
+                job = self._finished.popleft()
+                self._open -= 1
+                job.done(job)
+        finally:
+            if self._finished:  # the failure of one must not hold up the others
+                self._loop.call_soon(self._deliver)
         if not self._open and self._count > self._usual:
             self._end_threads(self._count - self._usual)
 
