@@ -46,24 +46,24 @@ def context_cosines(
     def select(chosen: list[Passage | None]) -> "Matrix":
         return table[[rows.get(passage.id, 0) if passage else 0 for passage in chosen]]
 
-    asked_of_facts = np.frombuffer(fact_question, "<f4")
-    is_turn = np.array([passage.is_turn for passage in embedded])
-    near = [_context(passage, neighbours) for passage in embedded]
-    shares = [[context_share(len(passage.text.split()))] for passage in embedded]
-    around = MIXED_BEFORE * select([beside.before for beside in near])
-    around += MIXED_EARLIER * select([beside.earlier for beside in near])
-    around += MIXED_AFTER * select([beside.after for beside in near])
     own = select([*embedded])
-    mixed = own + np.array(shares, np.float32) * around
-    lengths = np.maximum(np.linalg.norm(mixed, axis=1), 1e-6)  # never divide by zero
-    of_turns = np.maximum(own @ asked, mixed @ asked / lengths)
-    cosines = np.where(is_turn, of_turns, own @ asked_of_facts)
-    return {passage.id: float(cosine) for passage, cosine in zip(embedded, cosines, strict=True)}
+    cosines = own @ np.frombuffer(fact_question, "<f4")
+    turns = [row for row, passage in enumerate(embedded) if passage.is_turn]
+    if turns:
+        near = [_context(embedded[row], neighbours) for row in turns]
+        shares = [[context_share(len(embedded[row].text.split()))] for row in turns]
+        around = MIXED_BEFORE * select([beside.before for beside in near])
+        around += MIXED_EARLIER * select([beside.earlier for beside in near])
+        around += MIXED_AFTER * select([beside.after for beside in near])
+        mixed = own[turns] + np.array(shares, np.float32) * around
+        lengths = np.maximum(np.linalg.norm(mixed, axis=1), 1e-6)  # never divide by zero
+        cosines[turns] = np.maximum(own[turns] @ asked, mixed @ asked / lengths)
+    return dict(zip([passage.id for passage in embedded], cosines.tolist(), strict=True))
 
 
 def _context(passage: Passage, neighbours: Mapping[PassageKey, Neighbours]) -> Neighbours:
     """Return the neighbours of a turn that follows another speaker; none for other passages."""
     near = neighbours.get(passage.key, _ALONE)
-    if not passage.is_turn or near.before is None or near.before.entity == passage.entity:
+    if near.before is None or near.before.entity == passage.entity:
         return _ALONE
     return near

@@ -1,7 +1,7 @@
 """Hits: scored passages, best first, each fact once, with the reasons for it."""
 
 import re
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Literal
 
@@ -52,20 +52,22 @@ def best_hits(folded: str, scored: Sequence[ScoredPassage], limit: int) -> list[
 
     A hit stands for all passages that say the same about its entity.
     """
-    exact_kinds = {item.passage.key: exact_kind(item.passage, folded) for item in scored}
-
-    def rank(item: ScoredPassage) -> tuple[int, float, tuple[str, int]]:
-        kind = exact_kinds[item.passage.key]
+    ranked = []
+    for item in scored:
+        kind = exact_kind(item.passage, folded)
         place = EXACT_KINDS.index(kind) if kind else len(EXACT_KINDS)
-        return place, -item.score, item.passage.key
+        ranked.append((place, -item.score, item.passage.key, kind, item))
+    ranked.sort()  # no two items have the same key
 
-    ranked = sorted(scored, key=rank)
-    # A note and a fact may say the same, but one may change without the other.
-    subjects = [((item.passage.entity, item.passage.kind == "note"), item.terms) for item in ranked]
+    def subjects() -> Iterator[tuple[Hashable, Sequence[str]]]:
+        for _, _, _, _, item in ranked:
+            # A note and a fact may say the same, but one may change without the other.
+            yield (item.passage.entity, item.passage.kind == "note"), item.terms
+
     hits = []
-    for position, alike in distinct(subjects, limit):
-        item = ranked[position]
-        hits.append(_hit(item, exact_kinds[item.passage.key], alike))
+    for position, alike in distinct(subjects(), limit):
+        *_, kind, item = ranked[position]
+        hits.append(_hit(item, kind, alike))
     return hits
 
 

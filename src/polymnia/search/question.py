@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Collection, Sequence
-from functools import cache
+from functools import cache, lru_cache
 
 from msgspec import Struct
 
@@ -97,7 +97,7 @@ def request_terms() -> frozenset[str]:
 def match_names(question: Question, names: Collection[str]) -> dict[str, float]:
     """Return the names that the question contains: 1 for a whole name, less for a part of one."""
     shares: dict[str, float] = {}
-    terms_by_name = {name: _terms(words_of(name)) or [plain(name)] for name in names}
+    terms_by_name = {name: _name_terms(name) for name in names}
     having: Counter[str] = Counter()
     for terms in terms_by_name.values():
         having.update(set(terms))
@@ -152,6 +152,12 @@ def replace_words(text: str, replacements: dict[str, str]) -> str:
 
 def _terms(words: Sequence[str]) -> list[str]:
     return terms_of(" ".join(words))
+
+
+@lru_cache(maxsize=4096)
+def _name_terms(name: str) -> tuple[str, ...]:
+    """Return the terms of a name. The names of a memory come again in many questions."""
+    return tuple(_terms(words_of(name))) or (plain(name),)
 
 
 def _contains(spoken: Sequence[str], terms: Sequence[str]) -> bool:

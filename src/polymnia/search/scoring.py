@@ -24,6 +24,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from math import log
+from operator import mul
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -45,6 +46,7 @@ WEIGHTS: dict[str, tuple[float, float, float]] = {
     "length": (0.15, 0.6, 0.15),
     "asks": (-2.0, -2.0, -2.0),
 }
+_COLUMNS = tuple(zip(*WEIGHTS.values(), strict=True))
 # The unit of `words`, and that of `meaning` with its zero: the cosine of unrelated texts with the
 # local model. Cosines of other models are put on this scale.
 USUAL_BEST = 12.0
@@ -116,12 +118,14 @@ class Matcher:
             return 0.0
         norm = K1 * (1 - B + B * len(terms) / self._average)
         total = 0.0
+        # In this order, because that of a set differs between processes, and so would the sum.
         for term, rarity in self._rarity.items():
-            count: float = 0
             if term in present:
-                count = terms.count(term)
+                count: float = terms.count(term)
             elif term in in_name:
                 count = NAME_WORD_COUNT
+            else:
+                continue
             total += rarity * count * (K1 + 1) / (count + norm)
         return total
 
@@ -233,6 +237,8 @@ def score_passages(
 ) -> list[ScoredPassage]:
     """Score passages. `cosines` are by passage id, where there is a vector."""
     question = query.question
+    shortness = query.brevity**2
+    # A turn is often also the one before another.
     word_scores: dict[PassageKey, tuple[list[str], float]] = {}
 
     def match_words(passage: Passage) -> tuple[list[str], float]:
@@ -244,11 +250,16 @@ def score_passages(
 
     scored = []
     for passage in passages:
-        terms, words = match_words(passage)
-        count = len(passage.words.split())
+        is_turn = passage.is_turn
+        text = passage.words
+        count = len(text.split())
+        near = neighbours.get(passage.key) if is_turn else None
+        if near is None:
+            terms, words = _match_words(query, passage)
+        else:
+            terms, words = match_words(passage)
         before = 0.0
-        near = neighbours.get(passage.key)
-        earlier = near.before if near is not None and passage.is_turn else None
+        earlier = near.before if near is not None else None
         # The previous message of the same person rarely leads to this one.
         if earlier is not None and earlier.entity != passage.entity:
             _, words_before = match_words(earlier)
@@ -270,9 +281,9 @@ def score_passages(
             entity=0.0 if passage.kind == "entity" else query.names.get(query.subject(passage), 0),
             date=date,
             tells_time=float(question.asks_when and tells_time(terms)),
-            length=query.brevity**2 * log(1 + min(count, MAX_LENGTH_WORDS)),
-            asks=query.brevity**2 * question_share(passage.text, FIRST_PERSON_SHARE),
-            is_turn=passage.is_turn,
+            length=shortness * log(1 + min(count, MAX_LENGTH_WORDS)),
+            asks=shortness * question_share(passage.text, FIRST_PERSON_SHARE),
+            is_turn=is_turn,
         )
         scored.append(ScoredPassage(passage, terms, signals, score(signals), query))
     return scored
@@ -280,25 +291,39 @@ def score_passages(
 
 def score(signals: Signals) -> float:
     """Add up the signals."""
-    return sum(value * weight for _, value, weight in weigh(signals))
+    return sum(map(mul, _values(signals), _weights(signals)))
 
 
 def weigh(signals: Signals) -> list[WeightedSignal]:
     """Return every signal with its weight: the score is the sum of their products.
 
-    The value of `meaning` is the cosine above that of unrelated texts, 0 without a vector.
+    The value of `meaning` is on its scale, from 0 on for unrelated texts.
     """
+    return list(zip(WEIGHTS, _values(signals), _weights(signals), strict=True))
+
+
+def _values(signals: Signals) -> tuple[float, ...]:
+    """Return the values of the signals in the order of WEIGHTS."""
     meaning = 0.0
     if signals.meaning is not None:
         meaning = (signals.meaning - LOCAL_SCALE.zero) / LOCAL_SCALE.unit
-    column = 1 if signals.is_turn else 2
+    return (
+        signals.words,
+        signals.before,
+        meaning,
+        signals.entity,
+        signals.date,
+        signals.tells_time,
+        signals.length,
+        signals.asks,
+    )
+
+
+def _weights(signals: Signals) -> tuple[float, ...]:
+    """Return the column of WEIGHTS for a passage."""
     if signals.meaning is None:
-        column = 0
-    weighed = []
-    for name, weights in WEIGHTS.items():
-        value = meaning if name == "meaning" else getattr(signals, name)
-        weighed.append((name, value, weights[column]))
-    return weighed
+        return _COLUMNS[0]
+    return _COLUMNS[1 if signals.is_turn else 2]
 
 
 def fuse(scored: Sequence[Sequence[ScoredPassage]]) -> list[ScoredPassage]:
@@ -372,12 +397,14 @@ def _match_words(query: Query, passage: Passage) -> tuple[list[str], float]:
     If no word of the question is known, the score is that of a usual best match for a substring. A
     long text has that of its best piece or of all of it: a long question may match everywhere.
     """
-    terms = terms_of(best_piece(query, passage))
+    text = passage.words
+    is_long = len(text) > MAX_WHOLE_CHARACTERS
+    terms = terms_of(best_piece(query, passage) if is_long else text)
     if not query.search_terms:
         return terms, USUAL_BEST * query.is_in(passage)
     words = query.matcher.score(terms, passage.entity)
-    if len(passage.words) > MAX_WHOLE_CHARACTERS:
-        words = max(words, query.matcher.score(terms_of(passage.words), passage.entity))
+    if is_long:
+        words = max(words, query.matcher.score(terms_of(text), passage.entity))
     return terms, words
 
 

@@ -60,8 +60,8 @@ if TYPE_CHECKING:
 
 # The most candidates that are found by words, and by meaning. Named entities and a date in the
 # question add as many.
-MAX_WORD_CANDIDATES = 100
-MAX_NEAREST = 60
+MAX_WORD_CANDIDATES = 60
+MAX_NEAREST = 40
 # A question may be a whole page. What follows is not read; of the rest, the rarest terms are enough
 # to find candidates.
 MAX_QUESTION_CHARACTERS = 10_000

@@ -32,8 +32,12 @@ def correct_words(read: Reader, words: Collection[str]) -> dict[str, str]:
         english = _english_words()
         if typed in english or stem(typed) in english:
             continue
-        respelled = sorted(_respelled(typed))
         indexed = set(read.vocabulary(typed[:3], typed[:3] + "\U0010ffff", MAX_COMPARED))
+        respelled = []
+        for other in sorted(_respelled(typed)):
+            # A stem begins like its word, so no other word can be among the indexed terms.
+            if other in english or (indexed and other.startswith(typed[:3])):
+                respelled.append(other)
         by_stem: dict[str, str] = {}
         for other, term in zip(respelled, stems_of(" ".join(respelled)), strict=True):
             if other in english:
