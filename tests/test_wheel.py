@@ -105,7 +105,7 @@ def test_our_package_of_weights_is_used_if_it_is_installed(
     path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
     command, environment = [sys.executable, "-c", OPEN], {**os.environ, "PYTHONPATH": path}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    assert done.stdout == "all-MiniLM-L6-v2-int8/384///parts/named\n"
+    assert done.stdout == "all-MiniLM-L6-v2-int8/384///parts/short-named\n"
     with (tmp_path / "polymnia_minilm" / "model.onnx").open("ab") as file:
         file.write(b"x")
     failed = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)

@@ -255,7 +255,7 @@ def test_a_service_returns_vectors_in_the_order_of_the_texts(
 ) -> None:
     embedder = open_embedder(f"{kind}:small@{server}{below}", key="secret")
     assert embedder is not None
-    assert (embedder.dimension, embedder.identity) == (3, "small/3/named")
+    assert (embedder.dimension, embedder.identity) == (3, "small/3/short-named")
     found = embedder.embed(["a", "bb" * 50] * 40)
     assert found.shape == (80, 3)
     assert np.allclose(found[0], found[2])

@@ -245,7 +245,7 @@ def test_a_model_that_changed_behind_its_name_is_embedded_with_anew(
         assert of(memory).settle(TIMEOUT_S)
     assert perspectives.coverage(memory) == 1.0
     with memory.reading() as read:
-        assert [model.identity for model in read.vectors.models()] == ["bag/32/named"]
+        assert [model.identity for model in read.vectors.models()] == ["bag/32/short-named"]
     assert {item.passage.entity for item in search(memory)} == {"Ann", "Ben", "Cem"}
 
 

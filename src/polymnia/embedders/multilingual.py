@@ -9,7 +9,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from polymnia.embedders.base import MULTILINGUAL_PACKAGE, MULTILINGUAL_SHA256
+from polymnia.embedders.base import (
+    EMBEDDED_FORM,
+    MULTILINGUAL_PACKAGE,
+    MULTILINGUAL_SHA256,
+)
 from polymnia.embedders.turns import Turns
 from polymnia.errors import EmbedderError
 
@@ -27,7 +31,7 @@ class MultilingualEmbedder:
 
     batch_size = 32
     dimension = 512
-    identity = "use-multilingual-3-int8/512/named"
+    identity = f"use-multilingual-3-int8/512/{EMBEDDED_FORM}"
 
     def __init__(self, model: Any) -> None:
         self._model = model

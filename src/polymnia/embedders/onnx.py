@@ -13,6 +13,7 @@ import numpy as np
 from msgspec import DecodeError, json
 
 from polymnia.embedders.base import (
+    EMBEDDED_FORM,
     MINILM_SHA256,
     MODEL_FILES,
     POOLING_FILE,
@@ -105,9 +106,8 @@ class OnnxEmbedder:
         self._text_prompt: str = prompts.get("document", "") or prompts.get("passage", "")
         self.dimension = int(self._run([[0, 0]]).shape[1])
         prompted = f"{self._question_prompt}/{self._text_prompt}"
-        # Former versions read the first part of a text only, and facts without the names of their
-        # entities. Their vectors are made again.
-        self.identity = f"{name}/{self.dimension}/{prompted}/parts/named"
+        # Former versions read the first part of a text only: their vectors are made again.
+        self.identity = f"{name}/{self.dimension}/{prompted}/parts/{EMBEDDED_FORM}"
 
     def embed(self, texts: Sequence[str], *, asking: bool = False) -> "Vectors":
         prompt = self._question_prompt if asking else self._text_prompt

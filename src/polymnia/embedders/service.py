@@ -14,6 +14,7 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 import numpy as np
 from msgspec import DecodeError, Struct, ValidationError, json
 
+from polymnia.embedders.base import EMBEDDED_FORM
 from polymnia.errors import EmbedderError
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ class ServiceEmbedder:
             self._headers["Authorization"] = f"Bearer {key}"
         self.dimension = 0  # unknown until the first vector
         self.dimension = int(self.embed(["dimension"], asking=True).shape[1])
-        self.identity = f"{model}/{self.dimension}/named"
+        self.identity = f"{model}/{self.dimension}/{EMBEDDED_FORM}"
 
     def embed(self, texts: Sequence[str], *, asking: bool = False) -> "Vectors":
         starts = range(0, len(texts), TEXTS_PER_REQUEST)

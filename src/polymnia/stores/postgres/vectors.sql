@@ -168,13 +168,12 @@ WHERE c.entity_key BETWEEN row_key($1, 0) AND last_key($1) AND c.until IS NULL G
 
 -- name: pending_vectors
 -- Living observations and notes between two row ids without a vector of the model, the newest first, with what a template
--- may use: text, name, type and time; and whether it belongs to the first facts of an entity that were noted, not said
--- (`Passage.is_turn`): the name of a journal with hundreds of entries tells nothing. OFFSET 0 keeps the lookup for each
--- row, regardless of statistics.
-SELECT id, text, name, type, at, is_named FROM (
+-- may use: text, name, type and time; and whether it is a fact that was noted, not said (`Passage.is_turn`).
+-- OFFSET 0 keeps the lookup for each row, regardless of statistics.
+SELECT id, text, name, type, at, is_noted FROM (
     (
         SELECT o.id, o.text, c.name, c.type, coalesce(o.valid_at, o.created_at) AS at,
-            c.type <> 'conversation' AND coalesce(o.valid_at, 0) % 86400000000 = 0 AND o.ordinal <= 20 AS is_named
+            c.type <> 'conversation' AND coalesce(o.valid_at, 0) % 86400000000 = 0 AS is_noted
         FROM observations AS o
         CROSS JOIN LATERAL (
             SELECT * FROM cards AS c WHERE c.entity_key = o.entity_key AND c.until IS NULL LIMIT 1

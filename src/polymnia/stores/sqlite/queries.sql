@@ -1220,12 +1220,11 @@ WHERE n.until IS NULL AND (?1 IS NULL OR n.key IN (SELECT value FROM json_each(?
 
 -- name: pending_vectors
 -- Living observations and notes between two row ids without a vector of the model, the newest first, with what a template
--- may use: text, name, type and time; and whether it belongs to the first facts of an entity that were noted, not said
--- (`Passage.is_turn`): the name of a journal with hundreds of entries tells nothing.
-SELECT id, text, name, type, at, is_named FROM (
+-- may use: text, name, type and time; and whether it is a fact that was noted, not said (`Passage.is_turn`).
+SELECT id, text, name, type, at, is_noted FROM (
     SELECT * FROM (
         SELECT o.id, o.text, c.name, c.type, coalesce(o.valid_at, o.created_at) AS at,
-            c.type <> 'conversation' AND coalesce(o.valid_at, 0) % 86400000000 = 0 AND o.ordinal <= 20 AS is_named
+            c.type <> 'conversation' AND coalesce(o.valid_at, 0) % 86400000000 = 0 AS is_noted
         FROM observations AS o NOT INDEXED
         CROSS JOIN cards AS c ON c.entity = o.entity AND c.until IS NULL
         WHERE o.id > ?4 AND o.id < ?5 AND o.until IS NULL AND NOT EXISTS (

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from polymnia.errors import BadInput, StoreError
 from polymnia.model import CosineScale, EmbeddingModel, Perspective, Within
-from polymnia.search.templates import OWN_TEXT, render_document
+from polymnia.search.templates import OWN_TEXT, render_document, render_own
 from polymnia.stores.contract import TEXT
 from polymnia.stores.versioned.port import DatabasePort, Row
 
@@ -85,9 +85,9 @@ class VectorReader:
         number, template = find_template(self._port, perspective)
         rows = self._port.run("pending_vectors", model, number, limit, above, below or _MAX_ID)
         texts = []
-        for passage, text, name, kind, at, is_named in rows:
+        for passage, text, name, kind, at, is_noted in rows:
             if template == OWN_TEXT:
-                texts.append((passage, f"{name}: {text}" if is_named else text))
+                texts.append((passage, render_own(text, name) if is_noted else text))
             else:
                 document = render_document(template, text=text, name=name, kind=kind, at=at)
                 texts.append((passage, document))
