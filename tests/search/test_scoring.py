@@ -161,15 +161,22 @@ def test_the_share_of_questions_is_counted_in_words(text: str, share: float) -> 
     assert question_share(text) == share
 
 
-def test_length_and_questions_say_less_where_texts_are_long() -> None:
+def test_length_questions_and_the_meaning_of_a_turn_say_less_where_texts_are_long() -> None:
     assert brevity(WordCounts(100, 1000, {})) == brevity(WordCounts(0, 0, {})) == 1
     assert brevity(WordCounts(100, 9000, {})) == 0.5
-    asks = turn(1, "Is it rare?")
-    short, long = [
-        score_passages(replace(query("rare"), brevity=number), [asks], {}, {})[0].signals
-        for number in (1.0, 0.5)
-    ]
-    assert (long.asks, long.length) == (short.asks / 4, short.length / 4)
+    said = turn(1, "Is it rare?")
+    noted = replace(said, valid_at=0)
+    for passage, share in ((said, 1 / 4), (noted, 1)):
+        short, long = [
+            {name: value for name, value, _ in weigh(scored.signals)}
+            for number in (1.0, 0.5)
+            for scored in score_passages(
+                replace(query("rare"), brevity=number), [passage], {}, {1: 0.4}
+            )
+        ]
+        assert (long["asks"], long["length"]) == (short["asks"] / 4, short["length"] / 4)
+        assert long["meaning"] == pytest.approx(share * short["meaning"])
+        assert long["words"] == short["words"]
 
 
 def test_another_phrasing_counts_by_what_is_new_in_it() -> None:
@@ -232,7 +239,7 @@ def test_without_a_vector_words_say_everything(signals: Signals) -> None:
 @given(SIGNALS)
 def test_the_score_is_the_sum_of_all_signals_times_their_weights(signals: Signals) -> None:
     weighed = weigh(signals)
-    assert {name for name, _, _ in weighed} == {*Signals.__struct_fields__} - {"is_turn"}
+    assert {name for name, _, _ in weighed} == {*Signals.__struct_fields__} - {"is_turn", "brevity"}
     assert score(signals) == sum(value * weight for _, value, weight in weighed)
 
 

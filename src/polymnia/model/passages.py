@@ -137,9 +137,10 @@ class Signals(Struct, frozen=True, gc=False):
     entity: float = 0.0  # the share of its entity's name that the question contains
     date: float = 0.0  # agreement with the date in the question
     tells_time: float = 0.0  # 1 if the question asks when and the text contains time words
-    length: float = 0.0  # log of its length in words, less where texts are long
-    asks: float = 0.0  # the share of its words that stand in questions, less where texts are long
+    length: float = 0.0  # log of its length in words
+    asks: float = 0.0  # the share of its words that stand in questions
     is_turn: bool = False  # it was said in a conversation
+    brevity: float = 1.0  # how short the texts of its memory are: length and asks count by it
 
 
 class Hit(Struct, frozen=True):

@@ -170,8 +170,8 @@ class Query(Struct, frozen=True, kw_only=True):
     `names` are the entities that it names, each with the share of the name that it contains.
     `terms` are its content words without these names. `widened` are terms of the memory that it
     does not contain but probably means, each with its kind of match. `search_terms` are those that
-    passages are looked up by, and `rare_terms` those of them that few passages have. `brevity` is
-    how much the length of a text and the questions in it say in this memory.
+    passages are looked up by, and `rare_terms` those of them that few passages have. `brevity` says
+    how short the texts of this memory are.
     """
 
     question: Question
@@ -237,7 +237,6 @@ def score_passages(
 ) -> list[ScoredPassage]:
     """Score passages. `cosines` are by passage id, where there is a vector."""
     question = query.question
-    shortness = query.brevity**2
     # A turn is often also the one before another.
     word_scores: dict[PassageKey, tuple[list[str], float]] = {}
 
@@ -281,9 +280,10 @@ def score_passages(
             entity=0.0 if passage.kind == "entity" else query.names.get(query.subject(passage), 0),
             date=date,
             tells_time=float(question.asks_when and tells_time(terms)),
-            length=shortness * log(1 + min(count, MAX_LENGTH_WORDS)),
-            asks=shortness * question_share(passage.text, FIRST_PERSON_SHARE),
+            length=log(1 + min(count, MAX_LENGTH_WORDS)),
+            asks=question_share(passage.text, FIRST_PERSON_SHARE),
             is_turn=is_turn,
+            brevity=query.brevity,
         )
         scored.append(ScoredPassage(passage, terms, signals, score(signals), query))
     return scored
@@ -291,7 +291,8 @@ def score_passages(
 
 def score(signals: Signals) -> float:
     """Add up the signals."""
-    return sum(map(mul, _values(signals), _weights(signals)))
+    total: float = sum(map(mul, _values(signals), _weights(signals)))
+    return total
 
 
 def weigh(signals: Signals) -> list[WeightedSignal]:
@@ -303,10 +304,16 @@ def weigh(signals: Signals) -> list[WeightedSignal]:
 
 
 def _values(signals: Signals) -> tuple[float, ...]:
-    """Return the values of the signals in the order of WEIGHTS."""
+    """Return the values of the signals in the order of WEIGHTS.
+
+    Where texts are long, a turn is about several things, and its vector about none of them.
+    """
+    shortness = signals.brevity**2
     meaning = 0.0
     if signals.meaning is not None:
         meaning = (signals.meaning - LOCAL_SCALE.zero) / LOCAL_SCALE.unit
+        if signals.is_turn:
+            meaning *= shortness
     return (
         signals.words,
         signals.before,
@@ -314,8 +321,8 @@ def _values(signals: Signals) -> tuple[float, ...]:
         signals.entity,
         signals.date,
         signals.tells_time,
-        signals.length,
-        signals.asks,
+        signals.length * shortness,
+        signals.asks * shortness,
     )
 
 
@@ -358,8 +365,8 @@ def context_share(words: float) -> float:
 def brevity(counts: WordCounts) -> float:
     """Return how short the texts of a store are: 1 up to 30 words on average, then less.
 
-    Among short texts, a longer one says more, and a question does not answer one. Among long texts
-    neither is true.
+    Among short texts, a longer one says more, a question does not answer one, and a turn is about
+    what its vector says. Among long texts none of this is true.
     """
     average = counts.words / counts.passages if counts.passages else 0
     return min(1.0, 2 * context_share(average))
