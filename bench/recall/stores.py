@@ -6,7 +6,7 @@ Without --postgres, a server is started for the run (tests/postgres.py).
 
 import argparse
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -15,8 +15,10 @@ from msgspec import Struct
 from bench.recall.asking import load_case
 from bench.recall.questions import Case
 from bench.recall.sets import load_cases
+from polymnia.embedders.base import Embedder
 from polymnia.engine.memory import Memory
 from polymnia.engine.recall.passages import recall
+from polymnia.engine.semantic.meaning import Meaning, SharedEmbedder
 from polymnia.model import PassageKind
 from polymnia.search.fulltext import TextQuery, plain_words
 from polymnia.stores import open_store
@@ -24,6 +26,8 @@ from polymnia.stores.contract import Store
 from tests.postgres import new_database, running_server
 
 DEPTH = 20
+# A busy machine must not turn a question by meaning into one by words.
+_TIMEOUT_S = 60.0
 KINDS: tuple[PassageKind, ...] = ("fact",)
 
 
@@ -69,20 +73,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def compare(
-    case: Case, sqlite: str, postgres: str, words: Comparison, recalled: Comparison
+    case: Case,
+    sqlite: str,
+    postgres: str,
+    words: Comparison,
+    recalled: Comparison,
+    embedder: Embedder | None = None,
 ) -> None:
-    """Load a case into both stores and ask its questions of both."""
-    stores = [open_store(sqlite), open_store(postgres)]
-    try:
-        for store in stores:
+    """Load a case into both stores and ask its questions of both; with an embedder, by meaning."""
+    with ExitStack() as stack:
+        memories = []
+        for url in (sqlite, postgres):
+            store = stack.enter_context(closing(open_store(url)))
             load_case(Memory(store), case)
+            meaning = None
+            if embedder is not None:
+                meaning = Meaning(SharedEmbedder("local", lambda url: embedder))
+                stack.callback(meaning.close)
+                meaning.index(store)
+            memories.append(Memory(store, meaning))
+        one, other = memories
         for asked in case.asked:
             for query in _queries(asked.text):
-                words.add(_match(stores[0], query), _match(stores[1], query))
-            recalled.add(_recall(stores[0], asked.text), _recall(stores[1], asked.text))
-    finally:
-        for store in stores:
-            store.close()
+                words.add(_match(one.store, query), _match(other.store, query))
+            recalled.add(_recall(one, asked.text), _recall(other, asked.text))
 
 
 def _queries(text: str) -> Iterator[TextQuery]:
@@ -96,8 +110,9 @@ def _match(store: Store, query: TextQuery) -> list[tuple[object, float]]:
         return [(item.id, item.score) for item in read.match(query, KINDS, DEPTH)]
 
 
-def _recall(store: Store, text: str) -> list[tuple[object, float]]:
-    return [(hit.passage.key, hit.score) for hit in recall(Memory(store), text, limit=DEPTH).hits]
+def _recall(memory: Memory, text: str) -> list[tuple[object, float]]:
+    hits = recall(memory, text, limit=DEPTH, timeout=_TIMEOUT_S).hits
+    return [(hit.passage.key, hit.score) for hit in hits]
 
 
 def _parser() -> argparse.ArgumentParser:

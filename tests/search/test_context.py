@@ -30,18 +30,18 @@ def test_a_matching_neighbour_helps_a_short_text_more_than_a_long_one() -> None:
     bob = turn(1, by="Bob")
     near = {turn(2).key: Neighbours(before=bob), turn(3).key: Neighbours(before=bob)}
     found = context_cosines(ASKED, ASKED, vectors, [turn(2), turn(3, words=300)], near)
-    assert found[2] > 0.7
+    assert found[2] > 0.65
     assert 0 < found[3] < 0.2
 
 
 def test_unrelated_neighbours_never_lower_the_cosine() -> None:
     vectors = {1: UNRELATED, 2: ASKED, 3: UNRELATED}
-    near = {turn(2).key: Neighbours(before=turn(1, by="Bob"), earlier=turn(3), after=turn(3))}
+    near = {turn(2).key: Neighbours(before=turn(1, by="Bob"), earlier=turn(3))}
     assert context_cosines(ASKED, ASKED, vectors, [turn(2)], near)[2] == pytest.approx(1)
 
 
-def test_the_passage_before_counts_most_and_the_one_after_least() -> None:
-    vectors = {1: ASKED, 2: UNRELATED, 3: UNRELATED, 4: UNRELATED, 5: UNRELATED}
+def test_the_turns_before_count_and_the_one_after_does_not() -> None:
+    vectors = {1: ASKED, 2: UNRELATED, 3: UNRELATED, 4: UNRELATED}
     bob, other = turn(1, by="Bob"), turn(5, by="Bob")
     near = {
         turn(2).key: Neighbours(before=bob),
@@ -49,7 +49,8 @@ def test_the_passage_before_counts_most_and_the_one_after_least() -> None:
         turn(4).key: Neighbours(before=other, after=bob),
     }
     found = context_cosines(ASKED, ASKED, vectors, [turn(2), turn(3), turn(4)], near)
-    assert found[2] > found[3] > found[4] > 0
+    assert found[2] == pytest.approx(found[3])
+    assert found[2] > 0.4 > found[4] == 0
 
 
 def test_passages_and_neighbours_without_vectors_are_left_out() -> None:

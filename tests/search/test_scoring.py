@@ -134,12 +134,6 @@ def test_many_rare_words_count_more_than_one() -> None:
     assert words[1] > 1.5 * words[0]
 
 
-def test_a_question_about_its_author_is_also_a_statement() -> None:
-    own, other = "I have two cats, can you feed them?", "Who feeds the two cats of Ann today?"
-    assert question_share(own, first_person=0.25) == 0.25
-    assert question_share(other, first_person=0.25) == question_share(own) == 1
-
-
 def test_neighbours_matter_little_for_a_long_text() -> None:
     assert context_share(0) == 1
     assert context_share(30) == 0.5

@@ -21,8 +21,10 @@ from polymnia.stores.contract import Reader
 from polymnia.stores.postgres.connection import QUERIES as SQL
 from polymnia.stores.postgres.store import PostgresStore
 from tests.conftest import STORES
+from tests.embedders.bag import BagEmbedder
 
 ENTITIES = 300
+DAY = 86_400_000_000
 _VOCABULARY = """
 running runs runner organize organization organizing general generalize naïve café résumé Straße STRASSE Ångström
 getUserName HTTPServer2 parse_json data database 数据库 索引 東京 memory graph agent tool note river mountain lake
@@ -208,16 +210,29 @@ def test_neighbours_are_the_same(twins: Twins) -> None:
     assert near[0] == near[1]
 
 
-def test_questions_are_answered_alike(tmp_path: Path) -> None:
+@pytest.mark.parametrize("embedder", [None, BagEmbedder()], ids=["words", "words and meaning"])
+def test_questions_are_answered_alike(tmp_path: Path, embedder: BagEmbedder | None) -> None:
     chance = random.Random(5)
-    told = [
-        Told(chance.choice(["Nora", "Otto"]), text(chance), 86_400_000_000 * (at // 10))
-        for at in range(200)
+    days = [
+        Told(chance.choice(["Nora", "Otto"]), text(chance), DAY * (at // 10)) for at in range(200)
     ]
-    asked = [Asked(" ".join(chance.sample(WORDS, 4)), "any", {}) for _ in range(20)]
+    # A conversation in which neighbours count, and dates in words.
+    turns = [
+        Told(
+            chance.choice(["Nora", "Otto"]), f"{text(chance)} in May 2023?", DAY * 40 + 1 + at // 8
+        )
+        for at in range(100)
+    ]
+    asked = []
+    for number in range(20):
+        question = " ".join(chance.sample(WORDS, 4))
+        if number % 2:
+            question = f"When did Otto say {question} in May 2023?"
+        asked.append(Asked(question, "any", {}))
     words, recalled = Comparison(), Comparison()
-    case = Case("made", "person", told, asked)
-    compare(case, STORES["sqlite"](tmp_path), STORES["postgres"](tmp_path), words, recalled)
+    case = Case("made", "person", days + turns, asked)
+    sqlite, postgres = STORES["sqlite"](tmp_path), STORES["postgres"](tmp_path)
+    compare(case, sqlite, postgres, words, recalled, embedder)
     assert (words.queries, words.ranked_otherwise, words.scored_otherwise) == (40, 0, 0)
     assert (recalled.queries, recalled.ranked_otherwise, recalled.scored_otherwise) == (20, 0, 0)
 

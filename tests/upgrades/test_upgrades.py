@@ -1,5 +1,6 @@
 """Stores that earlier versions wrote open, are upgraded, and hold what they held."""
 
+import gzip
 import json
 import tarfile
 from pathlib import Path
@@ -8,15 +9,19 @@ from typing import Any
 import pytest
 
 from polymnia.cli.main import main
+from polymnia.embedders import open_embedder
 from polymnia.engine.graph import entities
 from polymnia.engine.memory import Memory
 from polymnia.engine.recall import search
+from polymnia.engine.recall.passages import recall
+from polymnia.engine.semantic.meaning import Meaning, SharedEmbedder
 from polymnia.model import EntityDraft
 from polymnia.stores import open_catalogue, open_store
 from polymnia.stores.contract import Store
 from tests.upgrades.make import FILES, ROOT, WORKSPACE, run_program
 from tests.upgrades.sample import describe_all, describe_graph
 
+TIMEOUT_S = 60.0
 ARCHIVES = sorted(path.name.removesuffix(".tar.gz") for path in ROOT.glob("*.tar.gz"))
 
 
@@ -86,6 +91,31 @@ def test_a_database_of_an_earlier_version_holds_what_it_held(
     run_program("psql", postgres_database, *script)
     store = open_store(f"{postgres_database}?workspace={WORKSPACE}")
     _check_database(store, _expected(stored, "postgres.sql"))
+
+
+def test_vectors_of_an_earlier_version_are_made_again_in_the_background(tmp_path: Path) -> None:
+    """The store was embedded by commit 55ffd5d, with the local model and texts without names."""
+    path = tmp_path / "memory.db"
+    path.write_bytes(gzip.decompress((ROOT / "vectors-of-texts.db.gz").read_bytes()))
+    store = open_store(str(path))
+    meaning = Meaning(SharedEmbedder("local"))
+    memory = Memory(store, meaning)
+    memory.request_indexing()  # as a server does that opens it; no model is loaded for that
+    assert meaning.settle(TIMEOUT_S)
+    by_words = recall(memory, "Who adopted a puppy?", timeout=TIMEOUT_S)
+    assert by_words.hits[0].passage.entity == "Caroline"
+    assert by_words.note.startswith("0% of the memory is embedded so far")
+    assert meaning.settle(TIMEOUT_S)  # that question has shown that the model is another one
+    by_meaning = recall(memory, "Who has a young dog?", timeout=TIMEOUT_S)
+    assert by_meaning.hits[0].passage.entity == "Caroline"
+    assert (by_meaning.coverage, by_meaning.note) == (1, "")
+    with store.reading() as read:
+        (model,) = read.vectors.models()
+    embedder = open_embedder("local")
+    assert embedder is not None
+    assert model.identity == embedder.identity
+    meaning.close()
+    store.close()
 
 
 def test_a_document_with_a_history_brings_what_lives(

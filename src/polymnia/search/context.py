@@ -1,4 +1,4 @@
-"""Compare a question with passages by vector: each alone, and mixed with its neighbours."""
+"""Compare a question with passages by vector: each alone, and mixed with what precedes it."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from polymnia.model import Neighbours, Passage, PassageKey
-from polymnia.search.scoring import MIXED_AFTER, MIXED_BEFORE, MIXED_EARLIER, context_share
+from polymnia.search.scoring import context_share
 
 if TYPE_CHECKING:
     Matrix = np.ndarray[tuple[int, ...], np.dtype[np.float32]]
@@ -52,9 +52,8 @@ def context_cosines(
     if turns:
         near = [_context(embedded[row], neighbours) for row in turns]
         shares = [[context_share(len(embedded[row].text.split()))] for row in turns]
-        around = MIXED_BEFORE * select([beside.before for beside in near])
-        around += MIXED_EARLIER * select([beside.earlier for beside in near])
-        around += MIXED_AFTER * select([beside.after for beside in near])
+        around = select([beside.before for beside in near])
+        around = around + select([beside.earlier for beside in near])
         mixed = own[turns] + np.array(shares, np.float32) * around
         lengths = np.maximum(np.linalg.norm(mixed, axis=1), 1e-6)  # never divide by zero
         cosines[turns] = np.maximum(own[turns] @ asked, mixed @ asked / lengths)

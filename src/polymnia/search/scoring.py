@@ -59,16 +59,11 @@ NAME_WORD_COUNT = 0.5
 # From this many content words on, a question's rare words count more and its common ones less: of
 # a long question only some words say what it is about.
 LONG_QUESTION_TERMS = 12
-MAX_LENGTH_WORDS = 60
-# How much a question sentence counts that speaks of its author: "I have two cats, can you …?"
-# also states something.
-FIRST_PERSON_SHARE = 0.25
 # How much a preceding statement counts, compared with a question, whose answer probably follows.
 STATEMENT_LEAD = 0.5
-# A text with this many words depends on its neighbours half as much as an empty one. The vectors of
-# the turns before it, before that, and after it are mixed with that of an empty text like this.
+# A text with this many words depends on what precedes it half as much as an empty one, with whose
+# vector those of the two turns before it are mixed. One with twice as many is long.
 HALF_CONTEXT_WORDS = 30
-MIXED_BEFORE, MIXED_EARLIER, MIXED_AFTER = 1.5, 1.0, 0.6
 # How much another phrasing of a question counts: a wrong guess at the answer does little harm.
 ALSO_SHARE = 0.3
 
@@ -78,9 +73,6 @@ WeightedSignal = tuple[str, float, float]
 # Compiled at the first use: a server's start does not need them.
 _compiled = cache(re.compile)
 _SENTENCE = r"[^.!?\u2026\u3002\uff1f\n]+[.!?\u2026\u3002\uff1f\n]*"
-_FIRST_PERSON = (
-    r"(?i)\b(?:i|i[\u2019'](?:m|ve|d|ll)|my|me|mine|we|we[\u2019'](?:re|ve|d|ll)|our|us)\b"
-)
 
 
 class Matcher:
@@ -280,8 +272,8 @@ def score_passages(
             entity=0.0 if passage.kind == "entity" else query.names.get(query.subject(passage), 0),
             date=date,
             tells_time=float(question.asks_when and tells_time(terms)),
-            length=log(1 + min(count, MAX_LENGTH_WORDS)),
-            asks=question_share(passage.text, FIRST_PERSON_SHARE),
+            length=log(1 + min(count, 2 * HALF_CONTEXT_WORDS)),
+            asks=question_share(passage.text),
             is_turn=is_turn,
             brevity=query.brevity,
         )
@@ -372,21 +364,16 @@ def brevity(counts: WordCounts) -> float:
     return min(1.0, 2 * context_share(average))
 
 
-def question_share(text: str, first_person: float = 1.0) -> float:
-    """Return the share of the words that stand in sentences that end with a question mark.
-
-    Words of a question that speaks of its author count by `first_person`.
-    """
+def question_share(text: str) -> float:
+    """Return the share of the words that stand in sentences that end with a question mark."""
     if "?" not in text and "\uff1f" not in text:
         return 0.0
-    total, asking = 0, 0.0
+    total = asking = 0
     for sentence in _compiled(_SENTENCE).findall(text):
         words = len(sentence.split())
         total += words
         if "?" in sentence or "\uff1f" in sentence:
-            is_own = first_person != 1 and _compiled(_FIRST_PERSON).search(sentence)
-            share = first_person if is_own else 1.0
-            asking += share * words
+            asking += words
     return asking / total if total else 0.0
 
 

@@ -471,7 +471,7 @@ def _cosines(
 
     compared = {passage.id for passage in passages}
     for near in neighbours.values():
-        for passage in (near.before, near.earlier, near.after):
+        for passage in (near.before, near.earlier):
             if passage is not None:
                 compared.add(passage.id)
     found = read.vectors.vectors(vectors.model, compared)
