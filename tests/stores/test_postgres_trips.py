@@ -55,7 +55,7 @@ def _remember(memory: Memory) -> object:
 # How often a tool of the default dialect may wait for the server, for a project and a personal
 # workspace.
 TOOL_TRIPS: list[tuple[str, dict[str, Any], int]] = [
-    ("open", {"names": ["Known 3"]}, 6),
+    ("open", {"names": ["Known 3"]}, 5),
     ("recall", {"query": "who keeps the qx4jw register"}, 12),
     ("briefing", {}, 10),
     ("remember", {"entities": [{"name": "Known 2", "facts": ["was seen today"]}]}, 5),
