@@ -234,7 +234,9 @@ def test_questions_are_answered_alike(tmp_path: Path, embedder: BagEmbedder | No
     sqlite, postgres = STORES["sqlite"](tmp_path), STORES["postgres"](tmp_path)
     compare(case, sqlite, postgres, words, recalled, embedder)
     assert (words.queries, words.ranked_otherwise, words.scored_otherwise) == (40, 0, 0)
-    assert (recalled.queries, recalled.ranked_otherwise, recalled.scored_otherwise) == (20, 0, 0)
+    assert (recalled.queries, recalled.ranked_otherwise) == (20, 0)
+    # Both store float16; the databases round in other places.
+    assert recalled.largest_difference < (1e-9 if embedder is None else 1e-3)
 
 
 def test_a_passage_with_more_words_than_a_tsvector_holds_can_be_written_and_found(
