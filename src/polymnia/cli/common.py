@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 _BAR_WIDTH = 30
-# Before this, the speed says little about the time that is left.
-_MIN_ESTIMATE_S = 2.0
 _GAP = "  "
 # Characters that a terminal obeys instead of showing them, and those that change the direction of
 # the text around them.
@@ -310,7 +308,8 @@ class Progress:
             bar = "#" * filled + "-" * (_BAR_WIDTH - filled)
             text = f"[{bar}] {done:,} of {total:,}{self._noun}"
             elapsed = monotonic() - self._began
-            if 0 < done < total and elapsed >= _MIN_ESTIMATE_S:
+            # At first, the speed says little about the time that is left.
+            if 0 < done < total and elapsed >= 2.0:
                 left = elapsed * (total - done) / done
                 text += f", {left:.0f} s left" if left < 90 else f", {left / 60:.0f} min left"
         else:

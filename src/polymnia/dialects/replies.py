@@ -13,11 +13,7 @@ from polymnia.engine.memory import Memory
 from polymnia.model import VAULT, Entity, Graph, NoteQuery
 from polymnia.search.fulltext import wants_everything
 
-_MAX_NOTES = 5
 _MAX_LETTERS = 500
-_HEADING = (
-    "Matching notes of the vault (not entities: the other tools here cannot open or change them):"
-)
 
 
 def json_reply(shape: Struct, note: str | None = None) -> Reply:
@@ -64,10 +60,13 @@ def matching_notes(memory: Memory, query: str) -> str | None:
         # Most memories have no notes, and a search for many words takes longer than this.
         if not read.notes.has_any():
             return None
-    result = notes.search(memory, NoteQuery(text=query, limit=_MAX_NOTES), [VAULT])
+    result = notes.search(memory, NoteQuery(text=query, limit=5), [VAULT])
     if not result.hits:
         return None
-    lines = [_HEADING]
+    lines = [
+        "Matching notes of the vault "
+        "(not entities: the other tools here cannot open or change them):"
+    ]
     for hit in result.hits:
         lines.append(f"- {_one_line(hit.note.key)}: {_one_line(hit.note.content)}")
     return "\n".join(lines)

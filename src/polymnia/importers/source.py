@@ -208,16 +208,6 @@ def is_storable(text: str) -> bool:
     return _UNSTORABLE.search(text) is None
 
 
-def _parse_outline(data: bytes) -> list[Raw] | dict[str, Raw] | None:
-    """Return the parts of a JSON array or object; None for other data."""
-    try:
-        if data.lstrip()[:1] == b"[":
-            return decode(data, type=list[Raw])
-        return decode(data, type=dict[str, Raw])
-    except ValidationError:
-        return None
-
-
 def parts_of(part: Raw) -> list[Raw]:
     """Return the elements of a part that is an array, not decoded; none for any other part."""
     try:
@@ -227,12 +217,17 @@ def parts_of(part: Raw) -> list[Raw]:
 
 
 def _outline(data: bytes) -> list[Raw] | dict[str, Raw] | None:
+    """Return the parts of a JSON array or object; None for other data."""
     try:
-        return _parse_outline(data)
+        if data.lstrip()[:1] == b"[":
+            return decode(data, type=list[Raw])
+        return decode(data, type=dict[str, Raw])
+    except ValidationError:
+        return None
     except (DecodeError, UnicodeDecodeError, RecursionError):
         # Parse JSON with lone surrogates, which JavaScript writes where a text was cut.
         value = parse_leniently(data)
-        return None if value is None else _parse_outline(encode(value))
+        return None if value is None else _outline(encode(value))
 
 
 def parse_line(line: bytes) -> dict[str, Any] | None:

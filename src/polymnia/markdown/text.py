@@ -131,8 +131,8 @@ def parse_entity(
     items = list(parse_items(observed))
     relations: dict[tuple[str, str], Relation] = {}
     for content, ordinal in parse_items(related):
-        key = _parse_relation(content, ordinal, resolve)
-        if key is None:
+        key = None if ordinal else _parse_relation(content, resolve)
+        if key is None:  # a fact
             items.append((content, ordinal))
             continue
         relation_type, target = key
@@ -407,7 +407,7 @@ def _relation_item(relation: Relation, link: Link) -> str:
         return relation.target if (found_target, found_alias) == (target, alias) else ""
 
     key = (relation.type, relation.target)
-    if _is_one_line(words) and _parse_relation(words, 0, resolve) == key:
+    if _is_one_line(words) and _parse_relation(words, resolve) == key:
         return f"- {words}"
     return f"- {_quote([relation.type, relation.target])}"
 
@@ -421,10 +421,8 @@ def _is_one_line(words: str) -> bool:
     return not re.search(r"[\r\n]", words) and list(parse_items([f"- {words}"])) == [(words, 0)]
 
 
-def _parse_relation(content: str, ordinal: int, resolve: Resolve) -> tuple[str, str] | None:
-    """Return the type and target of a relation; None for a fact."""
-    if ordinal:
-        return None
+def _parse_relation(content: str, resolve: Resolve) -> tuple[str, str] | None:
+    """Return the type and target of a relation; None for any other line."""
     quoted = _unquote_list(content, 2)
     if quoted is not None:
         return quoted[0], quoted[1]
@@ -451,7 +449,7 @@ def _parse_linked(content: str, resolve: Resolve) -> tuple[str, str, str] | None
     if quoted is not None:
         return quoted[0], quoted[2], quoted[1]
     match = _LINKED.fullmatch(content)
-    rest = _parse_relation(match[3], 0, resolve) if match else None
+    rest = _parse_relation(match[3], resolve) if match else None
     if match is None or rest is None:
         return None
     relation_type, target = rest
