@@ -1,5 +1,6 @@
 """To-dos, lists without a question, erasure and old names, as an agent sees them."""
 
+import re
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
@@ -354,3 +355,45 @@ def test_a_new_text_leaves_the_due_day_and_says_so(client: Client) -> None:
     edit = {"old": "#1", "new": "The launch is on 27 November"}
     receipt = client.text("revise", {"name": "launch", "facts": [edit]})
     assert "due is still Tue 26 Nov 2999" in receipt
+
+
+def _day(days: int) -> str:
+    return (datetime.now(UTC) + timedelta(days=days)).date().isoformat()
+
+
+def test_a_stored_plan_that_replaces_a_fact_leaves_it_until_then(client: Client) -> None:
+    remember(
+        client, "queue", "Our broker is RabbitMQ", {"text": "Our broker is NATS", "when": _day(9)}
+    )
+    receipt = client.text("revise", {"name": "queue", "facts": [{"old": "#1", "new": "#2"}]})
+    assert "#1 replaced by #2 on " in receipt
+    recalled = client.text("recall", {"query": "which broker carries our messages?"})
+    assert "#1 Our broker is RabbitMQ [until " in recalled
+    assert "was: " not in recalled
+
+
+@pytest.mark.parametrize("through", ["forget", "revise"])
+def test_a_fact_stays_when_the_plan_to_replace_it_is_given_up(client: Client, through: str) -> None:
+    remember(client, "pricing", "a call costs 18 cents")
+    edit = {"old": "#1", "new": "a call costs 21 cents", "when": _day(20)}
+    client.text("revise", {"name": "pricing", "facts": [edit]})
+    if through == "forget":
+        client.text("forget", {"name": "pricing", "facts": ["#2"]})
+        assert "expires" not in client.text("open", {"names": ["pricing"]})
+    else:
+        later = {"old": "#2", "new": "a call costs 22 cents", "when": _day(40)}
+        client.text("revise", {"name": "pricing", "facts": [later]})
+    then = client.text("open", {"names": ["pricing"], "true_on": _day(30)})
+    assert "18 cents" in then
+    assert "21 cents" not in then
+    assert "22 cents" not in then
+
+
+def test_a_briefing_says_when_a_decision_begins_and_what_holds_until_then(client: Client) -> None:
+    entity = {"name": "pricing", "type": "decision", "facts": ["a call costs 18 cents"]}
+    client.text("remember", {"entities": [entity]})
+    edit = {"old": "#1", "new": "a call costs 21 cents", "when": _day(20)}
+    client.text("revise", {"name": "pricing", "facts": [edit]})
+    briefing = client.text("briefing", {})
+    assert re.search(r"pricing: a call costs 21 cents \(from \w+ \d", briefing)
+    assert "pricing: a call costs 18 cents\n" in briefing

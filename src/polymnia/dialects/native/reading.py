@@ -166,7 +166,10 @@ def _true_facts(place: Place, entity: Entity, day: int) -> tuple[Fact, ...]:
     present = {fact.ordinal for fact in entity.facts}
     replaced = superseded_facts(place.memory, entity.name)
     for past in replaced:
-        is_true = _became_true(past.old) <= end < _stopped_being_true(past, entity, replaced)
+        became_true = _became_true(past.old)
+        if became_true > past.ended_at:
+            continue  # a plan that was replaced before its day
+        is_true = became_true <= end < _stopped_being_true(past, entity, replaced)
         if is_true and past.old.ordinal not in present:
             facts.append(past.old)
     return tuple(sorted(facts, key=lambda fact: fact.ordinal))

@@ -32,6 +32,7 @@ from polymnia.model import (
 )
 from polymnia.search.dates import day_of
 from polymnia.search.terms import fold, terms_of
+from polymnia.search.times import day_name
 from polymnia.search.tokens import estimate_tokens, shorten_to
 from polymnia.stores.clock import now_us
 from polymnia.stores.contract import Reader
@@ -249,8 +250,11 @@ def _decisions(workspace: str, memory: Memory, read: Reader) -> list[BriefingLin
     lines = []
     for entity in _without_superseded(read, _of_type(read, DECISION)):
         recent = [fact for fact in entity.facts if _time_of(fact) >= since]
-        if recent:
-            lines.append(_line(workspace, entity, max(recent, key=_time_of)))
+        # What holds now, and what is decided for a day to come.
+        for is_coming in (False, True):
+            facts = [fact for fact in recent if (fact.valid_at > now_us()) == is_coming]
+            if facts:
+                lines.append(_line(workspace, entity, max(facts, key=_time_of)))
     return lines
 
 
@@ -388,12 +392,15 @@ def _of_type(read: Reader, kind: str) -> list[Entity]:
 
 def _line(workspace: str, entity: Entity, fact: Fact) -> BriefingLine:
     text = _shorten(fact.text)
+    if fact.valid_at > now_us():
+        text += f" (from {day_name(fact.valid_at)})"
     at = _time_of(fact)
     return BriefingLine(workspace, entity.name, entity.type, text, at, written_at=fact.created_at)
 
 
 def _time_of(fact: Fact) -> int:
-    return fact.valid_at or fact.created_at
+    """Return when a fact became true or, if that is unknown or to come, when it was noted."""
+    return fact.valid_at if 0 < fact.valid_at <= now_us() else fact.created_at
 
 
 def _shorten(text: str) -> str:

@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 
 from msgspec import Struct
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from polymnia.engine.facts.names import resolve_name
-from polymnia.engine.facts.revise import FactIndex
+from polymnia.engine.facts.revise import FactIndex, moved_ends
 from polymnia.engine.graph.relations import ends_of
 from polymnia.engine.memory import Memory, find_by_name
 from polymnia.errors import USE_A_DATABASE, BadInput
@@ -55,8 +55,21 @@ def forget(memory: Memory, unwanted: Unwanted, *, by: str, dry_run: bool = False
     else:
         with memory.writing("forget", by) as transaction:
             rows, unknown = find_rows(memory, transaction.read, unwanted)
-            transaction.apply(before=rows, touched=ends_of(rows.relations))
-        change, at = transaction.change_id, transaction.time()
+            at = transaction.time()
+            coming = [part for part in rows.facts if any(fact.valid_at > at for fact in part.facts)]
+            owners = find_by_name(transaction.read, {part.entity for part in coming})
+            old, new = [], []  # facts that these were to replace, and now stay
+            for part in coming:
+                ended = [(fact, 0) for fact in part.facts]
+                for moved in moved_ends(owners[part.entity], ended, at):
+                    old.append(FactSet(part.entity, (moved.old,)))
+                    new.append(FactSet(part.entity, (moved.new,)))
+            transaction.apply(
+                before=replace(rows, facts=(*rows.facts, *old)),
+                after=Rows(facts=tuple(new)),
+                touched=ends_of(rows.relations),
+            )
+        change = transaction.change_id
     return ForgetReceipt(**asdict(rows), change=change, at=at, unknown=tuple(unknown))
 
 

@@ -16,7 +16,7 @@ from polymnia.engine.facts.names import (
     guess_entity,
     similar_names,
 )
-from polymnia.engine.facts.revise import FactIndex, name_fact
+from polymnia.engine.facts.revise import FactIndex, moved_ends, name_fact
 from polymnia.engine.facts.secrets import find_secret
 from polymnia.engine.graph.entities import new_entity
 from polymnia.engine.graph.relations import ends_of
@@ -299,12 +299,14 @@ class _Extension:
         for fact in facts.facts:
             self._facts.append(self._store(fact, times))
         added = [fact.stored for fact in self._facts if fact.is_new]
-        ended = {fact.ended.ordinal: fact.ended for fact in self._facts if fact.ended}
         self._at = next(times)
-        for item in self._facts:
-            # A fact stays until the one that replaces it becomes true.
-            if item.ended and item.is_new and item.stored.valid_at > self._at:
-                added.append(replace(item.ended, expires=item.stored.valid_at))
+        ended = {fact.ended.ordinal: fact.ended for fact in self._facts if fact.ended}
+        times_replaced = [
+            (fact.ended, fact.stored.valid_at or self._at) for fact in self._facts if fact.ended
+        ]
+        for moved in moved_ends(entity, times_replaced, self._at):
+            ended[moved.old.ordinal] = moved.old
+            added.append(moved.new)
         self.added = FactSet(entity.name, tuple(added))
         self.ended = FactSet(entity.name, tuple(ended.values()))
         self.successors = {

@@ -3,7 +3,7 @@
 Their identity and relations stay.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from functools import cached_property
 
 from msgspec import UNSET, Struct, UnsetType
@@ -227,6 +227,25 @@ def name_fact(key: int | str) -> str:
     return f"#{key}" if isinstance(key, int) else repr(mask_secret(key))
 
 
+def moved_ends(entity: Entity, ended: Sequence[tuple[Fact, int]], at: int) -> list[Replacement]:
+    """Return the facts that stay until another one becomes true, before and after a change.
+
+    `ended` are the facts that end with the change, each with the time from which another one
+    replaces it; 0 if none does. A fact stays until it is replaced. If the one that was to replace
+    it ends itself before that, it stays for as long as there is none, or until the next one.
+    """
+    ordinals = {fact.ordinal for fact, _ in ended}
+    moved = []
+    for old, replaced_at in ended:
+        if old.valid_at > at:
+            for fact in entity.facts:
+                if fact.expires == old.valid_at != replaced_at and fact.ordinal not in ordinals:
+                    moved.append(Replacement(fact, replace(fact, expires=replaced_at)))
+        elif replaced_at > at:
+            moved.append(Replacement(old, replace(old, expires=replaced_at)))
+    return moved
+
+
 class _Edits:
     """The facts that a revision ends and creates, and the entity with the outcome."""
 
@@ -237,8 +256,6 @@ class _Edits:
         self._next_ordinal = entity.next_ordinal
         # Facts that end in favour of one that the entity has already.
         self._linked: list[Replacement] = []
-        # Facts that stay until the one that replaces them becomes true.
-        self._ending: dict[int, Fact] = {}
         self.replaced: list[Replacement] = []
         self.superseded: list[Replacement] = []
         for edit in revision.replace:
@@ -248,6 +265,11 @@ class _Edits:
             self._supersede(edit)
         self._written = [*self.replaced, *self.superseded]
         self.superseded += self._linked[len(self.retracted) :]
+        ended = [(edit.old, edit.new.valid_at or at) for edit in self.superseded]
+        for corrected in (*self.replaced, *self.retracted):
+            if corrected.old.valid_at > at:
+                ended.append((corrected.old, corrected.new.valid_at or at))
+        self._moved = moved_ends(entity, ended, at)
         self.entity = replace(entity, facts=self._outcome(), next_ordinal=self._next_ordinal)
 
     def _correct(self, edit: Edit) -> None:
@@ -270,8 +292,6 @@ class _Edits:
         if self._link(old, edit):
             return
         new = Fact(self._next_ordinal, _require_text(edit), self._at, edit.valid_at)
-        if edit.valid_at > self._at:
-            self._ending[old.ordinal] = replace(old, expires=edit.valid_at)
         self.superseded.append(Replacement(old, new))
         self._next_ordinal += 1
 
@@ -294,10 +314,11 @@ class _Edits:
         return True
 
     def old_sets(self) -> tuple[FactSet, ...]:
-        return self._set([edit.old for edit in (*self._written, *self._linked)])
+        edits = (*self._written, *self._linked, *self._moved)
+        return self._set({edit.old.ordinal: edit.old for edit in edits}.values())
 
     def new_sets(self) -> tuple[FactSet, ...]:
-        return self._set([*self._ending.values(), *[edit.new for edit in self._written]])
+        return self._set([edit.new for edit in (*self._moved, *self._written)])
 
     def _set(self, facts: Collection[Fact]) -> tuple[FactSet, ...]:
         return (FactSet(self._entity.name, tuple(facts)),) if facts else ()
@@ -317,8 +338,7 @@ class _Edits:
                     f"#{edit.new.ordinal} of {self._entity.name} cannot replace "
                     f"#{edit.old.ordinal}: it is revised in the same call"
                 )
-        facts |= self._ending
-        facts |= {edit.new.ordinal: edit.new for edit in self._written}
+        facts |= {edit.new.ordinal: edit.new for edit in (*self._moved, *self._written)}
         return tuple(facts[ordinal] for ordinal in sorted(facts))
 
 
