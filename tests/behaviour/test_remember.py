@@ -7,6 +7,7 @@ import apsw
 import psycopg
 import pytest
 
+import polymnia.stores
 from polymnia.engine.facts.forget import Unwanted, forget
 from polymnia.engine.facts.merge import merge
 from polymnia.engine.facts.remember import EntityFacts, FactDraft, remember
@@ -18,6 +19,7 @@ from polymnia.engine.memory import Memory
 from polymnia.errors import BadInput, EntityNotFound
 from polymnia.model import Entity, EntityDraft, Relation
 from polymnia.stores import open_store
+from polymnia.stores.sql import load_migrations
 from tests.behaviour.graphs import ME, create, keys, link, names, texts
 
 
@@ -236,16 +238,11 @@ def test_what_an_undo_restores_is_not_superseded(versioned_url: str) -> None:
     memory.store.close()
 
 
-# What takes a store back to the schema that did not record which fact replaced which.
-BEFORE_SUCCESSORS = "ALTER TABLE observations DROP COLUMN successor"
-
-
 def test_earlier_files_tell_successors_only_where_they_are_certain(tmp_path: Path) -> None:
     path = str(tmp_path / "memory.db")
+    _fill_before_successors(path)
     with closing(apsw.Connection(path)) as connection:
-        _fill_before_successors(path)
-        connection.execute(BEFORE_SUCCESSORS)
-        connection.execute("DELETE FROM migrations WHERE number >= 6; PRAGMA user_version = 5")
+        connection.execute(_repeat_migration("sqlite"))
     memory = Memory(open_store(path))
     assert successors(memory, "Ann") == {1: 4, 2: 0, 3: 0}
     memory.store.close()
@@ -257,11 +254,18 @@ def test_earlier_databases_tell_successors_only_where_they_are_certain(
     _fill_before_successors(postgres_database)
     with psycopg.connect(postgres_database, autocommit=True) as connection:
         connection.execute("SET search_path = polymnia")
-        connection.execute(BEFORE_SUCCESSORS)
-        connection.execute("DELETE FROM migrations WHERE number >= 17")
+        connection.execute(_repeat_migration("postgres").encode())
     memory = Memory(open_store(postgres_database))
     assert successors(memory, "Ann") == {1: 4, 2: 0, 3: 0}
     memory.store.close()
+
+
+def _repeat_migration(kind: str) -> str:
+    """Return what forgets which fact replaced which, and migrates the store from there."""
+    for _, statements in load_migrations(Path(polymnia.stores.__file__).parent / kind):
+        if "ADD COLUMN successor" in statements:
+            return f"ALTER TABLE observations DROP COLUMN successor;\n{statements}"
+    raise AssertionError("no migration adds the column")
 
 
 def _fill_before_successors(url: str) -> None:
