@@ -315,9 +315,11 @@ def _explain(problem: str, values: Mapping[str, _Value]) -> str:
     if found is None or found["name"] not in values:
         return f"settings: {sentence}"
     wrong = values[found["name"]]
+    # The sentence is "NAME: expected A, got B", where B is a type, or "NAME: ANOTHER PROBLEM".
     what = sentence.partition(": ")[2].partition(", got ")[0]
-    received = f", got {wrong.value!r}" if what.startswith("expected") else ""
-    return f"{wrong.source}: {what}{received}"
+    if what.startswith("expected"):
+        what += f", got {wrong.value!r}"
+    return f"{wrong.source}: {what}"
 
 
 def _data_directory(environment: Mapping[str, str]) -> Path:

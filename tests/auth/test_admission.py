@@ -231,18 +231,6 @@ def test_streams_without_a_token_end_when_one_becomes_required(tmp_path: Path) -
         talk.close()
 
 
-def test_without_its_token_file_the_server_rejects_all_logins(tmp_path: Path) -> None:
-    path = tmp_path / "memory.db.tokens"
-    text = file_tokens(path).create("alice", can="admin")
-    with Running(tmp_path / "memory.db") as server:
-        talk = Talk(server.port, text)
-        path.unlink()
-        assert talk.post(call("read_graph")).status == 401
-        with Web(server.port) as web:
-            assert web.post(initialize()).status == 401
-        talk.close()
-
-
 def test_with_a_damaged_token_file_all_logins_are_rejected_and_the_log_says_why(
     tmp_path: Path,
 ) -> None:

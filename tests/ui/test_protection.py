@@ -52,30 +52,11 @@ def logged_in(server: Running, token: str) -> Visitor:
     return visitor
 
 
-def test_a_form_without_its_token_is_refused(writer: Visitor) -> None:
-    for token in ("", "0" * 64):
-        shown = writer.post_once("/ui/logout", token=token or "x")
-        assert shown.status == 403
-    assert "writer, may write" in writer.get("/ui/more").words
-
-
 def test_a_form_with_the_token_of_another_session_is_refused(
     server: Running, tokens: dict[str, str]
 ) -> None:
     one, other = logged_in(server, tokens["writer"]), logged_in(server, tokens["writer"])
     assert one.post_once("/ui/logout", token=other.get("/ui/more").form_token).status == 403
-
-
-def test_a_form_of_another_site_is_refused(writer: Visitor) -> None:
-    token = writer.get("/ui/more").form_token
-    for origin in ("https://elsewhere.example", "null", "http://127.0.0.1:1", ""):
-        headers = {"Origin": origin} if origin else {}
-        assert writer.post_raw("/ui/logout", {"form_token": token}, **headers).status == 403
-    assert "writer, may write" in writer.get("/ui/more").words
-
-
-def test_a_foreign_host_is_refused(writer: Visitor) -> None:
-    assert writer.get("/ui/", Host="elsewhere.example").status == 421
 
 
 def test_another_sites_script_cannot_read_a_page(writer: Visitor) -> None:
@@ -126,12 +107,6 @@ def test_pages_have_no_inline_script_or_style(writer: Visitor) -> None:
     assert " on" not in {part[:3] for part in text.split('"')}
 
 
-def test_a_reader_may_not_write(server: Running, tokens: dict[str, str]) -> None:
-    shown = logged_in(server, tokens["reader"]).post_once("/ui/undo", change="1")
-    assert shown.status == 403
-    assert "The token reader may only read" in shown.words
-
-
 def _routes(method: str) -> list[Handler]:
     for module in MODULES:
         import_module(f"polymnia.web.pages.{module}")
@@ -150,9 +125,10 @@ def test_every_route_that_writes_refuses_forgery(writer: Visitor) -> None:
             writer.post_raw(path, {**form, "form_token": "0" * 64}, **own).status,
             writer.post_raw(path, form, Origin="https://elsewhere.example").status,
             writer.post_raw(path, form, Origin="null").status,
+            writer.post_raw(path, form, Origin="http://127.0.0.1:1").status,
             writer.post_raw(path, form).status,
         ]
-        assert statuses == [403] * 5, path
+        assert statuses == [403] * 6, path
         plain = {"Content-Type": "text/plain", **own}
         assert writer.post_raw(path, form, **plain).status in (400, 403), path
         if handler.path not in pages:
@@ -173,16 +149,6 @@ def test_every_route_keeps_to_capabilities_and_workspaces(
         shown = limited.get(f"/ui{handler.path}?w=payroll&name=x&key=x&q=x&client=x&id=1")
         assert shown.status in (200, 400, 403, 404), handler.path
         assert "payroll" not in shown.text or shown.status == 403, handler.path
-
-
-def test_a_limited_token_sees_only_its_workspaces(server: Running, tokens: dict[str, str]) -> None:
-    limited = logged_in(server, tokens["limited"])
-    shown = limited.get("/ui/?w=harbour")
-    assert (shown.status, "payroll" in shown.text) == (200, False)
-    assert limited.get("/ui/").status == 200
-    refused = limited.get("/ui/?w=payroll")
-    assert (refused.status, "may not use the workspace" in refused.words) == (403, True)
-    assert limited.post_once("/ui/undo", w="payroll", change="1").status == 403
 
 
 def test_an_unknown_page_is_not_found(writer: Visitor) -> None:

@@ -9,9 +9,7 @@ from polymnia.cli.demo import MAIN
 from polymnia.engine.graph import entities, facts
 from polymnia.engine.workspaces import open_workspaces
 from polymnia.model import EntityDraft, FactAddition
-from polymnia.web.findings import KINDS
-from tests.web.browser import PHONE, Visit
-from tests.web.conftest import NewVisit
+from tests.web.browser import Visit
 from tests.web.serving import Ui
 
 
@@ -62,16 +60,3 @@ def test_a_merge_shows_what_moves_for_the_chosen_side(admin: Visit) -> None:
     expect(page.locator(".toast")).to_contain_text("Merged Tide Forecast into tide-forecast")
     page.keyboard.press("u")
     expect(page.locator(".toast")).to_contain_text("Undone")
-
-
-def test_a_reader_sees_every_kind_without_actions(ui: Ui, visit: NewVisit) -> None:
-    reader = visit(ui.origin, viewport=PHONE, theme="dark")
-    reader.log_in(ui.token("reader of findings", "read"))
-    for kind in KINDS:
-        page = reader.open(f"/ui/curation?kind={kind}")
-        assert page.locator("main form").count() == 0
-        reader.fits()
-    reader.audit()
-    page = reader.open("/ui/curation?list=1")
-    expect(page.locator(".qi").first).to_be_visible()
-    reader.audit()

@@ -90,29 +90,10 @@ def test_a_reader_gets_nothing_that_writes(
     assert writing == []
 
 
-def test_a_limited_token_sees_no_other_workspace(
-    ui: Ui, visit: NewVisit, limited_session: StorageState, path: str
-) -> None:
-    limited = visit(ui.origin, session=limited_session)
-    name = "harmonic tide models"
-    page = limited.open(path.format(name=quote(name)))
-    page.wait_for_load_state("load")
-    assert "harbour" not in page.content()
-    limited.expected.add(403)
-    page.goto(f"{ui.origin}{path.format(name=quote(name))}{'&' if '?' in path else '?'}w=harbour")
-    assert "Lindqvist" not in page.content()
-
-
 @pytest.fixture(scope="module")
 def reader_session(browser: Browser, axe: Path, ui: Ui) -> StorageState:
     with Visit(browser, ui.origin, axe=axe) as found:
         return found.log_in(ui.token("reader", "read"))
-
-
-@pytest.fixture(scope="module")
-def limited_session(browser: Browser, axe: Path, ui: Ui) -> StorageState:
-    with Visit(browser, ui.origin, axe=axe) as found:
-        return found.log_in(ui.token("limited", "admin", only=("research-notes",)))
 
 
 def _actions(page: Page) -> set[str]:

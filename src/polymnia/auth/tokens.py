@@ -196,13 +196,15 @@ class Tokens:
         # Hash and compare in any case, so that the time reveals nothing about which ids exist.
         digest = hash_secret(text[:_MAX_TOKEN_LENGTH])
         token = self.store.find(identifier, digest)
-        expected = token.hash if token else hash_secret("")
-        matches = hmac.compare_digest(digest, expected)
-        until = None if token is None else token.expires_at
-        if token is not None and token.grant is not None and digest in token.grant.hashes:
-            matches, until = True, token.grant.hashes[digest]
+        is_known = hmac.compare_digest(digest, hash_secret("") if token is None else token.hash)
         # The secret of a login to the web interface is not a token.
-        if token is None or not matches or token.kind not in ("token", "grant"):
+        if token is None or token.kind not in ("token", "grant"):
+            raise NotAdmitted("unknown token")
+        until = token.expires_at
+        if token.grant is not None and digest in token.grant.hashes:
+            # One of the client's access tokens, which end before the grant does.
+            is_known, until = True, token.grant.hashes[digest]
+        if not is_known:
             raise NotAdmitted("unknown token")
         state = self.state(token)
         if state == "active" and until is not None and time.time() >= until:

@@ -2,10 +2,10 @@
 
 import secrets
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from msgspec import Struct
@@ -21,6 +21,8 @@ from polymnia.transports.http.operations import UI_PATH
 if TYPE_CHECKING:
     from polymnia.web.imports import Upload
     from polymnia.web.site import Site
+
+T = TypeVar("T")
 
 # The most rows that a page shows.
 ROWS = 50
@@ -110,6 +112,15 @@ class Fields(ImmutableMultiDict[str, str]):
 
     def get(self, key: Any, default: Any = "") -> Any:
         return self._dict.get(key, default)
+
+    def choice(self, name: str, values: Sequence[T]) -> T:
+        """Return a value that is one of some. Raise BadInput."""
+        text = self[name]
+        for value in values:
+            if value == text:
+                return value
+        expected = ", ".join(map(str, values))
+        raise BadInput(f"{name}: expected one of {expected}, got {text[:40]!r}")
 
     def number(self, name: str) -> int | None:
         """Return a whole number, or None if the field is missing or empty. Raise BadInput."""

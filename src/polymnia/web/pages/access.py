@@ -323,9 +323,7 @@ def _chosen_rights(page: Page, tokens: Tokens) -> tuple[Capability, tuple[str, .
     """Return what a new token or person may do, and where (None: everywhere). Raise BadInput."""
     form = page.form
     check_token_name(form["name"])
-    if form.get("can") not in CAPABILITIES:
-        raise BadInput(f"choose what is allowed: {', '.join(CAPABILITIES)}")
-    can = CAPABILITIES[CAPABILITIES.index(form["can"])]
+    can = form.choice("can", CAPABILITIES)
     if form.get("scope") == "all":
         return can, None
     workspaces, name = page.site.parts.workspaces, form["name"]

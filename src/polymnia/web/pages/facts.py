@@ -151,7 +151,7 @@ def _author(memory: Memory, name: str, ordinal: int) -> str:
 
 def parse_key(fields: Fields) -> FactKey:
     """Return the fact that the fields of an address or form name. Raise BadInput."""
-    return FactKey(_parse_kind(fields["kind"]), fields["name"], fields.number("n") or 0)
+    return FactKey(fields.choice("kind", _KINDS), fields["name"], fields.number("n") or 0)
 
 
 def parse_picks(values: list[str]) -> list[FactKey]:
@@ -160,16 +160,10 @@ def parse_picks(values: list[str]) -> list[FactKey]:
     for value in values:
         kind, _, rest = value.partition(_SEPARATOR)
         ordinal, _, name = rest.partition(_SEPARATOR)
-        if not ordinal.isdigit():
+        if kind not in _KINDS or not ordinal.isdigit():
             raise BadInput("the selection is not valid: reload the page and select again")
-        keys.append(FactKey(_parse_kind(kind), name, int(ordinal)))
+        keys.append(FactKey(_KINDS[_KINDS.index(kind)], name, int(ordinal)))
     return keys
-
-
-def _parse_kind(text: str) -> PassageKind:
-    if text not in _KINDS:
-        raise BadInput(f"kind: expected one of {', '.join(_KINDS)}, got {text!r}")
-    return _KINDS[_KINDS.index(text)]
 
 
 @get("/fact")

@@ -222,24 +222,22 @@ def undo_change(page: Page) -> Response:
     """Undo a change, or the user's last one. If others built upon it, ask what to do."""
     numbers = page.form.numbers("change")
     is_redo = "redo" in page.form
-    steps = [numbers]
+    groups, nothing = [numbers], "Nothing of it is left to undo"
     if not numbers:
         # The user's own changes, newest first; undoing one that is undone already does nothing.
         # Undos are left out, so that the key `u` walks back step by step instead of doing again.
         with page.memory.reading() as read:
             reader = history.history_of(page.memory, read)
             heads = reader.change_heads(ChangeQuery(limit=50, actors=(page.by,)))
-        steps = [[head.id] for head in heads if head.operation != "undo"]
-    for changes in steps:
+        groups = [[head.id] for head in heads if head.operation != "undo"]
+        nothing = "You have changed nothing lately; the history has the changes of others"
+    for changes in groups:
         receipt = undo(page.memory, changes, by=page.by)
         if receipt.conflicts:
             return page.redirect(page.url("/history/undo", change=changes[-1]))
         if receipt.change:
             toast = page.toast("Done again" if is_redo else "Undone", receipt.change)
             return page.done(replace(toast, is_undo=not is_redo), page.back)
-    if numbers:
-        return page.done("Nothing of it is left to undo", page.back)
-    nothing = "You have changed nothing lately; the history has the changes of others"
     return page.done(nothing, page.back)
 
 

@@ -196,9 +196,7 @@ EXPORTS = {export.key: export for export in _FORMATS}
 @get("/export")
 def save(page: Page) -> Response:
     """Send the memory as a file."""
-    export = EXPORTS.get(page.query["format"])
-    if export is None:
-        raise BadInput(f"format: expected one of {', '.join(EXPORTS)}")
+    export = EXPORTS[page.query.choice("format", tuple(EXPORTS))]
     workspace = re.sub(r"[^A-Za-z0-9._-]+", "-", page.workspace).strip("-.")[:60] or "memory"
     name = f"polymnia-{workspace}-{time.strftime('%Y-%m-%d')}.{export.suffix}"
     headers = {"content-disposition": f'attachment; filename="{name}"'}

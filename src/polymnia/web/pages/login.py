@@ -169,17 +169,18 @@ def ask(page: Page) -> Response:
     """Ask whether a program may use the memory."""
     request = page.query["request"]
     authorization = _grants(page).find_authorization(request)
-    choices = [can for can in CAPABILITIES if page.may(can)]
-    # Administration is offered only to a program that asks for it.
-    if authorization.wants != "admin":
-        choices = [can for can in choices if can != "admin"]
+    # Administration is offered only to a program that asks for it, and never chosen beforehand.
+    most = CAPABILITIES.index("admin" if authorization.wants == "admin" else "write")
+    choices = [can for can in CAPABILITIES[: most + 1] if page.may(can)]
     wanted = authorization.wants if authorization.wants in choices else choices[-1]
+    if wanted == "admin":
+        wanted = "write"
     return page.render(
         "allow/page.html",
         request=request,
         asked=authorization,
         choices=choices,
-        wanted="write" if wanted == "admin" else wanted,
+        wanted=wanted,
     )
 
 
@@ -188,12 +189,10 @@ def decide(page: Page) -> Response:
     """Let the program in, or refuse it, and send the browser back to it."""
     grants, form = _grants(page), page.form
     if form.get("decision") == "allow":
-        if form.get("can") not in CAPABILITIES:
-            raise BadInput(f"choose what the program may do: {', '.join(CAPABILITIES)}")
         only = frozenset(form.getlist("only")) if form.get("scope") == "only" else None
         if only is not None and not only:
             raise BadInput("choose at least one workspace, or allow all that you may use")
-        can = CAPABILITIES[CAPABILITIES.index(form["can"])]
+        can = form.choice("can", CAPABILITIES)
         url = grants.allow(form["request"], page.principal, can=can, workspaces=only)
     else:
         url = grants.deny(form["request"])

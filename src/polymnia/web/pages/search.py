@@ -15,7 +15,7 @@ from polymnia.engine.memory import Memory
 from polymnia.engine.recall.explanation import explain
 from polymnia.engine.recall.names import names_starting
 from polymnia.engine.recall.passages import recall
-from polymnia.model import Hit, PassageKey, Within, split_actor
+from polymnia.model import NOTE, Hit, PassageKey, Within, split_actor
 from polymnia.search.hits import Fit, fit_of
 from polymnia.search.question import content_words
 from polymnia.search.terms import terms_of
@@ -283,10 +283,14 @@ def _render(page: Page, kind: str, **values: Any) -> Response:
 def why(page: Page) -> Response:
     """Say what adds to the score of a hit, or why something is not among the hits."""
     question = page.query["q"].strip()
-    wanted: str | PassageKey = page.query.get("wanted").strip()
-    if "kind" in page.query:
+    # Either one of the hits, or a name or words that the user misses among them.
+    name = page.query.get("wanted").strip()
+    wanted: str | PassageKey = name
+    is_hit = "kind" in page.query
+    if is_hit:
         key = parse_key(page.query)
-        wanted = key.name, -1 if key.kind == "note" else key.ordinal
+        name = key.name
+        wanted = (name, NOTE if key.kind == "note" else key.ordinal)
     within = SearchFilters.of(page.query).within
     reason = explain(page.memory, question, wanted, within=within)
     signals = []
@@ -298,8 +302,8 @@ def why(page: Page) -> Response:
         "search/why_page.html",
         fragment="search/why.html",
         question=question,
-        wanted=wanted if isinstance(wanted, str) else wanted[0],
-        is_hit="kind" in page.query,
+        wanted=name,
+        is_hit=is_hit,
         reason=reason,
         signals=signals,
     )

@@ -19,9 +19,7 @@ ACTIONS = ("delete", "move", "relocate", "tag", "type", "merge")
 @post("/selection")
 def preview(page: Page) -> Response:
     """Show what an action would do. Nothing is changed."""
-    action, keys = page.form["action"], parse_picks(page.form.getlist("pick"))
-    if action not in ACTIONS:
-        raise BadInput(f"action: expected one of {', '.join(ACTIONS)}, got {action!r}")
+    action, keys = page.form.choice("action", ACTIONS), parse_picks(page.form.getlist("pick"))
     if page.form.get("all"):  # every hit of the search
         hits = search(page.memory, page.form["q"], SearchFilters.of(page.form)).hits
         passages = [signed.hit.passage for signed in hits]
@@ -57,7 +55,8 @@ def preview(page: Page) -> Response:
 @post("/selection/apply")
 def apply(page: Page) -> Response:
     """Carry out an action as one change, if it is in one workspace."""
-    action, form, memory = page.form["action"], page.form, page.memory
+    form, memory = page.form, page.memory
+    action = form.choice("action", ACTIONS)
     keys = parse_picks(form.getlist("pick"))
     if not keys:
         raise BadInput("nothing is selected")
@@ -97,15 +96,13 @@ def apply(page: Page) -> Response:
             raise BadInput("the type is missing")
         changes = [revise(memory, name, revision, by=page.by).change for name in names]
         text = f"Changed the type of {count_noun(len(names), 'entity')}"
-    elif action == "merge":
+    else:  # merge
         keep = form["keep"]
         if len(names) < 2 or keep not in names:
             raise BadInput("a merge needs two entities or more, and the one to keep among them")
         gone = [name for name in names if name != keep]
         changes = [merge(memory, gone, keep, by=page.by).change]
         text = f"Merged {count_noun(len(gone), 'entity')} into {keep[:60]}"
-    else:
-        raise BadInput(f"action: expected one of {', '.join(ACTIONS)}, got {action!r}")
     return page.done(page.toast(text, *changes), page.own_address(form.get("back")))
 
 
