@@ -27,7 +27,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from polymnia.auth.clients import Clients, Form
-from polymnia.auth.tokens import SCOPES, Tokens, hash_secret, is_below
+from polymnia.auth.tokens import SCOPES, Tokens, hash_secret, id_in, is_below, make_secret
 from polymnia.errors import BadInput, NotAllowed, OAuthError
 from polymnia.model import LINK_OWNER, Capability, Grant, Principal, Token
 
@@ -163,7 +163,7 @@ class Grants:
             if owner is None and person.id != LINK_OWNER.id:
                 raise NotAllowed("log in with a token or a password to let programs in")
             owner_id = "" if owner is None else owner.owner or owner.id
-            code = _make_secret(identifier)
+            code = make_secret(identifier)
             name = f"{person.name}: {authorization.client}" if person.name else authorization.client
             grant = Grant(
                 client_id=authorization.client_id,
@@ -209,7 +209,7 @@ class Grants:
         text, client_id = form.get(field, ""), form.get("client_id", "")
         if client_id:
             self._clients.check_id(client_id)
-        token = self._tokens.store.find(_id_of(text))
+        token = self._tokens.store.find(id_in(text))
         if token is None or token.grant is None or client_id not in ("", token.grant.client_id):
             raise OAuthError("invalid_grant", f"{field}: unknown; connect again")
         self._clients.authenticate(token.grant.client_id, token.grant.keys, form, self.issuer)
@@ -243,7 +243,7 @@ class Grants:
     def revoke(self, form: Form) -> None:
         """End the grant of an access or refresh token (RFC 7009)."""
         text = form.get("token", "")
-        identifier = _id_of(text)
+        identifier = id_in(text)
         if self._tokens.store.find(identifier) is None:
             return
         with self._tokens.store.edit(identifier) as tokens:
@@ -318,7 +318,7 @@ def _issue(token: Token, secret: str, now: int) -> tuple[Token, dict[str, Any]]:
     """Return the token with a new access token, and the reply that has it."""
     grant = token.grant
     assert grant is not None
-    access = _make_secret(token.id)
+    access = make_secret(token.id)
     # Those of parallel refreshes stay valid, but not without bound.
     kept = [(digest, until) for digest, until in grant.access if until > now][-9:]
     grant = replace(grant, access=(*kept, (hash_secret(access), now + ACCESS_S)))
@@ -347,14 +347,6 @@ def _parse_refresh(identifier: str, grant: Grant, text: str) -> tuple[int, str] 
     generation = int(match["generation"])
     expected = _refresh_token(identifier, grant, generation, match["secret"])
     return (generation, match["secret"]) if hmac.compare_digest(expected, text) else None
-
-
-def _make_secret(identifier: str) -> str:
-    return f"ply_{identifier}_{secrets.token_urlsafe(32)}"
-
-
-def _id_of(text: str) -> str:
-    return text.removeprefix("ply_").partition("_")[0]
 
 
 def _end(token: Token, now: int) -> Token:

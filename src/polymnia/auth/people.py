@@ -15,9 +15,15 @@ from threading import BoundedSemaphore, Lock
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
-from msgspec.structs import replace
 
-from polymnia.auth.tokens import Tokens, check_token_name, hash_secret
+from polymnia.auth.tokens import (
+    Tokens,
+    change_tokens,
+    check_token_name,
+    hash_secret,
+    id_in,
+    make_secret,
+)
 from polymnia.errors import BadInput, NotAdmitted, SettingsError, StoreError
 from polymnia.model import LINK_OWNER, Account, Capability, Principal, Token
 
@@ -76,7 +82,7 @@ class People:
         now = int(time.time())
         code, account = _invitation(now)
         user = Token(
-            id=code.split("_")[1],
+            id=id_in(code),
             kind="user",
             name=name,
             person=name,
@@ -98,10 +104,10 @@ class People:
         with self._store.edit() as tokens:
             user = _find_user(tokens, name)
             code, account = _invitation(now, user.id)
-            tokens[tokens.index(user)] = replace(user, account=account)
-            for index, token in enumerate(tokens):
-                if token.kind == "session" and token.owner == user.id and token.revoked_at is None:
-                    tokens[index] = replace(token, revoked_at=now)
+            change_tokens(tokens, [user], account=account)
+            logins = [token for token in tokens if token.kind == "session"]
+            own = [login for login in logins if login.owner == user.id and not login.revoked_at]
+            change_tokens(tokens, own, revoked_at=now)
         return code
 
     def assign(
@@ -118,23 +124,21 @@ class People:
             where = user.workspaces if workspaces is None else tuple(sorted(set(workspaces)))
             if is_everywhere:
                 where = None
-            tokens[tokens.index(user)] = replace(user, can=can or user.can, workspaces=where)
+            change_tokens(tokens, [user], can=can or user.can, workspaces=where)
 
     def remove(self, name: str) -> None:
         """Remove a person. Their logins and the clients they let in end with them."""
         with self._store.edit() as tokens:
             user = _find_user(tokens, name)
-            tokens[tokens.index(user)] = replace(user, revoked_at=int(time.time()))
+            change_tokens(tokens, [user], revoked_at=int(time.time()))
 
     def end_login(self, user_id: str, login_id: str) -> None:
         """End one of the logins of a person or token. Raise BadInput."""
-        now = int(time.time())
         with self._store.edit() as tokens:
-            for index, token in enumerate(tokens):
-                if token.id == login_id and token.owner == user_id:
-                    tokens[index] = replace(token, revoked_at=now)
-                    return
-        raise BadInput("this login has ended already")
+            own = [token for token in tokens if token.id == login_id and token.owner == user_id]
+            if not own:
+                raise BadInput("this login has ended already")
+            change_tokens(tokens, own, revoked_at=int(time.time()))
 
     def name_of(self, identity: "Identity") -> str:
         """Return the name of a person whom an identity provider logged in: that of their account.
@@ -181,8 +185,7 @@ class People:
 
     def find_invitation(self, code: str) -> Token:
         """Return the person whom a link invites. Raise NotAdmitted if it was used or is over."""
-        parts = code.split("_", 2)
-        user = self._store.find(parts[1]) if len(parts) == 3 else None
+        user = self._store.find(id_in(code))
         account = None if user is None else user.account
         if user is None or account is None or user.revoked_at is not None:
             raise NotAdmitted("this link is not valid")
@@ -201,10 +204,9 @@ class People:
             account = Account(password=_hasher().hash(password))
         with self._store.edit() as tokens:
             user = self.find_invitation(code)  # another browser may have used it meanwhile
-            index = next(index for index, token in enumerate(tokens) if token.id == user.id)
-            if tokens[index].account != user.account:
+            if user not in tokens:
                 raise NotAdmitted("this link was used already")
-            tokens[index] = replace(user, account=account)
+            change_tokens(tokens, [user], account=account)
         return self._principal(user)
 
     def log_in(self, name: str, password: str, peer: str) -> Principal:
@@ -230,7 +232,7 @@ class People:
     def open_session(self, principal: Principal) -> str:
         """Log a person or token in to the web interface, and return the secret of the login."""
         now, identifier = int(time.time()), secrets.token_hex(6)
-        secret = f"ply_{identifier}_{secrets.token_urlsafe(32)}"
+        secret = make_secret(identifier)
         owner = principal.id if self._store.find(principal.id) is not None else ""
         where = None if principal.workspaces is None else tuple(sorted(principal.workspaces))
         session = Token(
@@ -267,9 +269,9 @@ class People:
         if owner is not None and (session.expires_at or 0) - now < IDLE_S - 600:
             until = min(owner.expires_at or now + IDLE_S, now + IDLE_S)
             with self._store.edit(session.id) as tokens:
-                for index, token in enumerate(tokens):
-                    if token.id == session.id:
-                        tokens[index] = replace(token, expires_at=until)
+                change_tokens(
+                    tokens, [token for token in tokens if token.id == session.id], expires_at=until
+                )
         return self._principal(owner or session)
 
     def close_session(self, secret: str) -> None:
@@ -287,8 +289,9 @@ class People:
         return self._tokens.principal(token).restrict(self._max_capability)
 
     def _find_session(self, secret: str) -> Token | None:
-        parts = secret.split("_", 2)
-        session = self._store.find(parts[1]) if len(parts) == 3 else None
+        identifier = id_in(secret)
+        # A visitor without a login costs no question to the database.
+        session = self._store.find(identifier) if identifier else None
         if session is None or session.kind != "session":
             return None
         return session if hmac.compare_digest(hash_secret(secret), session.hash) else None
@@ -436,7 +439,7 @@ class _Attempts:
 
 def _invitation(now: int, identifier: str = "") -> tuple[str, Account]:
     """Return the code of a link, and an account that waits for it."""
-    code = f"ply_{identifier or secrets.token_hex(6)}_{secrets.token_urlsafe(32)}"
+    code = make_secret(identifier or secrets.token_hex(6))
     return code, Account(invitation=hash_secret(code), invited_until=now + INVITATION_S)
 
 

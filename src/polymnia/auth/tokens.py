@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -135,15 +136,15 @@ class Tokens:
             active = _find_active(tokens, name, now)
             if not active:
                 raise _no_such_token(name)
-            old = tokens[active[-1]]
+            old = active[-1]
             text, token = _make_token(name, old.can, old.workspaces, now, lifetime)
             token = replace(token, requests=old.requests, writes=old.writes)
-            for index in active:
+            for former in active:
                 if overlap:
-                    last = min(tokens[index].expires_at or now + overlap, now + overlap)
-                    tokens[index] = replace(tokens[index], expires_at=last)
+                    last = min(former.expires_at or now + overlap, now + overlap)
+                    change_tokens(tokens, [former], expires_at=last)
                 else:
-                    tokens[index] = replace(tokens[index], revoked_at=now)
+                    change_tokens(tokens, [former], revoked_at=now)
             tokens.append(token)
         return text
 
@@ -153,13 +154,10 @@ class Tokens:
         Raise BadInput if there is none.
         """
         with self.store.edit() as tokens:
-            count = 0
-            for index, token in enumerate(tokens):
-                if token.name == name and token.revoked_at is None:
-                    tokens[index] = replace(token, requests=requests, writes=writes)
-                    count += 1
-            if not count:
+            held = [token for token in tokens if token.name == name and token.revoked_at is None]
+            if not held:
                 raise _no_such_token(name)
+            change_tokens(tokens, held, requests=requests, writes=writes)
 
     def assign(self, name: str, workspaces: Iterable[str]) -> None:
         """Change the workspaces of the active token of a name. Raise BadInput if there is none."""
@@ -167,8 +165,7 @@ class Tokens:
             active = _find_active(tokens, name, int(time.time()))
             if not active:
                 raise _no_such_token(name)
-            for index in active:
-                tokens[index] = replace(tokens[index], workspaces=tuple(sorted(set(workspaces))))
+            change_tokens(tokens, active, workspaces=tuple(sorted(set(workspaces))))
 
     def revoke(self, name: str) -> None:
         """Revoke every token, session and grant of that name, also expired ones.
@@ -177,13 +174,11 @@ class Tokens:
         """
         now = int(time.time())
         with self.store.edit() as tokens:
-            count = 0
-            for index, token in enumerate(tokens):
-                if token.name == name and token.revoked_at is None and token.kind != "user":
-                    tokens[index] = replace(token, revoked_at=now)
-                    count += 1
-            if not count:
+            held = [token for token in tokens if token.name == name and token.revoked_at is None]
+            revoked = [token for token in held if token.kind != "user"]
+            if not revoked:
                 raise _no_such_token(name)
+            change_tokens(tokens, revoked, revoked_at=now)
 
     def recognise(self, text: str, resource: str = "") -> Principal:
         """Return the principal of a token and record its use. Raise NotAdmitted.
@@ -191,11 +186,9 @@ class Tokens:
         The access token of a client that a person allowed in is valid for one resource, the URL
         that the request is for.
         """
-        prefix, _, rest = text.partition("_")
-        identifier = rest.partition("_")[0] if prefix == _PREFIX else ""
         # Hash and compare in any case, so that the time reveals nothing about which ids exist.
         digest = hash_secret(text[:_MAX_TOKEN_LENGTH])
-        token = self.store.find(identifier, digest)
+        token = self.store.find(id_in(text), digest)
         is_known = hmac.compare_digest(digest, hash_secret("") if token is None else token.hash)
         # The secret of a login to the web interface is not a token.
         if token is None or token.kind not in ("token", "grant"):
@@ -251,10 +244,9 @@ def _make_token(
     name: str, can: Capability, workspaces: tuple[str, ...] | None, now: int, lifetime: int | None
 ) -> tuple[str, Token]:
     """Return the text of a new token, and the token as it is stored."""
-    identifier, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
-    text = f"{_PREFIX}_{identifier}_{secret}"
+    text = make_secret(secrets.token_hex(6))
     token = Token(
-        id=identifier,
+        id=id_in(text),
         name=name,
         hash=hash_secret(text),
         can=can,
@@ -265,13 +257,16 @@ def _make_token(
     return text, token
 
 
-def _find_active(tokens: list[Token], name: str, now: int) -> list[int]:
-    """Return the indexes of the active tokens of that name."""
-    indexes = []
-    for index, token in enumerate(tokens):
-        if token.kind == "token" and token.name == name and token.state(now) == "active":
-            indexes.append(index)
-    return indexes
+def _find_active(tokens: list[Token], name: str, now: int) -> list[Token]:
+    """Return the active tokens of that name."""
+    named = [token for token in tokens if token.kind == "token" and token.name == name]
+    return [token for token in named if token.state(now) == "active"]
+
+
+def change_tokens(tokens: list[Token], chosen: Iterable[Token], **changes: Any) -> None:
+    """Change the chosen ones of some tokens that are being edited."""
+    for token in chosen:
+        tokens[tokens.index(token)] = replace(token, **changes)
 
 
 def check_token_name(name: str) -> None:
@@ -287,6 +282,17 @@ def _no_such_token(name: str) -> BadInput:
 def is_below(url: str, resource: str) -> bool:
     """Return True if a resource covers a URL: the same, or a path below it."""
     return bool(url) and (url == resource or url.startswith(f"{resource}/"))
+
+
+def make_secret(identifier: str) -> str:
+    """Return a new secret of a token, which names the token."""
+    return f"{_PREFIX}_{identifier}_{secrets.token_urlsafe(32)}"
+
+
+def id_in(secret: str) -> str:
+    """Return the id of the token that a secret names; empty if it names none."""
+    prefix, _, rest = secret.partition("_")
+    return rest.partition("_")[0] if prefix == _PREFIX else ""
 
 
 def hash_secret(text: str) -> str:

@@ -101,6 +101,7 @@ _FILTERS = {
     ],
     "bursts": bursts,
     "burst_names": burst_names,
+    "capital": lambda sentence: sentence[:1].upper() + sentence[1:],
     "exact": text.exact,
     "excerpt": text.excerpt,
     "is_long": text.is_long,

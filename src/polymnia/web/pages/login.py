@@ -58,8 +58,7 @@ def log_in(page: Page) -> Response:
     except NotAdmitted as exc:
         if name:
             logger.warning("login failed: %s", exc, extra={"client": peer})
-        problem = f"{exc.public[:1].upper()}{exc.public[1:]}."
-        return show_form(page, problem, status=403, kept=kept_fields(page))
+        return show_form(page, exc.public, status=403, kept=kept_fields(page))
     page.log_in(principal)
     kept = kept_fields(page)
     if kept:
@@ -83,7 +82,7 @@ def join(page: Page) -> Response:
     try:
         principal = people.accept(page.form.get("code"), page.form.get("password"))
     except (BadInput, NotAdmitted) as exc:
-        return _join(page, f"{exc.public[:1].upper()}{exc.public[1:]}.")
+        return _join(page, exc.public)
     page.log_in(principal)
     return page.set_cookie(page.redirect(page.url("/")))
 
@@ -105,7 +104,7 @@ def begin_at_provider(page: Page) -> Response:
     try:
         url = provider.login_url(_redirect_uri(page), state, nonce, verifier)
     except NotAdmitted as exc:
-        return show_form(page, f"{exc.public[:1].upper()}{exc.public[1:]}.", 503)
+        return show_form(page, exc.public, 503)
     attempt = _Attempt(state, nonce, verifier, page.own_address(page.query.get("to")))
     response = page.redirect(url)
     response.set_cookie(
@@ -144,7 +143,7 @@ def finish_at_provider(page: Page) -> Response:
             workspaces = new_rights(parts.workspaces, name, workspaces, keeps=True)
         principal = parts.people.admit(identity, workspaces)
     except NotAdmitted as exc:
-        return show_form(page, f"{exc.public[:1].upper()}{exc.public[1:]}.", 403)
+        return show_form(page, exc.public, 403)
     page.log_in(principal)
     # Not a redirect: the browser sends the new cookie only if one of our pages leads there.
     html = page.site.templates.render("parts/bounce.html", page, to=page.own_address(attempt.to))
@@ -255,7 +254,7 @@ def _join(page: Page, problem: str = "") -> Response:
             raise NotAdmitted("this server has no accounts")
         user = people.find_invitation(code)
     except NotAdmitted as exc:
-        return show_form(page, f"{exc.public[:1].upper()}{exc.public[1:]}.", status=403)
+        return show_form(page, exc.public, status=403)
     values = {"name": user.name, "code": code, "problem": problem}
     return page.render("login/join.html", status=400 if problem else 200, **values)
 
