@@ -41,8 +41,8 @@ IDENTITY_S = 30 * 86_400
 IDLE_S = 12 * 3600
 # The oldest login of a name ends with the next one, so that nobody can log others out.
 MAX_LOGINS_EACH = 50
-# The logins in memory, the one-time links, and how long a link is good for.
-MAX_SESSIONS, MAX_LINKS, LINK_LIFETIME_S = 1_000, 100, 600
+# The logins that are only in memory.
+MAX_SESSIONS = 1_000
 MIN_PASSWORD_LENGTH, MAX_PASSWORD_LENGTH = 12, 1_000
 # The failed logins that a name and an address may have in this many seconds.
 ATTEMPTS_S, MAX_ATTEMPTS_BY_NAME, MAX_ATTEMPTS_BY_ADDRESS = 600, 20, 30
@@ -367,11 +367,11 @@ class WebSessions:
             self._people.close_session(secret)
 
     def make_link(self, principal: Principal) -> str:
-        """Return a code that opens one session for the principal."""
+        """Return a code that opens one session for the principal, within ten minutes."""
         code = secrets.token_urlsafe(32)
         with self._lock:
-            self._links[code] = (principal, self._clock() + LINK_LIFETIME_S)
-            while len(self._links) > MAX_LINKS:
+            self._links[code] = (principal, self._clock() + 600)
+            while len(self._links) > 100:
                 self._links.popitem(last=False)
         return code
 

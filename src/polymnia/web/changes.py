@@ -19,11 +19,16 @@ from polymnia.web.text import excerpt, visible
 MAX_DIFFERENCES = 3
 # Longer texts are not compared word by word.
 MAX_COMPARED_CHARS = 4_000
-# At least this many changes of one client, within minutes of one another, are folded into one line.
-_MIN_BURST = 4
 _WORD = re.compile(r"\s+|\w+|[^\w\s]")
 
 
+# How the sentences about some operations begin.
+_BEGINS = {
+    "import": "imported: ",
+    "merge_entities": "merged entities: ",
+    "undo": "undid a change: ",
+    "restore": "restored from the trash: ",
+}
 # Names that a sentence lists before it counts them.
 _MAX_NAMES = 3
 
@@ -128,7 +133,10 @@ def change_row(
 
 
 def bursts(rows: Sequence[ChangeView]) -> list[list[ChangeView]]:
-    """Return the rows in order, in groups: similar changes of a client in a burst are one group."""
+    """Return the rows in order, in groups: four or more similar changes in a burst are one group.
+
+    They are of one client, within minutes of one another.
+    """
     runs: list[list[ChangeView]] = []
     for row in rows:
         later = runs[-1][-1] if runs else row
@@ -139,7 +147,7 @@ def bursts(rows: Sequence[ChangeView]) -> list[list[ChangeView]]:
             runs.append([row])
     groups: list[list[ChangeView]] = []
     for run in runs:
-        if len(run) >= _MIN_BURST:
+        if len(run) >= 4:
             groups.append(run)
         else:
             groups += [[row] for row in run]
@@ -227,13 +235,7 @@ def describe_size(operation: str, size: ChangeSize) -> Sentence:
     for verb, nouns in counts.items():
         if nouns:
             parts.append(f"{verb} {join_words(nouns)}")
-    begins = {
-        "import": "imported: ",
-        "merge_entities": "merged entities: ",
-        "undo": "undid a change: ",
-        "restore": "restored from the trash: ",
-    }
-    pieces = (Piece("text", begins.get(operation, "") + ", ".join(parts)),)
+    pieces = (Piece("text", _BEGINS.get(operation, "") + ", ".join(parts)),)
     if operation in ("undo", "restore"):
         return Sentence("undo", "mod", pieces)
     if operation == "merge_entities":
@@ -251,12 +253,9 @@ def describe_change(change: Change, types: Mapping[str, str]) -> Sentence:
     for entity in (*change.before.entities, *change.after.entities):
         known_types[entity.name] = entity.type
     sentence = _describe_rows(change, known_types)
-    if change.operation == "undo":
-        return Sentence("undo", "mod", (Piece("text", "undid a change: "), *sentence.pieces))
-    if change.operation == "restore":
-        begin = Piece("text", "restored from the trash: ")
-        return Sentence("undo", "mod", (begin, *sentence.pieces))
-    return sentence
+    if change.operation not in ("undo", "restore"):
+        return sentence
+    return Sentence("undo", "mod", (Piece("text", _BEGINS[change.operation]), *sentence.pieces))
 
 
 def _describe_rows(change: Change, types: Mapping[str, str]) -> Sentence:

@@ -36,8 +36,6 @@ MAX_LATEST, MAX_OTHERS = 4_000, 1_000
 MAX_DISMISSED = 5_000
 # The version of the file with dismissed findings.
 _VERSION = 1
-# How long a page waits for findings that were quick to compute before.
-_WAIT_S, _QUICK_S = 0.25, 0.1
 
 
 # The names that are scanned; None for all.
@@ -219,9 +217,10 @@ class FindingsCache:
                 is_due = is_due and monotonic() - scan.finished > 20.0 * scan.seconds
             if is_due and (task is None or task.done()):
                 task = self._tasks[store] = self._pool.submit(self._run, memory, change)
-        if task is not None and not is_badge and (scan is None or scan.seconds < _QUICK_S):
+        # A page waits for findings that were quick to compute before.
+        if task is not None and not is_badge and (scan is None or scan.seconds < 0.1):
             with suppress(TimeoutError):
-                task.result(_WAIT_S)
+                task.result(0.25)
         with self._lock:
             scan = self._scans.get(store)
             if scan is not None:
@@ -273,8 +272,6 @@ class SiteState:
 
     def __init__(self, path: Path | None) -> None:
         self.path = path
-        # True if the next server finds what this one keeps.
-        self.is_kept = path is not None
         self._lock = Lock()
         self._in_memory: dict[str, WorkspaceState] = {}
 
@@ -318,8 +315,6 @@ class SiteState:
 
 class SharedState:
     """The state of all workspaces in a database, for all of its servers. Thread-safe."""
-
-    is_kept = True
 
     def __init__(self, store: WebStateStore) -> None:
         self._store = store

@@ -37,9 +37,7 @@ MAX_UPLOAD_FILES = 20_000
 # Bytes that are parsed and written at once, on a worker thread.
 _PIECE_BYTES = 1 << 20
 # File systems allow 255 bytes in a name.
-_MAX_NAME_BYTES, _MAX_SUFFIX_BYTES, _MAX_DEPTH = 200, 20, 20
-# How long a request waits for a run to end before it shows progress.
-_RUN_WAIT_S = 0.4
+_MAX_NAME_BYTES, _MAX_SUFFIX_BYTES = 200, 20
 
 Step = Literal["new", "checking", "checked", "importing", "imported", "failed"]
 
@@ -230,7 +228,7 @@ def safe_parts(name: str) -> tuple[str, ...]:
     parts = re.split(r"[/\\]", re.sub(r"[\x00-\x1f\x7f]", "_", name))
     inward = [part for part in parts if part not in ("", ".", "..")]
     short = []
-    for part in inward[-_MAX_DEPTH:]:
+    for part in inward[-20:]:  # deeper folders are not needed to tell files apart
         encoded = part.encode("utf-8", "replace")
         # A name that is too long for a file system keeps its suffix.
         if len(encoded) > _MAX_NAME_BYTES:
@@ -304,7 +302,8 @@ class Import:
         self._is_dry, self.is_cancelled = dry_run, False
         self._run = pool.submit(self._import, memory, by, secrets)
         try:
-            exc = self._run.exception(_RUN_WAIT_S)
+            # Most runs end at once; the page shows the progress of others.
+            exc = self._run.exception(0.4)
         except TimeoutError:
             return
         if exc is not None:

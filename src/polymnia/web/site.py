@@ -56,13 +56,9 @@ logger = logging.getLogger(__name__)
 
 FORM_TOKEN_HEADER = "x-form-token"
 _READS = ("GET", "HEAD")
-_URLENCODED = "application/x-www-form-urlencoded"
-_MULTIPART = "multipart/form-data"
 # A form with a text of the greatest length, URL-encoded.
 MAX_FORM_BYTES = 4 << 20
 MAX_TEXT_CHARS = 1 << 20
-# Small answers gain nothing from compression, and level 5 takes half the time of the default.
-_MIN_COMPRESSED_BYTES, _COMPRESSION_LEVEL = 1_000, 5
 # The status of an error page: that of the first class that fits the error.
 _STATUSES: tuple[tuple[type[PolymniaError], int], ...] = (
     (NotAllowed, 403),
@@ -108,8 +104,9 @@ class Site:
         # requests carry no session, because its cookie is SameSite=Strict.
         self._application = GZipMiddleware(
             Router(routes, redirect_slashes=False, default=_not_found),
-            minimum_size=_MIN_COMPRESSED_BYTES,
-            compresslevel=_COMPRESSION_LEVEL,
+            # Small answers gain nothing, and level 5 takes half the time of the default.
+            minimum_size=1_000,
+            compresslevel=5,
         )
 
     async def __call__(self, request: HttpRequest) -> None:
@@ -158,7 +155,7 @@ class Site:
         media_type = content_type.partition(";")[0].strip().lower()
         is_stranger = page.principal is NOBODY
         check = partial(self._check_form_token, page)
-        if takes_files and media_type == _MULTIPART:
+        if takes_files and media_type == "multipart/form-data":
             if not is_stranger:
                 page.upload = await receive_upload(
                     transport, self.context, content_type, check, self.parts.scratch
@@ -168,8 +165,9 @@ class Site:
         # Before a login there is the token, and what a user wrote whose session has ended.
         limit = (128 << 10) if is_stranger else MAX_FORM_BYTES
         body = await transport.read(limit=limit, budget=self.context.budget)
-        if body and media_type != _URLENCODED:
-            raise BadInput(f"a form is expected as {_URLENCODED}")
+        expected = "application/x-www-form-urlencoded"
+        if body and media_type != expected:
+            raise BadInput(f"a form is expected as {expected}")
         page.form = await self.context.run(lambda: parse_fields(body))
         if not is_stranger:
             check(page.form)

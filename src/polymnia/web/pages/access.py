@@ -32,7 +32,6 @@ from polymnia.web.page import ROWS, Page, get, post
 _DAY_S = 86_400
 # The lifetimes that the form offers, in days; 0 is unlimited.
 LIFETIMES = {90: "in 90 days", 365: "in a year", 7: "in a week", 0: "never"}
-_SOON_S, _UNUSED_S = 14 * _DAY_S, 90 * _DAY_S
 # The changes that are counted by who made them.
 MAX_COUNTED = 2_000
 
@@ -375,10 +374,10 @@ def _access_rows(page: Page, tokens: Tokens) -> list[AccessRow]:
         used = tokens.last_used(token.id) or 0
         warning = "expired" if tokens.state(token) == "expired" else ""
         idle = now - (used or token.created_at)
-        if not warning and token.expires_at is not None and token.expires_at - now < _SOON_S:
+        if not warning and token.expires_at is not None and token.expires_at - now < 14 * _DAY_S:
             days = max(int((token.expires_at - now) // _DAY_S), 0)
             warning = f"expires in {days} days" if days else "expires today"
-        elif not warning and idle > _UNUSED_S:
+        elif not warning and idle > 90 * _DAY_S:
             warning = f"unused for {int(idle // _DAY_S)} days"
         key = ("", token.name)
         rows.append(

@@ -16,11 +16,6 @@ from polymnia.web.findings import KINDS, CurationFinding, Scan, key_id
 from polymnia.web.page import ROWS, Page, get, post
 from polymnia.web.pages.facts import fact_rows
 
-# Findings that the queue shows of each kind, and of the one in focus.
-_MAX_QUEUED, _MAX_QUEUED_IN_FOCUS = 5, 25
-# What is shown of an entity: its latest facts.
-_MAX_FACTS = 5
-
 
 class Queue(Struct, frozen=True):
     """The findings of a kind, and those that the page lists."""
@@ -63,9 +58,9 @@ def show(page: Page) -> Response:
     place = ordered.index(focus) if focus else 0
     queues = []
     for kind, findings in waiting.items():
-        start, count = 0, _MAX_QUEUED
+        start, count = 0, 5
         if focus is not None and focus.kind == kind:
-            count = _MAX_QUEUED_IN_FOCUS
+            count = 25
             start = max(0, findings.index(focus) - count // 2)
         queues.append(Queue(kind, findings, findings[start : start + count]))
     return page.render(
@@ -136,8 +131,7 @@ def _details(page: Page, finding: CurationFinding) -> dict[str, Any]:
         details["sides"] = merge_sides(page, graph)
     else:
         details["facts"] = {
-            entity.name: fact_rows(memory, entity)[::-1][:_MAX_FACTS]
-            for entity in entities.values()
+            entity.name: fact_rows(memory, entity)[::-1][:5] for entity in entities.values()
         }
     details["entities"] = entities
     return details

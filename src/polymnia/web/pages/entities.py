@@ -21,8 +21,6 @@ from polymnia.web.pages.selection import split_tags
 MAX_SORTED = 5_000
 # Facts that can be paged through; a search finds the rest.
 _MAX_SAID = 2_000
-# Above every time that a fact may have.
-_END_OF_TIME = 1 << 62
 _COLUMNS: dict[str, Callable[[Entity], Any]] = {
     "name": lambda entity: entity.name.casefold(),
     "type": lambda entity: (entity.type.casefold(), entity.name.casefold()),
@@ -40,7 +38,8 @@ def show(page: Page) -> Response:
         start = min(page.query.number("from") or 0, _MAX_SAID)
         end = start + ROWS
         with page.memory.reading() as read:
-            facts: list[Passage] = read.facts_between(0, _END_OF_TIME, end + 1)
+            # 1 << 62 is above every time that a fact may have.
+            facts: list[Passage] = read.facts_between(0, 1 << 62, end + 1)
         return page.render(
             "entities/said.html",
             rows=[(fact, fact.valid_at or fact.created_at) for fact in facts[start:end]],

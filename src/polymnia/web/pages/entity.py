@@ -24,8 +24,6 @@ from polymnia.web.pages.facts import FactKey, fact_rows, load_row
 from polymnia.web.pages.selection import split_tags
 from polymnia.web.text import moment
 
-# The latest changes on the page; the history has the rest.
-_MAX_CHANGES = 5
 _MAX_RELATION_TYPES = 30
 
 
@@ -327,9 +325,7 @@ def _changes(page: Page, name: str) -> list[ChangeView]:
     """Return the latest changes of an entity or note; nothing in a store without history."""
     if not page.memory.store.capabilities.history:
         return []
-    latest = history.latest(
-        page.memory, names=[name], limit=_MAX_CHANGES, max_rows=history.MAX_WHOLE_ROWS
-    )
+    latest = history.latest(page.memory, names=[name], limit=5, max_rows=history.MAX_WHOLE_ROWS)
     return change_rows(page.memory, latest, about={name}, limit=2)
 
 

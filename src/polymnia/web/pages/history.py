@@ -47,12 +47,8 @@ OPERATIONS = {
     "imported": ("import",),
     "undone": ("undo", "restore"),
 }
-_MAX_CLIENTS = 20
 # Changes that are undone together.
 MAX_UNDONE = 1_000
-_MAX_CONFLICTS = 50
-# Differences on the page of one change.
-_MAX_DIFFERENCES = 200
 
 
 class HistoryFilters(Struct, frozen=True):
@@ -171,7 +167,7 @@ def show_change(page: Page) -> Response:
     latest = history.latest(page.memory, limit=1, before=number + 1)
     if not latest.changes or latest.changes[0].id != number:
         raise BadInput(f"there is no change {page.query.get('id')}")
-    (row,) = change_rows(page.memory, latest, limit=_MAX_DIFFERENCES)
+    (row,) = change_rows(page.memory, latest, limit=200)
     return page.render("history/change.html", row=row, full=True)
 
 
@@ -198,7 +194,7 @@ def preview_undo(page: Page) -> Response:
             (reset, "text goes back" if reset == 1 else "texts go back"),
             (conflicts, {0: "conflicts", 1: "needs a choice"}.get(conflicts, "need a choice")),
         ],
-        conflicts=receipt.conflicts[:_MAX_CONFLICTS],
+        conflicts=receipt.conflicts[:ROWS],
         back=page.back,
     )
 
@@ -280,8 +276,8 @@ def _render(page: Page, template: str, **values: Any) -> Response:
     tokens = dict.fromkeys(token for _, token in actors if token)
     return page.render(
         template,
-        clients=list(clients)[:_MAX_CLIENTS],
-        tokens=list(tokens)[:_MAX_CLIENTS],
+        clients=list(clients)[:20],
+        tokens=list(tokens)[:20],
         operations=list(OPERATIONS),
         **values,
     )
