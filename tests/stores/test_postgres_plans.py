@@ -230,6 +230,17 @@ def test_no_statement_reads_more_than_it_needs(planned: Any) -> None:
         ]
         if set(scans) - SMALL_TABLES:
             offenders[f"{query}: sequential scan"] = scans
+        # It has the rows of all workspaces, and would be read for each answer.
+        whole = [
+            node["Index Name"]
+            for node in nodes_of(plan)
+            if node["Node Type"] in ("Index Scan", "Index Only Scan")
+            and "Index Cond" not in node
+            and node["Relation Name"] != "notes"  # there are few here
+            and not node["Index Name"].endswith(("_past", "_ended"))  # few rows have ended
+        ]
+        if whole:
+            offenders[f"{query}: whole index"] = whole
     assert not offenders, offenders
 
 

@@ -225,7 +225,7 @@ WITH RECURSIVE walk (forward, names, via, front, before_front, back, before_back
             ) AS c ORDER BY c.name, c.id, c.rank
         ) AS d
         WHERE d.rank IN (1, 2) AND EXISTS (
-            SELECT 1 FROM cards AS k WHERE k.name_key = name_key($1, d.name) AND k.name = d.name AND k.until IS NULL)
+            SELECT 1 FROM cards AS k WHERE k.name_key = name_key($1, d.name) AND k.name = d.name AND k.until IS NULL OFFSET 0)
     ) AS n
     WHERE NOT w.is_over AND w.seen < $4::integer
 )
@@ -313,30 +313,31 @@ GROUP BY type ORDER BY count(*) DESC, type;
 
 -- fragment: living
 -- How many rows live: those that were counted last, those created since then, without those ended since then.
+-- `until IS NULL` would fit partial indexes, and without statistics PostgreSQL reads one of them whole.
     w.counted[1] + (
         SELECT count(*) FROM cards AS c
-        WHERE c.row_key > row_key($1, w.counted_row) AND c.row_key <= last_key($1) AND c.until IS NULL
+        WHERE c.row_key > row_key($1, w.counted_row) AND c.row_key <= last_key($1) AND coalesce(c.until, 0) = 0
     ) - (
         SELECT count(*) FROM cards AS c
         WHERE c.workspace_id = $1 AND c.until > w.counted_change AND c.id <= w.counted_row
     ),
     w.counted[2] + (
         SELECT count(*) FROM observations AS c
-        WHERE c.row_key > row_key($1, w.counted_row) AND c.row_key <= last_key($1) AND c.until IS NULL
+        WHERE c.row_key > row_key($1, w.counted_row) AND c.row_key <= last_key($1) AND coalesce(c.until, 0) = 0
     ) - (
         SELECT count(*) FROM observations AS c
         WHERE c.workspace_id = $1 AND c.until > w.counted_change AND c.id <= w.counted_row
     ),
     w.counted[3] + (
         SELECT count(*) FROM relations AS c
-        WHERE c.row_key > row_key($1, w.counted_row) AND c.row_key <= last_key($1) AND c.until IS NULL
+        WHERE c.row_key > row_key($1, w.counted_row) AND c.row_key <= last_key($1) AND coalesce(c.until, 0) = 0
     ) - (
         SELECT count(*) FROM relations AS c
         WHERE c.workspace_id = $1 AND c.until > w.counted_change AND c.id <= w.counted_row
     ),
     w.counted[4] + (
         SELECT count(*) FROM notes AS c
-        WHERE c.row_key > row_key($1, w.counted_row) AND c.row_key <= last_key($1) AND c.until IS NULL
+        WHERE c.row_key > row_key($1, w.counted_row) AND c.row_key <= last_key($1) AND coalesce(c.until, 0) = 0
     ) - (
         SELECT count(*) FROM notes AS c
         WHERE c.workspace_id = $1 AND c.until > w.counted_change AND c.id <= w.counted_row
@@ -356,7 +357,7 @@ FROM workspaces AS w WHERE w.workspace_id = $1;
             AND (c.until IS NULL OR c.until > w.counted_change)
     ), 0) + (
         SELECT coalesce(sum(octet_length(c.text)), 0) FROM observations AS c
-        WHERE c.row_key > row_key($1, w.counted_row) AND c.row_key <= last_key($1) AND c.until IS NULL
+        WHERE c.row_key > row_key($1, w.counted_row) AND c.row_key <= last_key($1) AND coalesce(c.until, 0) = 0
     ) - (
         SELECT coalesce(sum(octet_length(c.text)), 0) FROM observations AS c
         WHERE c.workspace_id = $1 AND c.until > w.counted_change AND c.id <= w.counted_row
@@ -1436,7 +1437,7 @@ SELECT 1 FROM notes WHERE workspace_id = $1 AND until IS NULL LIMIT 1;
 -- name: notes_by_id
 -- The vault notes that a search found, without vectors.
 SELECT id, key, text, tags, created_at, updated_at, NULL::bytea FROM notes
-WHERE row_key = ANY (ARRAY(SELECT row_key($1, unnest($2::bigint[])))) AND until IS NULL;
+WHERE row_key = ANY (ARRAY(SELECT row_key($1, unnest($2::bigint[])))) AND coalesce(until, 0) = 0;
 
 -- name: notes_exactly
 -- The vault notes whose key or whole text is the query.

@@ -118,16 +118,18 @@ SELECT totals.passages, totals.words, counted.lexeme, counted.having FROM totals
 
 -- fragment: rows_of_best
 -- The living passages that were chosen: cards, observations and notes.
+-- `until IS NULL` would fit the partial indexes, and without statistics PostgreSQL reads one of them whole, with the rows of all
+-- workspaces, rather than look up a few keys.
 SELECT c.id, c.name, c.type, 0::bigint, coalesce(c.summary, ''), c.created_at, 0::bigint, c.tags, NULL::text, c.expires
-FROM cards AS c WHERE c.row_key = ANY (ARRAY(SELECT row_key($1, passage) FROM best)) AND c.until IS NULL
+FROM cards AS c WHERE c.row_key = ANY (ARRAY(SELECT row_key($1, passage) FROM best)) AND coalesce(c.until, 0) = 0
 UNION ALL
 SELECT o.id, c.name, c.type, o.ordinal, o.text, o.created_at, coalesce(o.valid_at, 0), c.tags, o.source,
     least(o.expires, c.expires)
 FROM observations AS o {card_of_observation}
-WHERE o.row_key = ANY (ARRAY(SELECT row_key($1, passage) FROM best)) AND o.until IS NULL
+WHERE o.row_key = ANY (ARRAY(SELECT row_key($1, passage) FROM best)) AND coalesce(o.until, 0) = 0
 UNION ALL
 SELECT n.id, n.key, 'note', -1, n.text, n.updated_at, 0, n.tags, NULL, NULL
-FROM notes AS n WHERE n.row_key = ANY (ARRAY(SELECT row_key($1, passage) FROM best)) AND n.until IS NULL
+FROM notes AS n WHERE n.row_key = ANY (ARRAY(SELECT row_key($1, passage) FROM best)) AND coalesce(n.until, 0) = 0
 
 -- name: best_names
 -- The names of entities with some words in their names or labels, best first. A word that very many passages have finds none.
@@ -231,13 +233,13 @@ DELETE FROM terms WHERE workspace_id = $1 AND term IN (
 -- name: passage_heads
 -- The passages with these ids and of some kinds, with the names of their entities or their keys.
 SELECT c.id, c.name, 'entity' AS kind FROM cards AS c
-WHERE c.row_key = ANY ({passage_keys}) AND c.until IS NULL AND 'entity' = ANY ($3::text[])
+WHERE c.row_key = ANY ({passage_keys}) AND coalesce(c.until, 0) = 0 AND 'entity' = ANY ($3::text[])
 UNION ALL
 SELECT o.id, c.name, 'fact' FROM observations AS o {card_of_observation}
-WHERE o.row_key = ANY ({passage_keys}) AND o.until IS NULL AND 'fact' = ANY ($3::text[])
+WHERE o.row_key = ANY ({passage_keys}) AND coalesce(o.until, 0) = 0 AND 'fact' = ANY ($3::text[])
 UNION ALL
 SELECT n.id, n.key, 'note' FROM notes AS n
-WHERE n.row_key = ANY ({passage_keys}) AND n.until IS NULL AND 'note' = ANY ($3::text[]);
+WHERE n.row_key = ANY ({passage_keys}) AND coalesce(n.until, 0) = 0 AND 'note' = ANY ($3::text[]);
 
 -- name: passages_by_id
 -- The living passages with these ids.
