@@ -30,9 +30,11 @@ def test_an_empty_file_gets_an_object() -> None:
     assert json.loads(set_member("", PATH, ENTRY)) == {"mcpServers": {"memory": ENTRY}}
 
 
-def test_a_member_is_added_after_the_last_one_and_comments_stay() -> None:
+def test_a_member_is_added_after_the_last_one_and_removed_again() -> None:
+    added = set_member(WITH_COMMENTS, PATH, ENTRY)
+    assert remove_member(added, PATH) == WITH_COMMENTS
     assert (
-        set_member(WITH_COMMENTS, PATH, ENTRY)
+        added
         == """\
 // Settings of my editor
 {
@@ -49,11 +51,6 @@ def test_a_member_is_added_after_the_last_one_and_comments_stay() -> None:
 }
 """
     )
-
-
-def test_a_member_that_was_added_is_removed_again() -> None:
-    added = set_member(WITH_COMMENTS, PATH, ENTRY)
-    assert remove_member(added, PATH) == WITH_COMMENTS
 
 
 def test_a_member_is_replaced_where_it_is() -> None:

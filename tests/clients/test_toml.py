@@ -27,14 +27,11 @@ def test_an_empty_file_gets_a_table() -> None:
     assert tomllib.loads(set_table("", PATH, ENTRY)) == {"mcp_servers": {"memory": ENTRY}}
 
 
-def test_a_table_is_added_at_the_end() -> None:
+def test_a_table_is_added_at_the_end_and_removed_again() -> None:
     new = set_table(TEXT, PATH, ENTRY)
+    assert remove_table(new, PATH).rstrip("\n") == TEXT.rstrip("\n")
     assert new.startswith(TEXT)
     assert tomllib.loads(new)["mcp_servers"] == {"clock": {"command": "clock"}, "memory": ENTRY}
-
-
-def test_a_table_that_was_added_is_removed_again() -> None:
-    assert remove_table(set_table(TEXT, PATH, ENTRY), PATH).rstrip("\n") == TEXT.rstrip("\n")
 
 
 def test_a_table_is_replaced_where_it_is_with_the_tables_in_it() -> None:
