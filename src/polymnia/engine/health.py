@@ -181,7 +181,12 @@ class Overview(Struct, frozen=True, kw_only=True):
 def overview(memory: Memory) -> Overview:
     """Return how much the memory holds, and its last change."""
     with memory.reading() as read:
-        change, at, actor = _last_change(memory, read)
+        change, at, actor = 0, 0, ""
+        if memory.store.capabilities.history:
+            for head in read.history.change_heads(ChangeQuery(limit=1)):
+                change, at, actor = head.id, head.at, head.actor
+        else:
+            at = max([entity.updated_at for entity in read.outlines(latest=1)], default=0)
         size = file_bytes(memory.store.url)
         if memory.store.capabilities.keeps_deleted:  # a database server has no file of its own
             size = read.stored_bytes()
@@ -194,14 +199,6 @@ def overview(memory: Memory) -> Overview:
             change=change,
             coverage=tuple(_coverage(memory, read)),
         )
-
-
-def _last_change(memory: Memory, read: Reader) -> tuple[int, int, str]:
-    """Return the id, the time and the actor of the last change, as far as the store knows them."""
-    if memory.store.capabilities.history:
-        heads = read.history.change_heads(ChangeQuery(limit=1))
-        return (heads[0].id, heads[0].at, heads[0].actor) if heads else (0, 0, "")
-    return 0, max([entity.updated_at for entity in read.outlines(latest=1)], default=0), ""
 
 
 def _coverage(memory: Memory, read: Reader) -> list[Coverage]:

@@ -343,54 +343,36 @@ def _fault_at(data: bytes, at: int) -> Fault:
 
     An unfinished change is the last of its log: no whole record of a later change follows.
     """
+
+    def damage(at: int, reason: str) -> Fault:
+        return Fault(at, reason, is_unfinished=False)
+
     bad = at
     for record in records_at(data, at):
         if record.is_last:
-            return Fault(
-                at, f"the data does not have the form of kind {record.kind}", is_unfinished=False
-            )
+            return damage(at, f"the data does not have the form of kind {record.kind}")
         bad = record.end
-    if _has_unknown_kind(data, bad):
-        return Fault(bad, f"the record kind {data[bad + 4]} is unknown", is_unfinished=False)
-    starts = _change_starts(data, bad, at)
-    if starts - {at}:
-        return Fault(
-            bad, "the record is not whole, and records of later changes follow", is_unfinished=False
-        )
-    if at == 0 and not starts and not _may_be_a_log(data):
-        return Fault(bad, "no record of a binary log begins there", is_unfinished=False)
-    return Fault(
-        bad, f"{len(data) - at} bytes of a change that was not finished", is_unfinished=True
-    )
-
-
-def _has_unknown_kind(data: bytes, at: int) -> bool:
-    """Return True for a whole record of an unknown kind: the checksum is right."""
-    if len(data) - at < HEADER.size:
-        return False
-    checksum, kind, length = HEADER.unpack_from(data, at)
-    body = data[at + HEADER.size : at + HEADER.size + length]
-    return bool(
-        kind >= len(SHAPES)
-        and 0 < length == len(body) <= MAX_DATA_BYTES
-        and crc32(body) == checksum
-    )
-
-
-def _change_starts(data: bytes, at: int, start: int) -> set[int]:
-    """Return where the changes of records after an offset start; -1 for a record without a mark.
-
-    Stop at the first record that does not belong to the change at `start`.
-    """
+    if len(data) - bad >= HEADER.size:
+        checksum, kind, length = HEADER.unpack_from(data, bad)
+        body = data[bad + HEADER.size : bad + HEADER.size + length]
+        is_whole = 0 < length == len(body) <= MAX_DATA_BYTES and crc32(body) == checksum
+        if is_whole and kind >= len(SHAPES):
+            return damage(bad, f"the record kind {kind} is unknown")
+    # Where the changes of the following records start, until one does not belong to this change.
+    # A record without a mark belongs to none.
     starts: set[int] = set()
-    while not starts - {start}:
-        offset = next_record(data, at, raw_record_at)
-        if offset is None:
-            break
-        record = record_at(data, offset)
-        starts.add(-1 if record is None else offset - record.distance)
-        at = offset + 1 if record is None else record.end
-    return starts
+    following = next_record(data, bad, raw_record_at)
+    while following is not None and not starts - {at}:
+        marked = record_at(data, following)
+        starts.add(-1 if marked is None else following - marked.distance)
+        end = following + 1 if marked is None else marked.end
+        following = next_record(data, end, raw_record_at)
+    if starts - {at}:
+        return damage(bad, "the record is not whole, and records of later changes follow")
+    if at == 0 and not starts and not _may_be_a_log(data):
+        return damage(bad, "no record of a binary log begins there")
+    reason = f"{len(data) - at} bytes of a change that was not finished"
+    return Fault(bad, reason, is_unfinished=True)
 
 
 def _may_be_a_log(data: bytes) -> bool:

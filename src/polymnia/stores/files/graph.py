@@ -272,9 +272,16 @@ class MemoryGraph:
             self.unlink(relation.key)
         # Before the entities: facts name an entity as it was called before the change.
         for group in before.facts:
-            self.put(_without_facts(self._entities[group.entity][1], group, change.at))
+            entity = self._entities[group.entity][1]
+            gone = {fact.ordinal for fact in group.facts}
+            kept = tuple([fact for fact in entity.facts if fact.ordinal not in gone])
+            self.put(replace(entity, facts=kept, updated_at=change.at))
         for group in after.facts:
-            self.put(_with_facts(self._entities[group.entity][1], group, change.at))
+            entity = self._entities[group.entity][1]
+            facts = sorted([*entity.facts, *group.facts], key=lambda fact: fact.ordinal)
+            next_ordinal = max(entity.next_ordinal, facts[-1].ordinal + 1)
+            now = {"facts": tuple(facts), "next_ordinal": next_ordinal, "updated_at": change.at}
+            self.put(replace(entity, **now))
         self._replace_entities(before.entities, after.entities)
         for relation in after.relations:
             self.link(relation)
@@ -436,16 +443,3 @@ def _in_order(numbered: list[tuple[int, T]]) -> list[T]:
 
 def _contains(entity: Entity, folded: str) -> bool:
     return any(folded in fold(text) for text in (entity.name, entity.type, *entity.texts))
-
-
-def _without_facts(entity: Entity, removed: FactSet, at: int) -> Entity:
-    ordinals = {fact.ordinal for fact in removed.facts}
-    kept = [fact for fact in entity.facts if fact.ordinal not in ordinals]
-    return replace(entity, facts=tuple(kept), updated_at=at)
-
-
-def _with_facts(entity: Entity, added: FactSet, at: int) -> Entity:
-    facts = [*entity.facts, *added.facts]
-    facts.sort(key=lambda fact: fact.ordinal)
-    next_ordinal = max(entity.next_ordinal, facts[-1].ordinal + 1)
-    return replace(entity, facts=tuple(facts), next_ordinal=next_ordinal, updated_at=at)

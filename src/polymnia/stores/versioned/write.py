@@ -9,9 +9,7 @@ from polymnia.model import (
     Change,
     Entity,
     Fact,
-    FactSet,
     Note,
-    Rows,
 )
 from polymnia.stores.versioned.port import DatabasePort, IndexedText, Row
 from polymnia.stores.versioned.rows import NewCard, NewFact, NewNote, SessionNoteRow
@@ -61,80 +59,78 @@ class ChangeWriter:
 
     def run(self) -> int:
         """Turn the change into rows inside the open transaction; return its id."""
-        before, after = self._change.before, self._change.after
+        port, before, after = self._port, self._change.before, self._change.after
         kept = {entity.id for entity in before.entities} & {entity.id for entity in after.entities}
-        restored = self._read_identities(before, after, kept)
-        self._end(before, kept)
-        entities = dict(restored)  # the row ids of the entities that exist, by id
-        for entity in before.entities:
-            if entity.id in kept:
-                entities[entity.id] = self._identities[entity.name][0]
-        renamed = [(entities[uid],) for uid in self._change.renamed]
-        self._port.write_rows("delete_named_vectors", renamed)
-        self._create_entities(after.entities, entities, kept)
-        self._create_facts(after.facts)
-        parts = before.facts + after.facts
-        rows = []
-        for part in parts:
-            next_ordinal = max(fact.ordinal for fact in part.facts) + 1
-            rows.append((self._identities[part.entity][0], next_ordinal, self._change.at))
-        self._port.write_rows("update_entities", rows, self._id)
-        if self._change.touched:
-            touched = (self._change.touched, self._change.at, self._id)
-            self._port.write("touch_entities", *touched)
-            self._port.write("insert_touches", *touched)
-        relations = [
-            (self._next_row(), *relation.key, relation.created_at) for relation in after.relations
-        ]
-        self._port.write_rows("insert_relations", relations, self._id)
-        self._write_notes(before.notes, after.notes)
-        if before:
-            self._port.unindex_ended(self._id)
-        self._port.index(self._texts)
-        self._port.record(self._change, self._id, self._row)
-        return self._id
 
-    def _read_identities(self, before: Rows, after: Rows, kept: set[str]) -> dict[str, int]:
-        """Read the entities that the change names. Return those that come back from the trash."""
+        # Read the entities that the change names, and those that come back from the trash.
         names = {entity.name for entity in before.entities}
         names |= {part.entity for part in before.facts + after.facts}
         unread = names - self._identities.keys()
         if unread:
-            for name, entity, card in self._port.run("entity_ids", unread):
-                self._identities[name] = (entity, card)
-        new_ids = []
+            for name, number, card in port.run("entity_ids", unread):
+                self._identities[name] = (number, card)
+        numbers: dict[str, int] = {}  # the row ids of the entities that exist, by id
+        for entity in before.entities:
+            if entity.id in kept:
+                numbers[entity.id] = self._identities[entity.name][0]
+        others = []
         for entity in after.entities:
             # One that this change creates has a new id: nothing to look for.
             is_created = entity.created_at == self._change.at
             if entity.id not in kept and not is_created:
-                new_ids.append(entity.id)
-        restored = {}
-        for uid, entity, name in self._port.find_identities(new_ids) if new_ids else ():
-            if name is not None:
+                others.append(entity.id)
+        for uid, number, living_name in port.find_identities(others) if others else ():
+            if living_name is not None:
                 raise BadInput(
-                    f"the id {uid} belongs to the entity {name}; an id cannot be used twice"
+                    f"the id {uid} belongs to the entity {living_name}; an id cannot be used twice"
                 )
-            restored[uid] = entity
-        return restored
+            numbers[uid] = number
 
-    def _end(self, before: Rows, kept: set[str]) -> None:
+        # End rows.
         cards: list[Row] = []
         whole: list[Row] = []
+        single: list[Row] = []
         for entity in before.entities:
             number, card = self._identities[entity.name]
             cards.append((card,))
             if entity.id not in kept:
                 whole.append((number,))
-        single = []
         for part in before.facts:
             for fact in part.facts:
                 successor = self._change.successors.get((part.entity, fact.ordinal))
                 single.append((self._identities[part.entity][0], fact.ordinal, successor))
-        self._port.write_rows("end_cards", cards, self._id)
-        self._port.write_rows("end_observations_of", whole, self._id)
-        self._port.write_rows("end_observations", single, self._id)
-        relations = [relation.key for relation in before.relations]
-        self._port.write_rows("end_relations", relations, self._id)
+        port.write_rows("end_cards", cards, self._id)
+        port.write_rows("end_observations_of", whole, self._id)
+        port.write_rows("end_observations", single, self._id)
+        port.write_rows("end_relations", [link.key for link in before.relations], self._id)
+        renamed = [(numbers[uid],) for uid in self._change.renamed]
+        port.write_rows("delete_named_vectors", renamed)
+
+        # Create rows. Ids of facts are in the order in which they were written, across entities.
+        self._create_entities(after.entities, numbers, kept)
+        written = []
+        for part in after.facts:
+            written += [(self._identities[part.entity][0], fact) for fact in part.facts]
+        written.sort(key=lambda pair: pair[1].created_at)
+        facts = [self._new_fact(number, fact) for number, fact in written]
+        port.write_rows("insert_observations", facts, self._id)
+        updates = []
+        for part in before.facts + after.facts:
+            next_ordinal = max(fact.ordinal for fact in part.facts) + 1
+            updates.append((self._identities[part.entity][0], next_ordinal, self._change.at))
+        port.write_rows("update_entities", updates, self._id)
+        if self._change.touched:
+            touched = (self._change.touched, self._change.at, self._id)
+            port.write("touch_entities", *touched)
+            port.write("insert_touches", *touched)
+        links = [(self._next_row(), *link.key, link.created_at) for link in after.relations]
+        port.write_rows("insert_relations", links, self._id)
+        self._write_notes(before.notes, after.notes)
+        if before:
+            port.unindex_ended(self._id)
+        port.index(self._texts)
+        port.record(self._change, self._id, self._row)
+        return self._id
 
     def _create_entities(
         self, entities: Sequence[Entity], numbers: dict[str, int], kept: set[str]
@@ -199,15 +195,6 @@ class ChangeWriter:
             expires=fact.expires or None,
             author=fact.author or None,
         )
-
-    def _create_facts(self, parts: Iterable[FactSet]) -> None:
-        written = [
-            (self._identities[part.entity][0], fact) for part in parts for fact in part.facts
-        ]
-        # Ids are in the order in which facts were written, across entities.
-        written.sort(key=lambda pair: pair[1].created_at)
-        rows = [self._new_fact(entity, fact) for entity, fact in written]
-        self._port.write_rows("insert_observations", rows, self._id)
 
     def _write_notes(self, before: Sequence[Note], after: Sequence[Note]) -> None:
         ended = [(note.key,) for note in before if note.scope == VAULT]
