@@ -280,7 +280,7 @@ def _stopped(path: Path, disk: Disk) -> Iterator[Memory]:
         create(memory, "earlier")
         create(memory, "before")
         disk.fail()
-        with pytest.raises(StoreStopped):
+        with pytest.raises(StoreStopped, match=path.name):
             create(memory, "unconfirmed")
         disk.heal()
         yield memory

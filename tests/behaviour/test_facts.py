@@ -1,12 +1,68 @@
-"""Observations by ordinal on every store: appended, replaced and deleted, never renumbered."""
+"""Facts on every store: added, replaced and removed, by text or ordinal, never renumbered."""
 
 import pytest
 
-from polymnia.engine.graph import facts
+from polymnia.engine.graph import entities, facts
 from polymnia.engine.memory import Memory
 from polymnia.errors import BadInput, EntityNotFound
 from polymnia.model import EntityDraft, FactAddition
 from tests.behaviour.graphs import ME, create, ordinals, texts
+
+
+def add(
+    memory: Memory, *additions: FactAddition, skip_repeats: bool = True
+) -> list[tuple[str, ...]]:
+    added = facts.add(memory, additions, by=ME, skip_repeats=skip_repeats)
+    return [tuple(fact.text for fact in group.facts) for group in added]
+
+
+def test_known_texts_are_skipped_on_request_also_those_of_the_same_call(memory: Memory) -> None:
+    create(memory, EntityDraft("Alice", "person", ("a",)), EntityDraft("Bob", "person"))
+    more = (FactAddition("Bob", ("a",)), FactAddition("Alice", ("b", "c")))
+    assert add(memory, FactAddition("Alice", ("a", "b", "b")), *more) == [("b",), ("a",), ("c",)]
+    assert texts(memory, "Alice") == ("a", "b", "c")
+
+
+def test_known_texts_are_added_again_when_not_skipped(memory: Memory) -> None:
+    create(memory, EntityDraft("Alice", "person", ("a",)))
+    texts_again = ("a", "b", "b")
+    assert add(memory, FactAddition("Alice", texts_again), skip_repeats=False) == [texts_again]
+    assert texts(memory, "Alice") == ("a", "a", "b", "b")
+
+
+def test_an_unknown_name_stops_the_whole_call(memory: Memory) -> None:
+    create(memory, EntityDraft("Alice", "person", ("a",)))
+    with pytest.raises(EntityNotFound, match="Entity with name Nobody not found"):
+        add(memory, FactAddition("Alice", ("b",)), FactAddition("Nobody", ("c",)))
+    assert texts(memory, "Alice") == ("a",)
+    assert add(memory, FactAddition("Alice", ("b",))) == [("b",)]
+
+
+def test_removing_a_text_removes_every_fact_with_it(memory: Memory) -> None:
+    create(memory, EntityDraft("Alice", "person", ("a", "b", "a", "c")))
+    facts.remove(memory, [("Alice", ("a", "c"))], by=ME)
+    assert texts(memory, "Alice") == ("b",)
+
+
+def test_removing_ignores_unknown_names_and_texts(memory: Memory) -> None:
+    create(memory, EntityDraft("Alice", "person", ("a",)))
+    removed = facts.remove(memory, [("Nobody", ("a",)), ("Alice", ("z",))], by=ME)
+    assert [(item.facts, item.missing) for item in removed] == [((), ("a",)), ((), ("z",))]
+    assert texts(memory, "Alice") == ("a",)
+
+
+def test_a_removed_text_can_be_added_again(memory: Memory) -> None:
+    create(memory, EntityDraft("Alice", "person", ("a", "b")))
+    facts.remove(memory, [("Alice", ("a",))], by=ME)
+    add(memory, FactAddition("Alice", ("a",)))
+    assert texts(memory, "Alice") == ("b", "a")
+
+
+def test_an_entity_is_updated_when_its_facts_change(memory: Memory) -> None:
+    (created,) = create(memory, EntityDraft("Alice", "person"))
+    add(memory, FactAddition("Alice", ("a",)))
+    (alice,) = entities.open_named(memory, ["Alice"]).entities
+    assert alice.updated_at >= alice.facts[0].created_at >= created.created_at
 
 
 @pytest.fixture
