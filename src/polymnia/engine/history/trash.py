@@ -96,11 +96,11 @@ def deleted_ends(read: Reader, relations: Iterable[Relation], change: int) -> se
 def _items(memory: Memory, read: Reader) -> list[TrashItem]:
     _require_trash(memory)
     deleted = read.history.trash()
-    parts = [
-        item
-        for item in deleted
-        if item.rows.facts or (bool(item.rows.relations) and not item.rows.entities)
-    ]
+    # Single facts and relations. Those of a whole entity come back with it.
+    parts = []
+    for item in deleted:
+        if item.rows.facts or (item.rows.relations and not item.rows.entities):
+            parts.append(item)
     if not parts:
         return deleted
     first = min(item.change for item in parts)
@@ -125,12 +125,16 @@ def _items(memory: Memory, read: Reader) -> list[TrashItem]:
                 moved.add(item.id)
         for old in item.rows.relations:
             for new in relations[item.change, old.type, old.created_at]:
-                # It has a new name at one end, or at both of a loop.
-                is_loop = old.source == old.target
-                keeps_end = old.source == new.source or old.target == new.target
-                if (new.source == new.target) if is_loop else keeps_end:
+                if _is_redirected(old, new):
                     moved.add(item.id)
     return [item for item in deleted if item.id not in moved]
+
+
+def _is_redirected(old: Relation, new: Relation) -> bool:
+    """Return True if one relation is the other with a new name at one end, or at both of a loop."""
+    if old.source == old.target:
+        return new.source == new.target
+    return old.source == new.source or old.target == new.target
 
 
 def _require_trash(memory: Memory) -> None:

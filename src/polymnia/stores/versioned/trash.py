@@ -185,9 +185,7 @@ def past_facts(port: DatabasePort, name: str) -> list[PastFact]:
     alive = {card.entity for card in cards if card.until is None}
     owners = {card.entity for card in cards if card.until is None and card.name == name}
     if not owners:
-        last: dict[int, _CardRow] = {}
-        for card in cards:
-            last[card.entity] = max(card, last.get(card.entity, card), key=lambda row: row.since)
+        last = _latest(cards)
         owners = {number for number, card in last.items() if card.name == name} - alive
     uids = {number: port.unpack_uid(uid) for number, uid in port.run("uids_of", owners)}
     rows = sorted([_FactRow(*row) for row in port.run("facts_of", owners)])
