@@ -26,7 +26,7 @@ from polymnia.errors import (
     WorkspaceArchived,
     WorkspaceNotFound,
 )
-from polymnia.model import Change, Status, Workspace, own_workspace
+from polymnia.model import Change, ChangeQuery, Status, Workspace, own_workspace
 from polymnia.model.changes import DEFAULT_QUOTA, Quota
 from polymnia.stores import open_catalogue, open_store
 from polymnia.stores.contract import Catalogue, ChangeFeed, Store
@@ -540,7 +540,7 @@ def new_rights(
 ) -> tuple[str, ...] | None:
     """Return the workspaces of a new token or person: those named, and one of their own.
 
-    The own one is created. Unless `keeps`, raise BadInput if it exists: it has the memory of
+    The own one is created. Unless `keeps`, raise FormerWorkspace if it has a memory: that of
     another one, who had the name before. Who gets `personal` shares that instead. Return None,
     which means all, for a store with one workspace unless that is named.
     """
@@ -549,8 +549,13 @@ def new_rights(
     if PERSONAL in named:
         return tuple(named)
     own = own_workspace(name)
-    if not keeps and own not in named and _find_workspace(workspaces, own) is not None:
-        raise FormerWorkspace(name, own)
+    former = _find_workspace(workspaces, own)
+    if former is not None and not keeps and own not in named:
+        if former.status == "archived":
+            raise FormerWorkspace(name, own)
+        with workspaces.memory(own).reading() as read:
+            if read.history.change_heads(ChangeQuery(limit=1)):
+                raise FormerWorkspace(name, own)
     create_missing(workspaces, own, f"what concerns {name}")
     return (*named, own)
 

@@ -59,15 +59,14 @@ _READS = ("GET", "HEAD")
 # A form with a text of the greatest length, URL-encoded.
 MAX_FORM_BYTES = 4 << 20
 MAX_TEXT_CHARS = 1 << 20
-# The status of an error page: that of the first class that fits the error.
-_STATUSES: tuple[tuple[type[PolymniaError], int], ...] = (
-    (NotAllowed, 403),
-    (EntityNotFound, 404),
-    (WorkspaceNotFound, 404),
-    (NotSupported, 400),
-    (StoreError, 503),
-    (PolymniaError, 400),
-)
+# The status of an error page, if it is not 400: that of the last class that fits the error.
+_STATUSES: dict[type[PolymniaError], int] = {
+    NotAllowed: 403,
+    EntityNotFound: 404,
+    WorkspaceNotFound: 404,
+    StoreError: 503,
+    NotSupported: 400,  # a StoreError that the user can mend
+}
 # Pages hold what the agents remember: no cache keeps them.
 _DEFAULT_HEADERS = {**SECURITY_HEADERS, "cache-control": "no-store"}
 
@@ -228,6 +227,7 @@ class Site:
         await transport.refuse(refusal, bytes(response.body))
 
     def _error_page(self, transport: HttpRequest, exc: PolymniaError | HTTPException) -> Response:
+        """Return the page that says what is wrong. The log says it too if the store fails."""
         try:
             page = Page(self, Request(transport.scope))
         except BadInput:  # the query itself is malformed
@@ -238,14 +238,18 @@ class Site:
         if isinstance(exc, NoWorkspace):
             return show_start(page)
         if isinstance(exc, HTTPException):
-            message = "there is no such page" if exc.status_code == 404 else exc.detail
             status = exc.status_code
-        elif isinstance(exc, WorkspaceArchived) and page.may("admin"):
-            message, status = f"the workspace {exc.name} is archived; restore it under Access", 400
+            message = "there is no such page" if status == 404 else exc.detail
         else:
-            message = str(exc) if page.may("admin") else exc.public
-            kinds = (status for kind, status in _STATUSES if isinstance(exc, kind))
-            status = exc.status if isinstance(exc, Refused) else next(kinds)
+            status = exc.status if isinstance(exc, Refused) else 400
+            for kind, number in _STATUSES.items():
+                if isinstance(exc, kind):
+                    status = number
+            message = exc.public
+            if page.may("admin"):  # who may know of files and commands
+                message = str(exc)
+                if isinstance(exc, WorkspaceArchived):
+                    message = f"the workspace {exc.name} is archived; restore it under Access"
         if status == 503:
             logger.error("a page failed: %s", exc)
         return page.render(
