@@ -15,8 +15,7 @@ from polymnia.engine.memory import Memory
 from polymnia.engine.workspaces import Workspaces, first_workspace, open_workspaces
 from polymnia.errors import SettingsError
 from polymnia.mcp.asking import RequestStates
-from polymnia.mcp.limits import RateLimiter
-from polymnia.mcp.server import Server
+from polymnia.mcp.server import RateLimiter, Server
 from polymnia.model import OWNER, Capability
 from polymnia.model.changes import Quota
 from polymnia.settings import Settings
@@ -215,8 +214,8 @@ def _serve_http(
 
     from polymnia.auth.people import WebSessions
     from polymnia.transports import address
+    from polymnia.transports.address import parse_proxies
     from polymnia.transports.http.guard import RequestGuard
-    from polymnia.transports.http.proxies import parse_proxies
     from polymnia.transports.http.serve import HttpOptions, serve_http
     from polymnia.web import SiteParts, WebInterface
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from polymnia.errors import SettingsError
-from polymnia.transports.http.proxies import parse_proxies
+from polymnia.transports.address import parse_proxies
 from tests.transports.running import Running, Talk
 
 PROXIES = parse_proxies(["127.0.0.1", "10.0.0.0/8", "fd00::/8"])

@@ -15,7 +15,7 @@ HEAVY = {"asyncio", "json", "numpy", "psycopg", "random", "sqlite3", "ssl", "sta
 
 @pytest.mark.parametrize(
     ("dialect", "most_modules"),
-    [("reference", 97), ("native", 144)],
+    [("reference", 90), ("native", 138)],
 )
 def test_a_stdio_server_loads_few_modules_to_start(
     dialect: str, most_modules: int, tmp_path: Path

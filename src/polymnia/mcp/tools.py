@@ -19,7 +19,7 @@ from polymnia.errors import (
 )
 from polymnia.mcp.params import STRUCTURED_SINCE, CallTool, Listing
 from polymnia.mcp.request import Request
-from polymnia.telemetry import span
+from polymnia.telemetry import is_tracing, span
 
 logger = logging.getLogger(__name__)
 
@@ -70,14 +70,17 @@ def call_tool(request: Request, params: CallTool) -> ToolResult:
             if tool.needs != "read":
                 limiter.take(principal, "writes")
         arguments = decode_arguments(tool.decoder, params.arguments)
-        parent = request.meta.traceparent
-        caller = {"traceparent": parent} if parent else None
         days = request.session.server.audit_days
-        with (
-            span(f"tools/call {tool.name}", caller, dialect=request.dialect.name),
-            audited_reads(days, by=request.by, tool=tool.name),
-        ):
+        if not (days or is_tracing()):  # a quick read should not pay for either
             reply = tool.run(request, arguments)
+        else:
+            parent = request.meta.traceparent
+            caller = {"traceparent": parent} if parent else None
+            with (
+                span(f"tools/call {tool.name}", caller, dialect=request.dialect.name),
+                audited_reads(days, by=request.by, tool=tool.name),
+            ):
+                reply = tool.run(request, arguments)
     except (ProtocolError, Cancelled, InputRequired):
         raise
     except PolymniaError as exc:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from polymnia.auth.tokens import Tokens
     from polymnia.engine.facts.secrets import SecretRule
     from polymnia.engine.workspaces import Workspaces
-    from polymnia.mcp.limits import RateLimiter
+    from polymnia.mcp.server import RateLimiter
     from polymnia.stores.contract import WebStateStore
     from polymnia.transports.http.context import HttpContext
     from polymnia.web.site import Site

@@ -74,7 +74,12 @@ def open_named(memory: Memory, names: Collection[str]) -> Graph:
         # A relation may lead to a name that has no entity.
         present = {entity.name for entity in found}
         note_entities(memory, found)
-        return Graph(found, [one for one in touching if not present.isdisjoint(one.ends)])
+        relations = [
+            relation
+            for relation in touching
+            if relation.source in present or relation.target in present
+        ]
+        return Graph(found, relations)
 
 
 def outlines(memory: Memory, names: Iterable[str]) -> dict[str, Entity]:

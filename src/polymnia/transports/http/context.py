@@ -14,9 +14,9 @@ from polymnia.mcp.message import PARSE_ERROR, Message
 from polymnia.mcp.methods import MAX_INLINE_BYTES
 from polymnia.mcp.session import parse
 from polymnia.model import Principal
+from polymnia.transports.address import TrustedProxies
 from polymnia.transports.http.connection import Connections
 from polymnia.transports.http.guard import RequestGuard
-from polymnia.transports.http.proxies import TrustedProxies
 from polymnia.transports.http.request import ByteBudget, HttpRequest
 from polymnia.transports.http.sessions import HttpSessions
 from polymnia.transports.http.stream import EventStream

@@ -15,9 +15,8 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from polymnia.errors import PolymniaError, Refused, StoreError
-from polymnia.mcp.limits import KINDS
 from polymnia.mcp.message import Answer
-from polymnia.mcp.server import Server
+from polymnia.mcp.server import KINDS, Server
 from polymnia.stores.open import store_gauges
 from polymnia.telemetry import is_tracing, span
 from polymnia.transports.http.context import HttpContext

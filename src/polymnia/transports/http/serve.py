@@ -19,11 +19,10 @@ from starlette.types import ASGIApp
 
 from polymnia.auth.grants import Grants
 from polymnia.mcp.server import Server
-from polymnia.transports.address import BACKLOG
+from polymnia.transports.address import BACKLOG, TrustedProxies
 from polymnia.transports.http.connection import MAX_CONNECTIONS, Connections, HttpConnection
 from polymnia.transports.http.context import HttpContext
 from polymnia.transports.http.guard import RequestGuard
-from polymnia.transports.http.proxies import TrustedProxies
 from polymnia.transports.http.request import ByteBudget
 from polymnia.transports.http.routes import make_app
 from polymnia.transports.http.sessions import HttpSessions

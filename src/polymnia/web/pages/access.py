@@ -15,7 +15,7 @@ from polymnia.clients.table import CLIENTS
 from polymnia.engine.health import Overview, overview
 from polymnia.engine.workspaces import new_rights
 from polymnia.errors import BadInput, FormerWorkspace, NotAllowed, PolymniaError, StoreError
-from polymnia.mcp.limits import KINDS
+from polymnia.mcp.server import KINDS
 from polymnia.model import (
     CAPABILITIES,
     Capability,
