@@ -47,14 +47,19 @@ _CHANGE = re.compile(
     r"\b(?:became|since|now|no longer|instead|again|hands|left|takes over|gone"
     r"|(?:switch|chang|replac|upgrad|revers|renam)ed|cancell?ed)\b|^done\b"
 )
-# What a person or a thing has one of: two facts that begin so give two values.
+_EVERY = re.compile(r"\bevery (night|week|month|year|hour)\b")
+_WEEKLY = re.compile(r"\bevery ((?:mon|tues|wednes|thurs|fri|satur|sun)day)\b")
+_MONTHLY = re.compile(r"\b(?:first|last|\d+(?:st|nd|rd|th)?) of (?:the|every|each) month\b")
+# What a person or a thing has one of: two facts that begin so, with the same part, have two values.
 _SINGLE = re.compile(
-    r"^(?:\w+ )?(lives in|works (?:at|for|as)|(?:is )?(?:based|located) in|(?:is )?hosted (?:on|by)"
-    r"|runs on|reports to|is (?:owned|maintained) by|is written in|is called)\b"
+    r"^((?:[\w'-]+ ){0,4}?)((?i:lives in|works (?:at|for|as)|(?:is )?(?:based|located) in"
+    r"|(?:is )?hosted (?:on|by)|runs on|reports to|is (?:owned|maintained) by|is written in"
+    r"|is called|wohnt in|lebt in|arbeitet (?:bei|als)|heißt))\b"
 )
-# The same of a part of it, before a name or a number: "the contact is Sara", "Standup is at 9:15".
-_SINGLE_OF_PART = re.compile(
-    r"^((?:[\w'-]+ ){1,4}?(?:is|are|comes? from|goes to))(?: now)?(?: at| on)? (?=[A-Z\d])"
+# The same before a name or a number: "The contact is Sara", "Standup is at 9:15".
+_SINGLE_VALUE = re.compile(
+    r"^((?:[\w'-]+ )+?)((?:is|are|(?:is|are) at(?= \d)|(?:is|are) on(?= [A-Z])"
+    r"|comes? from|goes to))(?: now)? (?=[A-Z\d])(?!\S+'s(?: |$))"
 )
 
 
@@ -144,10 +149,12 @@ def describe_difference(older: str, newer: str, names: Collection[str] = ()) -> 
     one, two = _Statement.of(older), _Statement.of(newer)
     if one.is_conditional != two.is_conditional:
         return ""
-    if one.single and one.single == two.single and one.subject != two.subject:
-        return "another value"
-    differing = _differing_kinds(one, two)
     ignored = set(names)
+    if one.single and two.single and one.subject != two.subject:
+        (part, verb), (other_part, other_verb) = one.single, two.single
+        if verb == other_verb and part - ignored == other_part - ignored:
+            return "another value"
+    differing = _differing_kinds(one, two)
     for kind in differing:
         ignored |= one.values[kind] | two.values[kind]  # day and night
     subject, other_subject = one.subject - ignored, two.subject - ignored
@@ -159,6 +166,9 @@ def describe_difference(older: str, newer: str, names: Collection[str] = ()) -> 
     least = MIN_DENIAL_SHARE if two.tells_change else MIN_CHANGE_SHARE
     if one.is_denied != two.is_denied and is_related and share >= least:
         return "one denies the other"
+    # Without their units, "tests take 4 minutes" and "builds take 9 minutes" share no word.
+    topic, other_topic = subject - differing, other_subject - differing
+    is_related &= bool(topic & other_topic) or not topic or not other_topic
     is_moved = two.is_move and (shared or not other_subject)  # "moved to Tuesday 17 November"
     if differing and ((is_related and share >= MIN_VALUE_SHARE) or is_moved):
         return "another value"
@@ -184,14 +194,18 @@ class _Statement(Struct, frozen=True):
     tells_change: bool
     is_move: bool
     is_period: bool  # it has a first and a last day
-    single: str  # how it begins, if there is one such value
+    single: tuple[frozenset[str], str] | None  # what it gives one such value, and the verb
 
     @classmethod
     @lru_cache(maxsize=1024)  # each fact of an entity is compared with all others
     def of(cls, text: str) -> "_Statement":
-        part = _SINGLE_OF_PART.search(text)
+        beginning = _SINGLE.search(text) or _SINGLE_VALUE.search(text)
+        single = None
+        if beginning:
+            single = (frozenset(terms_of(beginning[1])), plain(beginning[2]))
         text = plain(text).replace("\u2019", "'")
         text = text.replace("twice", "2 times").replace("once ", "1 times ")
+        text = _MONTHLY.sub("monthly", _WEEKLY.sub(r"weekly \1", _EVERY.sub(r"\1ly", text)))
         values = _values_of(_TOKEN.findall(text))
         subject = set()
         for word in content_words(text):
@@ -200,9 +214,6 @@ class _Statement(Struct, frozen=True):
             if not is_value and term not in _MONTHS | _CHANGE_WORDS:
                 subject.add(term)
         is_move = bool(_MOVE.search(text))
-        single = _SINGLE.search(text)
-        if single is None and part is not None:
-            single = re.search(re.escape(plain(part.group(1))), text)
         return cls(
             frozenset(subject),
             values,
@@ -211,7 +222,7 @@ class _Statement(Struct, frozen=True):
             tells_change=is_move or bool(_CHANGE.search(text)),
             is_move=is_move,
             is_period=sum(len(day) <= 2 for day in values.get("date", ())) > 1,
-            single=single[single.lastindex or 0] if single else "",
+            single=single,
         )
 
 
