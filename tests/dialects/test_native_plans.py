@@ -397,3 +397,12 @@ def test_a_briefing_says_when_a_decision_begins_and_what_holds_until_then(client
     briefing = client.text("briefing", {})
     assert re.search(r"pricing: a call costs 21 cents \(from \w+ \d", briefing)
     assert "pricing: a call costs 18 cents\n" in briefing
+
+
+def test_no_call_is_proposed_that_would_lose_a_part_of_a_fact(client: Client) -> None:
+    remember(client, "Fietje", "Has diabetes, gets 6 units of insulin")
+    receipt = remember(client, "Fietje", "Gets 4 units of insulin")
+    assert '#2 may contradict #1 "Has diabetes' in receipt
+    assert "correct #1, and keep the rest" in receipt
+    assert "revise" not in receipt
+    assert "revise" not in client.text("review", {})

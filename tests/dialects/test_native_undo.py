@@ -110,7 +110,12 @@ def test_an_undo_names_what_the_restored_fact_contradicts(client: Client) -> Non
     remember(client, "unlock", "A lock answers within 8 seconds")
     edit = {"old": "#1", "new": "A lock answers within 12 seconds"}
     change = client.text("revise", {"name": "unlock", "facts": [edit]}).split()[0]
-    remember(client, "unlock", "A lock answers within 12 seconds, says the protocol")
+    remember(client, "unlock", "A lock answers within 12 seconds in the protocol")
     text = client.text("undo", {"changes": [change]})
-    assert 'unlock #1 may contradict #3 "A lock answers within 12 seconds, says' in text
-    assert 'revise {"name":"unlock","facts":[{"old":"#3","new":"#1"}]}' in text
+    assert 'unlock #1 may contradict #3 "A lock answers within 12 seconds in' in text
+    mend = 'revise {"name":"unlock","facts":[{"old":"#3","new":"#1"}]}'
+    assert mend in text
+    recalled = client.text("recall", {"query": "how many seconds does a lock have to answer?"})
+    assert "within 8 seconds\n" in recalled
+    assert "in the protocol [newer: #1]" in recalled
+    assert mend in client.text("review", {})

@@ -10,7 +10,7 @@ from polymnia.dialects.native.scope import Place
 from polymnia.engine.curation.contradictions import describe_difference
 from polymnia.engine.facts.work_tree import remarks_on_files
 from polymnia.engine.graph.relations import find_successors
-from polymnia.engine.history.changes import client_label, superseded_facts
+from polymnia.engine.history.changes import client_label, restored_facts, superseded_facts
 from polymnia.search.terms import one_line, terms_of
 from polymnia.search.times import day_name
 from polymnia.stores.clock import now_us
@@ -29,11 +29,20 @@ def mark_outdated(lines: list[Line], successors: dict[tuple[str, str], str]) -> 
         if line.passage.ordinal > 0:
             by_subject.setdefault(line.subject, []).append(line)
     notes: dict[tuple[str, str, int], str] = {}
+    restored: dict[tuple[str, str, int], int] | None = None
     for own in by_subject.values():
         own.sort(key=lambda line: (known_since(line), line.passage.ordinal))
         for older, newer in combinations(own, 2):
             if not _is_changed_by(older, newer):
                 continue
+            if restored is None:
+                restored = {
+                    (place.name, *key): at
+                    for place in {line.place.name: line.place for line in lines}.values()
+                    for key, at in restored_facts(place.memory).items()
+                }
+            if restored.get(older.key, 0) > known_since(newer):
+                older, newer = newer, older  # an undo knew the newer one
             if _is_dispute(older, newer):
                 notes[older.key] = f"disagrees with #{newer.passage.ordinal}"
                 notes[newer.key] = f"disagrees with #{older.passage.ordinal}"

@@ -7,7 +7,7 @@ from msgspec.json import encode
 from msgspec.structs import replace
 
 from polymnia.dialects.native.scope import Place
-from polymnia.engine.curation.contradictions import find_changed
+from polymnia.engine.curation.contradictions import find_changed, says_more
 from polymnia.engine.facts.forget import ForgetReceipt
 from polymnia.engine.facts.relocate import Relocation
 from polymnia.engine.facts.remember import EntityReceipt, FactReceipt, RememberReceipt
@@ -167,7 +167,10 @@ def _similar_lines(place: Place, name: str, fact: FactReceipt) -> Iterator[str]:
         edit = {"old": f"#{fact.older.ordinal}", "new": f"#{fact.ordinal}"}
         mend = call_text(place, "revise", {"name": name, "facts": [edit]})
         quoted = f'#{fact.older.ordinal} "{_quote(fact.older.text)}"'
-        yield f"! {name} #{fact.ordinal} may contradict {quoted}. If it replaces all of it: {mend}"
+        advice = f"If it replaces all of it: {mend}"
+        if says_more(fact.older.text, fact.text):
+            advice = f"If a part changed: correct #{fact.older.ordinal}, and keep the rest."
+        yield f"! {name} #{fact.ordinal} may contradict {quoted}. {advice}"
     if fact.conflict is None:
         return
     other, older = fact.conflict.entity, fact.conflict.fact
@@ -175,7 +178,7 @@ def _similar_lines(place: Place, name: str, fact: FactReceipt) -> Iterator[str]:
     line = f"! {name} #{fact.ordinal} may contradict {quoted}."
     words = set(content_words(fact.text))
     lost = [word for word in content_words(older.text) if word not in words]
-    if len(lost) > _MAX_LOST_WORDS:
+    if len(lost) > _MAX_LOST_WORDS or says_more(older.text, fact.text):
         line += f" If that is no longer true: correct {other} #{older.ordinal}."
     elif fact.text == mask_secret(fact.text):  # the call would repeat a secret
         edit = {"old": f"#{older.ordinal}", "new": fact.text}

@@ -20,7 +20,7 @@ from polymnia.dialects.native.replies import (
 )
 from polymnia.dialects.native.scope import Place, join_names, other_places, places
 from polymnia.dialects.native.shapes import History, Review, ReviewKind
-from polymnia.engine.curation.contradictions import contradictions
+from polymnia.engine.curation.contradictions import contradictions, says_more
 from polymnia.engine.curation.findings import (
     Check,
     Progress,
@@ -220,7 +220,10 @@ def _contradictions(task: ReviewTask) -> Iterator[Item]:
         edit = {"old": f"#{pair.older.ordinal}", "new": f"#{pair.newer.ordinal}"}
         mend = call_text(task.place, "revise", {"name": pair.entity, "facts": [edit]})
         line = f"- contradiction? {pair.entity} {older} and {newer}"
-        yield line_item(f"{line}. If the second replaces it: {mend}")
+        advice = f"If the second replaces it: {mend}"
+        if says_more(pair.older.text, pair.newer.text):
+            advice = f"If a part changed: correct #{pair.older.ordinal}, and keep the rest."
+        yield line_item(f"{line}. {advice}")
 
 
 def _quote(fact: Fact) -> str:

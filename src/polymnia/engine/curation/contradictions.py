@@ -13,6 +13,7 @@ from functools import lru_cache
 from itertools import combinations
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from polymnia.engine.curation.findings import (
     Check,
@@ -21,6 +22,7 @@ from polymnia.engine.curation.findings import (
     never_stop,
     scan,
 )
+from polymnia.engine.history.changes import restored_facts
 from polymnia.engine.memory import Memory
 from polymnia.model import Entity, Fact
 from polymnia.search.question import content_words
@@ -35,6 +37,7 @@ MAX_FACT_CHARS = 300
 MIN_VALUE_SHARE, MIN_CHANGE_SHARE, MIN_DENIAL_SHARE = 0.6, 0.5, 0.4
 
 _TOKEN = re.compile(r"\d{4}-\d\d-\d\d|\d[\d.,:]*\d|\d|[^\W\d_]+")
+_PART_END = re.compile(r"[,;.:] ")
 _DENIAL = re.compile(
     r"\b(?:not|never|no longer|without|cannot|\w+n't|stopped|(?:is|are|was) off)\b"
 )
@@ -114,6 +117,10 @@ def contradictions(
         for entity in scan(read, "comparing facts", among, progress=progress, check=check):
             if len(entity.facts) > 1:
                 pairs += contradictions_of(entity)
+    restored = restored_facts(memory) if pairs else {}
+    for place, pair in enumerate(pairs):
+        if restored.get((pair.entity, pair.older.ordinal), 0) > _said_at(pair.newer):
+            pairs[place] = replace(pair, older=pair.newer, newer=pair.older)
     pairs.sort(key=lambda pair: -_said_at(pair.newer))
     return pairs[:limit]
 
@@ -137,6 +144,20 @@ def find_changed(text: str, entity: Entity) -> Fact | None:
         if describe_difference(fact.text, text, names):
             return fact
     return None
+
+
+def says_more(older: str, newer: str) -> bool:
+    """Return True if a part of the older text is about something that the newer one leaves out.
+
+    To replace all of it would lose that.
+    """
+    words = {stem(word) for word in content_words(newer)}
+    parts = []
+    for part in _PART_END.split(older):
+        terms = {stem(word) for word in content_words(part) if not any(map(str.isdigit, word))}
+        if terms:
+            parts.append(terms)
+    return len(parts) > 1 and not all(words.intersection(terms) for terms in parts)
 
 
 def describe_difference(older: str, newer: str, names: Collection[str] = ()) -> str:

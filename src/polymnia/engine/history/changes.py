@@ -233,6 +233,23 @@ def superseded_facts(memory: Memory, name: str) -> list[SupersededFact]:
     ]
 
 
+def restored_facts(memory: Memory) -> dict[PassageKey, int]:
+    """Return the facts that the last few undos restored, and when. Whoever did so knew newer ones.
+
+    There are none without history.
+    """
+    if not memory.store.capabilities.history:
+        return {}
+    with memory.reading() as read:
+        query = ChangeQuery(operations=("undo",))
+        undos, _ = read_changes(read.history, query, MAX_WHOLE_ROWS)
+    restored: dict[PassageKey, int] = {}
+    for change in undos:  # the latest first
+        for key in _by_ordinal(change.after):
+            restored.setdefault(key, change.at)
+    return restored
+
+
 def find_successor(memory: Memory, name: str, ordinal: int) -> int:
     """Return the ordinal of the fact that replaced another one of an entity; 0 if none is known."""
     successors = {fact.old.ordinal: fact.successor for fact in superseded_facts(memory, name)}
