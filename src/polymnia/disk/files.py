@@ -200,9 +200,6 @@ def _copy_mode(target: Path, descriptor: int) -> None:
         os.fchmod(descriptor, state.st_mode & 0o777)
 
 
-_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-
-
 class ErrorMapping:
     """A reentrant `with` block that replaces exceptions of some types by ours.
 
@@ -237,7 +234,7 @@ def map_os_errors(path: str) -> ErrorMapping:
 
 
 def _store_error(path: str, exc: OSError) -> StoreError:
-    if exc.errno in _FULL:
+    if exc.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return StoreFull(f"no space left for {path}; nothing was changed, free some space")
     return StoreError(
         f"{path}: {exc.strerror}; nothing was changed, check the file and its permissions"

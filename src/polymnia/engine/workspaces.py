@@ -39,7 +39,6 @@ logger = logging.getLogger(__name__)
 # The name of a store's only workspace, unless another one is given.
 DEFAULT = "default"
 PERSONAL = "personal"
-MAX_PROJECT_NAME_LENGTH = 48
 POLL_INTERVAL_S = 0.2
 
 # The names of the workspaces that the current call has used, for the access log. None without one.
@@ -497,7 +496,8 @@ def project_workspace(workspaces: Workspaces, root: Path) -> str:
     It is the directory's name or, if the workspace of another directory has that name, the name
     with a part of a hash of the path.
     """
-    name = re.sub(r"[^A-Za-z0-9_-]+", "-", root.name).strip("-")[:MAX_PROJECT_NAME_LENGTH] or "work"
+    # Short enough to be typed, and to be followed by a part of a hash.
+    name = re.sub(r"[^A-Za-z0-9_-]+", "-", root.name).strip("-")[:48] or "work"
     taken = _find_workspace(workspaces, name)
     if name != PERSONAL and (taken is None or taken.description == str(root)):
         return name

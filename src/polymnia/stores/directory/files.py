@@ -18,10 +18,8 @@ from polymnia.stores.sqlite.connection import (
     map_errors,
 )
 
-_LOGS = ("-wal", "-shm", "-journal")
 # Suffixes of a workspace's companion files.
 _COMPANIONS = re.compile(r"(\.part)?(-wal|-shm|-journal)?|\.bak\d*|-server-[0-9a-f]+~?")
-_CHECKPOINT_RETRY_S = 0.005
 
 
 def seal(path: Path) -> None:
@@ -52,7 +50,7 @@ def move(source: Path, target: Path) -> None:
 def drop_logs(path: Path) -> None:
     """Delete the empty logs of a sealed and moved file: a new file must not find them."""
     with map_os_errors(str(path)):
-        for ending in _LOGS:
+        for ending in ("-wal", "-shm", "-journal"):
             path.with_name(path.name + ending).unlink(missing_ok=True)
         # A log that a power cut brings back would seal the file again when it is restored.
         fsync_directory(path.parent)
@@ -103,7 +101,7 @@ def _empty_log(path: Path, connection: apsw.Connection) -> None:
     while connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()[0][0]:
         if monotonic() > deadline:
             raise StoreBusy(f"a long read of {path} is going on; nothing was changed, try again")
-        sleep(_CHECKPOINT_RETRY_S)
+        sleep(0.005)
 
 
 def _set_mark(connection: apsw.Connection, mark: int) -> None:

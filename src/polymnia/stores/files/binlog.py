@@ -43,7 +43,6 @@ from polymnia.stores.files.store import KnownFile, write_private
 logger = logging.getLogger(__name__)
 
 MIN_BYTES_TO_COMPACT = 1024 * 1024
-_MAX_OLD_RECORD_BYTES = 1024 * 1024
 _BEGIN, _COMMIT = 6, 7
 _CREATING = {CREATE_ENTITY, CREATE_RELATION, ADD_OBSERVATIONS}
 _number_at = Struct("<Q").unpack_from
@@ -419,7 +418,8 @@ def _old_at(data: bytes, at: int, checksum_size: int) -> OperationsAt | None:
     if len(data) - at < 5:
         return None
     (total,) = _total_at(data, at)
-    if not 5 + checksum_size <= total <= min(_MAX_OLD_RECORD_BYTES, len(data) - at):
+    # The programs that wrote these logs had records of at most a mebibyte.
+    if not 5 + checksum_size <= total <= min(1024 * 1024, len(data) - at):
         return None
     kind = data[at + 4]
     end = at + total

@@ -39,7 +39,6 @@ _COOKIE = struct.Struct(">I")
 _COOKIE_OFFSET = 40
 _LOG_HEADER = struct.Struct(">IIII8sII")
 _FRAME_HEADER = struct.Struct(">II8sII")
-_MAX_PAGE_SIZE = 65536
 _MAX_ATTEMPTS = 10
 
 
@@ -336,7 +335,7 @@ def _unpack(page: bytes) -> Lineage:
 
 
 def _page_size(size: int) -> int:
-    return _MAX_PAGE_SIZE if size <= 1 else size
+    return 65536 if size <= 1 else size  # a number of two bytes in the header
 
 
 def _log_header(log: Path) -> bytes | None:

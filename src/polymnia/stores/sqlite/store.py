@@ -30,7 +30,6 @@ from polymnia.stores.sqlite.vectors import VectorIndexes
 from polymnia.stores.versioned.reader import VersionReader, VersionWriter
 from polymnia.stores.versioned.vectors import VectorStore
 
-IN_MEMORY = ":memory:"
 # Pages per step of a full merge of the text indexes.
 _MERGE_PAGES = 200
 
@@ -53,7 +52,7 @@ class SqliteStore:
         self.url = path
         self._path = path
         self._moved_under = moved_under
-        self._in_memory = path == IN_MEMORY
+        self._in_memory = path == ":memory:"
         self._read_only = read_only and not self._in_memory
         self.capabilities = Capabilities(
             notes=True,

@@ -14,9 +14,6 @@ from polymnia.stores.versioned.port import DatabasePort, Row
 
 logger = logging.getLogger(__name__)
 
-_US_PER_SECOND = 1_000_000
-_MAX_ID = 2**63 - 1
-
 
 class VectorReader:
     """Vectors of passages, as little-endian float32.
@@ -83,7 +80,7 @@ class VectorReader:
         Only passages with above < id < below. `search.templates.render_document` makes the text.
         """
         number, template = find_template(self._port, perspective)
-        rows = self._port.run("pending_vectors", model, number, limit, above, below or _MAX_ID)
+        rows = self._port.run("pending_vectors", model, number, limit, above, below or 2**63 - 1)
         texts = []
         for passage, text, name, kind, at, is_noted in rows:
             if template == OWN_TEXT:
@@ -233,7 +230,7 @@ class VectorStore:
         A lease ends with its server, however that ends. A lease of 0 seconds gives it up.
         """
         now = time_ns() // 1000
-        until = now + int(seconds * _US_PER_SECOND)
+        until = now + int(seconds * 1_000_000)
         with self._transaction() as port:
             if not seconds:
                 port.run("release_lease", name, self._server)
