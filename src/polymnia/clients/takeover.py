@@ -65,7 +65,16 @@ class PastSource(Struct, frozen=True):
 
 def find_past_sources(roots: ClientRoots, project: Path) -> list[PastSource]:
     """Return the transcripts, instructions and memories of other programs, without reading them."""
-    sources = [*find_past_sessions(roots), *_find_instructions(roots, project)]
+    sources = list(find_past_sessions(roots))
+    for path in (
+        roots.claude / ".claude" / "CLAUDE.md",
+        roots.codex / "AGENTS.md",
+        roots.home / ".gemini" / "GEMINI.md",
+    ):
+        sources += _source("your instructions", "instructions", path, [path], "personal")
+    for name in ("CLAUDE.md", "AGENTS.md", "GEMINI.md"):
+        path = project / name
+        sources += _source("the project's instructions", "instructions", path, [path], "project")
     sources += _find_memories(roots, project)
     return sources
 
@@ -83,20 +92,6 @@ def find_past_sessions(roots: ClientRoots) -> Iterator[PastSource]:
         files = sorted(folder.rglob("*.jsonl"))
         title = f"{program} sessions"
         yield from _source(title, module.FORMAT.kind, folder, files, "sessions")
-
-
-def _find_instructions(roots: ClientRoots, project: Path) -> Iterator[PastSource]:
-    instructions = ("CLAUDE.md", "AGENTS.md", "GEMINI.md")
-    of_user = (
-        roots.claude / ".claude" / "CLAUDE.md",
-        roots.codex / "AGENTS.md",
-        roots.home / ".gemini" / "GEMINI.md",
-    )
-    for path in of_user:
-        yield from _source("your instructions", "instructions", path, [path], "personal")
-    for name in instructions:
-        path = project / name
-        yield from _source("the project's instructions", "instructions", path, [path], "project")
 
 
 def _find_memories(roots: ClientRoots, project: Path) -> Iterator[PastSource]:
@@ -204,7 +199,12 @@ def take_over(
     Raise StoreBusy if another takeover runs, StoreError.
     """
     total = sum(len(source.files) for source in sources)
-    with _only_one(), _open(settings, dry_run=dry_run) as workspaces:
+    with _only_one(), ExitStack() as resources:
+        workspaces = None
+        if not dry_run or store_exists(settings.store):  # a dry run must not create the store
+            workspaces = resources.enter_context(
+                closing(open_workspaces(settings.store, settings.workspace, read_only=dry_run))
+            )
         run = _Run(settings, workspaces, project, dry_run=dry_run)
         done = 0
         for source in sources:
@@ -350,18 +350,6 @@ class _Run:
         for _, file in waiting:
             self._record.sizes[str(file)] = file.stat().st_size
         _save(self._records)
-
-
-@contextmanager
-def _open(settings: Settings, *, dry_run: bool) -> Iterator[Workspaces | None]:
-    """Open the store; None if a dry run must not create it."""
-    if dry_run and not store_exists(settings.store):
-        yield None
-        return
-    with closing(
-        open_workspaces(settings.store, settings.workspace, read_only=dry_run)
-    ) as workspaces:
-        yield workspaces
 
 
 @contextmanager

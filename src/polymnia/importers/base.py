@@ -188,20 +188,15 @@ def attribute_texts(attributes: Any, report: Report, place: str, prefix: str) ->
     if not isinstance(attributes, dict):
         return
     for name, value in attributes.items():
-        if text := _attribute_text(name, value):
-            yield text
+        text = value
+        if isinstance(value, list) and all(isinstance(item, str | int | float) for item in value):
+            text = ", ".join(map(str, value))
+        elif isinstance(value, int | float):
+            text = encode(value).decode()
+        if isinstance(text, str) and text.strip():
+            yield replace_unstorable(f"{name}: {text}")
         elif value not in _EMPTY:
             report.drop_field(place, f"{prefix}{name}")
-
-
-def _attribute_text(name: str, value: Any) -> str:
-    if isinstance(value, list) and all(isinstance(item, str | int | float) for item in value):
-        value = ", ".join(map(str, value))
-    if isinstance(value, int | float):
-        value = encode(value).decode()
-    if not isinstance(value, str) or not value.strip():
-        return ""
-    return replace_unstorable(f"{name}: {value}")
 
 
 def decode_part(part: Raw) -> Any:

@@ -24,7 +24,18 @@ def change_hooks(
 ) -> None:
     """Add the hooks of a project or of the user, remove them or print them. Raise BadInput."""
     if client.name in PLUGIN_FILES:
-        _change_plugin(client, project, remove=remove, only_print=only_print)
+        # Its hooks are functions of a plugin, which is a file of its own.
+        path = PLUGIN_FILES[client.name].path(client_roots(), project)
+        text = plugin_text(own_command())
+        if remove:
+            remove_plugin(path)
+            print(f"removed {path}")
+        elif only_print:
+            print(text, end="")
+            print(f"# in {path}", file=sys.stderr)
+        else:
+            write_plugin(path, text)
+            print(f"{path} is the plugin; start {client.title} again")
         return
     hooks = HOOK_FILES.get(client.name)
     if hooks is None:
@@ -53,21 +64,3 @@ def change_hooks(
     print(f"{path} has hooks for {', '.join(hooks.events)}")
     if kept is not None:
         print(f"the former file is {kept}")
-
-
-def _change_plugin(
-    client: ClientProgram, project: Path | None, *, remove: bool, only_print: bool
-) -> None:
-    """Write the plugin of a program whose hooks are functions of it, delete it or print it."""
-    path = PLUGIN_FILES[client.name].path(client_roots(), project)
-    if remove:
-        remove_plugin(path)
-        print(f"removed {path}")
-        return
-    text = plugin_text(own_command())
-    if only_print:
-        print(text, end="")
-        print(f"# in {path}", file=sys.stderr)
-        return
-    write_plugin(path, text)
-    print(f"{path} is the plugin; start {client.title} again")

@@ -152,8 +152,17 @@ def active_memory(call: Call) -> Iterator[Memory]:
     if name is None:
         raise NoWorkspace(NO_PROJECT if call.client.lasting else f"No active project: {_NAME_IT}.")
     with _translate_errors(call, name):
-        memory = call.memory
-        _check_identity(call, name)
+        memory, client = call.memory, call.client
+        if client.lasting and not client.names_workspace:
+            # The name may now belong to another project than the one that the client chose.
+            project = call.workspaces.find(name)
+            client.workspace_id = client.workspace_id or project.id
+            if client.workspace_id != project.id:
+                _deactivate(call, name)
+                raise BadInput(
+                    f"Project {name} was deleted or renamed by another client, and a new project "
+                    "has its name. Use switch_project to select the new one."
+                )
         yield memory
 
 
@@ -166,21 +175,6 @@ def _deactivate(call: Call, name: str) -> None:
     if call.client.workspace == name:
         call.client.workspace = None
         call.client.workspace_id = ""
-
-
-def _check_identity(call: Call, name: str) -> None:
-    """Raise BadInput if the name now belongs to another project than the one the client chose."""
-    client = call.client
-    if client.names_workspace or not client.lasting:
-        return
-    project = call.workspaces.find(name)
-    client.workspace_id = client.workspace_id or project.id
-    if client.workspace_id != project.id:
-        _deactivate(call, name)
-        raise BadInput(
-            f"Project {name} was deleted or renamed by another client, and a new project has its "
-            "name. Use switch_project to select the new one."
-        )
 
 
 def _find(call: Call, name: str) -> Workspace:

@@ -58,7 +58,12 @@ class Vault:
         """Store a memory entry in the session (volatile) or vault (persistent) scope. Upserts on \
 key collision: content and tags are replaced, and omitted tags are emptied."""
         memory = call.memory  # check access to the workspace before the arguments
-        scope = VAULT if arguments.scope == "vault" else self._session(call)
+        scope = VAULT
+        if arguments.scope == "session":
+            scope = require_session(call.client)
+            self._enter(memory)
+            if not call.client.id and not self._rules.persist_sessions:
+                notes.expire_sessions(memory, by=_SERVER)
         tags = tuple(dict.fromkeys(arguments.tags or ()))
         embedding = self._vector(arguments.embedding, "embedding")
         note = Note(arguments.key, arguments.content, tags, scope, embedding)
@@ -136,13 +141,6 @@ conversation."""
     def on_session_end(self, client: Client) -> None:
         """End the sessions of a conversation, unless another conversation uses them."""
         self._leave(client.id)
-
-    def _session(self, call: Call) -> NoteScope:
-        scope = require_session(call.client)
-        self._enter(call.memory)
-        if not call.client.id and not self._rules.persist_sessions:
-            notes.expire_sessions(call.memory, by=_SERVER)
-        return scope
 
     def _enter(self, memory: Memory) -> None:
         """Delete what earlier servers left, before the first session note is written."""
