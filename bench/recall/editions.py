@@ -31,8 +31,6 @@ from bench.recall.questions import Case, spread_questions
 BUDGETS = (500, 1000, 2000)
 # Budgets of the other edition: it may count otherwise, so its replies are measured.
 OTHER_BUDGETS = (200, 300, 500, 750, 1000, 1500, 2000, 3000, 4500, 6500, 9000)
-# A turn is shown if the reply has so much of its beginning.
-_SHOWN_CHARACTERS = 60
 _MAX_LIMIT = 200
 _WARM_UP_CALLS = 40
 # What a reply says if its question was not embedded in time, and how often it is asked again.
@@ -110,7 +108,7 @@ def _conversation_task(case: Case) -> Task:
         when = datetime.fromtimestamp(told.valid_at / 1_000_000, UTC).isoformat()
         entity = {"name": told.entity, "type": case.kind, "facts": [told.text], "when": when}
         writes.append(("remember", {"entities": [entity]}))
-        texts[told.label] = _plain(told.text)[:_SHOWN_CHARACTERS]
+        texts[told.label] = _plain(told.text)
     questions = []
     for asked in case.asked:
         if asked.answers:

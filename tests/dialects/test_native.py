@@ -650,3 +650,21 @@ def test_a_correction_keeps_what_was_before(client: Client) -> None:
     recalled = client.text("recall", {"query": "what does a minute cost?"})
     was = "was: a minute costs 20 cents; before that: a minute costs 18 cents]"
     assert f"#3 a minute costs 25 cents [{was}" in recalled
+
+
+@pytest.mark.parametrize(
+    ("facts", "question", "advice"),
+    [
+        (["The pump is in the cellar"], "Wo ist denn die cellar?", "a translation into English"),
+        (["The pump is in the cellar"], "Wo ist denn die Heizung?", "other words and in English"),
+        (["Die Pumpe ist im Keller"], "Wo ist denn die Heizung im Keller?", "other words"),
+        (["Die Pumpe ist im Keller", "Der Keller ist alt"], "is it Keller?", "into German"),
+        (["The pump is in the cellar"], "is the heating in the cellar?", "other words"),
+    ],
+)
+def test_a_question_in_another_language_is_to_be_translated(
+    client: Client, facts: list[str], question: str, advice: str
+) -> None:
+    client.text("remember", {"entities": [{"name": "note", "facts": facts}]})
+    text = client.text("recall", {"query": f"{question} Polarlicht Gletscher Eisberg"})
+    assert f"{advice} in also, then say it is not stored." in text

@@ -94,7 +94,7 @@ class Recall(Arguments, frozen=True, kw_only=True):
     since: Annotated[str, Meta(description="date or age: 7d")] = ""
     until: Annotated[str, Meta(description="with status: due before it")] = ""
     limit: Annotated[int, Meta(ge=0, le=200, description="at most so many facts")] = 0
-    max_tokens: Tokens = 1_000
+    max_tokens: Tokens = 900
     cursor: str = ""
 
 
