@@ -111,9 +111,9 @@ class LocalMemory:
     ) -> EntityRecord:
         """Create an entity or extend it with texts it does not have yet, and return it.
 
-        The texts may also be a list.
-        The type counts only if the entity is new. `valid_at` is when the texts were said or true,
-        if not now; `source` names the conversation or document they come from.
+        The texts may also be a list. The type counts only if the entity is new. `valid_at` is when
+        the texts were said or true, if not now; `source` names the conversation or document they
+        come from.
         """
         at = to_model_time(valid_at)
         facts = tuple(

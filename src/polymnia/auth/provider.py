@@ -25,6 +25,7 @@ from cryptography.hazmat.primitives.serialization import load_pem_public_key
 from msgspec import Struct
 
 from polymnia.auth.tokens import SCOPES
+from polymnia.disk.files import FileStamp
 from polymnia.errors import NotAdmitted, SettingsError
 from polymnia.model import CAPABILITIES, Capability, GroupRights, Principal, own_workspace
 
@@ -215,7 +216,7 @@ class FileKeys:
         """Raise SettingsError if the file has no public key."""
         self._path = path
         self._lock = Lock()
-        self._stamp: object = None
+        self._stamp: FileStamp | None = None
         self._known: dict[str | None, Key] = {}
         self._refresh()
 
@@ -236,8 +237,7 @@ class FileKeys:
     def _refresh(self) -> None:
         """Read the file again if it has changed."""
         try:
-            state = self._path.stat()
-            stamp = (state.st_ino, state.st_mtime_ns, state.st_size)
+            stamp = FileStamp.of(self._path.stat())
             if stamp == self._stamp:
                 return
             self._known = _parse_keys(self._path.read_text("utf-8"))

@@ -15,7 +15,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from polymnia.disk.files import decode_file, make_parent, map_os_errors, write_file
+from polymnia.disk.files import FileStamp, decode_file, make_parent, map_os_errors, write_file
 from polymnia.disk.lock import file_lock
 from polymnia.errors import BadInput, NotAdmitted
 from polymnia.model import CAPABILITIES, Capability, Principal, Token, TokenKind
@@ -310,7 +310,7 @@ class TokenFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._lock = Lock()
-        self._stamp: object = None
+        self._stamp: FileStamp | None = None
         self._by_id: dict[str, Token] = {}
         self._existed = False
         self._used_at: dict[str, float] = {}
@@ -325,7 +325,10 @@ class TokenFile:
         with self._lock:
             # Read the file again if it has changed.
             with map_os_errors(str(self.path)):
-                stamp = _stamp(self.path)
+                try:
+                    stamp = FileStamp.of(self.path.stat())
+                except FileNotFoundError:
+                    stamp = None
                 if stamp == self._stamp:
                     return self._by_id
                 data = None if stamp is None else self.path.read_bytes()
@@ -389,11 +392,3 @@ class TokenFile:
     def _use_directory(self) -> Path:
         """The directory with a file per used token. Its modification time is the last use."""
         return self.path.with_name(f"{self.path.name}.used")
-
-
-def _stamp(path: Path) -> object:
-    try:
-        state = path.stat()
-    except FileNotFoundError:
-        return None
-    return (state.st_ino, state.st_mtime_ns, state.st_size)

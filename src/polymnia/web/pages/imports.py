@@ -67,10 +67,7 @@ def report(page: Page) -> Response:
 @post("/import/check")
 def check(page: Page) -> Response:
     """Check again with other choices."""
-    item = _find(page)
-    _choose(page, item)
-    _start(page, item, dry_run=True)
-    return _to_report(page, item)
+    return _restart(page, _find(page), dry_run=True)
 
 
 @post("/import/run")
@@ -79,9 +76,7 @@ def run(page: Page) -> Response:
     item = _find(page)
     if item.step != "checked":
         raise BadInput("check the file before you import it")
-    _choose(page, item)
-    _start(page, item, dry_run=False)
-    return _to_report(page, item)
+    return _restart(page, item, dry_run=False)
 
 
 @post("/import/remove")
@@ -133,13 +128,14 @@ def _find(page: Page) -> Import:
     return page.site.imports.find(page.query.get("id") or page.form["id"], page.principal)
 
 
-def _choose(page: Page, item: Import) -> None:
-    """Take over what the user decided."""
-    kind = page.form.get("kind")
-    item.kind = kind or None
+def _restart(page: Page, item: Import, *, dry_run: bool) -> Response:
+    """Run the import as the user decided, and show its report."""
+    item.kind = page.form.get("kind") or None
     if into := page.form.get("into"):
         page.principal.require_entry(into)
         item.workspace = into
+    _start(page, item, dry_run=dry_run)
+    return _to_report(page, item)
 
 
 def _start(page: Page, item: Import, *, dry_run: bool) -> None:
