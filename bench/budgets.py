@@ -64,7 +64,7 @@ def empty_start(figures: Figures) -> Iterator[Verdict]:
     for server in OURS:
         mine = figures.raw(START.key, server, EMPTY)
         times = ratio(mine, figures.raw(START.key, NPM, EMPTY))
-        yield at_most(f"initialize, empty, {server}", times, 0.3, "x npm")
+        yield at_most(f"initialize, empty, {server}", times, 0.28, "x npm")
 
 
 def point_reads(figures: Figures) -> Iterator[Verdict]:
@@ -72,7 +72,7 @@ def point_reads(figures: Figures) -> Iterator[Verdict]:
     for server in OURS:
         mine = figures.raw(POINT_READ.key, server, SMALL)
         times = ratio(mine, figures.raw(POINT_READ.key, NPM, SMALL))
-        yield at_most(f"point read, 1k, {server}", times, 0.06, "x npm")
+        yield at_most(f"point read, 1k, {server}", times, 0.05, "x npm")
 
 
 def point_writes(figures: Figures) -> Iterator[Verdict]:

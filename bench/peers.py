@@ -353,6 +353,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--cache", type=Path, default=Path(".bench-cache"))
     parser.add_argument("--page", type=Path, default=ROOT / "docs" / "benchmarks.md")
     options = parser.parse_args(arguments)
+    if BEGIN not in options.page.read_text("utf-8"):
+        parser.error(f"{options.page} lacks {BEGIN}")
     began = perf_counter()
 
     def say(what: str) -> None:

@@ -38,7 +38,7 @@ from bench.report import machine_line, table
 from bench.servers import load_by_import
 
 CONNECTIONS = (1, 32)
-BUDGET = 0.2
+BUDGET = 0.3
 TITLES = {
     POLYMNIA: "polymnia, point read",
     STATELESS: "polymnia, point read, 2026-07-28",

@@ -3,6 +3,7 @@
 Steps of SQLite's virtual machine are counted, so the result does not depend on the machine.
 """
 
+import os
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from polymnia.dialects import DIALECTS, open_dialect
 from tests.growth.calls import CALLS, DEBT, READS_EVERYTHING
 from tests.growth.counting import count_steps, fill
 
-SMALL, LARGE = 300, 3_000
+SMALL, LARGE = map(int, os.environ.get("POLYMNIA_TEST_GROWTH", "300,3000").split(","))
 MAX_GROWTH = 1.5
 # What may be added however small a call is: a write merges parts of the text index now and then.
 MAX_ADDED_STEPS = 1_500
