@@ -68,7 +68,9 @@ class Memory:
             transaction = Transaction(self, writer, operation, by)
             yield transaction
         if transaction.change is not None:
-            self._announce(transaction.change)
+            self.request_indexing()
+            for listener in self._listeners:
+                listener(transaction.change)
 
     def on_change(self, listener: ChangeListener) -> None:
         """Call the listener after every durable change made through this handle."""
@@ -78,11 +80,6 @@ class Memory:
         """Embed in the background what has no vector, if the memory is searched by meaning."""
         if self.meaning is not None:
             self.meaning.request_indexing(self)
-
-    def _announce(self, change: Change) -> None:
-        self.request_indexing()
-        for listener in self._listeners:
-            listener(change)
 
 
 @contextmanager

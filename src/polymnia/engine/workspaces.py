@@ -331,24 +331,19 @@ class Workspaces:
                 self._open.move_to_end(name)
             known: dict[str, Store] = {name: memory.store for name, memory in self._open.items()}
         current = self._catalogue.find_open(known)
-        current |= {name for name in followed if name not in current and self._can_open(name)}
+        for name in followed:
+            if name in current:
+                continue
+            try:
+                self.memory(name)
+            except (WorkspaceNotFound, WorkspaceArchived):
+                self._followed.pop(name, None)  # perhaps for ever
+            except StoreError as exc:
+                logger.info("the changes of %s cannot be followed at the moment: %s", name, exc)
+            else:
+                current.add(name)
         with self._lock:
             return {name: memory.store for name, memory in self._open.items() if name in current}
-
-    def _can_open(self, followed: str) -> bool:
-        """Open a workspace that is followed.
-
-        Return False if that is impossible, perhaps for ever.
-        """
-        try:
-            self.memory(followed)
-        except (WorkspaceNotFound, WorkspaceArchived):
-            self._followed.pop(followed, None)
-            return False
-        except StoreError as exc:
-            logger.info("the changes of %s cannot be followed at the moment: %s", followed, exc)
-            return False
-        return True
 
     def _retire(self, change: Callable[[str], Workspace], name: str) -> Workspace:
         """Change a workspace in a way that makes its open store unusable."""
@@ -446,7 +441,13 @@ class Follower:
                 self._is_running = not self._is_stopped and self._is_wanted()
                 if not self._is_running:
                     return
-            for workspace, store in self._followed().items():
+            stores: dict[str, Store] = {}
+            try:
+                with self._lock:
+                    stores = self._open_feeds()
+            except StoreError as exc:  # none while the database cannot be reached
+                logger.info("changes of other servers cannot be followed at the moment: %s", exc)
+            for workspace, store in stores.items():
                 try:
                     for change in self._feeds[store]():
                         self._listener(workspace, change)
@@ -454,15 +455,6 @@ class Follower:
                     logger.info("changes of other servers cannot be read at the moment: %s", exc)
             self._pause.wait(POLL_INTERVAL_S)
             self._pause.clear()
-
-    def _followed(self) -> dict[str, Store]:
-        """Return the stores that have a feed; none while the database cannot be reached."""
-        try:
-            with self._lock:
-                return self._open_feeds()
-        except StoreError as exc:
-            logger.info("changes of other servers cannot be followed at the moment: %s", exc)
-            return {}
 
     def _open_feeds(self) -> dict[str, Store]:
         """Return the stores that have a feed, with a new feed for those opened since."""

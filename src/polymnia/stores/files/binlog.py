@@ -167,7 +167,20 @@ class BinlogFile:
         elif operations:
             self._file.append(encode_change(operations))
         changes.clear()
-        self._compact_if_worthwhile()
+        end = self._file.end
+        if end < self._compact_from:
+            return
+        # Measuring the graph reads all of it, so the log must first grow again by a quarter.
+        self._compact_from = end + max(MIN_BYTES_TO_COMPACT, end // 4)
+        if 2 * graph_size(self.graph) >= end:
+            return
+        try:
+            self._rewrite()
+        except (OSError, StoreError) as exc:
+            # The change itself is on disk.
+            logger.warning("%s could not be compacted: %s", self._path, exc)
+            if isinstance(exc, StoreStopped):
+                self._stopped = str(exc)
 
     def forget(self) -> None:
         self._file.forget()
@@ -237,22 +250,6 @@ class BinlogFile:
         )
         if fault is not None:
             logger.warning("%s ended in %s; they are only in %s", self._path, fault.reason, kept)
-
-    def _compact_if_worthwhile(self) -> None:
-        end = self._file.end
-        if end < self._compact_from:
-            return
-        # Measuring the graph reads all of it, so the log must first grow again by a quarter.
-        self._compact_from = end + max(MIN_BYTES_TO_COMPACT, end // 4)
-        if 2 * graph_size(self.graph) >= end:
-            return
-        try:
-            self._rewrite()
-        except (OSError, StoreError) as exc:
-            # The change itself is on disk.
-            logger.warning("%s could not be compacted: %s", self._path, exc)
-            if isinstance(exc, StoreStopped):
-                self._stopped = str(exc)
 
     def _rewrite(self) -> None:
         """Replace the log by the smallest one of the same graph."""
