@@ -8,8 +8,8 @@
 `words` is BM25 in units of 12, what the best turn of a conversation usually has. `meaning` is the
 cosine of text and question above that of unrelated texts, in units of 0.12. WEIGHTS has a column
 for passages without a vector, whose words must say everything, one for turns of a conversation, and
-one for facts: their vectors have the name of the entity, and a short fact says as much as a long
-one.
+one for facts: the vectors of short ones have the name of the entity, and a short fact says as much
+as a long one.
 
 Every signal is on a fixed scale, so no other passage, filter or limit changes a score, and the hits
 of several memories can be compared. Nothing reorders passages after the score.
