@@ -4,12 +4,10 @@ Its events, its command, and the tools that its skill names.
 """
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
 from polymnia.cli.main import COMMANDS
-from polymnia.dialects.registry import DEFAULT_DIALECT, open_dialect
 from polymnia.hooks.events import EVENTS
 
 ROOT = Path(__file__).parent.parent
@@ -22,18 +20,6 @@ PLUGIN_EVENTS = (
     "Stop",
     "SessionEnd",
 )
-NOT_TOOLS = {
-    "also",
-    "conversation",
-    "pinned",
-    "wrong",
-    "dry_run",
-    "personal",
-    "done",
-    "erase",
-    "replaces",
-    "move_to",
-}
 
 
 def read(path: Path) -> Any:
@@ -60,10 +46,3 @@ def test_both_marketplaces_name_the_plugin_and_its_folder() -> None:
     ]
     assert {manifest["name"] for manifest in (claude, codex, *manifests)} == {"polymnia"}
     assert len({manifest["description"] for manifest in (claude, *manifests)}) == 1
-
-
-def test_the_skill_names_tools_that_exist() -> None:
-    text = (PLUGIN / "skills" / "memory" / "SKILL.md").read_text("utf-8")
-    named = set(re.findall(r"`([a-z_]+)`", text)) - NOT_TOOLS
-    assert {"recall", "remember", "revise"} <= named
-    assert named - set(open_dialect(DEFAULT_DIALECT).tools) == set()

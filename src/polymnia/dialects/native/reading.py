@@ -182,9 +182,12 @@ def _became_true(fact: Fact) -> int:
 def _stopped_being_true(
     past: SupersededFact, entity: Entity, replaced: Sequence[SupersededFact]
 ) -> int:
-    """Return when the fact that replaced another became true."""
+    """Return when the fact that replaced another became true.
+
+    If both became true at once, the other one ended with the change.
+    """
     for fact in (*entity.facts, *(other.old for other in replaced)):
-        if fact.ordinal == past.successor:
+        if fact.ordinal == past.successor and _became_true(fact) > _became_true(past.old):
             return _became_true(fact)
     return past.ended_at
 
