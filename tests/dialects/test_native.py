@@ -668,3 +668,13 @@ def test_a_question_in_another_language_is_to_be_translated(
     client.text("remember", {"entities": [{"name": "note", "facts": facts}]})
     text = client.text("recall", {"query": f"{question} Polarlicht Gletscher Eisberg"})
     assert f"{advice} in also, then say it is not stored." in text
+
+
+def test_a_retraction_names_what_the_fact_had_replaced(client: Client) -> None:
+    store(client, "a minute costs 18 cents", name="pricing")
+    edit = {"old": "#1", "new": "a minute costs 21 cents"}
+    client.text("revise", {"name": "pricing", "facts": [edit]})
+    wrong = {"old": "#2", "wrong": True}
+    receipt = client.text("revise", {"name": "pricing", "facts": [wrong]})
+    mend = 'remember {"entities":[{"name":"pricing","facts":["a minute costs 18 cents"]}]}'
+    assert receipt.endswith(f"! pricing #2 had replaced #1. If that is true again: {mend}")

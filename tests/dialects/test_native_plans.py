@@ -370,6 +370,7 @@ def test_a_stored_plan_that_replaces_a_fact_leaves_it_until_then(client: Client)
     recalled = client.text("recall", {"query": "which broker carries our messages?"})
     assert "#1 Our broker is RabbitMQ [until " in recalled
     assert "was: " not in recalled
+    assert "contradiction" not in client.text("review", {})
 
 
 @pytest.mark.parametrize("through", ["forget", "revise"])

@@ -52,6 +52,8 @@ def mark_outdated(lines: list[Line], successors: dict[tuple[str, str], str]) -> 
                 notes[older.key] = f"newer: #{newer.passage.ordinal}"
     marked = []
     for line in lines:
+        if line.passage.ordinal > 0 and line.passage.expires:
+            notes[line.key] = f"until {day_name(line.passage.expires)}"
         if line.key in notes:
             line = replace(line, notes=(*line.notes, notes[line.key]))
         marked.append(line)

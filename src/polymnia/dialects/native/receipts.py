@@ -13,6 +13,7 @@ from polymnia.engine.facts.relocate import Relocation
 from polymnia.engine.facts.remember import EntityReceipt, FactReceipt, RememberReceipt
 from polymnia.engine.facts.revise import RevisionReceipt
 from polymnia.engine.facts.secrets import find_secret, mask_secret
+from polymnia.engine.history.changes import superseded_facts
 from polymnia.engine.history.undo import UndoReceipt
 from polymnia.engine.memory import find_by_name
 from polymnia.engine.recall.names import similar_names
@@ -273,6 +274,14 @@ def forget_lines(place: Place, receipt: ForgetReceipt, *, dry_run: bool) -> list
     verb = "would forget" if dry_run else "forgot"
     lines = [labelled(place, receipt.change, f"{verb} {text}.")]
     lines += [f"! There is no {name}." for name in receipt.unknown]
+    for part in receipt.facts[:_MAX_NAMED_FACTS]:
+        forgotten = {fact.ordinal for fact in part.facts}
+        for past in superseded_facts(place.memory, part.entity):
+            if past.successor in forgotten and past.old.text == mask_secret(past.old.text):
+                known = {"name": part.entity, "facts": [past.old.text]}
+                mend = call_text(place, "remember", {"entities": [known]})
+                line = f"! {part.entity} #{past.successor} had replaced #{past.old.ordinal}."
+                lines.append(f"{line} If that is true again: {mend}")
     return [one_line(line) for line in lines]
 
 

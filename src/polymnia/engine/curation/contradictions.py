@@ -131,6 +131,8 @@ def contradictions_of(entity: Entity) -> list[Contradiction]:
     pairs = []
     facts = sorted(entity.facts[-MAX_COMPARED:], key=_said_at)
     for older, newer in combinations(facts, 2):
+        if older.expires and older.expires <= _said_at(newer):
+            continue  # one follows the other
         difference = describe_difference(older.text, newer.text, names)
         if difference:
             pairs.append(Contradiction(entity.name, older, newer, difference))
