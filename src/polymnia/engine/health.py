@@ -9,7 +9,7 @@ from polymnia.errors import StoreDamaged, StoreError
 from polymnia.model import ChangeQuery, Counts
 from polymnia.stores import check_catalogue, hide_passwords, store_kind
 from polymnia.stores.clock import is_ahead, now_us
-from polymnia.stores.contract import Reader, Store
+from polymnia.stores.contract import Store
 from polymnia.stores.open import file_bytes
 
 _ADVICE_DIRECTORY = (
@@ -78,13 +78,15 @@ def check_one(store: Store, url: str) -> Findings:
         store=hide_passwords(url),
         sound=not problems,
         findings=(finding,),
-        advice=_advice(url) if problems else "",
+        advice=_advice(url, is_readable=True) if problems else "",
     )
 
 
 def cannot_read(url: str, exc: StoreError) -> Findings:
     """Return what to say about a store that cannot be read."""
-    advice = _advice_if_damaged(url) if isinstance(exc, StoreDamaged) else ""
+    advice = ""
+    if isinstance(exc, StoreDamaged):
+        advice = _advice(url, is_readable=False)
     return Findings(store=hide_passwords(url), sound=False, error=str(exc), advice=advice)
 
 
@@ -100,29 +102,26 @@ def _clock_remarks(latest_time: int) -> tuple[str, ...]:
     )
 
 
-def _advice_if_damaged(store: str) -> str:
-    if store_kind(store)[0] in ("binlog", "sqlite"):
+def _advice(store: str, *, is_readable: bool) -> str:
+    """Return what to do about a store with problems, which can be read in spite of them or not."""
+    kind, path = store_kind(store)
+    if is_readable and kind == "binlog":
+        return (
+            "What to do: nothing. An interrupted write was never acknowledged; the next "
+            f"write moves its remains to {path}.torn."
+        )
+    if is_readable and kind == "jsonl":
+        return (
+            "What to do: correct these lines in an editor, or ignore them. "
+            f"Everything else is loaded, and the next write moves them to {path}.rejected."
+        )
+    if kind in ("binlog", "sqlite"):
         return (
             "What to do: stop every server that uses it, then run "
             f"`polymnia doctor --salvage --store {store}`. "
             "It writes what can be read to a new file and does not change this one."
         )
     return "What to do: copy the file, then restore a backup, or export the data from another copy."
-
-
-def _advice(store: str) -> str:
-    kind, path = store_kind(store)
-    if kind == "binlog":
-        return (
-            "What to do: nothing. An interrupted write was never acknowledged; the next "
-            f"write moves its remains to {store_kind(store)[1]}.torn."
-        )
-    if kind == "jsonl":
-        return (
-            "What to do: correct these lines in an editor, or ignore them. "
-            f"Everything else is loaded, and the next write moves them to {path}.rejected."
-        )
-    return _advice_if_damaged(store)
 
 
 class Statistics(Struct, frozen=True):
@@ -190,6 +189,11 @@ def overview(memory: Memory) -> Overview:
         size = file_bytes(memory.store.url)
         if memory.store.capabilities.keeps_deleted:  # a database server has no file of its own
             size = read.stored_bytes()
+        coverage: list[Coverage] = []
+        url = memory.meaning.url if memory.meaning is not None else ""
+        for model in read.vectors.models() if memory.store.capabilities.vectors else ():
+            embedded, total = read.vectors.coverage(model.number)
+            coverage.append(Coverage(model.identity, embedded, total, model.url == url))
         return Overview(
             counts=read.counts(),
             notes=read.counts().notes if memory.store.capabilities.notes else 0,
@@ -197,15 +201,5 @@ def overview(memory: Memory) -> Overview:
             changed_at=at,
             changed_by=actor,
             change=change,
-            coverage=tuple(_coverage(memory, read)),
+            coverage=tuple(coverage),
         )
-
-
-def _coverage(memory: Memory, read: Reader) -> list[Coverage]:
-    if not memory.store.capabilities.vectors:
-        return []
-    url = memory.meaning.url if memory.meaning is not None else ""
-    return [
-        Coverage(model.identity, *read.vectors.coverage(model.number), model.url == url)
-        for model in read.vectors.models()
-    ]
