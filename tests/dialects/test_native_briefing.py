@@ -126,3 +126,6 @@ def test_what_other_sections_leave_shows_more_about_the_user(memory: Memory) -> 
     shorter = client.text("briefing", {"max_tokens": 120})
     assert facts[0] in shorter  # who it is comes before the newest facts
     assert "more)" in shorter
+    rule = {"name": "deploys", "type": "rule", "facts": ["Never deploy on a Friday " * 20]}
+    client.text("remember", {"entities": [rule]})
+    assert "\nRules (1 more)\n" in client.text("briefing", {"max_tokens": 120})

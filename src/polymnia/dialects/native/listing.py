@@ -18,6 +18,7 @@ from polymnia.dialects.native.grouping import (
 from polymnia.dialects.native.marks import mark_superseded, successors_of
 from polymnia.dialects.native.replies import (
     clean_reply,
+    cut_text,
     offset_of,
     prose,
 )
@@ -147,17 +148,17 @@ def _lines(page: list[_Listed], facts_each: int) -> list[Line]:
         authors = history.authors(place.memory, keys)
         for entity, fact in shown:
             author = authors.get((entity.name, fact.ordinal))
-            lines.append(Line(place, Passage.of(entity, fact), _short_text(fact), author))
+            lines.append(
+                Line(
+                    place,
+                    Passage.of(entity, fact),
+                    cut_text(prose(fact.text), MAX_FACT_CHARACTERS),
+                    author,
+                )
+            )
     return mark_superseded(
         lines, successors_of([(line.place, line.passage.entity) for line in lines])
     )
-
-
-def _short_text(fact: Fact) -> str:
-    text = one_line(prose(fact.text))
-    if len(text) > MAX_FACT_CHARACTERS:
-        return text[: MAX_FACT_CHARACTERS - 1].rstrip() + "…"
-    return text
 
 
 def _heading(one: _Listed, home: str, shown_count: int) -> str:

@@ -6,6 +6,7 @@ from itertools import combinations
 from msgspec.structs import replace
 
 from polymnia.dialects.native.grouping import DAY, Line, known_since
+from polymnia.dialects.native.replies import cut_text
 from polymnia.dialects.native.scope import Place
 from polymnia.engine.curation.contradictions import describe_difference
 from polymnia.engine.facts.work_tree import remarks_on_files
@@ -142,9 +143,9 @@ def mark_replaced(shown: list[Line]) -> list[Line]:
     for line in shown:
         older = former.get(line.passage.ordinal)
         if line.subject == best.subject and older is not None:
-            texts = [one_line(older.text)[:MAX_FORMER_CHARACTERS]]
+            texts = [cut_text(older.text, MAX_FORMER_CHARACTERS)]
             if older.ordinal in former:
-                texts.append(one_line(former[older.ordinal].text)[:MAX_FORMER_CHARACTERS])
+                texts.append(cut_text(former[older.ordinal].text, MAX_FORMER_CHARACTERS))
             was = f"was: {'; before that: '.join(texts)}"
             line = replace(line, notes=(*line.notes, was))
         lines.append(line)

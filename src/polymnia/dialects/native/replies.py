@@ -243,7 +243,7 @@ def change_item(
     change: Change, workspace: str, differences: list[Difference], size: ChangeSize | None
 ) -> Item:
     """Return a change with the first few things that it altered, or its size if it is large."""
-    shown = [one.describe(_excerpt, empty="none") for one in differences[:_MAX_DIFFERENCES]]
+    shown = [one.describe(cut_text, empty="none") for one in differences[:_MAX_DIFFERENCES]]
     if len(differences) > len(shown):
         shown.append(f"and {len(differences) - len(shown)} more")
     if size is not None and not shown:
@@ -257,11 +257,10 @@ def change_item(
     return line_item(f"{heading}: {'; '.join(shown)}")
 
 
-def _excerpt(text: str) -> str:
+def cut_text(text: str, size: int = _MAX_DIFFERENCE_LETTERS) -> str:
+    """Return a text in one line of at most so many characters, with a sign where it is cut."""
     text = one_line(text)
-    if len(text) <= _MAX_DIFFERENCE_LETTERS:
-        return text
-    return text[: _MAX_DIFFERENCE_LETTERS - 1] + "…"
+    return text if len(text) <= size else text[: size - 1].rstrip() + "…"
 
 
 def short_time(at: int) -> str:

@@ -51,6 +51,7 @@ USER = "user"
 RULE, PREFERENCE, DECISION = "rule", "preference", "decision"
 DECISION_DAYS = 14
 MAX_CANDIDATES, MAX_CHANGES = 200, 30
+_LATELY = "Lately"
 # Shares of the budget. What a section does not use is left for those after it, and then for all.
 _SHARES = {
     "About the user": 0.2,
@@ -59,7 +60,7 @@ _SHARES = {
     "Decided": 0.15,
     "Changed": 0.1,
     "Pinned": 0.15,
-    "Lately": 0.05,
+    _LATELY: 0.05,
 }
 _PREFERENCE_WORDS = re.compile(r"\b(?:prefer|like|love|want|hate|dislike|avoid|favou?r)", re.I)
 _RULE_WORDS = re.compile(r"\b(?:never|always|must)\b", re.I)
@@ -187,7 +188,8 @@ def _fit(lines: dict[str, list[BriefingLine]], max_tokens: int) -> list[Section]
                 said.add(key)
     sections = []
     for title, shown in fitting.items():
-        if shown:
+        # A section of which nothing fits is named, or it would seem empty.
+        if shown or (waiting[title] and title != _LATELY):
             sections.append(Section(title, tuple(shown), len(waiting[title])))
     return sections
 
