@@ -6,13 +6,23 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from bench import floor, lists, long_calls, postgres, postgres_size, projects
+from bench import (
+    floor,
+    lists,
+    long_calls,
+    postgres,
+    postgres_cpu,
+    postgres_many,
+    postgres_size,
+    projects,
+)
 from bench.__main__ import main
 from bench.budgets import Verdict, judge
 from bench.figures import Figures, Key
 from bench.http.__main__ import TITLES
 from bench.http.__main__ import main as http_main
 from bench.vault import main as vault_main
+from tests.postgres import shared_server
 
 FLOOR_COMMAND = f"{sys.executable} {floor.__file__}"
 
@@ -77,6 +87,22 @@ def test_the_size_of_a_memory_in_postgresql_is_measured(
     rows = capsys.readouterr().out.splitlines()
     assert any(row.startswith("| `words` |") for row in rows)
     assert rows[-1].startswith("| all |")
+
+
+def test_the_processor_time_of_tools_over_postgresql_is_measured(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert postgres_cpu.main(["--calls", "2", "--postgres", shared_server()]) == 0
+    printed = capsys.readouterr().out
+    for tool in ("open", "recall", "remember"):
+        assert f"| {tool} | " in printed
+
+
+def test_many_workspaces_are_measured_beside_few(capsys: pytest.CaptureFixture[str]) -> None:
+    # The status depends on the machine.
+    arguments = ["--few", "5", "--workspaces", "10", "--rounds", "1"]
+    postgres_many.main([*arguments, "--postgres", shared_server()])
+    assert "| list 1000 workspaces | " in capsys.readouterr().out
 
 
 def test_postgresql_is_measured_beside_the_bare_driver(capsys: pytest.CaptureFixture[str]) -> None:
