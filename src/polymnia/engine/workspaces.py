@@ -154,9 +154,13 @@ class Workspaces:
         Raise WorkspaceNotFound, WorkspaceArchived, StoreError. Another workspace may get the name
         later. Compare `find(name).id` to notice that.
         """
-        memory = self._current([name]).get(name)
+        memory = self._open.get(name)
         unused: list[Memory] = []  # released after the lock: closing may wait for the disk
-        if memory is None:
+        if memory is not None and self._catalogue.find_open({name: memory.store}):
+            with self._lock:
+                if name in self._open:
+                    self._open.move_to_end(name)
+        else:
             with self._lock:
                 memory = self._current([name]).get(name) or self._open_memory(name, unused)
         _note_use(name)

@@ -73,7 +73,7 @@ class HttpConnection(HttpToolsProtocol):
     def __init__(self, connections: "Connections", **uvicorn_arguments: Any) -> None:
         super().__init__(**uvicorn_arguments)
         self._connections = connections
-        self._socket: JoinedWrites | None = None
+        self.socket: JoinedWrites  # from `connection_made` on
         self.peer: Peer = ("", 0)
         # The address it counts for: its peer's, or that of the client a proxy used it for last.
         self.address = ""
@@ -96,8 +96,8 @@ class HttpConnection(HttpToolsProtocol):
 
     # uvicorn's class narrows asyncio's type in the same way.
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
-        self._socket = JoinedWrites(transport)
-        super().connection_made(cast(Transport, self._socket))
+        self.socket = JoinedWrites(transport)
+        super().connection_made(cast(Transport, self.socket))
         self._waiting_since = time.monotonic()
         self.peer = (transport.get_extra_info("peername") or ("", 0))[:2]
         self.address = self.peer[0]
@@ -164,41 +164,29 @@ class HttpConnection(HttpToolsProtocol):
             self.is_admitted = True
             self._connections.admit(self)
 
-    def hold(self) -> None:
-        """Keep what is written until `release`, which sends it with one system call."""
-        if self._socket is not None:
-            self._socket.hold()
-
-    def release(self) -> None:
-        if self._socket is not None:
-            self._socket.release()
-
     def abort(self) -> None:
         """End the connection at once and drop what was not sent."""
-        if self._socket is not None:
-            self._socket.abort()
+        self.socket.abort()
 
     def check(self, now: float) -> None:
         """Close the connection if its client sends no request or does not read its answer."""
         if self.alarm is not None and now >= self.alarm[0]:
             self.alarm[1]()
-        if self._socket is None:
-            return
-        if self._closing_since is None and self._socket.is_closing():
+        if self._closing_since is None and self.socket.is_closing():
             self._closing_since = now
         is_silent = self.is_idle and _is_over(self._waiting_since, now, HEAD_TIMEOUT_S)
         if _is_over(self._stuck_since, now, SEND_TIMEOUT_S) or _is_over(
             self._closing_since, now, SEND_TIMEOUT_S
         ):
-            self._socket.abort()
+            self.socket.abort()
         elif is_silent or _is_over(self._body_since, now, BODY_TIMEOUT_S):
             self._refuse("408 Request Timeout")
 
     def _refuse(self, status: str) -> None:
-        if self._socket is not None and not self._socket.is_closing():
+        if not self.socket.is_closing():
             head = f"HTTP/1.1 {status}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
-            self._socket.write(head.encode())
-            self._socket.close()
+            self.socket.write(head.encode())
+            self.socket.close()
 
 
 class Connections:

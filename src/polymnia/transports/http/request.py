@@ -167,12 +167,12 @@ class HttpRequest(Request):
         if body:
             head["content-type"] = JSON
         if len(body) <= _PIECE_BYTES or self._budget is None:
-            self.connection.hold()
+            self.connection.socket.hold()
             try:
                 await self.start(status, {**head, **(headers or {})})
                 await self.write(body, more=False)
             finally:
-                self.connection.release()
+                self.connection.socket.release()
             return
         await self.start(status, {**head, **(headers or {})})
         with self._budget.hold_response(self, len(body)):
