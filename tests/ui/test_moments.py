@@ -18,7 +18,7 @@ def test_moments_of_an_entity(tmp_path: Path) -> None:
         at = versions(memory, "billing-worker")[0].at
         shown = visitor.get(f"/ui/entity?name=billing-worker&at={at}")
         assert "came later has a new owner" in shown.words
-        assert "codex, add facts" in shown.words  # the tool says observations
+        assert "codex , add facts" in shown.words  # the tool says observations
         assert "has a new owner" not in visitor.get(f"{_plain(at)}").text.split("<main")[1]
         assert visitor.get("/ui/entity?name=billing-worker&at=2001-01-01").status == 404
         assert visitor.get("/ui/entity?name=billing-worker&at=soon").status == 400
