@@ -149,14 +149,15 @@ class Contestant:
                 total += next(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
         return total * 1024
 
-    def settle(self, deadline: float) -> None:
-        """Wait until no work goes on in the background, or until the deadline."""
+    def settle(self, deadline: float) -> bool:
+        """Wait until no work goes on in the background. Return False at the deadline."""
         before, quiet = self.cpu_seconds(), 0
         while quiet < 3 and monotonic() < deadline:
             sleep(0.4)
             now = self.cpu_seconds()
             quiet = quiet + 1 if now - before < 0.03 else 0
             before = now
+        return quiet >= 3
 
 
 @contextmanager
@@ -193,12 +194,16 @@ def fill(contestant: Contestant, people: Sequence[Entity], limit: float) -> None
             if monotonic() > deadline:
                 break
         contestant.store_seconds = perf_counter() - began
-        contestant.settle(monotonic() + 2 * limit)
+        is_settled = contestant.settle(monotonic() + 3 * limit)
         contestant.store_cpu = contestant.cpu_seconds() - cpu
     contestant.disk_bytes = size_of(contestant.home) - contestant.empty_bytes
     if contestant.stored < len(people) * FACTS_PER_ENTITY:
         contestant.problem = (
             f"stored {contestant.stored:,} facts in {limit:.0f} s and was not asked at this size"
+        )
+    elif not is_settled:
+        contestant.problem = (
+            f"still worked {3 * limit:.0f} s after the last fact, and was not asked"
         )
 
 
@@ -271,15 +276,23 @@ def measure(
     chosen: Sequence[Peer],
     cache: Path,
     limit: float,
+    pace: dict[str, float],
     say: Callable[[str], None],
 ) -> tuple[list[Contestant], dict[str, str]]:
-    """Return the contestants of one size, and why others did not take part."""
+    """Return the contestants of one size, and why others did not take part.
+
+    `pace` has the seconds that each took for a fact at an earlier size.
+    """
     people = entities(size)
     asked = questions(people)
     contestants, absent = [], {}
     # On a disk: a temporary directory may be memory.
     with TemporaryDirectory(prefix="run-", dir=cache) as folder:
         for peer in chosen:
+            expected = pace.get(peer.name, 0.0) * size
+            if expected > 2 * limit:
+                absent[peer.title] = f"storing would take {expected:.0f} s at its earlier pace"
+                continue
             say(f"{size:,} facts: {peer.title} stores")
             try:
                 contestant = enter(peer, cache, Path(folder))
@@ -288,6 +301,7 @@ def measure(
                 say(str(exc))
                 absent[peer.title] = str(exc).splitlines()[0]
                 continue
+            pace[peer.name] = contestant.store_seconds / contestant.stored
             contestants.append(contestant)
         full = [contestant for contestant in contestants if not contestant.problem]
         for turn in range(STARTS):
@@ -302,6 +316,9 @@ def measure(
 
 def section(contestants: Sequence[Contestant], absent: Mapping[str, str], size: int) -> str:
     """Return the table of one size, with what is to be known about it."""
+    absences = [f"{title} did not take part: {reason}." for title, reason in absent.items()]
+    if not contestants:
+        return "\n\n".join([f"**{size:,} facts**", *absences])
     first, *others = contestants
     heads = ["", *(contestant.peer.title for contestant in contestants)]
     lines = []
@@ -323,8 +340,7 @@ def section(contestants: Sequence[Contestant], absent: Mapping[str, str], size: 
     ]
     lines.append(["replies with the fact asked for", *answered])
     notes = [f"{each.peer.title} {each.problem}." for each in contestants if each.problem]
-    notes += [f"{title} did not take part: {reason}." for title, reason in absent.items()]
-    return "\n\n".join([f"**{size:,} facts**", table(heads, lines), *notes])
+    return "\n\n".join([f"**{size:,} facts**", table(heads, lines), *notes, *absences])
 
 
 def plot(contestants: Sequence[Contestant], size: int) -> str:
@@ -368,12 +384,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     plots = options.page.parent / "benchmarks"
     plots.mkdir(exist_ok=True)
     parts = [f"Commit {commit()}, {machine.date[:10]}. {machine_line(machine)}"]
+    pace: dict[str, float] = {}
     for size in options.sizes:
-        contestants, absent = measure(size, chosen, cache, options.limit, say)
-        if not contestants:
+        contestants, absent = measure(size, chosen, cache, options.limit, pace, say)
+        if not (contestants or pace):
             print(f"error: no server could be measured: {absent}", file=sys.stderr)
             return 1
         parts.append(section(contestants, absent, size))
+        if not contestants:
+            continue
         (plots / f"peers-{size}.svg").write_text(plot(contestants, size), "utf-8")
         parts.append(f"![Multiples of Polymnia at {size:,} facts](benchmarks/peers-{size}.svg)")
     text = "\n\n".join(parts)

@@ -36,6 +36,8 @@ def test_a_server_that_stores_too_slowly_is_not_asked(
 ) -> None:
     page = tmp_path / "benchmarks.md"
     page.write_text(f"{BEGIN}\n{END}\n")
-    options = ["--sizes", "20", "--limit", "0", "--only", "words", "--cache", str(tmp_path)]
+    options = ["--sizes", "20,40", "--limit", "0", "--only", "words", "--cache", str(tmp_path)]
     assert main([*options, "--page", str(page)]) == 0
-    assert "stored 10 facts in 0 s and was not asked at this size" in capsys.readouterr().out
+    output = capsys.readouterr().out
+    assert "stored 10 facts in 0 s and was not asked at this size" in output
+    assert "Polymnia, words only did not take part: storing would take" in output
