@@ -368,6 +368,7 @@ def test_a_stored_plan_that_replaces_a_fact_leaves_it_until_then(client: Client)
     receipt = client.text("revise", {"name": "queue", "facts": [{"old": "#1", "new": "#2"}]})
     assert "#1 replaced by #2 on " in receipt
     recalled = client.text("recall", {"query": "which broker carries our messages?"})
+    assert f"~ expires queue #1: none => {_day(9)}" in client.text("history", {})
     assert "#1 Our broker is RabbitMQ [until " in recalled
     assert "was: " not in recalled
     assert "contradiction" not in client.text("review", {})

@@ -181,6 +181,9 @@ def differences(change: Change, names: Collection[str] | None = None) -> list[Di
     old_facts, new_facts = _by_ordinal(change.before), _by_ordinal(change.after)
     for name, ordinal in dict.fromkeys((*old_facts, *new_facts)):
         ended, created = old_facts.get((name, ordinal)), new_facts.get((name, ordinal))
+        if ended and created and ended.text == created.text and ended.expires != created.expires:
+            add("expires", name, day_of(ended.expires), day_of(created.expires), ordinal)
+            continue
         old_text = None if ended is None else ended.text
         add("fact", name, old_text, None if created is None else created.text, ordinal)
     old_links = {relation.key: relation for relation in change.before.relations}
