@@ -33,7 +33,7 @@ MAX_COMPARED = 60
 # Longer texts tell stories: sharing words says little about them.
 MAX_FACT_CHARS = 300
 # The share of the shorter subject that the other text has too: for another value, for a denial or
-# a change. On fifteen invented users 91 % of the changes are noticed and 9 % of the hints are false.
+# a change. On fifteen invented users 91 % of the changes are noticed, and 9 % of the hints false.
 MIN_VALUE_SHARE, MIN_CHANGE_SHARE, MIN_DENIAL_SHARE = 0.6, 0.5, 0.4
 
 _TOKEN = re.compile(r"\d{4}-\d\d-\d\d|\d[\d.,:]*\d|\d|[^\W\d_]+")
