@@ -40,8 +40,6 @@ from polymnia.search.tokens import count_tokens
 # Room for what follows the facts: relations and remarks.
 FACTS_TAIL_TOKENS = 40
 MAX_LISTED_CHARACTERS = 200
-MAX_PASSAGES_PER_ENTITY = 2
-MAX_RELATIONS = 5
 # The entities that are shown whole if they have few facts and a hit with this share of the best
 # score.
 MAX_WHOLE_ENTITIES, MAX_WHOLE_FACTS, WHOLE_SCORE_SHARE = 3, 8, 0.6
@@ -92,7 +90,7 @@ def show_entities(
     for subject, own in relations.items():
         # A list gets the relations of its to-dos, which say who has which.
         if not is_list or subject == best or (subject in outlines and outlines[subject].status):
-            related[subject] = relation_texts(subject[1], own, arguments.query, MAX_RELATIONS)
+            related[subject] = relation_texts(subject[1], own, arguments.query, limit=5)
     left_out = dict(counts)
     for line in shown:
         if line.subject in left_out and line.passage.ordinal > 0:
@@ -198,7 +196,7 @@ def lines_of(
             text = text[: (max_characters or MAX_SHOWN_CHARACTERS) - 1].rstrip() + "…"
         if len(passage.text) > MAX_SHOWN_CHARACTERS:
             passages_shown[place.name, passage.entity] += 1
-            if passages_shown[place.name, passage.entity] > MAX_PASSAGES_PER_ENTITY:
+            if passages_shown[place.name, passage.entity] > 2:
                 continue  # passages of one document would crowd out other facts
         author = authors.get(place.name, {}).get(passage.key)
         lines.append(Line(place, passage, text, author))

@@ -24,12 +24,10 @@ MAX_SHOWN_CHARACTERS, BEST_EXCERPT, EXCERPT = 750, 600, 240
 _HEAD_FACTS = 24
 # The number of a fact, its day and the line break; the parentheses around a type.
 _FACT_FRAME_TOKENS, _GROUP_FRAME_TOKENS = 8, 6
-_MIN_SHOWN_CHARACTERS = 40
 # The line with the day of a conversation. What length costs when turns are chosen: with these, 192
 # questions to LoCoMo and 108 to chats showed most evidence for their tokens.
 _DAY_TOKENS = 5
 _RANK_OFFSET, _FRAME_CHARACTERS, _LENGTH_EXPONENT = 6, 20, 0.3
-_MAX_PASSED_TURNS = 1
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 DAY = 86_400_000_000
 # Begins the line with the relations of an entity.
@@ -130,7 +128,7 @@ def fit_turns(lines: list[Line], budget: int) -> list[Line]:
             cost += _DAY_TOKENS
         if cost > budget and chosen:
             passed_over += 1
-        if passed_over > _MAX_PASSED_TURNS:
+        if passed_over > 1:
             break
         if cost > budget and chosen:
             continue
@@ -151,7 +149,7 @@ def _price_of_turn(ranked: tuple[int, Line]) -> float:
 
 def _cut_to(line: Line, budget: int) -> Line:
     """Return the first line, cut to the budget: an empty reply would look like an empty memory."""
-    size = max(_MIN_SHOWN_CHARACTERS, 4 * (budget - 12))
+    size = max(40, 4 * (budget - 12))
     return replace(line, text=line.text[:size].rstrip() + "…")
 
 

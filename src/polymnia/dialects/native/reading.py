@@ -57,9 +57,6 @@ from polymnia.search.terms import one_line, plain
 from polymnia.search.times import day_name, parse_optional_moment
 from polymnia.stores.contract import check_cancelled
 
-# Types of relations that a reply without relations names.
-_MAX_LISTED_TYPES = 10
-
 
 @tool(Open, needs="read", brief=True)
 def open(call: Call, arguments: Open) -> Reply:  # noqa: A001  # the name that clients call
@@ -320,7 +317,7 @@ def _no_relations(homes: list[Place], arguments: Explore, types: list[str]) -> s
     if not types:
         return f"{arguments.name} has no relations in {where}."
     of_type = f"no relations of type {arguments.type} in {where}"
-    return f"{arguments.name} has {of_type}; types: {', '.join(types[:_MAX_LISTED_TYPES])}."
+    return f"{arguments.name} has {of_type}; types: {', '.join(types[:10])}."
 
 
 def _resolve_ends(read: list[Place], arguments: Explore) -> tuple[Explore, list[str]]:

@@ -64,8 +64,6 @@ MIN_SCORE_SHARE = 0.3
 MAX_FACTS, MAX_TURNS, USUAL_TOKENS = 10, 120, 1_000
 # A hit with this share of the question's words probably answers it.
 MIN_SURE_SHARE = 0.5
-# Room for what follows the turns.
-TURNS_TAIL_TOKENS = 8
 # Facts of the entities of a type that is asked for, if they are few: one "open tasks" may hold all.
 MAX_FACTS_OF_TYPE = 8
 # Hits that follow the entities of a type that is asked for.
@@ -174,7 +172,7 @@ def _answer(
         head = head_of("", "")  # turns have no notes
         turns_said = with_newest_facts(hits)
         lines = _with_answers(lines_of(turns_said, authors_of(turns_said)))
-        budget = arguments.max_tokens - count_tokens(head) - TURNS_TAIL_TOKENS
+        budget = arguments.max_tokens - count_tokens(head) - 8  # for what follows the turns
         shown = fit_turns(lines[: arguments.limit or MAX_TURNS], budget)
         texts = turn_groups(shown)
     else:

@@ -27,10 +27,6 @@ from polymnia.search.times import day_name
 _MAX_NAMED_FACTS = 3
 _MAX_QUOTED_LETTERS = 80
 _MAX_UNDONE_LINES = 20
-# A call that would lose more words of the older fact is not proposed.
-_MAX_LOST_WORDS = 2
-# For so many unknown ends of relations similar names are looked up: each reads all names.
-_MAX_COMPARED_ENDS = 5
 
 
 def change_label(place: Place, change: int) -> str:
@@ -60,7 +56,7 @@ def _unknown_ends(place: Place, receipt: RememberReceipt, others: Sequence[Place
                 del unknown[name]
     for number, name in enumerate(unknown):
         similar: list[str] = []
-        if number < _MAX_COMPARED_ENDS:
+        if number < 5:  # each reads all names
             similar = similar_names(place.memory, name)
         advice = "remember what is known of it."
         if similar:
@@ -179,7 +175,8 @@ def _similar_lines(place: Place, name: str, fact: FactReceipt) -> Iterator[str]:
     line = f"! {name} #{fact.ordinal} may contradict {quoted}."
     words = set(content_words(fact.text))
     lost = [word for word in content_words(older.text) if word not in words]
-    if len(lost) > _MAX_LOST_WORDS or says_more(older.text, fact.text):
+    # A call that would lose more words of the older fact is not proposed.
+    if len(lost) > 2 or says_more(older.text, fact.text):
         line += f" If that is no longer true: correct {other} #{older.ordinal}."
     elif fact.text == mask_secret(fact.text):  # the call would repeat a secret
         edit = {"old": f"#{older.ordinal}", "new": fact.text}

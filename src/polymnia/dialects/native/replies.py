@@ -29,7 +29,6 @@ _MIN_ITEM_TOKENS = 12
 _MIN_CUT_TOKENS = 60
 # The separators between an item and its neighbours.
 _SEPARATOR_TOKENS = 2
-_MAX_CURSOR_DIGITS = 9
 _MAX_DIFFERENCES = 6
 _MAX_DIFFERENCE_LETTERS = 120
 _MIDNIGHT = "T00:00:00Z"
@@ -56,7 +55,7 @@ def offset_of(cursor: str) -> int:
     if not cursor:
         return 0
     is_number = cursor.isascii() and cursor.isdigit()
-    if not is_number or len(cursor) > _MAX_CURSOR_DIGITS:
+    if not is_number or len(cursor) > 9:
         advice = "pass the cursor of the last reply, or omit it"
         raise BadInput(f"cursor: {cursor!r} is not a valid cursor; {advice}")
     return int(cursor)

@@ -40,7 +40,6 @@ from polymnia.search.times import parse_optional_moment
 
 # The facts about files that are compared with the work tree, and how long git may take.
 _MAX_CHECKED_FACTS, _GIT_WAIT_S = 200, 5.0
-_MAX_LISTED_ACTORS = 10
 # Entities of a workspace that a review looks at: those that changed last, and others each day.
 MAX_LATEST, MAX_OTHERS = 1_000, 500
 _MAX_QUOTED_LETTERS = 120
@@ -109,7 +108,7 @@ def _places_of(actor: str, read: list[Place]) -> list[Place]:
         if any(fold(actor) in fold(name) for name in actors):
             changed.append(place)
     if not changed:
-        known = ", ".join(list(everyone)[:_MAX_LISTED_ACTORS]) or "none"
+        known = ", ".join(list(everyone)[:10]) or "none"
         raise BadInput(f"nobody called {actor!r} has changed {join_names(read)}; actors: {known}")
     return changed
 

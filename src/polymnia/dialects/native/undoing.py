@@ -23,8 +23,6 @@ _MAX_CONFLICTS = 20
 _MOVES = ("move",)
 # The two changes of a move are at most this far apart, in microseconds.
 _ONE_MOVE = 10_000_000
-# Conflicts that the user reads before an undo.
-_MAX_ASKED_CONFLICTS = 5
 
 
 @tool(Undo, needs="write", destructive=True, brief=True)
@@ -212,8 +210,8 @@ def _undo(call: Call, place: Place, arguments: Undo, *, skip_conflicts: bool) ->
 
 
 def _list_conflicts(place: Place, receipt: UndoReceipt) -> str:
-    """Return the first few conflicts."""
-    conflicts = receipt.conflicts[:_MAX_ASKED_CONFLICTS]
+    """Return the first few conflicts, which the user reads before an undo."""
+    conflicts = receipt.conflicts[:5]
     phrases = [_describe_conflict(place, conflict) for conflict in conflicts]
     if len(receipt.conflicts) > len(phrases):
         phrases.append(f"and {len(receipt.conflicts) - len(phrases)} more")

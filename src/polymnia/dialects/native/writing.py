@@ -52,8 +52,6 @@ from polymnia.model import Relation
 from polymnia.search.terms import count_noun, fold, one_line
 from polymnia.search.times import day_name, parse_optional_moment, starts_with_year
 
-# Above this many rows `forget` asks the user first, or wants `confirm` if the client cannot ask.
-_MAX_UNCONFIRMED = 20
 MAX_NUMBER_DIGITS = 9
 
 
@@ -364,7 +362,7 @@ def _confirm_forgetting(call: Call, planned: ForgetReceipt, *, is_confirmed: boo
     facts = planned.fact_count
     rows = len(planned.entities) + facts + len(planned.relations)
     is_whole = any(entity.facts for entity in planned.entities)
-    if rows <= _MAX_UNCONFIRMED and not is_whole:
+    if rows <= 20 and not is_whole:  # a slip of this size is undone soon
         return
     names = [entity.name for entity in planned.entities]
     names += [changed.entity for changed in planned.facts]

@@ -20,8 +20,6 @@ from polymnia.search.terms import count_noun
 MAX_CHECKED_FACTS = 12
 WAIT_S = 0.03
 GIT_TIMEOUT_S = 5.0
-# So many paths of a work tree are kept.
-MAX_KEPT_PATHS = 1_000
 # A path has a directory and an ending, or the ending of a source file.
 _PATH = re.compile(
     r"(?<![\w/.:@~-])"
@@ -60,7 +58,7 @@ class _WorkTree:
         """Return what is known of paths since these times. Wait that long for the rest."""
         with self._lock:
             state = self._read_state()
-            if state != self._state or len(self._logs) > MAX_KEPT_PATHS:
+            if state != self._state or len(self._logs) > 1_000:
                 self._state, self._logs = state, {}
             unknown = []
             for path, since in oldest.items():
