@@ -58,8 +58,8 @@ TOOL_TRIPS: list[tuple[str, dict[str, Any], int]] = [
     ("open", {"names": ["Known 3"]}, 5),
     ("recall", {"query": "who keeps the qx4jw register"}, 12),
     ("briefing", {}, 10),
-    ("remember", {"entities": [{"name": "Known 2", "facts": ["was seen today"]}]}, 5),
-    ("remember", {"entities": [{"name": "Zoe", "type": "cat", "facts": ["sleeps"]}]}, 6),
+    ("remember", {"entities": [{"name": "Known 2", "facts": ["was seen today"]}]}, 4),
+    ("remember", {"entities": [{"name": "Zoe", "type": "cat", "facts": ["sleeps"]}]}, 5),
 ]
 
 

@@ -65,14 +65,18 @@ def places(call: Call, requested: str = "") -> list[Place]:
     return [_place(call, name, memory) for name, memory in memories.items()]
 
 
-def target(call: Call, requested: str = "") -> Place:
+def target(call: Call, requested: str = "", *, opened: Sequence[Place] = ()) -> Place:
     """Return the workspace to write to: the project, unless another is requested.
 
-    Create it if it is the client's own. Raise NotAllowed or WorkspaceNotFound.
+    It may be one of those that are open. Create it if it is the client's own. Raise NotAllowed or
+    WorkspaceNotFound.
     """
     name = _names(call, requested)[0]
     principal = call.client.principal
     principal.require_entry(name)
+    for place in opened:
+        if place.name == name:
+            return place
     try:
         return _place(call, name, call.workspaces.memory(name))
     except WorkspaceNotFound as exc:

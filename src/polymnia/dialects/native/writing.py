@@ -69,14 +69,15 @@ Example: {"entities":[{"name":"release 3.6.0","type":"milestone","due":"2026-12-
 The receipt lists exceptions: similar or contrary facts, guessed names, secrets. Act on them."""
     if not arguments.entities and not arguments.relations:
         raise BadInput("entities or relations: give at least one")
-    place = target(call, arguments.workspace)
+    read = places(call)
+    place = target(call, arguments.workspace, opened=read)
     entities = [_entity_facts(shape, arguments.source) for shape in arguments.entities]
     relations = [_relation(shape) for shape in arguments.relations]
     with _naming_successors(place):
         receipt = remember_facts(
             place.memory, entities, relations, by=call.by, guess_names=True, compare=True
         )
-    others = [other for other in places(call) if other.name != place.name]
+    others = [other for other in read if other.name != place.name]
     lines = [*remember_lines(place, receipt, others), *_due_lines(arguments.entities, entities)]
     personal = own_names(call)[-1]
     for known in receipt.entities:
