@@ -26,7 +26,8 @@ def split_text(text: str) -> list[str]:
     for sentence in _short_sentences(text):
         if current and len(current) + len(sentence) > PIECE_CHARACTERS:
             pieces.append(current)
-            current = _end_of(current)
+            end = current[-OVERLAP_CHARACTERS:]
+            current = end[end.find(" ") + 1 :]  # from a whole word on
         current += sentence
     pieces.append(current)
     return pieces
@@ -37,9 +38,3 @@ def _short_sentences(text: str) -> Iterator[str]:
     for sentence in _compiled(_SENTENCE).findall(text):
         for start in range(0, len(sentence), PIECE_CHARACTERS):
             yield sentence[start : start + PIECE_CHARACTERS]
-
-
-def _end_of(piece: str) -> str:
-    """Return the last words of a piece."""
-    end = piece[-OVERLAP_CHARACTERS:]
-    return end[end.find(" ") + 1 :]

@@ -1,7 +1,6 @@
 """Compare texts by their words: names that may mean the same, and similar facts."""
 
 import re
-from collections.abc import Set
 
 from polymnia.model import Entity, Fact
 from polymnia.search.question import content_words
@@ -53,19 +52,17 @@ def similar_facts(text: str, entity: Entity) -> tuple[Fact, ...]:
     for fact in entity.facts[-MAX_COMPARED:]:
         if len(fact.text) > MAX_LENGTH_RATIO * max(len(text), MIN_LONG_CHARACTERS):
             continue
-        share = _overlap(terms, _content_terms(fact.text) - named)
-        if share >= MIN_SHARED_WORDS:
-            scored.append((share, fact))
+        other = _content_terms(fact.text) - named
+        if terms and other:
+            share = len(terms & other) / min(len(terms), len(other))
+            if share >= MIN_SHARED_WORDS:
+                scored.append((share, fact))
     scored.sort(key=lambda pair: -pair[0])
     return tuple(fact for _, fact in scored[:MAX_SIMILAR])
 
 
 def _content_terms(text: str) -> set[str]:
     return set(terms_of(" ".join(content_words(text))))
-
-
-def _overlap(one: Set[str], other: Set[str]) -> float:
-    return len(one & other) / min(len(one), len(other)) if one and other else 0.0
 
 
 def _ratio(first: str, second: str) -> float:

@@ -189,7 +189,11 @@ def trigrams(folded: str) -> list[str]:
 
 def rarest(grams: list[str], count: int) -> list[str]:
     """Return the `count` trigrams that are probably the rarest, judged by their characters."""
-    return sorted(grams, key=_commonness)[:count]
+
+    def commonness(gram: str) -> int:
+        return sum(_COMMONNESS.get(character, 0) for character in gram)
+
+    return sorted(grams, key=commonness)[:count]
 
 
 def one_line(text: str) -> str:
@@ -258,7 +262,3 @@ def _inflections(ending: str) -> Iterator[str]:
         yield from (ending[:-1] + "ies", ending[:-1] + "ied", ending + "ing")
     else:
         yield from (ending + "es", ending + "ed", ending + "ing")
-
-
-def _commonness(gram: str) -> int:
-    return sum(_COMMONNESS.get(character, 0) for character in gram)

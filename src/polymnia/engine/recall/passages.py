@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 
 # The most candidates that are found by words, and by meaning. Named entities and a date in the
 # question add as many.
-MAX_WORD_CANDIDATES = 60
+MAX_WORD_CANDIDATES = 80
 MAX_NEAREST = 40
 # A question may be a whole page. What follows is not read; of the rest, the rarest terms are enough
 # to find candidates.
