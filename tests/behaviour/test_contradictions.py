@@ -31,6 +31,7 @@ from polymnia.model import EntityDraft
         ("The backup runs every night", "The backup runs every Sunday"),
         ("The guest wifi is called nest-5", "The guest wifi is called owl"),
         ("wohnt in Hamburg", "wohnt in Bremen"),
+        ("Die Probe ist mittwochs um 19:30 Uhr", "Die Probe ist dienstags um 20 Uhr"),
         ("its nightly backup runs on host alpha", "its nightly backup runs on host beta"),
     ],
 )

@@ -78,6 +78,7 @@ _MONTHS = _stems(
 # Words of which only one can be true at a time.
 _ALTERNATIVES = (
     "monday tuesday wednesday thursday friday saturday sunday",
+    "montag dienstag mittwoch donnerstag freitag samstag sonntag",
     "day night",
     "morning evening afternoon",
     "daily weekly monthly yearly hourly nightly",
@@ -261,7 +262,7 @@ def _values_of(tokens: list[str]) -> dict[str, set[str]]:
             near = {stem(word) for word in (before, after) if word and not word[0].isdigit()}
             if near & _MONTHS or "-" in token:
                 near = {"date"}
-            elif ":" in token:
+            elif ":" in token or after == "uhr":
                 near = {"time"}
             for kind in near:
                 values.setdefault(kind, set()).add(_NUMBER_WORDS.get(token, token))
