@@ -50,7 +50,7 @@ types:
 bench *arguments='--quick':
     {{bin}}/python -m bench {{arguments}}
 
-# Write the table of benchmarks in docs/benchmarks.md, before a release, on an idle machine (an hour).
+# Write the table of benchmarks in docs/benchmarks.md, before a release, on an idle machine (some minutes).
 bench-all *arguments:
     {{bin}}/python -m bench.whole {{arguments}}
 
