@@ -90,10 +90,10 @@ _FILLERS = frozenset(
     )
 )
 _DUE_WORDS = re.compile(
-    r"\b(?:what|which|anything|everything)\b.* due\b|\bdeadlines\b|\bleft to do\b"
+    r"\b(?:what|which|anything|everything)\b.{0,100} due\b|\bdeadlines\b|\bleft to do\b"
     r"|\b(?:must|should|have to|need to|ought to) (?:i |we )?(?:do|finish|prepare)\b"
 )
-_OVERDUE_WORDS = re.compile(r"\boverdue\b|\b(?:tasks?|todos?|items?)\b.*\blate\b")
+_OVERDUE_WORDS = re.compile(r"\boverdue\b|\b(?:tasks?|todos?|items?)\b.{0,100}\blate\b")
 _TODO_FILTERS = {kind + ending for kind in TODO_TYPES for ending in ("", "s")}
 _OPEN_WORDS = re.compile(r"\b(?:open|overdue|pending)\b")
 # How a question asks for all entities of a type, where that is not the plural.
