@@ -474,7 +474,7 @@ WHERE o.row_key = ended.row_key;
 -- name: end_observations_of
 -- End all observations of entities.
 UPDATE observations SET until = $3, folded = NULL
-WHERE entity_key = ANY (ARRAY(SELECT row_key($1, unnest($2::bigint[])))) AND until IS NULL;
+WHERE entity_key = ANY (ARRAY(SELECT row_key($1, unnest($2::bigint[])))) AND coalesce(until, 0) = 0;
 
 -- name: insert_relations
 -- Add relations.
