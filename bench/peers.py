@@ -365,7 +365,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--sizes", type=sizes, default=(1_000, 10_000), metavar="N,N")
     parser.add_argument("--only", default="", metavar="NAME,NAME", help="only these servers")
     parser.add_argument(
-        "--limit", type=float, default=60, help="seconds that a server may store (%(default)s)"
+        "--limit", type=float, default=90, help="seconds that a server may store (%(default)s)"
     )
     parser.add_argument("--cache", type=Path, default=Path(".bench-cache"))
     parser.add_argument("--page", type=Path, default=ROOT / "docs" / "benchmarks.md")
