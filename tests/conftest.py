@@ -157,6 +157,11 @@ class ModuleScheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist has 
         return "one at a time" if module in ONE_AT_A_TIME else module
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """Start one worker more than there are cores: tests wait for programs and disks."""
+    return len(os.sched_getaffinity(0)) + 1
+
+
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> Scheduling:
     """Schedule marked tests by module. A worker that is done takes unmarked tests from another."""
     if config.option.markexpr == UNMARKED:
