@@ -54,6 +54,8 @@ def found(memory: Memory, query: str) -> list[str]:
         ("compil*", ["Go", "Alice"]),
         ("authentica*", ["login"]),
         ("organiz*", ["login"]),
+        ("every_mor*", ["Alice"]),
+        ("_*", []),
         ("content : organization", ["login"]),
         ("person NOT natur*", ["Alice", "Bob", "Zoë"]),
         ('"every morning"', ["Alice"]),

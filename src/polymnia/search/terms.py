@@ -167,7 +167,10 @@ def word_with_stem(term: str) -> str:
 def words_with_shorter_stems(prefix: str) -> tuple[str, ...]:
     """Return words that begin with the prefix and whose stems do not: one for each stem."""
     words = [prefix + tail for tail in _ending_tails()]
-    word_by_stem = dict(zip(stems_of(" ".join(words)), words, strict=True))
+    stems = stems_of(" ".join(words))
+    if len(stems) != len(words):  # no single word to the index, like `user_i`
+        return ()
+    word_by_stem = dict(zip(stems, words, strict=True))
     shorter = [term for term in word_by_stem if not term.startswith(prefix)]
     return tuple(word_by_stem[term] for term in sorted(shorter))
 
